@@ -1,0 +1,207 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Raw is a JSON value as it was sent, or is to be sent. It must not be modified.
+type Raw = json.RawMessage
+
+// Work is the second half of a call: it runs on its own goroutine, may block, and its
+// result is the response. An error whose tree holds a *wire.Error is answered as that.
+// It ends soon after the context of its call does.
+type Work func() (Raw, error)
+
+// Causes with which a turn's context ends, for [context.Cause]. A runtime need not
+// tell them apart; it stops in either case.
+var (
+	// ErrCancelled: the client cancelled the turn, or closed, deleted, loaded or resumed its session.
+	ErrCancelled = errors.New("turn cancelled")
+	// ErrFenced: another process has opened the session since; nothing more can be recorded.
+	ErrFenced = errors.New("session opened in another window; load it again")
+	// ErrTurnOver is returned by a turn's Updates once its prompt was answered.
+	ErrTurnOver = errors.New("the turn is over")
+)
+
+// A Factory makes the runtime of one connection. The runtime's Close ends it.
+type Factory func() Runtime
+
+// Runtime answers the prompts of one connection. Its methods are called from several
+// goroutines; Initialize returns before anything else is called, Close comes last.
+type Runtime interface {
+	// Initialize runs within the client's initialize, whose params it is given. c
+	// reaches the client for as long as the runtime lives. An error fails the client's
+	// request; a later initialize may follow.
+	Initialize(ctx context.Context, params Raw, c Client) (Info, error)
+
+	// Open starts an activation of a session. The adapter commits it after Open
+	// returns, and calls the session's Close if that fails, or when it is replaced or
+	// ends. On error nothing of the session may remain. Several sessions may be opened
+	// at once; one session's Opens never overlap.
+	Open(ctx context.Context, a Activation, h Host) (Session, Opened, error)
+
+	// Call takes a request that names no session and that the adapter does not serve
+	// itself: authenticate, logout, unknown methods. Nil means method not found.
+	Call(ctx context.Context, method string, params Raw) Work
+
+	// Notify takes a notification that names no session. Unknown ones are ignored.
+	Notify(ctx context.Context, method string, params Raw)
+
+	// Close frees what the runtime holds: it ends child processes and waits for them.
+	// It is called once, after the Close of every session, and ends with ctx.
+	Close(ctx context.Context) error
+}
+
+// Session is one activation of a session. Its methods are called in the order of the
+// session's lane, the first halves never concurrently with each other.
+type Session interface {
+	// Prompt starts a turn. The turn lasts until Work returns; its prompt is
+	// already recorded. Updates of the turn go through u.
+	Prompt(ctx context.Context, params Raw, u Updates) Work
+
+	// Call takes a request for the session that the adapter does not serve itself:
+	// session/set_mode, session/set_config_option, unknown ones. It may come during
+	// a turn. Nil means method not found.
+	Call(ctx context.Context, method string, params Raw) Work
+
+	// Notify takes a notification for the session. session/cancel arrives here too,
+	// after the turn's context was cancelled; one without a running turn is not passed on.
+	// Unknown ones are ignored.
+	Notify(ctx context.Context, method string, params Raw)
+
+	// Close ends the activation. No turn is running. It is called once.
+	Close(ctx context.Context) error
+}
+
+// Info is what a runtime is and can do.
+type Info struct {
+	// Kind and Profile name the agent that sessions belong to (clause A31), such as
+	// "explore" and "", or "proxy" and the downstream agent. They are stored with each session and
+	// must be the same from run to run. Kind is not empty.
+	Kind, Profile string
+	// Command is the command line that reaches this agent again, for error messages:
+	// "acp-agent -- opencode acp".
+	Command string
+	// Initialize is an object of members for the initialize response: agentCapabilities
+	// (promptCapabilities, mcpCapabilities, auth …), authMethods, agentInfo, _meta, and what
+	// the adapter does not know. The adapter sets protocolVersion and the capabilities
+	// that it supplies. Nil is an empty object.
+	Initialize Raw
+	// MCP says who connects a session's MCP servers.
+	MCP MCPOwner
+}
+
+// MCPOwner says who connects the MCP servers that a client gives a session.
+type MCPOwner int
+
+const (
+	// AdapterConnects: the adapter does, as far as it can, and gives the runtime their tools.
+	AdapterConnects MCPOwner = iota
+	// RuntimeConnects: the runtime does, from the mcpServers of the activation's params;
+	// the transports that it takes are in its Initialize's mcpCapabilities.
+	RuntimeConnects
+)
+
+// Cause says which request activates a session.
+type Cause string
+
+// The causes of an activation.
+const (
+	New    Cause = "session/new"
+	Load   Cause = "session/load"
+	Resume Cause = "session/resume"
+	Fork   Cause = "session/fork"
+)
+
+// Activation is what a session is opened with.
+type Activation struct {
+	Cause Cause
+	// Params are the request's, without sessionId, otherwise as the client sent them: cwd,
+	// additionalDirectories and mcpServers are validated; _meta and unknown members are there.
+	Params Raw
+	// State is what the session last saved with [Host.SaveState], nil if nothing. A fork
+	// is given its source's. Owned by the runtime.
+	State []byte
+	// History yields the stored updates in order, none for a new session. It may be
+	// ranged over while Open runs and again later, as long as the session is open; it reads the store in
+	// pages. An error ends it. For a fork it is the copied history.
+	History iter.Seq2[Update, error]
+}
+
+// Opened is what an activation adds to the response.
+type Opened struct {
+	// Result is an object of members for the response: modes, configOptions, _meta. Nil
+	// for none. A sessionId in it is ignored.
+	Result Raw
+	// Replay says where a load's history comes from.
+	Replay Replay
+}
+
+// Replay says where the history that a load shows the client comes from.
+type Replay int
+
+const (
+	// FromStore: the adapter replays what is stored.
+	FromStore Replay = iota
+	// ByRuntime: the runtime sent the history during Open, through Host.Update; it
+	// was passed on as it came and replaces the stored history with the commit.
+	ByRuntime
+)
+
+// Update is the params of a session/update without sessionId: an object with the member
+// "update", and _meta or members that the sender had beside it.
+type Update = json.RawMessage
+
+// Updates takes what the client is shown.
+type Updates interface {
+	// Update sends u to the client and records it. It blocks while the client does not
+	// read, and fails when ctx ends, when its turn was answered ([ErrTurnOver]) or when the
+	// session is closed or fenced. Updates arrive in the order of the calls; concurrent calls are safe.
+	// u is not modified and may be kept.
+	Update(ctx context.Context, u Update) error
+}
+
+// Client reaches the client. Every call is checked first: the client advertised the
+// method's capability, and the paths that its params declare lie in the session's roots
+// (clause A26). A refusal is a *wire.Error and never reaches the client.
+type Client interface {
+	// Call sends a request, in the order of the calls, without blocking; Work waits for the
+	// response. When ctx ends first, the client is sent $/cancel_request and Work
+	// returns ctx's cause.
+	Call(ctx context.Context, method string, params Raw) Work
+	// Notify sends a notification. It blocks while the client does not read.
+	Notify(ctx context.Context, method string, params Raw) error
+}
+
+// Host is what the adapter offers one session. It is safe for concurrent use. All of
+// it fails once the session was closed.
+type Host interface {
+	// Client sends the session's requests and notifications: the adapter adds the
+	// session's id to params.
+	Client
+	// Updates outside turns. They are held until the response of the lifecycle request
+	// is on the wire, except for the replay of a load.
+	Updates
+	// Workspace is the session's opened roots. It stays open as long as the session.
+	Workspace() *workspace.Workspace
+	// MCPServers lists the servers that the client gave the session, in order.
+	MCPServers() []MCPServer
+	// SaveState stores a small value of the runtime's own with the session, such as a
+	// child's session id. During Open it becomes durable with the commit. At most 64 KiB.
+	SaveState(ctx context.Context, state []byte) error
+}
+
+// MCPServer is a session's MCP server as a person is told of it, without its secrets.
+type MCPServer struct {
+	// Name is the client's name for it.
+	Name string
+	// Transport is "stdio", "http" or "sse".
+	Transport string
+	// State is what became of it, in a few words.
+	State string
+}

@@ -1,0 +1,95 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// ID is the id of a request, kept as the JSON text that was sent, so that it is
+// echoed exactly (clause W4). The zero ID means a notification. IDs compare with ==.
+type ID struct{ raw string }
+
+// IsZero reports whether there is no id: the message is a notification.
+func (id ID) IsZero() bool { return id.raw == "" }
+
+// String is the id as JSON text, "" for the zero ID.
+func (id ID) String() string { return id.raw }
+
+// Request is an incoming request or notification. It belongs to the handler that
+// accepts it; nothing else changes or reads it.
+type Request struct {
+	// ID is zero for a notification.
+	ID ID
+	// Method is the method's name, never empty.
+	Method string
+	// Params is the params member as sent, nil when absent. It must not be modified.
+	Params json.RawMessage
+
+	after []func()
+}
+
+// IsNotification reports whether nobody waits for an answer.
+func (r *Request) IsNotification() bool { return r.ID.IsZero() }
+
+// AfterResponse has f called once this request's response is in the output queue, on the
+// request's goroutine: what f sends follows the response on the wire. It is not called for
+// a response that cannot be queued because the connection ended. Call it before Work
+// returns, from one goroutine at a time.
+func (r *Request) AfterResponse(f func()) { r.after = append(r.after, f) }
+
+// Work is the part of a request that may take its time. It runs on its own
+// goroutine; what it returns is the response, exactly once. For a notification
+// the result is dropped and an error is logged. A nil result is sent as {}.
+type Work func() (json.RawMessage, error)
+
+// Handler takes what arrives.
+type Handler interface {
+	// Accept is called on the read loop, one message at a time in arrival order, for
+	// every request and notification but $/cancel_request. It must not wait for
+	// anything that takes a message to happen; waiting stops the reading, which
+	// is backpressure. It returns the rest of the work, or nil: for a notification
+	// that is done or ignored; for a request nil Work answers -32601.
+	//
+	// ctx ends when the request was answered, when the peer cancels it (cause
+	// [ErrRequestCancelled]) and when the connection ends (cause [ErrClosed]).
+	Accept(ctx context.Context, r *Request) Work
+}
+
+// HandlerFunc is a Handler that is a function.
+type HandlerFunc func(ctx context.Context, r *Request) Work
+
+// Accept calls f.
+func (f HandlerFunc) Accept(ctx context.Context, r *Request) Work { return f(ctx, r) }
+
+// JSON-RPC and ACP error codes.
+const (
+	CodeParse          = -32700
+	CodeInvalidRequest = -32600
+	CodeMethodNotFound = -32601
+	CodeInvalidParams  = -32602
+	CodeInternal       = -32603
+	CodeCancelled      = -32800
+)
+
+// Error is a JSON-RPC error object, ours or the peer's. Work that returns an
+// error whose tree holds an *Error answers with it; any other error answers
+// -32603 with the error's text.
+type Error struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// Error is the message with its code.
+func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
+
+// Errorf returns an *Error without data.
+func Errorf(code int, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// MethodNotFound is the answer to a method that nobody serves.
+func MethodNotFound(method string) *Error {
+	return Errorf(CodeMethodNotFound, "method not found: %s", method)
+}

@@ -1,0 +1,64 @@
+package wire
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+)
+
+// Causes with which a request's context ends.
+var (
+	// ErrRequestCancelled: the peer sent $/cancel_request for it.
+	ErrRequestCancelled = errors.New("request cancelled by the peer")
+	// ErrClosed: the connection ended.
+	ErrClosed = errors.New("connection closed")
+)
+
+// ErrQueueFull is returned by the calls that do not wait when the peer has stopped reading
+// and the output queue is over its limit.
+var ErrQueueFull = errors.New("the peer is not reading: output queue full")
+
+// Direction says which way a line went.
+type Direction int
+
+// The directions of a [Tap].
+const (
+	Received Direction = iota
+	Sent
+)
+
+// Tap sees every line, without its newline, as it was read or is about to be
+// written. It is called from the read loop and the write loop concurrently, must
+// not keep or change line, and delays the connection while it runs.
+type Tap func(d Direction, line []byte)
+
+// Params says how strictly a connection reads the params of what it receives.
+type Params int
+
+const (
+	// ParamsStrict refuses a duplicate name anywhere in params with -32602 (W2).
+	ParamsStrict Params = iota
+	// ParamsOpaque passes any well-formed params.
+	ParamsOpaque
+)
+
+// Options configure a connection. The zero value is usable: every limit has its default.
+type Options struct {
+	// MaxLine is the longest line that is read, in bytes without the newline.
+	// Default 64 MiB (W3).
+	MaxLine int
+	// MaxQueue is the number of output bytes at which senders wait. Default 4 MiB (W11).
+	MaxQueue int
+	// MaxUnanswered is the number of accepted requests without a response at which
+	// reading stops. Default 4096 (W11).
+	MaxUnanswered int
+	// Grace is how long Serve waits for unanswered requests once the input has ended,
+	// and for the peer to take the output. Default 2 s (W9).
+	Grace time.Duration
+	// Params is how strictly params are read. Default ParamsStrict.
+	Params Params
+	// Tap, if set, sees every line.
+	Tap Tap
+	// Logger takes what cannot be answered. Message content is never logged. Default: discarded.
+	Logger *slog.Logger
+}

@@ -1,0 +1,3 @@
+module github.com/acp-agent/acp-agent
+
+go 1.26.5

@@ -1,0 +1,48 @@
+package sessionstore
+
+import "fmt"
+
+// NotFoundError: there is no such session, or it was deleted.
+type NotFoundError struct{ ID ID }
+
+func (e *NotFoundError) Error() string { return fmt.Sprintf("no session %q", string(e.ID)) }
+
+// ExistsError: the id of a new session is taken.
+type ExistsError struct{ ID ID }
+
+func (e *ExistsError) Error() string { return fmt.Sprintf("session %q exists", string(e.ID)) }
+
+// FencedError: the lease is no longer the newest.
+type FencedError struct {
+	ID ID
+	// Held and Current are the generations of the lease and of the session.
+	Held, Current int64
+}
+
+func (e *FencedError) Error() string {
+	return fmt.Sprintf("session %q was opened in another window; load it again", string(e.ID))
+}
+
+// CursorError: the cursor is malformed, or was made with other filters.
+type CursorError struct{ Cursor Cursor }
+
+func (e *CursorError) Error() string {
+	return "this cursor does not belong to this list; start again without one"
+}
+
+// UnavailableError: the store's medium cannot be used.
+type UnavailableError struct {
+	// Path is the file or directory concerned.
+	Path string
+	// Hint tells a person what to do.
+	Hint string
+	// Err is the cause.
+	Err error
+}
+
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("session store %s: %v; %s", e.Path, e.Err, e.Hint)
+}
+
+// Unwrap returns the cause.
+func (e *UnavailableError) Unwrap() error { return e.Err }
