@@ -1,0 +1,3 @@
+package workspace
+
+type native = windows

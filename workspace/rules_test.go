@@ -1,0 +1,105 @@
+package workspace
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/violation"
+)
+
+func TestA8_Posix(t *testing.T) {
+	for given, want := range map[string]string{
+		"/":               "/",
+		"//":              "/",
+		"/.":              "/",
+		"/./":             "/",
+		"/a":              "/a",
+		"/a/":             "/a",
+		"/a//":            "/a",
+		"/a/.":            "/a",
+		"/a/./":           "/a",
+		"//a///b/./c/.//": "/a/b/c",
+		"/a/..":           "/a/..",
+		"/a/../b/":        "/a/../b",
+		"/..":             "/..",
+		"/a/.../.b/c.":    "/a/.../.b/c.",
+		`/a\b/`:           `/a\b`,
+		"/a b/\n":         "/a b/\n",
+	} {
+		require.Empty(t, check(posix{}, given), given)
+		require.Equal(t, want, posix{}.normalise(given), given)
+	}
+}
+
+func TestA8_Windows(t *testing.T) {
+	for given, want := range map[string]string{
+		`C:\`:                     `C:\`,
+		`c:/`:                     `c:/`,
+		`C:\\.\`:                  `C:\`,
+		`C:\a`:                    `C:\a`,
+		`C:\a\`:                   `C:\a`,
+		`C:\\a\\.\b\`:             `C:\a\b`,
+		`C:/a//b/./c/`:            `C:/a/b/c`,
+		`C:\a/b\./c`:              `C:\a/b/c`,
+		`C:\a\..\b`:               `C:\a\..\b`,
+		`\\server\share`:          `\\server\share`,
+		`\\server\share\`:         `\\server\share`,
+		`\\server\share\.\a\\b\`:  `\\server\share\a\b`,
+		`//server/share/a/`:       `//server/share/a`,
+		`\\?\C:\`:                 `\\?\C:\`,
+		`\\?\C:\a\`:               `\\?\C:\a`,
+		`\\?\UNC\server\share\a\`: `\\?\UNC\server\share\a`,
+	} {
+		require.Empty(t, check(windows{}, given), given)
+		require.Equal(t, want, windows{}.normalise(given), given)
+	}
+}
+
+func TestA4_Windows(t *testing.T) {
+	for _, given := range []string{
+		`C:`, `C:a`, `a`, `.`, `..\a`, `\a`, `/a`, `\\`, `\\server`, `\\server\`, `\\\share\a`,
+		`1:\a`, `\\?\C:`, `\\?\UNC\server`, `:\a`,
+	} {
+		require.Equal(t, []violation.Reason{violation.Relative}, check(windows{}, given), given)
+	}
+}
+
+func TestA4_Posix(t *testing.T) {
+	for _, given := range []string{"a", ".", "..", "../a", `C:\a`, `\\server\share`, "~", "~/a", " /a", "file:///a"} {
+		require.Equal(t, []violation.Reason{violation.Relative}, check(posix{}, given), given)
+	}
+}
+
+func TestM11_PosixURI(t *testing.T) {
+	for path, want := range map[string]string{
+		"/":           "file:///",
+		"/a b":        "file:///a%20b",
+		"/100%":       "file:///100%25",
+		"/c#":         "file:///c%23",
+		"/why?":       "file:///why%3F",
+		"/ü/日本":       "file:///%C3%BC/%E6%97%A5%E6%9C%AC",
+		"/a\nb":       "file:///a%0Ab",
+		"/a%2Fb":      "file:///a%252Fb",
+		`/a\b`:        "file:///a%5Cb",
+		"/[x]{y}|<z>": "file:///%5Bx%5D%7By%7D%7C%3Cz%3E",
+		"/a:b@c;d,e":  "file:///a:b@c;d,e",
+	} {
+		require.Equal(t, want, posix{}.uri(path), path)
+	}
+}
+
+func TestM11_WindowsURI(t *testing.T) {
+	for path, want := range map[string]string{
+		`C:\`:                       "file:///C:/",
+		`C:\my code\50%`:            "file:///C:/my%20code/50%25",
+		`C:/a#b`:                    "file:///C:/a%23b",
+		`\\server\share`:            "file://server/share",
+		`\\server\share\a b`:        "file://server/share/a%20b",
+		`//server/share/a`:          "file://server/share/a",
+		`\\?\C:\long`:               "file:///C:/long",
+		`\\?\UNC\server\share\long`: "file://server/share/long",
+	} {
+		require.Equal(t, want, windows{}.uri(path), path)
+	}
+}
