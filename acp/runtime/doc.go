@@ -34,10 +34,10 @@
 //
 // # Turns
 //
-// At most one turn runs in a session at a time. Its context's cause tells why it
-// ended early: [ErrCancelled] (the client cancelled, or closed, deleted or loaded the
-// session), [ErrFenced] (another process opened the session), or the connection's end.
-// A runtime returns from Work soon after; what it returned is answered, with
-// stopReason "cancelled" put right by the adapter. Updates through a turn's [Updates] fail
-// after that.
+// At most one turn runs in a session at a time. When it is to end early its context ends
+// and [Session.Cancel] is called. The context's cause tells why: [ErrCancelled] (the client
+// cancelled, or closed, deleted or loaded the session, or left) or [ErrFenced]
+// (another process opened the session). A runtime returns from Work soon after; what
+// it returned is answered, with stopReason "cancelled" put right by the adapter. One that does not return
+// within the adapter's grace is answered for. Updates through a turn's [Updates] fail after that.
 package runtime

@@ -24,6 +24,7 @@ type base struct{}
 
 func (base) Call(context.Context, string, runtime.Raw) runtime.Work { return nil }
 func (base) Notify(context.Context, string, runtime.Raw)            {}
+func (base) Cancel(runtime.Raw)                                     {}
 func (base) Close(context.Context) error                            { return nil }
 
 var endTurn = runtime.Raw(`{"stopReason":"end_turn"}`)
@@ -141,6 +142,7 @@ func (s *proxySession) Call(ctx context.Context, method string, params runtime.R
 func (s *proxySession) Notify(ctx context.Context, method string, params runtime.Raw) {
 	_ = s.proxy.child.Notify(ctx, method, params)
 }
+func (s *proxySession) Cancel(params runtime.Raw)   { _ = s.proxy.child.Post("session/cancel", params) }
 func (s *proxySession) Close(context.Context) error { return nil }
 
 // modelling asks a model: it reads the history once, and permission before it acts.

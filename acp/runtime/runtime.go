@@ -26,6 +26,11 @@ var (
 	ErrFenced = errors.New("session opened in another window; load it again")
 	// ErrTurnOver is returned by a turn's Updates once its prompt was answered.
 	ErrTurnOver = errors.New("the turn is over")
+	// ErrClosed is returned by a Host whose session was closed or whose connection ended.
+	ErrClosed = errors.New("session closed")
+	// ErrHeldFull is returned by [Host.Update] when more updates come before the lifecycle
+	// response than are held.
+	ErrHeldFull = errors.New("too many updates before the session's response")
 )
 
 // A Factory makes the runtime of one connection. The runtime's Close ends it.
@@ -39,7 +44,8 @@ type Runtime interface {
 	// request; a later initialize may follow.
 	Initialize(ctx context.Context, params Raw, c Client) (Info, error)
 
-	// Open starts an activation of a session. The adapter commits it after Open
+	// Open starts an activation of a session. ctx ends with the request: what lives on,
+	// such as a child process, must not depend on it. The adapter commits it after Open
 	// returns, and calls the session's Close if that fails, or when it is replaced or
 	// ends. On error nothing of the session may remain. Several sessions may be opened
 	// at once; one session's Opens never overlap.
@@ -69,12 +75,18 @@ type Session interface {
 	// a turn. Nil means method not found.
 	Call(ctx context.Context, method string, params Raw) Work
 
-	// Notify takes a notification for the session. session/cancel arrives here too,
-	// after the turn's context was cancelled; one without a running turn is not passed on.
-	// Unknown ones are ignored.
+	// Notify takes a notification for the session, other than session/cancel. Unknown ones
+	// are ignored.
 	Notify(ctx context.Context, method string, params Raw)
 
-	// Close ends the activation. No turn is running. It is called once.
+	// Cancel is called exactly once for every turn that ends early, whoever ends it: after
+	// its Prompt and before its Work has returned, when the turn's context has just ended. params are
+	// those of the client's session/cancel, nil if something else ended the turn. A
+	// turn that ends before its Prompt is answered without it. It must not block.
+	Cancel(params Raw)
+
+	// Close ends the activation. It is called once, after the last turn was answered. What
+	// it shares with a later activation that was given it as Previous it leaves alone.
 	Close(ctx context.Context) error
 }
 
@@ -127,6 +139,14 @@ type Activation struct {
 	// State is what the session last saved with [Host.SaveState], nil if nothing. A fork
 	// is given its source's. Owned by the runtime.
 	State []byte
+	// Previous is the live activation that a load or resume replaces, nil if there is none. Its
+	// turn may be running until Stop.
+	Previous Session
+	// Stop is the point of no return of a load or resume: it cancels Previous's turn and waits
+	// until that was answered. The adapter calls it after Open; a runtime whose Open cannot go on
+	// while the turn runs calls it itself, once nothing else is likely to fail. If Open fails
+	// after Stop, the session goes on with Previous. Calls after the first do nothing.
+	Stop func(ctx context.Context) error
 	// History yields the stored updates in order, none for a new session. It may be
 	// ranged over while Open runs and again later, as long as the session is open; it reads the store in
 	// pages. An error ends it. For a fork it is the copied history.
@@ -148,7 +168,7 @@ type Replay int
 const (
 	// FromStore: the adapter replays what is stored.
 	FromStore Replay = iota
-	// ByRuntime: the runtime sent the history during Open, through Host.Update; it
+	// ByRuntime: the runtime sent the history during Open, through [Host.Replay]; it
 	// was passed on as it came and replaces the stored history with the commit.
 	ByRuntime
 )
@@ -162,13 +182,17 @@ type Updates interface {
 	// Update sends u to the client and records it. It blocks while the client does not
 	// read, and fails when ctx ends, when its turn was answered ([ErrTurnOver]) or when the
 	// session is closed or fenced. Updates arrive in the order of the calls; concurrent calls are safe.
-	// u is not modified and may be kept.
+	// u is not modified and may be kept; line breaks between its tokens are taken out.
 	Update(ctx context.Context, u Update) error
 }
 
 // Client reaches the client. Every call is checked first: the client advertised the
 // method's capability, and the paths that its params declare lie in the session's roots
-// (clause A26). A refusal is a *wire.Error and never reaches the client.
+// (clause A26). A refusal is a *wire.Error and never reaches the client. What needs a
+// session is refused outside of one, and session/update goes through [Updates] only.
+//
+// Client and Host are implemented by the adapter alone and may grow; Runtime and Session
+// grow by optional interfaces.
 type Client interface {
 	// Call sends a request, in the order of the calls, without blocking; Work waits for the
 	// response. When ctx ends first, the client is sent $/cancel_request and Work
@@ -179,14 +203,18 @@ type Client interface {
 }
 
 // Host is what the adapter offers one session. It is safe for concurrent use. All of
-// it fails once the session was closed.
+// it fails with [ErrClosed] once the session was closed.
 type Host interface {
 	// Client sends the session's requests and notifications: the adapter adds the
 	// session's id to params.
 	Client
-	// Updates outside turns. They are held until the response of the lifecycle request
-	// is on the wire, except for the replay of a load.
+	// Updates outside turns. Until the response of the lifecycle request is on the wire
+	// they are held, in order and without blocking, up to 1,000; they are dropped if the
+	// activation fails.
 	Updates
+	// Replay sends the client, during the Open of a load, an update of the history that the
+	// runtime has, as it comes. It implies Stop. It blocks while the client does not read.
+	Replay(ctx context.Context, u Update) error
 	// Workspace is the session's opened roots. It stays open as long as the session.
 	Workspace() *workspace.Workspace
 	// MCPServers lists the servers that the client gave the session, in order.
