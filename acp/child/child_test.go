@@ -1,0 +1,138 @@
+package child_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/child"
+)
+
+func start(t *testing.T, c child.Command, o child.Options) *child.Process {
+	t.Helper()
+	p, err := child.Start(t.Context(), c, o)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		require.NoError(t, p.Stop(ctx))
+		p.Stdout().Close()
+	})
+	return p
+}
+
+func bounded(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("took too long"))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestStdinAndStdoutBelongToTheCaller(t *testing.T) {
+	p := start(t, self("echo"), child.Options{})
+	_, err := io.WriteString(p.Stdin(), "hello\n")
+	require.NoError(t, err)
+	line, err := bufio.NewReader(p.Stdout()).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "hello\n", line)
+	require.Positive(t, p.PID())
+	require.Equal(t, "echo", p.Name())
+}
+
+func TestW9_ChildEndsWhenItsStdinIsClosed(t *testing.T) {
+	p := start(t, self("echo"), child.Options{Grace: patience})
+	require.NoError(t, p.Stop(bounded(t)))
+	require.NoError(t, p.Wait(t.Context()), "it ended by itself, with status 0")
+	require.NoError(t, p.Stop(t.Context()), "stopping twice is fine")
+	_, err := io.WriteString(p.Stdin(), "late")
+	require.ErrorIs(t, err, os.ErrClosed)
+}
+
+func TestW9_ChildThatClosesItsStdoutIsStillOurs(t *testing.T) {
+	p := start(t, self("close stdout"), child.Options{Grace: patience})
+	_, err := io.ReadAll(p.Stdout())
+	require.NoError(t, err)
+	select {
+	case <-p.Done():
+		require.Fail(t, "it lives")
+	default:
+	}
+	require.NoError(t, p.Stop(bounded(t)))
+	require.NoError(t, p.Wait(t.Context()))
+}
+
+func TestOutputIsCompleteAfterTheEnd(t *testing.T) {
+	p := start(t, self("print"), child.Options{})
+	require.NoError(t, p.Wait(bounded(t)))
+	out, err := io.ReadAll(p.Stdout())
+	require.NoError(t, err)
+	require.Len(t, out, printed)
+}
+
+func TestWaitSaysHowTheChildEnded(t *testing.T) {
+	p := start(t, self("complain"), child.Options{})
+	var exit *child.ExitError
+	require.ErrorAs(t, p.Wait(bounded(t)), &exit)
+	require.Equal(t, child.ExitError{Name: "complain", Code: 3, State: "exit status 3", LastLine: "last"}, *exit)
+	require.Equal(t, `complain ended: exit status 3; its last line on stderr: "last"`, exit.Error())
+}
+
+func TestStatus127PointsAtPATH(t *testing.T) {
+	p := start(t, self("not found"), child.Options{})
+	require.ErrorContains(t, p.Wait(bounded(t)), "PATH")
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	p := start(t, self("echo"), child.Options{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	require.EqualError(t, p.Wait(ctx), "enough")
+}
+
+func TestStartSaysWhatToDo(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), mode))
+		return path
+	}
+	for name, c := range map[string]struct {
+		command child.Command
+		is      error
+		says    []string
+	}{
+		"not in PATH": {child.Command{Path: "no-such-agent"}, exec.ErrNotFound,
+			[]string{`cannot start "no-such-agent"`, "searched in PATH", "desktop", "absolute path"}},
+		"no such file": {child.Command{Path: filepath.Join(dir, "none")}, os.ErrNotExist, []string{"check the path"}},
+		"no command":   {child.Command{}, nil, []string{"no command given"}},
+		"no directory": {child.Command{Path: "sh", Dir: filepath.Join(dir, "none")}, os.ErrNotExist, []string{"working directory"}},
+		"not executable": {child.Command{Path: write("plain", "", 0o600)}, os.ErrPermission,
+			nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := child.Start(t.Context(), c.command, child.Options{})
+			var failed *child.StartError
+			require.ErrorAs(t, err, &failed)
+			require.Equal(t, c.command, failed.Command)
+			if c.is != nil {
+				require.ErrorIs(t, err, c.is)
+			}
+			for _, text := range c.says {
+				require.ErrorContains(t, err, text)
+			}
+		})
+	}
+}
+
+func TestStartWithAnEndedContextStartsNothing(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	_, err := child.Start(ctx, self("echo"), child.Options{})
+	require.EqualError(t, err, "enough")
+}

@@ -1,0 +1,45 @@
+package child_test
+
+import (
+	"io"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/child"
+)
+
+func TestW9_DirectChildIsKilledWhenWeAre(t *testing.T) {
+	h := newHolders(t)
+	us := start(t, self("supervise", h.env()), child.Options{})
+	theirs := h.next()
+	require.NoError(t, syscall.Kill(us.PID(), syscall.SIGKILL))
+	h.ended(theirs)
+}
+
+// The kernel counts the thread, not the process, as the child's parent.
+func TestW9_ChildOutlivesTheThreadOfItsStarter(t *testing.T) {
+	started := make(chan *child.Process)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		p, err := child.Start(t.Context(), self("echo"), child.Options{Grace: patience})
+		if err != nil {
+			panic(err)
+		}
+		started <- p
+	}()
+	p := <-started
+	for range 100 {
+		runtime.Gosched()
+	}
+	_, err := io.WriteString(p.Stdin(), "hello")
+	require.NoError(t, err)
+	require.NoError(t, p.Stop(bounded(t)))
+	require.NoError(t, p.Wait(t.Context()), "it was not killed")
+	out, err := io.ReadAll(p.Stdout())
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(out))
+	require.NoError(t, p.Stdout().Close())
+}

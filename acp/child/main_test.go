@@ -1,0 +1,95 @@
+package child_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/acp/child"
+)
+
+// The test binary plays the children: role names which, and address is where one that holds on dials.
+const (
+	role    = "ACP_CHILD_TEST_ROLE"
+	address = "ACP_CHILD_TEST_ADDRESS"
+)
+
+func TestMain(m *testing.M) {
+	if r := os.Getenv(role); r != "" {
+		os.Exit(play(r))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func play(r string) int {
+	switch r {
+	case "echo":
+		_, _ = io.Copy(os.Stdout, os.Stdin)
+	case "hold": // ignores the end of its input
+		return hold()
+	case "hold on": // and SIGTERM
+		signal.Ignore(syscall.SIGTERM)
+		return hold()
+	case "close stdout":
+		_ = os.Stdout.Close()
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	case "print":
+		fmt.Print(strings.Repeat("x", printed))
+	case "complain":
+		fmt.Fprintf(os.Stderr, "first\n\n  second\r\nbad \xff\n%s\nlast", strings.Repeat("long", 100))
+		return 3
+	case "flood":
+		for range 20_000 {
+			fmt.Fprintln(os.Stderr, "flood")
+		}
+		fmt.Print("done")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	case "not found":
+		return 127
+	default:
+		return playUnix(r)
+	}
+	return 0
+}
+
+const printed = 50_000
+
+// hold says over a connection that it lives, and lives until that ends.
+func hold() int {
+	c, err := net.Dial("tcp", os.Getenv(address))
+	if err != nil {
+		return 1
+	}
+	fmt.Fprintln(c, "here")
+	_, _ = io.Copy(io.Discard, c)
+	return 0
+}
+
+// self is a command that starts this binary in a role.
+func self(r string, env ...string) child.Command {
+	return child.Command{Path: must(os.Executable()), Name: r, Env: append(env, role+"="+r)}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// startSelf starts this binary in a role, as a child's child.
+func startSelf(r string, change func(*exec.Cmd)) error {
+	cmd := exec.Command(must(os.Executable()))
+	cmd.Env = append(os.Environ(), role+"="+r)
+	cmd.Stdout = os.Stdout
+	change(cmd)
+	return cmd.Start()
+}
