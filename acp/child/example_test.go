@@ -1,3 +1,5 @@
+//go:build unix
+
 package child_test
 
 import (
