@@ -73,7 +73,7 @@ func (m *Matcher) Enter(name string, rules *Rules) *Matcher {
 	child := &Matcher{
 		sources: m.sources,
 		path:    m.path + name + "/",
-		ignored: m.ignored || m.Match(name, Directory) == Ignored,
+		ignored: m.Match(name, Directory) == Ignored,
 	}
 	if !rules.empty() && !child.ignored {
 		own := source{rules: rules, base: len(child.path)}
