@@ -25,4 +25,9 @@
 //
 // A session is found by the spelling of its roots, or by their real paths
 // as of its last activation (clause A17). Both are kept as [Keys].
+//
+// # For whoever writes another Store
+//
+// [Split] says what of a segment is history and what is a state, [Query.From] and
+// [Query.After] read and make cursors, [Keys.WithCwd] says what an activation keeps.
 package sessionstore

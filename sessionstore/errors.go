@@ -1,6 +1,12 @@
 package sessionstore
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrClosed is returned by a Store or a Recorder that was closed.
+var ErrClosed = errors.New("the session store is closed")
 
 // NotFoundError: there is no such session, or it was deleted.
 type NotFoundError struct{ ID ID }
@@ -22,6 +28,28 @@ type FencedError struct {
 func (e *FencedError) Error() string {
 	return fmt.Sprintf("session %q was opened in another window; load it again", string(e.ID))
 }
+
+// ReplacedError: the history that was being read was replaced by an activation; read it again.
+type ReplacedError struct{ ID ID }
+
+func (e *ReplacedError) Error() string {
+	return fmt.Sprintf("the history of session %q was replaced while it was read", string(e.ID))
+}
+
+// UpdateError: something that is no [Update].
+type UpdateError struct {
+	// Index is its place among the updates that were given.
+	Index int
+	// Err is what is wrong with it.
+	Err error
+}
+
+func (e *UpdateError) Error() string {
+	return fmt.Sprintf("update %d is not an object with an update: %v", e.Index, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *UpdateError) Unwrap() error { return e.Err }
 
 // CursorError: the cursor is malformed, or was made with other filters.
 type CursorError struct{ Cursor Cursor }

@@ -2,11 +2,16 @@ package sessionstore
 
 import "github.com/acp-agent/acp-agent/workspace"
 
-// PageSize is the number of sessions in a page when the query names none.
-const PageSize = 50
+// PageSize is the number of sessions in a page when the query names none, and
+// MaxPageSize the most that one can ask for.
+const (
+	PageSize    = 50
+	MaxPageSize = 1000
+)
 
 // Query is what a list asks for. The zero value of a filter filters nothing.
 type Query struct {
+	// Agent, if its Kind is not empty, matches the sessions of exactly this agent.
 	Agent Agent
 	// Cwd, if not nil, matches sessions of that working directory.
 	Cwd *DirFilter
@@ -15,8 +20,16 @@ type Query struct {
 	Additional *DirsFilter
 	// Cursor continues a list, "" starts one.
 	Cursor Cursor
-	// Limit is the most sessions in the page; 0 means PageSize.
+	// Limit is the most sessions in the page; 0 means PageSize, and more than MaxPageSize means that.
 	Limit int
+}
+
+// Size is the most sessions that the query's page may hold, by the rule of Limit.
+func (q Query) Size() int {
+	if q.Limit <= 0 {
+		return PageSize
+	}
+	return min(q.Limit, MaxPageSize)
 }
 
 // DirFilter is a directory by both keys (A17): a session matches if its spelling equals

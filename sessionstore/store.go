@@ -5,30 +5,19 @@ import (
 	"encoding/json"
 	"iter"
 	"time"
-
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // ID names a session. It is opaque, and unique in a store.
 type ID string
 
 // Update is the params of one session/update notification without sessionId: an
-// object with the member "update". It holds no newline.
+// object with the member "update". Whoever hands one over does not modify it afterwards.
 type Update = json.RawMessage
 
 // Agent is whom a session belongs to (clause A31).
 type Agent struct {
 	// Kind is the runtime's kind, Profile the agent behind it, "" if there is none.
 	Kind, Profile string
-}
-
-// Keys are what a session is found by (clause A17).
-type Keys struct {
-	// Roots is the root set as the client spelled it.
-	Roots workspace.Roots
-	// Real is the same set by real paths when it was opened: the same length and order
-	// as Roots with its duplicates kept, cwd first.
-	Real []workspace.Dir
 }
 
 // Session is a session's record.
@@ -41,11 +30,12 @@ type Session struct {
 	// Created and Updated are UTC, to the millisecond. Updated changes with create, fork, and
 	// the start and end of a turn (clause A29).
 	Created, Updated time.Time
-	// Generation is that of the newest lease.
+	// Generation is that of the newest lease. Generations are never used twice in a store, so
+	// that a lease of a deleted session does not fit another of the same id.
 	Generation int64
 	// State is the runtime's own value, nil if none.
 	State []byte
-	// Turns is the number of turns that were begun.
+	// Turns is the number of turns that were begun; a fork starts with its source's finished ones.
 	Turns int64
 }
 
@@ -60,17 +50,21 @@ type NewSession struct {
 	ID    ID
 	Agent Agent
 	Keys  Keys
+	// State is the runtime's own value. In a fork nil copies the source's.
 	State []byte
+	// Title is one line. In a fork "" copies the source's.
 	Title string
 }
 
 // Activation is what a load or resume changes.
 type Activation struct {
+	// Keys are the session's new roots and real paths. The spelling of cwd on record stays:
+	// it is the session's from new or fork on (A17), and [Keys.WithCwd] says what becomes of the rest.
 	Keys Keys
 	// State replaces the runtime's value; nil leaves it.
 	State []byte
-	// History, if not nil, replaces the stored history in the same step (clause P7). It
-	// counts as finished turns.
+	// History, if not nil, replaces the stored history in the same step (clause P7); state
+	// kinds in it are stored as such, others on record stay. It counts as finished turns. [Merge] it first.
 	History []Update
 }
 
@@ -87,9 +81,10 @@ type StopReason string
 
 // Store keeps sessions. It is safe for concurrent use, by goroutines and, where its
 // medium is shared, by processes. What a method returned without error survives the death of the
-// process (clause S1). Errors: [*NotFoundError], [*FencedError], [*ExistsError],
-// [*CursorError]; [*UnavailableError] when the medium fails, which names the file and
-// what to do; or the context's.
+// process (clause S1). A call whose context ended either did its work or did nothing.
+// Errors: [*NotFoundError], [*FencedError], [*ExistsError], [*CursorError], [*UpdateError];
+// [*UnavailableError] when the medium fails, which names the file and what to do; or the
+// context's.
 //
 // An implementation opens its medium at the first call that needs it, so that making
 // a Store costs nothing.
@@ -106,13 +101,16 @@ type Store interface {
 	Activate(ctx context.Context, id ID, a Activation) (Lease, error)
 
 	// BeginTurn durably records a turn's start and its prompt before the runtime acts (S8).
+	// A turn that was left open ends with it.
 	BeginTurn(ctx context.Context, l Lease, t Turn) error
 
 	// Append adds one segment of updates to the history, and stores the latest of each
-	// state kind among them. An empty segment only checks the lease.
+	// state kind among them, as [Split] tells them apart. All are stored or none. An empty segment only
+	// checks the lease.
 	Append(ctx context.Context, l Lease, segment []Update) error
 
-	// EndTurn records the end of the running turn.
+	// EndTurn records the end of the running turn. Without one it only checks the lease, so
+	// that it may be repeated after an error.
 	EndTurn(ctx context.Context, l Lease, reason StopReason) error
 
 	// SetTitle sets the title; "" removes it. Updated does not change.
@@ -125,14 +123,15 @@ type Store interface {
 	Check(ctx context.Context, l Lease) error
 
 	// History yields the history in order, in pages: between two of them nothing of the store is held
-	// (S9). It starts with what is stored when it is ranged over, and does not see later appends. An
-	// activation that replaces the history, or a delete, ends it with an error.
+	// (S9). It yields what is stored when it is ranged over, and does not see later appends. An
+	// activation that replaces the history ends it with [*ReplacedError], a delete with [*NotFoundError].
+	// The updates are the caller's.
 	History(ctx context.Context, id ID) iter.Seq2[Update, error]
 
 	// States returns the latest update of each state kind, in the order commands, mode, options, usage.
 	States(ctx context.Context, id ID) ([]Update, error)
 
-	// List returns a page of the agent's sessions: newest activity first, ties by id (A18).
+	// List returns a page of sessions: newest activity first, of equals the greater id first (A18).
 	List(ctx context.Context, q Query) (Page, error)
 
 	// Fork stores a session with the source's history up to its last finished turn
@@ -143,11 +142,6 @@ type Store interface {
 	// that does not exist is no error. Its leases are answered with *NotFoundError.
 	Delete(ctx context.Context, id ID) error
 
-	// Close frees the medium. Calls after it fail.
+	// Close frees the medium, after the calls that run. Calls after it fail with [ErrClosed]; a second Close does nothing.
 	Close() error
-}
-
-// stateKinds are the update kinds of which only the latest is kept, in the order of States.
-var stateKinds = [...]string{
-	"available_commands_update", "current_mode_update", "config_option_update", "usage_update",
 }

@@ -1,0 +1,87 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func fencing() []contract {
+	return []contract{
+		{"S3/an older lease is fenced from every write", olderLease},
+		{"S8/deleted and fenced are told apart", deletedNotFenced},
+		{"S3/histories never interleave", neverInterleave},
+	}
+}
+
+// writes are the calls that need a lease.
+func writes() map[string]func(context.Context, store, sessionstore.Lease) error {
+	return map[string]func(context.Context, store, sessionstore.Lease) error{
+		"BeginTurn": func(ctx context.Context, s store, l sessionstore.Lease) error {
+			return s.BeginTurn(ctx, l, sessionstore.Turn{Prompt: []update{say("old")}, Title: "old"})
+		},
+		"Append": func(ctx context.Context, s store, l sessionstore.Lease) error {
+			return s.Append(ctx, l, []update{say("old"), mode("old")})
+		},
+		"Append nothing": func(ctx context.Context, s store, l sessionstore.Lease) error { return s.Append(ctx, l, nil) },
+		"EndTurn":        func(ctx context.Context, s store, l sessionstore.Lease) error { return s.EndTurn(ctx, l, "end_turn") },
+		"SetTitle":       func(ctx context.Context, s store, l sessionstore.Lease) error { return s.SetTitle(ctx, l, "old") },
+		"SaveState": func(ctx context.Context, s store, l sessionstore.Lease) error {
+			return s.SaveState(ctx, l, []byte("old"))
+		},
+		"Check": func(ctx context.Context, s store, l sessionstore.Lease) error { return s.Check(ctx, l) },
+	}
+}
+
+func olderLease(t *testing.T, s store) {
+	old := create(t, s, "one")
+	require.NoError(t, s.BeginTurn(t.Context(), old, sessionstore.Turn{Prompt: []update{say("first")}}))
+	current, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	before := get(t, s, "one")
+	for name, write := range writes() {
+		var fenced *sessionstore.FencedError
+		require.ErrorAs(t, write(t.Context(), s, old), &fenced, name)
+		require.Equal(t, sessionstore.FencedError{ID: "one", Held: old.Generation, Current: current.Generation}, *fenced, name)
+		require.ErrorContains(t, fenced, "opened in another window; load it again", name)
+	}
+	require.Equal(t, texts(say("first")), history(t, s, "one"))
+	require.Empty(t, states(t, s, "one"))
+	require.Equal(t, before.Turns, get(t, s, "one").Turns)
+	require.Empty(t, get(t, s, "one").Title)
+	require.Nil(t, get(t, s, "one").State)
+	for name, write := range writes() {
+		require.NoError(t, write(t.Context(), s, current), name)
+	}
+}
+
+func deletedNotFenced(t *testing.T, s store) {
+	fenced := create(t, s, "one")
+	current, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	require.NoError(t, s.Delete(t.Context(), "one"))
+	for name, write := range writes() {
+		for _, lease := range []sessionstore.Lease{fenced, current} {
+			require.ErrorAs(t, write(t.Context(), s, lease), new(*sessionstore.NotFoundError), name)
+		}
+	}
+}
+
+func neverInterleave(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	var want []update
+	for i := range 5 {
+		old := lease
+		next, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
+		require.NoError(t, err)
+		lease = next
+		require.ErrorAs(t, s.Append(t.Context(), old, []update{say("late")}), new(*sessionstore.FencedError))
+		words := say(string(rune('a' + i)))
+		require.NoError(t, s.Append(t.Context(), lease, []update{words}))
+		want = append(want, words)
+	}
+	require.Equal(t, texts(want...), history(t, s, "one"))
+}

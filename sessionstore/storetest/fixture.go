@@ -1,0 +1,125 @@
+package storetest
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+type (
+	store  = sessionstore.Store
+	update = sessionstore.Update
+)
+
+func explore() sessionstore.Agent { return sessionstore.Agent{Kind: "explore"} }
+
+// path is an absolute path on any platform.
+func path(name string) string {
+	if runtime.GOOS == "windows" {
+		return `C:\src\` + name
+	}
+	return "/src/" + name
+}
+
+func dir(t require.TestingT, name string) workspace.Dir {
+	d, err := workspace.ParseDir(path(name))
+	require.NoError(t, err)
+	return d
+}
+
+func dirs(t require.TestingT, names ...string) workspace.Dirs {
+	d, err := workspace.ParseDirs(paths(names))
+	require.NoError(t, err)
+	return d
+}
+
+func paths(names []string) []string {
+	out := []string{}
+	for _, name := range names {
+		out = append(out, path(name))
+	}
+	return out
+}
+
+// keys are roots whose real paths are their spellings.
+func keys(t require.TestingT, cwd string, additional ...string) sessionstore.Keys {
+	return linked(t, cwd, additional, append([]string{cwd}, additional...))
+}
+
+// linked are roots with real paths of their own.
+func linked(t require.TestingT, cwd string, additional, real []string) sessionstore.Keys {
+	roots, err := workspace.NewRoots(path(cwd), paths(additional))
+	require.NoError(t, err)
+	k := sessionstore.Keys{Roots: roots}
+	for _, name := range real {
+		k.Real = append(k.Real, dir(t, name))
+	}
+	return k
+}
+
+func create(t *testing.T, s store, id string) sessionstore.Lease {
+	t.Helper()
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+		ID: sessionstore.ID(id), Agent: explore(), Keys: keys(t, "app"),
+	})
+	require.NoError(t, err)
+	return lease
+}
+
+// record makes a whole turn.
+func record(t *testing.T, s store, l sessionstore.Lease, prompt string, answer ...update) {
+	t.Helper()
+	require.NoError(t, s.BeginTurn(t.Context(), l, sessionstore.Turn{Prompt: []update{text("user_message_chunk", prompt)}}))
+	require.NoError(t, s.Append(t.Context(), l, answer))
+	require.NoError(t, s.EndTurn(t.Context(), l, "end_turn"))
+}
+
+func text(kind, words string) update {
+	return update(fmt.Sprintf(`{"update":{"sessionUpdate":%q,"content":{"type":"text","text":%q}}}`, kind, words))
+}
+
+func say(words string) update { return text("agent_message_chunk", words) }
+
+func mode(name string) update {
+	return update(fmt.Sprintf(`{"update":{"sessionUpdate":"current_mode_update","currentModeId":%q}}`, name))
+}
+
+func history(t require.TestingT, s store, id string) []string {
+	out := []string{}
+	for u, err := range s.History(contextOf(t), sessionstore.ID(id)) {
+		require.NoError(t, err)
+		out = append(out, string(u))
+	}
+	return out
+}
+
+func states(t require.TestingT, s store, id string) []string {
+	got, err := s.States(contextOf(t), sessionstore.ID(id))
+	require.NoError(t, err)
+	return texts(got...)
+}
+
+func texts(updates ...update) []string {
+	out := []string{}
+	for _, u := range updates {
+		out = append(out, string(u))
+	}
+	return out
+}
+
+func get(t require.TestingT, s store, id string) sessionstore.Session {
+	got, err := s.Get(contextOf(t), sessionstore.ID(id))
+	require.NoError(t, err)
+	return got
+}
+
+// requireKeys compares roots by spelling and order; where in a request they stood does not count.
+func requireKeys(t require.TestingT, want, got sessionstore.Keys) {
+	require.Equal(t, want.Roots.String(), got.Roots.String())
+	require.Equal(t, want.Real, got.Real)
+}

@@ -1,0 +1,126 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func forks() []contract {
+	return []contract{
+		{"A14/a fork has the history up to the last finished turn", forkInTurn},
+		{"A14/a fork has roots of its own, and its source's title, state and states", forkKeeps},
+		{"A14/a fork and its source go separate ways", separateWays},
+		{"A14/forks of forks outlive their sources", forkOfForks},
+	}
+}
+
+func fork(t *testing.T, s store, source string, n sessionstore.NewSession) sessionstore.Lease {
+	t.Helper()
+	if n.Agent.Kind == "" {
+		n.Agent = explore()
+	}
+	if n.Keys.Roots.IsZero() {
+		n.Keys = keys(t, "app")
+	}
+	lease, err := s.Fork(t.Context(), sessionstore.ID(source), n)
+	require.NoError(t, err)
+	return lease
+}
+
+func forkInTurn(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	require.NoError(t, s.Append(t.Context(), lease, []update{say("welcome")}))
+	record(t, s, lease, "ask", say("answer"))
+	require.NoError(t, s.Append(t.Context(), lease, []update{say("between")}))
+	finished := history(t, s, "one")
+	require.Len(t, finished, 4)
+	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []update{say("ask more")}}))
+	require.NoError(t, s.Append(t.Context(), lease, []update{say("half an ans")}))
+
+	fork(t, s, "one", sessionstore.NewSession{ID: "fork"})
+	require.Equal(t, finished, history(t, s, "fork"))
+	require.EqualValues(t, 1, get(t, s, "fork").Turns)
+	require.NoError(t, s.Append(t.Context(), lease, []update{say("wer")}), "the source's turn goes on")
+	require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"))
+	require.Equal(t, finished, history(t, s, "fork"))
+	fork(t, s, "one", sessionstore.NewSession{ID: "later"})
+	require.Equal(t, history(t, s, "one"), history(t, s, "later"))
+	require.EqualValues(t, 2, get(t, s, "later").Turns)
+
+	fresh := create(t, s, "fresh")
+	require.NoError(t, s.BeginTurn(t.Context(), fresh, sessionstore.Turn{Prompt: []update{say("first")}}))
+	fork(t, s, "fresh", sessionstore.NewSession{ID: "empty"})
+	require.Empty(t, history(t, s, "empty"))
+	require.Zero(t, get(t, s, "empty").Turns)
+}
+
+func forkKeeps(t *testing.T, s store) {
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+		ID: "one", Agent: explore(), Keys: keys(t, "app", "lib"), Title: "title", State: []byte("state"),
+	})
+	require.NoError(t, err)
+	record(t, s, lease, "ask", mode("plan"))
+	before := get(t, s, "one")
+	forked := fork(t, s, "one", sessionstore.NewSession{ID: "two", Keys: keys(t, "other", "docs")})
+	got := get(t, s, "two")
+	requireKeys(t, keys(t, "other", "docs"), got.Keys)
+	require.Equal(t, "title", got.Title)
+	require.Equal(t, []byte("state"), got.State)
+	require.Equal(t, texts(mode("plan")), states(t, s, "two"))
+	require.Equal(t, forked.Generation, got.Generation)
+	require.Equal(t, got.Created, got.Updated)
+
+	fork(t, s, "one", sessionstore.NewSession{ID: "three", Title: "own", State: []byte("own too")})
+	got = get(t, s, "three")
+	require.Equal(t, "own", got.Title)
+	require.Equal(t, []byte("own too"), got.State)
+
+	after := get(t, s, "one")
+	require.Equal(t, before.Updated, after.Updated)
+	require.Equal(t, before.Generation, after.Generation)
+	require.NoError(t, s.Check(t.Context(), lease), "the source's lease is untouched")
+}
+
+func separateWays(t *testing.T, s store) {
+	source := create(t, s, "one")
+	record(t, s, source, "common", say("ground"))
+	common := texts(text("user_message_chunk", "common"), say("ground"))
+	forked := fork(t, s, "one", sessionstore.NewSession{ID: "two"})
+	record(t, s, source, "source", mode("source"))
+	record(t, s, forked, "fork", mode("fork"))
+	require.Equal(t, append(common[:2:2], string(text("user_message_chunk", "source"))), history(t, s, "one"))
+	require.Equal(t, append(common[:2:2], string(text("user_message_chunk", "fork"))), history(t, s, "two"))
+	require.Equal(t, texts(mode("source")), states(t, s, "one"))
+	require.Equal(t, texts(mode("fork")), states(t, s, "two"))
+	require.ErrorAs(t, s.Check(t.Context(), sessionstore.Lease{ID: "two", Generation: source.Generation}), new(*sessionstore.FencedError))
+}
+
+func forkOfForks(t *testing.T, s store) {
+	lease := create(t, s, "0")
+	want := map[string][]string{}
+	ids := []string{"0", "1", "2", "3"}
+	for i, id := range ids {
+		record(t, s, lease, "prompt "+id, say("answer "+id))
+		want[id] = history(t, s, id)
+		require.Len(t, want[id], 2*(i+1))
+		if i+1 < len(ids) {
+			lease = fork(t, s, id, sessionstore.NewSession{ID: sessionstore.ID(ids[i+1])})
+			require.Equal(t, want[id], history(t, s, ids[i+1]))
+		}
+	}
+	for _, gone := range []string{"1", "0", "3"} {
+		require.NoError(t, s.Delete(t.Context(), sessionstore.ID(gone)))
+		delete(want, gone)
+		for id, h := range want {
+			require.Equal(t, h, history(t, s, id), "%s after %s was deleted", id, gone)
+		}
+	}
+	fork(t, s, "2", sessionstore.NewSession{ID: "again"})
+	_, err := s.Activate(t.Context(), "2", sessionstore.Activation{Keys: keys(t, "app"), History: []update{say("new")}})
+	require.NoError(t, err)
+	require.Equal(t, want["2"], history(t, s, "again"))
+	require.Equal(t, texts(say("new")), history(t, s, "2"))
+}

@@ -1,0 +1,164 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func histories() []contract {
+	return []contract{
+		{"S9/a long history comes back whole and in order", longHistory},
+		{"S9/nothing is held between pages", nothingHeld},
+		{"a reader sees what was stored when it began", noLaterAppends},
+		{"a history is read again, and in part", readAgain},
+		{"P7/an activation replaces the history", replaced},
+		{"P7/a replaced history ends its readers", replacedEndsReaders},
+		{"a deleted history ends its readers", deletedEndsReaders},
+		{"a context that ends, ends a reader", contextEndsReader},
+	}
+}
+
+// fill appends segments of updates that are long enough to need several pages in any store.
+func fill(t *testing.T, s store, l sessionstore.Lease, segments int) []update {
+	t.Helper()
+	var all []update
+	for i := range segments {
+		var segment []update
+		for j := range 40 {
+			segment = append(segment, say(fmt.Sprintf("%d.%d %s", i, j, strings.Repeat("x", 1500))))
+		}
+		require.NoError(t, s.Append(t.Context(), l, segment))
+		all = append(all, segment...)
+	}
+	return all
+}
+
+func longHistory(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	create(t, s, "two")
+	want := fill(t, s, lease, 30)
+	huge := []update{say("a"), say(strings.Repeat("h", 3<<20)), say("z")}
+	require.NoError(t, s.Append(t.Context(), lease, huge))
+	require.Equal(t, texts(append(want, huge...)...), history(t, s, "one"))
+	require.Empty(t, history(t, s, "two"))
+}
+
+func nothingHeld(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	want := fill(t, s, lease, 20)
+	read := 0
+	for _, err := range s.History(t.Context(), "one") {
+		require.NoError(t, err)
+		if read++; read == 100 {
+			other := create(t, s, "two")
+			record(t, s, other, "written", say("while another is read"))
+			require.NoError(t, s.SetTitle(t.Context(), lease, "renamed"))
+		}
+	}
+	require.Equal(t, len(want), read)
+}
+
+func noLaterAppends(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	want := fill(t, s, lease, 20)
+	var got []string
+	for u, err := range s.History(t.Context(), "one") {
+		require.NoError(t, err)
+		if len(got)%100 == 0 {
+			require.NoError(t, s.Append(t.Context(), lease, []update{say("later")}))
+		}
+		got = append(got, string(u))
+	}
+	require.Equal(t, texts(want...), got)
+	require.Greater(t, len(history(t, s, "one")), len(want))
+}
+
+func readAgain(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	seq := s.History(t.Context(), "one")
+	want := fill(t, s, lease, 2)
+	for range 2 {
+		n := 0
+		for u, err := range seq {
+			require.NoError(t, err)
+			u[0] = '!' // the updates are the caller's
+			if n++; n == 5 {
+				break
+			}
+		}
+	}
+	require.Equal(t, texts(want...), history(t, s, "one"))
+}
+
+func replaced(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	record(t, s, lease, "ours", say("x"), mode("ask"), update(`{"update":{"sessionUpdate":"usage_update","used":1}}`))
+	next, err := s.Activate(t.Context(), "one", sessionstore.Activation{
+		Keys: keys(t, "app"), History: []update{say("theirs"), mode("code"), say("too")},
+	})
+	require.NoError(t, err)
+	require.Equal(t, texts(say("theirs"), say("too")), history(t, s, "one"))
+	require.Equal(t, texts(mode("code"), update(`{"update":{"sessionUpdate":"usage_update","used":1}}`)), states(t, s, "one"))
+	require.NoError(t, s.Append(t.Context(), next, []update{say("more")}))
+	_, err = s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
+	require.NoError(t, err)
+	require.Equal(t, texts(say("theirs"), say("too"), say("more")), history(t, s, "fork"), "it counts as finished turns")
+
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: []update{}})
+	require.NoError(t, err)
+	require.Empty(t, history(t, s, "one"), "empty, not nil")
+	require.Equal(t, texts(say("theirs"), say("too"), say("more")), history(t, s, "fork"))
+}
+
+// interrupted reads a long history, does disturb in the middle, and returns how the reading ended.
+func interrupted(t *testing.T, s store, disturb func()) error {
+	t.Helper()
+	lease := create(t, s, "one")
+	want := len(fill(t, s, lease, 20))
+	_, err := s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
+	require.NoError(t, err)
+	read := 0
+	for _, err := range s.History(t.Context(), "one") {
+		if err != nil {
+			require.Less(t, read, want)
+			require.Len(t, history(t, s, "fork"), want, "a fork is not concerned")
+			return err
+		}
+		if read++; read == 50 {
+			disturb()
+		}
+	}
+	return nil
+}
+
+func replacedEndsReaders(t *testing.T, s store) {
+	err := interrupted(t, s, func() {
+		_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: []update{say("new")}})
+		require.NoError(t, err)
+	})
+	require.ErrorAs(t, err, new(*sessionstore.ReplacedError))
+}
+
+func deletedEndsReaders(t *testing.T, s store) {
+	err := interrupted(t, s, func() { require.NoError(t, s.Delete(t.Context(), "one")) })
+	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
+}
+
+func contextEndsReader(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	fill(t, s, lease, 20)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var last error
+	for _, err := range s.History(ctx, "one") {
+		cancel()
+		last = err
+	}
+	require.ErrorIs(t, last, context.Canceled)
+}

@@ -1,0 +1,245 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func lifecycle() []contract {
+	return []contract{
+		{"A19/created is found and listed", createdIsFound},
+		{"A15/roots come back as they were spelled, in order", rootsComeBack},
+		{"a taken id is refused", takenID},
+		{"keys without roots or real paths are refused", invalidKeys},
+		{"A28/an unknown id is not found", unknownID},
+		{"A13/activation replaces the roots", activationReplaces},
+		{"A17/activation keeps the spelling of cwd and renews its real path", activationKeepsCwd},
+		{"A29/activation and appends are no activity", noActivity},
+		{"state is kept, replaced and cleared", stateIsKept},
+		{"A28/delete removes a session, and again", deleteRemoves},
+		{"a deleted id may be used again", deletedIDAgain},
+		{"a context that ended does nothing", endedContext},
+		{"closed", closed},
+	}
+}
+
+func createdIsFound(t *testing.T, s store) {
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+		ID: "one", Agent: sessionstore.Agent{Kind: "proxy", Profile: "opencode"},
+		Keys: keys(t, "app", "lib"), Title: "a title", State: []byte("child-1"),
+	})
+	require.NoError(t, err)
+	require.EqualValues(t, "one", lease.ID)
+
+	got := get(t, s, "one")
+	require.Equal(t, sessionstore.Agent{Kind: "proxy", Profile: "opencode"}, got.Agent)
+	require.Equal(t, "a title", got.Title)
+	require.Equal(t, []byte("child-1"), got.State)
+	require.Equal(t, lease.Generation, got.Generation)
+	require.Zero(t, got.Turns)
+	require.Equal(t, got.Created, got.Updated)
+	require.Equal(t, time.UTC, got.Updated.Location())
+	require.Equal(t, got.Updated, got.Updated.Truncate(time.Millisecond))
+
+	page, err := s.List(t.Context(), sessionstore.Query{})
+	require.NoError(t, err)
+	require.Len(t, page.Sessions, 1)
+	require.Empty(t, page.Next)
+	listed := page.Sessions[0]
+	require.Nil(t, listed.State, "a list leaves states out")
+	requireKeys(t, got.Keys, listed.Keys)
+	require.Equal(t, got.Updated, listed.Updated)
+	require.Equal(t, got.Agent, listed.Agent)
+	require.Equal(t, got.Title, listed.Title)
+	require.Empty(t, history(t, s, "one"))
+	require.Empty(t, states(t, s, "one"))
+}
+
+func rootsComeBack(t *testing.T, s store) {
+	want := linked(t, "app", []string{"z", "a <b> & \"c\"", "ünï\ncode", "app/nested"}, []string{"real/app", "same", "same", "ü", "n"})
+	_, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: explore(), Keys: want})
+	require.NoError(t, err)
+	requireKeys(t, want, get(t, s, "one").Keys)
+}
+
+func takenID(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	_, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: explore(), Keys: keys(t, "other")})
+	var exists *sessionstore.ExistsError
+	require.ErrorAs(t, err, &exists)
+	require.EqualValues(t, "one", exists.ID)
+	_, err = s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "one", Agent: explore(), Keys: keys(t, "other")})
+	require.ErrorAs(t, err, &exists)
+	require.NoError(t, s.Check(t.Context(), lease), "the lease of the first is untouched")
+	requireKeys(t, keys(t, "app"), get(t, s, "one").Keys)
+}
+
+func invalidKeys(t *testing.T, s store) {
+	short := keys(t, "app", "lib")
+	short.Real = short.Real[:1]
+	for name, k := range map[string]sessionstore.Keys{"no roots": {}, "too few real paths": short} {
+		_, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: explore(), Keys: k})
+		require.Error(t, err, name)
+	}
+	create(t, s, "two")
+	_, err := s.Activate(t.Context(), "two", sessionstore.Activation{Keys: short})
+	require.Error(t, err)
+	requireKeys(t, keys(t, "app"), get(t, s, "two").Keys)
+}
+
+func unknownID(t *testing.T, s store) {
+	ctx, lease := t.Context(), sessionstore.Lease{ID: "none", Generation: 1}
+	for name, call := range map[string]func() error{
+		"Get": func() error { _, err := s.Get(ctx, "none"); return err },
+		"Activate": func() error {
+			_, err := s.Activate(ctx, "none", sessionstore.Activation{Keys: keys(t, "app")})
+			return err
+		},
+		"States":    func() error { _, err := s.States(ctx, "none"); return err },
+		"BeginTurn": func() error { return s.BeginTurn(ctx, lease, sessionstore.Turn{}) },
+		"Append":    func() error { return s.Append(ctx, lease, []update{say("x")}) },
+		"EndTurn":   func() error { return s.EndTurn(ctx, lease, "end_turn") },
+		"SetTitle":  func() error { return s.SetTitle(ctx, lease, "x") },
+		"SaveState": func() error { return s.SaveState(ctx, lease, []byte("x")) },
+		"Check":     func() error { return s.Check(ctx, lease) },
+		"Fork": func() error {
+			_, err := s.Fork(ctx, "none", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
+			return err
+		},
+		"History": func() error {
+			for _, err := range s.History(ctx, "none") {
+				return err
+			}
+			return nil
+		},
+	} {
+		var missing *sessionstore.NotFoundError
+		require.ErrorAs(t, call(), &missing, name)
+		require.EqualValues(t, "none", missing.ID, name)
+	}
+	page, err := s.List(ctx, sessionstore.Query{})
+	require.NoError(t, err)
+	require.Empty(t, page.Sessions, "a failed fork leaves nothing")
+}
+
+func activationReplaces(t *testing.T, s store) {
+	first := create(t, s, "one")
+	want := linked(t, "app", []string{"lib", "docs"}, []string{"real/app", "real/lib", "docs"})
+	second, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: want})
+	require.NoError(t, err)
+	require.Greater(t, second.Generation, first.Generation)
+	got := get(t, s, "one")
+	requireKeys(t, want, got.Keys)
+	require.Equal(t, second.Generation, got.Generation)
+
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	requireKeys(t, keys(t, "app"), get(t, s, "one").Keys)
+}
+
+func activationKeepsCwd(t *testing.T, s store) {
+	_, err := s.Create(t.Context(), sessionstore.NewSession{
+		ID: "one", Agent: explore(), Keys: linked(t, "link", nil, []string{"app"}),
+	})
+	require.NoError(t, err)
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{
+		Keys: linked(t, "app", []string{"lib", "link", "docs"}, []string{"moved", "lib", "moved", "docs"}),
+	})
+	require.NoError(t, err)
+	requireKeys(t, linked(t, "link", []string{"lib", "docs"}, []string{"moved", "lib", "docs"}), get(t, s, "one").Keys)
+}
+
+func noActivity(t *testing.T, s store) {
+	create(t, s, "one")
+	before := get(t, s, "one")
+	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app", "lib")})
+	require.NoError(t, err)
+	require.NoError(t, s.Append(t.Context(), lease, []update{say("x"), mode("ask")}))
+	require.NoError(t, s.SetTitle(t.Context(), lease, "x"))
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x")))
+	require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"), "no turn runs")
+	after := get(t, s, "one")
+	require.Equal(t, before.Updated, after.Updated)
+	require.Equal(t, before.Created, after.Created)
+}
+
+func stateIsKept(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	require.Nil(t, get(t, s, "one").State)
+	value := []byte("first\x00\xff")
+	require.NoError(t, s.SaveState(t.Context(), lease, value))
+	value[0] = '!'
+	require.Equal(t, []byte("first\x00\xff"), get(t, s, "one").State)
+	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	require.Equal(t, []byte("first\x00\xff"), get(t, s, "one").State, "nil leaves it")
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), State: []byte("second")})
+	require.NoError(t, err)
+	require.Equal(t, []byte("second"), get(t, s, "one").State)
+	require.ErrorAs(t, s.SaveState(t.Context(), lease, nil), new(*sessionstore.FencedError))
+	lease.Generation = get(t, s, "one").Generation
+	require.NoError(t, s.SaveState(t.Context(), lease, nil))
+	require.Nil(t, get(t, s, "one").State)
+}
+
+func deleteRemoves(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	record(t, s, lease, "hello", say("there"), mode("ask"))
+	create(t, s, "two")
+	require.NoError(t, s.Delete(t.Context(), "one"))
+	require.NoError(t, s.Delete(t.Context(), "one"), "again")
+	require.NoError(t, s.Delete(t.Context(), "never was"))
+	_, err := s.Get(t.Context(), "one")
+	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
+	page, err := s.List(t.Context(), sessionstore.Query{})
+	require.NoError(t, err)
+	require.Len(t, page.Sessions, 1)
+	require.EqualValues(t, "two", page.Sessions[0].ID)
+}
+
+func deletedIDAgain(t *testing.T, s store) {
+	old := create(t, s, "one")
+	record(t, s, old, "hello", say("there"), mode("ask"))
+	require.NoError(t, s.Delete(t.Context(), "one"))
+	create(t, s, "one")
+	require.Empty(t, history(t, s, "one"))
+	require.Empty(t, states(t, s, "one"))
+	require.Zero(t, get(t, s, "one").Turns)
+	require.ErrorAs(t, s.Append(t.Context(), old, []update{say("ghost")}), new(*sessionstore.FencedError))
+	require.Empty(t, history(t, s, "one"))
+}
+
+func endedContext(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.Create(ctx, sessionstore.NewSession{ID: "two", Agent: explore(), Keys: keys(t, "app")})
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, s.Append(ctx, lease, []update{say("x")}), context.Canceled)
+	require.ErrorIs(t, s.Delete(ctx, "one"), context.Canceled)
+	_, err = s.List(ctx, sessionstore.Query{})
+	require.ErrorIs(t, err, context.Canceled)
+	for _, err := range s.History(ctx, "one") {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	require.NoError(t, s.Append(t.Context(), lease, []update{say("y")}), "nothing is left open")
+	require.Equal(t, texts(say("y")), history(t, s, "one"))
+	_, err = s.Get(t.Context(), "two")
+	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
+}
+
+func closed(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Close(), "again")
+	_, err := s.Get(t.Context(), "one")
+	require.ErrorIs(t, err, sessionstore.ErrClosed)
+	require.ErrorIs(t, s.Append(t.Context(), lease, nil), sessionstore.ErrClosed)
+	_, err = s.List(t.Context(), sessionstore.Query{})
+	require.ErrorIs(t, err, sessionstore.ErrClosed)
+}

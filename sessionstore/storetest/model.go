@@ -1,0 +1,287 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func models() []contract {
+	return []contract{
+		{"A16, A17, A18, A31/every combination of filters, against a naive list", matrix},
+		{"A13, A14, S3, S8, P7/random lives of sessions, against a model", lives},
+	}
+}
+
+func someAgents() []sessionstore.Agent {
+	return []sessionstore.Agent{{Kind: "explore"}, {Kind: "proxy", Profile: "child"}}
+}
+
+func someCwds() []string { return []string{"app", "link", "lib"} }
+
+func someLists() [][]string { return [][]string{{}, {"a"}, {"b"}, {"a", "b"}, {"b", "a"}} }
+
+// matrix fills a store with every combination of roots and real paths that the filters can tell
+// apart, and compares lists with a look at every session.
+func matrix(t *testing.T, s store) {
+	for i := range 240 {
+		list, realList := someLists()[i%5], someLists()[(i/5)%5]
+		if len(list) != len(realList) {
+			realList = list
+		}
+		real := append([]string{someCwds()[(i/7)%3]}, realList...)
+		_, err := s.Create(t.Context(), sessionstore.NewSession{
+			ID:    sessionstore.ID(fmt.Sprintf("%03d", (i*101)%240)),
+			Agent: someAgents()[i%2], Keys: linked(t, someCwds()[(i/3)%3], list, real),
+		})
+		require.NoError(t, err)
+	}
+	all := listAll(t, s, sessionstore.Query{Limit: 1000})
+	require.Len(t, all, 240)
+	rapid.Check(t, func(t *rapid.T) {
+		q := drawQuery(t)
+		want := []string{}
+		for _, session := range all {
+			if wanted(q, session) {
+				want = append(want, string(session.ID))
+			}
+		}
+		require.Equal(t, want, ids(listAll(t, s, q)))
+	})
+}
+
+func drawQuery(t *rapid.T) sessionstore.Query {
+	q := sessionstore.Query{Limit: rapid.IntRange(1, 60).Draw(t, "limit")}
+	if rapid.Bool().Draw(t, "by agent") {
+		q.Agent = rapid.SampledFrom(someAgents()).Draw(t, "agent")
+	}
+	if rapid.Bool().Draw(t, "by cwd") {
+		q.Cwd = &sessionstore.DirFilter{
+			Spelling: dir(t, rapid.SampledFrom(someCwds()).Draw(t, "cwd")),
+			Real:     dir(t, rapid.SampledFrom(someCwds()).Draw(t, "real cwd")),
+		}
+	}
+	if rapid.Bool().Draw(t, "by list") {
+		spelling := rapid.SampledFrom(someLists()).Draw(t, "list")
+		real := rapid.SampledFrom(someLists()).Draw(t, "real list")
+		q.Additional = &sessionstore.DirsFilter{Spelling: dirs(t, spelling...), Real: linked(t, "x", nil, real).Real}
+	}
+	return q
+}
+
+// wanted is what a filter means, said as plainly as possible.
+func wanted(q sessionstore.Query, s sessionstore.Session) bool {
+	cwd, list := s.Keys.Roots.Cwd().String(), fmt.Sprintf("%q", s.Keys.Roots.Additional().Strings())
+	realCwd, realList := s.Keys.Real[0].String(), fmt.Sprintf("%q", s.Keys.Real[1:])
+	if q.Agent.Kind != "" && (s.Agent.Kind != q.Agent.Kind || s.Agent.Profile != q.Agent.Profile) {
+		return false
+	}
+	if q.Cwd != nil && cwd != q.Cwd.Spelling.String() && realCwd != q.Cwd.Real.String() {
+		return false
+	}
+	return q.Additional == nil ||
+		list == fmt.Sprintf("%q", q.Additional.Spelling.Strings()) ||
+		realList == fmt.Sprintf("%q", q.Additional.Real)
+}
+
+// lives does random things to a few sessions and to a model of them.
+func lives(t *testing.T, s store) {
+	checks := 0
+	rapid.Check(t, func(t *rapid.T) {
+		checks++
+		m := &model{store: s, agent: sessionstore.Agent{Kind: "model", Profile: fmt.Sprint(checks)}, sessions: map[string]*modelled{}}
+		t.Repeat(map[string]func(*rapid.T){
+			"create": m.create, "fork": m.fork, "activate": m.activate, "delete": m.delete,
+			"begin": m.begin, "append": m.append, "end": m.end, "title": m.title, "": m.check,
+		})
+		for id := range m.sessions {
+			require.NoError(t, s.Delete(t.Context(), m.id(id)))
+		}
+	})
+}
+
+// model is what a store should hold. Session names are letters; the store sees them with the check's number.
+type model struct {
+	store    store
+	agent    sessionstore.Agent
+	sessions map[string]*modelled
+	// stale are leases that something newer has replaced.
+	stale []sessionstore.Lease
+	words int
+}
+
+type modelled struct {
+	lease   sessionstore.Lease
+	keys    sessionstore.Keys
+	title   string
+	turns   int64
+	mode    string
+	history []string
+	open    int // where the open turn starts, -1 if none
+}
+
+func (m *model) id(name string) sessionstore.ID {
+	return sessionstore.ID(m.agent.Profile + "/" + name)
+}
+
+func (m *model) say() update {
+	m.words++
+	return say(fmt.Sprint("word ", m.words))
+}
+
+func drawName(t *rapid.T, label string) string {
+	return rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, label)
+}
+
+// pick draws a session that exists, and skips the action if none does.
+func (m *model) pick(t *rapid.T) (string, *modelled) {
+	names := []string{}
+	for name := range m.sessions {
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		t.Skip("no session")
+	}
+	slices.Sort(names)
+	name := rapid.SampledFrom(names).Draw(t, "session")
+	return name, m.sessions[name]
+}
+
+func drawKeys(t *rapid.T, cwd string) sessionstore.Keys {
+	return keys(t, cwd, rapid.SampledFrom(someLists()).Draw(t, "list")...)
+}
+
+func (m *model) create(t *rapid.T) {
+	name := drawName(t, "new")
+	n := sessionstore.NewSession{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(someCwds()).Draw(t, "cwd"))}
+	lease, err := m.store.Create(t.Context(), n)
+	if m.sessions[name] != nil {
+		require.ErrorAs(t, err, new(*sessionstore.ExistsError))
+		return
+	}
+	require.NoError(t, err)
+	m.sessions[name] = &modelled{lease: lease, keys: n.Keys, open: -1}
+}
+
+func (m *model) fork(t *rapid.T) {
+	source, from := m.pick(t)
+	name := drawName(t, "fork")
+	n := sessionstore.NewSession{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(someCwds()).Draw(t, "cwd"))}
+	lease, err := m.store.Fork(t.Context(), m.id(source), n)
+	if m.sessions[name] != nil {
+		require.ErrorAs(t, err, new(*sessionstore.ExistsError))
+		return
+	}
+	require.NoError(t, err)
+	f := &modelled{lease: lease, keys: n.Keys, title: from.title, turns: from.turns, mode: from.mode, open: -1, history: slices.Clone(from.history)}
+	if from.open >= 0 {
+		f.history, f.turns = f.history[:from.open], f.turns-1
+	}
+	m.sessions[name] = f
+}
+
+func (m *model) activate(t *rapid.T) {
+	name, s := m.pick(t)
+	a := sessionstore.Activation{Keys: drawKeys(t, rapid.SampledFrom(someCwds()).Draw(t, "cwd"))}
+	if rapid.IntRange(0, 3).Draw(t, "replaced") == 0 {
+		a.History = []update{m.say(), m.say()}
+		s.history = texts(a.History...)
+	}
+	lease, err := m.store.Activate(t.Context(), m.id(name), a)
+	require.NoError(t, err)
+	require.Greater(t, lease.Generation, s.lease.Generation)
+	m.stale = append(m.stale, s.lease)
+	s.lease, s.open, s.keys = lease, -1, a.Keys.WithCwd(s.keys.Roots.Cwd())
+}
+
+func (m *model) delete(t *rapid.T) {
+	name := drawName(t, "gone")
+	require.NoError(t, m.store.Delete(t.Context(), m.id(name)))
+	if s := m.sessions[name]; s != nil {
+		m.stale = append(m.stale, s.lease)
+		delete(m.sessions, name)
+	}
+}
+
+func (m *model) begin(t *rapid.T) {
+	_, s := m.pick(t)
+	prompt := m.say()
+	require.NoError(t, m.store.BeginTurn(t.Context(), s.lease, sessionstore.Turn{Prompt: []update{prompt}, Title: string(prompt)}))
+	s.open = len(s.history)
+	s.history = append(s.history, string(prompt))
+	s.turns++
+	if s.title == "" {
+		s.title = string(prompt)
+	}
+}
+
+func (m *model) append(t *rapid.T) {
+	_, s := m.pick(t)
+	segment := []update{}
+	for range rapid.IntRange(0, 3).Draw(t, "updates") {
+		u := m.say()
+		segment = append(segment, u)
+		s.history = append(s.history, string(u))
+	}
+	if rapid.Bool().Draw(t, "mode") {
+		s.mode = string(mode(fmt.Sprint(m.words)))
+		segment = append(segment, update(s.mode))
+	}
+	require.NoError(t, m.store.Append(t.Context(), s.lease, segment))
+}
+
+func (m *model) end(t *rapid.T) {
+	_, s := m.pick(t)
+	require.NoError(t, m.store.EndTurn(t.Context(), s.lease, "end_turn"))
+	s.open = -1
+}
+
+func (m *model) title(t *rapid.T) {
+	_, s := m.pick(t)
+	s.title = rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "title")
+	require.NoError(t, m.store.SetTitle(t.Context(), s.lease, s.title))
+}
+
+func (m *model) check(t *rapid.T) {
+	names := []string{}
+	for name, want := range m.sessions {
+		id := string(m.id(name))
+		names = append(names, id)
+		got := get(t, m.store, id)
+		requireKeys(t, want.keys, got.Keys)
+		require.Equal(t, want.title, got.Title)
+		require.Equal(t, want.turns, got.Turns)
+		require.Equal(t, want.lease.Generation, got.Generation)
+		require.Equal(t, append([]string{}, want.history...), history(t, m.store, id))
+		wantStates := []string{}
+		if want.mode != "" {
+			wantStates = append(wantStates, want.mode)
+		}
+		require.Equal(t, wantStates, states(t, m.store, id))
+	}
+	slices.Sort(names)
+	listed := ids(listAll(t, m.store, sessionstore.Query{Agent: m.agent}))
+	slices.Sort(listed)
+	require.Equal(t, names, listed)
+	for _, lease := range m.stale {
+		err := m.store.Append(t.Context(), lease, []update{say("ghost")})
+		require.Error(t, err)
+		m.told(t, lease, err)
+	}
+}
+
+// told checks that a stale lease is told the truth: whether its session is there.
+func (m *model) told(t *rapid.T, lease sessionstore.Lease, err error) {
+	for name := range m.sessions {
+		if m.id(name) == lease.ID {
+			require.ErrorAs(t, err, new(*sessionstore.FencedError))
+			return
+		}
+	}
+	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
+}

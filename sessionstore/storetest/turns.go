@@ -1,0 +1,151 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func turns() []contract {
+	return []contract{
+		{"S8/a turn begins with its prompt on record", promptFirst},
+		{"A29/the first prompt names the session", firstPromptNames},
+		{"a turn that was left open ends with the next, and with an activation", openTurnEnds},
+		{"A27/states are kept as the latest of each kind", latestStates},
+		{"A27/unknown kinds and members are history, byte by byte", unknownKinds},
+		{"session_info_update is not kept", noTitles},
+		{"what is no update is refused, with its whole segment", noUpdate},
+		{"an update over several lines is kept", severalLines},
+	}
+}
+
+func promptFirst(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	created := get(t, s, "one")
+	prompt := []update{text("user_message_chunk", "find"), text("user_message_chunk", "it")}
+	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: prompt}))
+	require.Equal(t, texts(prompt...), history(t, s, "one"))
+	began := get(t, s, "one")
+	require.EqualValues(t, 1, began.Turns)
+	require.False(t, began.Updated.Before(created.Updated))
+
+	require.NoError(t, s.Append(t.Context(), lease, []update{say("a"), say("b")}))
+	require.NoError(t, s.Append(t.Context(), lease, []update{say("c")}))
+	require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"))
+	require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"), "again, as after an error")
+	require.Equal(t, texts(append(prompt, say("a"), say("b"), say("c"))...), history(t, s, "one"))
+	ended := get(t, s, "one")
+	require.False(t, ended.Updated.Before(began.Updated))
+	require.Equal(t, created.Created, ended.Created)
+	require.EqualValues(t, 1, ended.Turns)
+
+	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{}), "a prompt may be empty")
+	require.EqualValues(t, 2, get(t, s, "one").Turns)
+}
+
+func firstPromptNames(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	for _, title := range []string{"first", "second"} {
+		require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Title: title}))
+		require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"))
+		require.Equal(t, "first", get(t, s, "one").Title)
+	}
+	require.NoError(t, s.SetTitle(t.Context(), lease, "given"))
+	require.Equal(t, "given", get(t, s, "one").Title)
+	require.NoError(t, s.SetTitle(t.Context(), lease, ""))
+	require.Empty(t, get(t, s, "one").Title)
+	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Title: "third"}))
+	require.Equal(t, "third", get(t, s, "one").Title)
+}
+
+func openTurnEnds(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	begin := func(prompt string) {
+		require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []update{say(prompt)}}))
+	}
+	begin("one")
+	begin("two")
+	require.EqualValues(t, 2, get(t, s, "one").Turns)
+	fork := func(id string) []string {
+		_, err := s.Fork(t.Context(), "one", sessionstore.NewSession{ID: sessionstore.ID(id), Agent: explore(), Keys: keys(t, "app")})
+		require.NoError(t, err)
+		return history(t, s, id)
+	}
+	require.Equal(t, texts(say("one")), fork("f1"), "the first turn is over, the second is not")
+	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	require.Equal(t, texts(say("one"), say("two")), fork("f2"))
+	require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"), "none runs")
+	begin("three")
+	require.Equal(t, texts(say("one"), say("two"), say("three")), history(t, s, "one"))
+}
+
+func latestStates(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	of := func(kind, more string) update {
+		return update(`{"update":{"sessionUpdate":"` + kind + `"` + more + `}}`)
+	}
+	require.NoError(t, s.Append(t.Context(), lease, []update{
+		of("usage_update", `,"used":1`), say("a"), mode("ask"), of("usage_update", `,"used":2`), mode("code"), say("b"),
+	}))
+	require.NoError(t, s.Append(t.Context(), lease, []update{
+		of("config_option_update", `,"configOptions":[]`), of("available_commands_update", ""), mode("plan"),
+	}))
+	require.Equal(t, texts(say("a"), say("b")), history(t, s, "one"))
+	require.Equal(t, texts(
+		of("available_commands_update", ""), mode("plan"),
+		of("config_option_update", `,"configOptions":[]`), of("usage_update", `,"used":2`),
+	), states(t, s, "one"))
+}
+
+func unknownKinds(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	want := []update{
+		update(`{ "update" : {"sessionUpdate":"tool_call","toolCallId":"1", "_meta":{"z":1,"a":2.50}} , "_meta":{"k":null}}`),
+		update(`{"update":{"sessionUpdate":"from_the_future","n":12345678901234567890}}`),
+		update(`{"update":{"x":"no kind at all"}}`),
+		update(`{"update":{"sessionUpdate":7}}`),
+		update(`{"update":{"sessionUpdate":"plan","entries":[],"entries":["twice"]}}`),
+		update(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\ud800"}}}`),
+	}
+	require.NoError(t, s.Append(t.Context(), lease, want))
+	require.Equal(t, texts(want...), history(t, s, "one"))
+}
+
+func noTitles(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	require.NoError(t, s.Append(t.Context(), lease, []update{
+		say("a"), update(`{"update":{"sessionUpdate":"session_info_update","title":"x"}}`), say("b"),
+	}))
+	require.Equal(t, texts(say("a"), say("b")), history(t, s, "one"))
+	require.Empty(t, states(t, s, "one"))
+	require.Empty(t, get(t, s, "one").Title)
+}
+
+func noUpdate(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	for _, bad := range []string{``, `null`, `[]`, `{}`, `{"update":null}`, `{"update":[]}`, `{"update":{}`, `{"update":{}} {}`} {
+		var refused *sessionstore.UpdateError
+		require.ErrorAs(t, s.Append(t.Context(), lease, []update{say("a"), mode("ask"), update(bad)}), &refused, bad)
+		require.Equal(t, 2, refused.Index, bad)
+		require.ErrorAs(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []update{update(bad)}}), &refused, bad)
+		_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: []update{update(bad)}})
+		require.ErrorAs(t, err, &refused, bad)
+	}
+	require.NoError(t, s.Check(t.Context(), lease))
+	require.Empty(t, history(t, s, "one"))
+	require.Empty(t, states(t, s, "one"))
+	require.Zero(t, get(t, s, "one").Turns)
+}
+
+func severalLines(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	pretty := update("{\n  \"update\": {\n    \"sessionUpdate\": \"plan\",\n \"entries\": [\"a\\nb\"]\n  }\n}\n")
+	require.NoError(t, s.Append(t.Context(), lease, []update{say("a"), pretty, say("b")}))
+	got := history(t, s, "one")
+	require.Len(t, got, 3)
+	require.JSONEq(t, string(pretty), got[1])
+	require.NotContains(t, got[1], "\n")
+}
