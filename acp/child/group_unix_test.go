@@ -39,6 +39,15 @@ func playUnix(r string) int {
 	return 0
 }
 
+// startSelf starts this binary in a role, as a child's child.
+func startSelf(r string, change func(*exec.Cmd)) error {
+	cmd := exec.Command(must(os.Executable()))
+	cmd.Env = append(os.Environ(), role+"="+r)
+	cmd.Stdout = os.Stdout
+	change(cmd)
+	return cmd.Start()
+}
+
 // shell is a wrapper, as npx is one: it runs script, in which $0 is this binary in a role.
 func shell(script, r string, env ...string) child.Command {
 	c := self(r, env...)

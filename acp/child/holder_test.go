@@ -1,3 +1,5 @@
+//go:build unix
+
 package child_test
 
 import (
@@ -9,9 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-// patience bounds waits for what must happen.
-const patience = 20 * time.Second
 
 // holders sees processes that hold a connection: one that ended has closed it, whoever
 // collects it.

@@ -5,11 +5,11 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -60,7 +60,11 @@ func play(r string) int {
 	return 0
 }
 
+// printed is how much "print" prints: it fits a pipe, so that nobody need read it.
 const printed = 50_000
+
+// patience bounds waits for what must happen.
+const patience = 20 * time.Second
 
 // hold says over a connection that it lives, and lives until that ends.
 func hold() int {
@@ -83,13 +87,4 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
-}
-
-// startSelf starts this binary in a role, as a child's child.
-func startSelf(r string, change func(*exec.Cmd)) error {
-	cmd := exec.Command(must(os.Executable()))
-	cmd.Env = append(os.Environ(), role+"="+r)
-	cmd.Stdout = os.Stdout
-	change(cmd)
-	return cmd.Start()
 }
