@@ -1,3 +1,3 @@
 package workspace
 
-type native = windows
+type native = drives

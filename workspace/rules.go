@@ -15,6 +15,15 @@ type rules interface {
 	normalise(path string) string
 	// uri is an absolute, normalised path as a file URI.
 	uri(path string) string
+	// split takes a path apart. top is where its tree starts, "" for a relative path; names
+	// are without "." and empty ones; dir reports whether only a directory can be
+	// meant, as by a trailing separator. A path that starts where only a process knows, such
+	// as at the current directory of a drive, has the top "?", which equals no other.
+	split(path string) (top string, names []string, dir bool)
+	// join is the reverse of split.
+	join(top string, names []string) string
+	// same reports whether two names, or two tops, are one.
+	same(a, b string) bool
 }
 
 func hasNUL(path string) bool { return strings.IndexByte(path, 0) >= 0 }
@@ -32,6 +41,18 @@ func (posix) normalise(path string) string {
 }
 
 func (posix) uri(path string) string { return fileURI("", path) }
+
+func (posix) split(path string) (top string, names []string, dir bool) {
+	if strings.HasPrefix(path, "/") {
+		top = "/"
+	}
+	names, dir = components(path, isSlash)
+	return top, names, dir
+}
+
+func (posix) join(top string, names []string) string { return top + strings.Join(names, "/") }
+
+func (posix) same(a, b string) bool { return a == b }
 
 func isSlash(c byte) bool { return c == '/' }
 
@@ -62,6 +83,24 @@ func tidy(path string, separator func(byte) bool) string {
 		i = end
 	}
 	return out.String()
+}
+
+// components are the names of path; dir reports whether it ends in a separator or ".".
+func components(path string, separator func(byte) bool) (names []string, dir bool) {
+	names = make([]string, 0, 16)
+	for i := 0; i < len(path); {
+		end := i
+		for end < len(path) && !separator(path[end]) {
+			end++
+		}
+		name := path[i:end]
+		dir = name == "" || name == "." || end < len(path)
+		if name != "" && name != "." {
+			names = append(names, name)
+		}
+		i = end + 1
+	}
+	return names, dir
 }
 
 func fileURI(host, path string) string {

@@ -2,11 +2,11 @@ package workspace
 
 import "strings"
 
-// windows: drives (C:\dir), shares (\\server\share\dir), and both again behind \\?\;
+// drives: how Windows does it. Drives (C:\dir), shares (\\server\share\dir), and both again behind \\?\;
 // two separators, kept as they were written.
-type windows struct{}
+type drives struct{}
 
-func (w windows) absolute(path string) bool {
+func (w drives) absolute(path string) bool {
 	volume := w.volume(path)
 	switch rest := path[len(volume):]; {
 	case volume == "":
@@ -18,7 +18,7 @@ func (w windows) absolute(path string) bool {
 	}
 }
 
-func (w windows) normalise(path string) string {
+func (w drives) normalise(path string) string {
 	volume := w.volume(path)
 	rest := path[len(volume):]
 	clean := tidy(rest, isEither)
@@ -32,14 +32,8 @@ func (w windows) normalise(path string) string {
 	}
 }
 
-func (w windows) uri(path string) string {
-	if plain, ok := strings.CutPrefix(path, `\\?\`); ok {
-		if share, ok := strings.CutPrefix(plain, `UNC\`); ok {
-			plain = `\\` + share
-		}
-		path = plain
-	}
-	slashed := strings.ReplaceAll(path, `\`, "/")
+func (w drives) uri(path string) string {
+	slashed := strings.ReplaceAll(plain(path), `\`, "/")
 	if share, ok := strings.CutPrefix(slashed, "//"); ok {
 		host, rest, _ := strings.Cut(share, "/")
 		return fileURI(host, "/"+rest)
@@ -47,8 +41,33 @@ func (w windows) uri(path string) string {
 	return fileURI("", "/"+slashed)
 }
 
+func (w drives) split(path string) (top string, names []string, dir bool) {
+	volume := w.volume(path)
+	rest := path[len(volume):]
+	names, dir = components(rest, isEither)
+	switch {
+	case volume != "" && w.absolute(path):
+		top = plain(strings.ReplaceAll(volume, "/", `\`)) + `\`
+	case volume != "", rest != "" && isEither(rest[0]):
+		top = "?"
+	}
+	return top, names, dir
+}
+
+func (drives) join(top string, names []string) string { return top + strings.Join(names, `\`) }
+
+func (drives) same(a, b string) bool { return strings.EqualFold(a, b) && a != "?" }
+
+// plain is path without the \\?\ that lifts the limit on its length.
+func plain(path string) string {
+	if share, ok := strings.CutPrefix(path, `\\?\UNC\`); ok {
+		return `\\` + share
+	}
+	return strings.TrimPrefix(path, `\\?\`)
+}
+
 // volume is the part of path in front of its directories: a drive, a share, or "".
-func (windows) volume(path string) string {
+func (drives) volume(path string) string {
 	switch {
 	case len(path) >= 2 && isDrive(path[:2]):
 		return path[:2]

@@ -51,8 +51,8 @@ func TestA8_Windows(t *testing.T) {
 		`\\?\C:\a\`:               `\\?\C:\a`,
 		`\\?\UNC\server\share\a\`: `\\?\UNC\server\share\a`,
 	} {
-		require.Empty(t, check(windows{}, given), given)
-		require.Equal(t, want, windows{}.normalise(given), given)
+		require.Empty(t, check(drives{}, given), given)
+		require.Equal(t, want, drives{}.normalise(given), given)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestA4_Windows(t *testing.T) {
 		`C:`, `C:a`, `a`, `.`, `..\a`, `\a`, `/a`, `\\`, `\\server`, `\\server\`, `\\\share\a`,
 		`1:\a`, `\\?\C:`, `\\?\UNC\server`, `:\a`,
 	} {
-		require.Equal(t, []violation.Reason{violation.Relative}, check(windows{}, given), given)
+		require.Equal(t, []violation.Reason{violation.Relative}, check(drives{}, given), given)
 	}
 }
 
@@ -100,6 +100,6 @@ func TestM11_WindowsURI(t *testing.T) {
 		`\\?\C:\long`:               "file:///C:/long",
 		`\\?\UNC\server\share\long`: "file://server/share/long",
 	} {
-		require.Equal(t, want, windows{}.uri(path), path)
+		require.Equal(t, want, drives{}.uri(path), path)
 	}
 }

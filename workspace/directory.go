@@ -1,0 +1,241 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Directory is an open directory. What is in it is opened by name through its
+// handle, so a path is not walked again for each of its files, and what happens to
+// that path meanwhile does not matter. It is safe for concurrent use. Entries can
+// be read after its Workspace was closed; opening fails then.
+type Directory struct {
+	w      *Workspace
+	handle *os.Root
+	at     location
+	root   int
+}
+
+// Entry is a name in a directory.
+type Entry struct {
+	Name string
+	// Type is the type bits of what bears the name: of a link, those of a link.
+	Type fs.FileMode
+}
+
+// entriesAtOnce is how many entries are read between two looks at the context.
+const entriesAtOnce = 1024
+
+var errIsLink = errors.New("it is a link")
+
+// OpenDir opens a directory. The caller closes it.
+func (w *Workspace) OpenDir(path string) (*Directory, error) {
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	defer w.end()
+	a, err := parse(path)
+	if err != nil {
+		return nil, err
+	}
+	return w.openDir(a)
+}
+
+func (w *Workspace) openDir(a asked) (*Directory, error) {
+	handle, ref, err := w.directDir(a)
+	switch {
+	case err == errUndecided:
+		return w.walkToDir(a)
+	case err != nil:
+		return nil, err
+	default:
+		return &Directory{w, handle, locate(ref.Real()), ref.root.Index}, nil
+	}
+}
+
+func (w *Workspace) walkToDir(a asked) (d *Directory, err error) {
+	err = w.walk(a, followLast, func(end arrival) error {
+		var handle *os.Root
+		switch {
+		case end.name == "":
+			handle, err = end.dir.OpenRoot(".")
+		case end.info.IsDir():
+			handle, err = stepInto(end.dir, end.name, end.info)
+		default:
+			return failed("open", a.path, syscall.ENOTDIR)
+		}
+		if err != nil {
+			return failed("open", a.path, err)
+		}
+		d = &Directory{w, handle, end.at, end.root}
+		return nil
+	})
+	return d, err
+}
+
+// Ref is where the directory was when it was opened.
+func (d *Directory) Ref() Ref { return d.w.ref(d.root, d.at) }
+
+// refOf is where an entry is: of a root inside this one, that root.
+func (d *Directory) refOf(e Entry) Ref {
+	if e.Type.IsDir() {
+		if root, ok := d.w.rootAt(d.at.child(e.Name)); ok {
+			return d.w.ref(root, d.w.real[root])
+		}
+	}
+	return d.Ref().child(e.Name)
+}
+
+// Entries lists the directory, sorted by name. The error is an *[fs.PathError], or the context's.
+func (d *Directory) Entries(ctx context.Context) ([]Entry, error) {
+	list, err := d.handle.Open(".")
+	if err != nil {
+		return nil, failed("readdir", d.Ref().Path(), err)
+	}
+	defer list.Close()
+	var entries []Entry
+	for ctx.Err() == nil {
+		some, err := list.ReadDir(entriesAtOnce)
+		for _, e := range some {
+			entries = append(entries, Entry{e.Name(), e.Type()})
+		}
+		if errors.Is(err, io.EOF) {
+			slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+			return entries, nil
+		}
+		if err != nil {
+			return nil, failed("readdir", d.Ref().Path(), err)
+		}
+	}
+	return nil, context.Cause(ctx)
+}
+
+// Lstat describes the entry name, a link itself. name is one component.
+func (d *Directory) Lstat(name string) (Info, error) {
+	if err := d.w.begin(); err != nil {
+		return Info{}, err
+	}
+	defer d.w.end()
+	if err := parseName(name); err != nil {
+		return Info{}, err
+	}
+	info, err := d.lstat(name)
+	if err != nil {
+		return Info{}, err
+	}
+	return Info{info, d.Ref().child(name), name}, nil
+}
+
+// Open opens the regular file name for reading, as [Workspace.Open] does. A link is followed
+// as far as it may be. name is one component. The caller closes the file.
+func (d *Directory) Open(name string) (*File, error) {
+	if err := d.w.begin(); err != nil {
+		return nil, err
+	}
+	defer d.w.end()
+	if err := parseName(name); err != nil {
+		return nil, err
+	}
+	return d.openFile(name)
+}
+
+// OpenDir opens the directory name, as [Workspace.OpenDir] does. A link is followed as far as
+// it may be. name is one component. The caller closes it.
+func (d *Directory) OpenDir(name string) (*Directory, error) {
+	if err := d.w.begin(); err != nil {
+		return nil, err
+	}
+	defer d.w.end()
+	if err := parseName(name); err != nil {
+		return nil, err
+	}
+	child, err := d.openDir(name)
+	if errors.Is(err, errIsLink) {
+		return d.w.walkToDir(d.asked(name))
+	}
+	return child, err
+}
+
+// Close closes the directory.
+func (d *Directory) Close() error { return d.handle.Close() }
+
+func (d *Directory) lstat(name string) (os.FileInfo, error) {
+	a := d.asked(name)
+	if err := d.w.allowed(a.path, a.at); err != nil {
+		return nil, err
+	}
+	info, err := d.handle.Lstat(name)
+	if err != nil {
+		return nil, failed("lstat", a.path, err)
+	}
+	return info, nil
+}
+
+func (d *Directory) openFile(name string) (file *File, err error) {
+	a := d.asked(name)
+	err = retry(a.path, func() error {
+		info, err := d.lstat(name)
+		switch {
+		case err != nil:
+			return err
+		case info.Mode()&os.ModeSymlink != 0:
+			file, err = d.w.walkToFile(a)
+			return err
+		case !info.Mode().IsRegular():
+			return unfit(a.path, info.Mode())
+		}
+		f, _, err := stepOnto(d.handle, name, info)
+		if err != nil {
+			return failed("open", a.path, err)
+		}
+		file = &File{f, d.Ref().child(name)}
+		return nil
+	})
+	return file, err
+}
+
+// openDir opens the directory name, and fails with errIsLink for a link.
+func (d *Directory) openDir(name string) (child *Directory, err error) {
+	if root, ok := d.w.rootAt(d.at.child(name)); ok {
+		return d.w.openRootDir(root)
+	}
+	a := d.asked(name)
+	err = retry(a.path, func() error {
+		info, err := d.lstat(name)
+		switch {
+		case err != nil:
+			return err
+		case info.Mode()&os.ModeSymlink != 0:
+			return errIsLink
+		case !info.IsDir():
+			return failed("open", a.path, syscall.ENOTDIR)
+		}
+		handle, err := stepInto(d.handle, name, info)
+		if err != nil {
+			return failed("open", a.path, err)
+		}
+		child = &Directory{d.w, handle, a.at, d.root}
+		return nil
+	})
+	return child, err
+}
+
+// openRootDir opens the directory of a root through its handle.
+func (w *Workspace) openRootDir(root int) (*Directory, error) {
+	handle, err := w.handles[root].OpenRoot(".")
+	if err != nil {
+		return nil, failed("open", w.opened[root].Dir.path, err)
+	}
+	return &Directory{w, handle, w.real[root], root}, nil
+}
+
+// asked is the path of name in the directory.
+func (d *Directory) asked(name string) asked {
+	return asked{path: d.Ref().child(name).Path(), at: d.at.child(name)}
+}

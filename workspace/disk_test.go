@@ -1,0 +1,128 @@
+package workspace_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// realDir is a new empty directory by its real path.
+func realDir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := filepath.EvalSymlinks(tb.TempDir())
+	require.NoError(tb, err)
+	return dir
+}
+
+// write makes a file and the directories above it.
+func write(tb testing.TB, path, text string) {
+	tb.Helper()
+	require.NoError(tb, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(tb, os.WriteFile(path, []byte(text), 0o644))
+}
+
+func mkdir(tb testing.TB, path string) string {
+	tb.Helper()
+	require.NoError(tb, os.MkdirAll(path, 0o755))
+	return path
+}
+
+// link makes a link at path, and the directories above it.
+func link(tb testing.TB, target, path string) {
+	tb.Helper()
+	require.NoError(tb, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(tb, os.Symlink(target, path))
+}
+
+// open opens the directories as roots, without a policy.
+func open(tb testing.TB, cwd string, additional ...string) *workspace.Workspace {
+	tb.Helper()
+	return openWith(tb, workspace.Options{}, cwd, additional...)
+}
+
+func openWith(tb testing.TB, o workspace.Options, cwd string, additional ...string) *workspace.Workspace {
+	tb.Helper()
+	roots, err := workspace.NewRoots(cwd, additional)
+	require.NoError(tb, err)
+	ws, err := workspace.Open(context.Background(), roots, o)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, ws.Close()) })
+	return ws
+}
+
+// read is what ws reads at path.
+func read(ws *workspace.Workspace, path string) (string, workspace.Ref, error) {
+	f, err := ws.Open(path)
+	if err != nil {
+		return "", workspace.Ref{}, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	return string(text), f.Ref(), err
+}
+
+// requireRead requires that path leads to text, at rel in root.
+func requireRead(tb testing.TB, ws *workspace.Workspace, path, text string, root int, rel string) {
+	tb.Helper()
+	got, ref, err := read(ws, path)
+	require.NoError(tb, err, path)
+	require.Equal(tb, text, got, path)
+	require.Equal(tb, root, ref.Root().Index, path)
+	require.Equal(tb, rel, ref.Rel(), path)
+}
+
+// ways are the ways to reach what is at a path.
+var ways = map[string]func(*workspace.Workspace, string) error{
+	"Open": func(ws *workspace.Workspace, path string) error {
+		f, err := ws.Open(path)
+		if err == nil {
+			_ = f.Close()
+		}
+		return err
+	},
+	"OpenDir": func(ws *workspace.Workspace, path string) error {
+		d, err := ws.OpenDir(path)
+		if err == nil {
+			_ = d.Close()
+		}
+		return err
+	},
+	"Stat": func(ws *workspace.Workspace, path string) error {
+		_, err := ws.Stat(path)
+		return err
+	},
+	"Walk": func(ws *workspace.Workspace, path string) error {
+		return ws.Walk(context.Background(), path, func(v workspace.Visit) error { return v.Err })
+	},
+	"Fs.Open": func(ws *workspace.Workspace, path string) error {
+		f, err := ws.Fs().Open(path)
+		if err == nil {
+			_ = f.Close()
+		}
+		return err
+	},
+	"Fs.Stat": func(ws *workspace.Workspace, path string) error {
+		_, err := ws.Fs().Stat(path)
+		return err
+	},
+}
+
+// requireOutside requires that no way reaches path, because it is outside.
+func requireOutside(tb testing.TB, ws *workspace.Workspace, path string) {
+	tb.Helper()
+	for name, way := range ways {
+		err := way(ws, path)
+		var outside *workspace.OutsideError
+		require.ErrorAs(tb, err, &outside, "%s %s", name, path)
+		require.NotEmpty(tb, outside.Why)
+	}
+}

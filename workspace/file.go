@@ -1,0 +1,75 @@
+package workspace
+
+import (
+	"io/fs"
+	"os"
+)
+
+// File is a regular file, opened for reading. It is safe for concurrent use, but for Read and Seek.
+// It stays readable after its Workspace was closed.
+type File struct {
+	file *os.File
+	ref  Ref
+}
+
+// Open opens a regular file for reading. It never waits: FIFOs, sockets and
+// devices are a *[SpecialFileError] (C6). The caller closes the file.
+func (w *Workspace) Open(path string) (*File, error) {
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	defer w.end()
+	a, err := parse(path)
+	if err != nil {
+		return nil, err
+	}
+	return w.openFile(a)
+}
+
+func (w *Workspace) openFile(a asked) (*File, error) {
+	f, info, ref, err := w.direct(a, readFlags)
+	switch {
+	case err == errUndecided:
+		return w.walkToFile(a)
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() || a.dir:
+		_ = f.Close()
+		return nil, unfit(a.path, info.Mode())
+	default:
+		return &File{f, ref}, nil
+	}
+}
+
+func (w *Workspace) walkToFile(a asked) (file *File, err error) {
+	err = w.walk(a, followLast, func(end arrival) error {
+		if !end.info.Mode().IsRegular() {
+			return unfit(a.path, end.info.Mode())
+		}
+		f, _, err := stepOnto(end.dir, end.name, end.info)
+		if err != nil {
+			return failed("open", a.path, err)
+		}
+		file = &File{f, w.ref(end.root, end.at)}
+		return nil
+	})
+	return file, err
+}
+
+// Ref is where the file was when it was opened.
+func (f *File) Ref() Ref { return f.ref }
+
+// Read reads on from where the last Read ended, as [io.Reader] says.
+func (f *File) Read(p []byte) (int, error) { return f.file.Read(p) }
+
+// ReadAt reads at an offset, as [io.ReaderAt] says.
+func (f *File) ReadAt(p []byte, offset int64) (int, error) { return f.file.ReadAt(p, offset) }
+
+// Seek moves the place of the next Read, as [io.Seeker] says.
+func (f *File) Seek(offset int64, whence int) (int64, error) { return f.file.Seek(offset, whence) }
+
+// Stat describes the open file.
+func (f *File) Stat() (fs.FileInfo, error) { return f.file.Stat() }
+
+// Close closes the file.
+func (f *File) Close() error { return f.file.Close() }

@@ -1,0 +1,29 @@
+package workspace
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// realPath is where an open file or directory is now, as the kernel knows it. It fails for one that
+// was deleted, or cannot be named from here.
+func realPath(f *os.File) (string, error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return "", err
+	}
+	var path string
+	controlErr := conn.Control(func(fd uintptr) {
+		path, err = os.Readlink("/proc/self/fd/" + strconv.FormatUint(uint64(fd), 10))
+	})
+	if err := errors.Join(controlErr, err); err != nil {
+		return "", err
+	}
+	// A file can be named "x (deleted)" too; whoever asks has another way for both.
+	if !strings.HasPrefix(path, "/") || strings.HasSuffix(path, " (deleted)") {
+		return "", errNoRealPath
+	}
+	return path, nil
+}

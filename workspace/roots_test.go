@@ -1,0 +1,179 @@
+package workspace_test
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// abs spells a path in a way that is absolute on the running platform.
+func abs(path string) string { return workspace.Native(path) }
+
+func mustRoots(tb rapid.TB, cwd string, additional ...string) workspace.Roots {
+	tb.Helper()
+	roots, err := workspace.NewRoots(cwd, additional)
+	require.NoError(tb, err)
+	return roots
+}
+
+func paths(roots workspace.Roots) []string {
+	var out []string
+	for _, dir := range roots.All() {
+		out = append(out, dir.String())
+	}
+	return out
+}
+
+func TestA4_EachReason(t *testing.T) {
+	for name, c := range map[string]struct {
+		path   string
+		reason violation.Reason
+	}{
+		"empty":    {"", violation.Empty},
+		"relative": {"src", violation.Relative},
+		"dot":      {".", violation.Relative},
+		"nul":      {abs("/a\x00b"), violation.NUL},
+		"encoding": {abs("/a\xffb"), violation.Encoding},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := workspace.NewRoots(c.path, nil)
+			require.Equal(t, []violation.Violation{violation.New("cwd", c.path, c.reason)}, violation.Of(err))
+
+			_, err = workspace.NewRoots(abs("/a"), []string{abs("/b"), c.path})
+			require.Equal(t, []violation.Violation{
+				violation.New("additionalDirectories", c.path, c.reason).At(1),
+			}, violation.Of(err))
+		})
+	}
+}
+
+func TestA5_EveryViolationIsListedCwdFirst(t *testing.T) {
+	_, err := workspace.NewRoots("", []string{"a\x00", abs("/ok"), "", "b"})
+	require.Equal(t, []violation.Violation{
+		violation.New("cwd", "", violation.Empty),
+		violation.New("additionalDirectories", "a\x00", violation.NUL).At(0),
+		violation.New("additionalDirectories", "a\x00", violation.Relative).At(0),
+		violation.New("additionalDirectories", "", violation.Empty).At(2),
+		violation.New("additionalDirectories", "b", violation.Relative).At(3),
+	}, violation.Of(err))
+}
+
+func TestA7_DuplicatesAreDroppedInOrder(t *testing.T) {
+	roots := mustRoots(t, abs("/a"), abs("/c"), abs("/b/"), abs("/a/"), abs("/c/./"), abs("/b"), abs("//d"))
+	require.Equal(t, []string{abs("/a"), abs("/c"), abs("/b"), abs("/d")}, paths(roots))
+}
+
+func TestA7_NestedAndOverlappingAreKept(t *testing.T) {
+	roots := mustRoots(t, abs("/a/b"), abs("/a"), abs("/a/b/c"), abs("/a/x/../b"), abs("/a-b"))
+	require.Equal(t, []string{abs("/a/b"), abs("/a"), abs("/a/b/c"), abs("/a/x/../b"), abs("/a-b")}, paths(roots))
+}
+
+func TestA7_AFilterWithoutCwdKeepsEveryEntry(t *testing.T) {
+	dirs, err := workspace.ParseDirs([]string{abs("/a"), abs("/b"), abs("/a/")})
+	require.NoError(t, err)
+	require.Equal(t, []string{abs("/a"), abs("/b")}, dirs.Strings())
+	cwd, err := workspace.ParseDir(abs("/a"))
+	require.NoError(t, err)
+	require.Equal(t, []string{abs("/b")}, workspace.RootsFrom(cwd, dirs).Additional().Strings())
+	require.Equal(t, []string{abs("/a"), abs("/b")}, dirs.Strings(), "the list itself is unchanged")
+}
+
+func TestA15_ListsEncodeInOrderAndNeverAsNull(t *testing.T) {
+	encoded := func(v any) string {
+		raw, err := json.Marshal(v)
+		require.NoError(t, err)
+		return string(raw)
+	}
+	roots := mustRoots(t, abs("/b"), abs("/a"))
+	require.Equal(t, encoded([]string{abs("/b"), abs("/a")}), encoded(roots))
+	require.Equal(t, encoded(abs("/b")), encoded(roots.Cwd()))
+	require.Equal(t, "[]", encoded(mustRoots(t, abs("/b")).Additional()))
+	require.Equal(t, "[]", encoded(workspace.Roots{}))
+}
+
+func TestA20_CwdComesFirst(t *testing.T) {
+	roots := mustRoots(t, abs("/z"), abs("/y"), abs("/x"))
+	require.Equal(t, 3, roots.Len())
+	require.Equal(t, roots.Cwd(), roots.At(0))
+	require.Equal(t, abs("/x"), roots.At(2).String())
+	require.Equal(t, "["+abs("/z")+", "+abs("/y")+", "+abs("/x")+"]", roots.String())
+	require.False(t, roots.Equal(mustRoots(t, abs("/z"), abs("/x"), abs("/y"))), "order counts")
+	require.Zero(t, workspace.Roots{}.Len())
+}
+
+// spelling draws a path of few names, in all the spellings that mean the same.
+var spelling = rapid.Custom(func(t *rapid.T) string {
+	names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "..", ".", "", "a b", "ü"}), 0, 5).Draw(t, "names")
+	return abs("/" + strings.Join(names, "/") + rapid.SampledFrom([]string{"", "/", "/."}).Draw(t, "end"))
+})
+
+var spellings = rapid.SliceOfN(spelling, 0, 8)
+
+func TestA8_NormalisingTwiceChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		roots := mustRoots(t, spelling.Draw(t, "cwd"), spellings.Draw(t, "additional")...)
+		again := mustRoots(t, roots.Cwd().String(), roots.Additional().Strings()...)
+		require.True(t, roots.Equal(again))
+		for _, dir := range roots.All() {
+			for _, name := range strings.Split(strings.TrimPrefix(dir.String(), abs("/")), "/") {
+				require.NotEqual(t, ".", name)
+			}
+		}
+	})
+}
+
+func TestA7_FirstOccurrencesInOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cwd, additional := spelling.Draw(t, "cwd"), spellings.Draw(t, "additional")
+		var want []string
+		for _, path := range append([]string{cwd}, additional...) {
+			dir, err := workspace.ParseDir(path)
+			require.NoError(t, err)
+			if !slices.Contains(want, dir.String()) {
+				want = append(want, dir.String())
+			}
+		}
+		require.Equal(t, want, paths(mustRoots(t, cwd, additional...)))
+	})
+}
+
+func TestA7_APermutationHoldsTheSameRoots(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cwd, additional := spelling.Draw(t, "cwd"), spellings.Draw(t, "additional")
+		one := paths(mustRoots(t, cwd, additional...))
+		other := paths(mustRoots(t, cwd, rapid.Permutation(additional).Draw(t, "permuted")...))
+		require.Equal(t, one[0], other[0])
+		require.ElementsMatch(t, one, other)
+	})
+}
+
+func FuzzParseDir(f *testing.F) {
+	for _, seed := range []string{"", "/", "a", "/a b/%/#?", "/ü\n", "/\xff", "/a\x00", `C:\a`, `\\s\h\x`, "/a/../.", "//"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		dir, err := workspace.ParseDir(path)
+		if err != nil {
+			require.NotEmpty(t, violation.Of(err))
+			return
+		}
+		again, err := workspace.ParseDir(dir.String())
+		require.NoError(t, err)
+		require.Equal(t, dir, again)
+
+		uri, err := url.Parse(dir.URI())
+		require.NoError(t, err)
+		require.Equal(t, dir.String(), workspace.FromURI(uri))
+		for _, c := range dir.URI() {
+			require.True(t, c > ' ' && c < 0x7f, "%q", dir.URI())
+		}
+	})
+}
