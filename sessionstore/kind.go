@@ -12,9 +12,9 @@ import (
 // titleKind is the kind of update that a history does not keep: it says what [Store.SetTitle] stores.
 const titleKind = "session_info_update"
 
-// stateKinds are the update kinds of which only the latest is kept, in the order of States.
-var stateKinds = [...]string{
-	"available_commands_update", "current_mode_update", "config_option_update", "usage_update",
+// StateKinds are the update kinds of which only the latest is kept, in the order of [Store.States].
+func StateKinds() []string {
+	return []string{"available_commands_update", "current_mode_update", "config_option_update", "usage_update"}
 }
 
 // StateUpdate is the latest update of a state kind.
@@ -36,14 +36,15 @@ type Parts struct {
 func Split(updates []Update) (Parts, error) {
 	var (
 		parts  = Parts{History: make([]Update, 0, len(updates))}
-		latest [len(stateKinds)]Update
+		kinds  = StateKinds()
+		latest = make([]Update, len(kinds))
 	)
 	for i, u := range updates {
 		kind, err := kindOf(u)
 		if err != nil {
 			return Parts{}, &UpdateError{Index: i, Err: err}
 		}
-		if state := slices.Index(stateKinds[:], kind); state >= 0 {
+		if state := slices.Index(kinds, kind); state >= 0 {
 			latest[state] = oneLine(u)
 		} else if kind != titleKind {
 			parts.History = append(parts.History, oneLine(u))
@@ -51,7 +52,7 @@ func Split(updates []Update) (Parts, error) {
 	}
 	for i, u := range latest {
 		if u != nil {
-			parts.States = append(parts.States, StateUpdate{stateKinds[i], u})
+			parts.States = append(parts.States, StateUpdate{kinds[i], u})
 		}
 	}
 	return parts, nil

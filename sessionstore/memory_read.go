@@ -57,9 +57,7 @@ func (m *Memory) unchanged(ctx context.Context, id ID, o origin) error {
 	switch {
 	case err != nil:
 		return err
-	case now.session != o.session:
-		return &NotFoundError{ID: id}
-	case now.epoch != o.epoch:
+	case now != o:
 		return &ReplacedError{ID: id}
 	}
 	return nil
@@ -77,7 +75,7 @@ func (m *Memory) States(ctx context.Context, id ID) ([]Update, error) {
 		return nil, err
 	}
 	var states []Update
-	for _, kind := range stateKinds {
+	for _, kind := range StateKinds() {
 		if u, ok := s.states[kind]; ok {
 			states = append(states, bytes.Clone(u))
 		}

@@ -268,8 +268,9 @@ func (r *Recorder) settle(n int, err error) {
 // segment is what is stored of batch. States come last, so that they do not part chunks.
 func segment(batch []recorded) []Update {
 	var history, states []Update
+	kinds := StateKinds()
 	for _, r := range batch {
-		if slices.Contains(stateKinds[:], r.kind) {
+		if slices.Contains(kinds, r.kind) {
 			states = append(states, r.update)
 		} else {
 			history = append(history, r.update)

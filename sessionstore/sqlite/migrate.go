@@ -1,0 +1,98 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+)
+
+//go:embed schema/*.sql
+var schema embed.FS
+
+// step brings a file from the schema version before it to its own.
+type step struct {
+	sql string
+	// oldest is the oldest version whose programs may read and write the file afterwards. Steps add; one
+	// that changes what older programs rely on raises it.
+	oldest int
+}
+
+// steps are the schema's versions, from 1.
+func steps() []step {
+	return []step{
+		{sql: schemaText(1), oldest: 1},
+	}
+}
+
+func schemaText(version int) string {
+	text, err := schema.ReadFile(fmt.Sprintf("schema/%d.sql", version))
+	if err != nil {
+		panic("sqlite: " + err.Error())
+	}
+	return string(text)
+}
+
+// migrate runs the steps that the file has not seen. A file from a newer program is left alone, and
+// refused if it says so.
+func migrate(ctx context.Context, conn *sql.Conn, steps []step) error {
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := upgrade(ctx, tx, steps); err != nil {
+		return errors.Join(err, rollback(tx))
+	}
+	return tx.Commit()
+}
+
+func upgrade(ctx context.Context, tx *sql.Tx, steps []step) error {
+	var version int
+	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return err
+	}
+	if version > 0 {
+		if err := permitted(ctx, tx, len(steps)); err != nil {
+			return err
+		}
+	}
+	for ; version < len(steps); version++ {
+		next := steps[version]
+		if _, err := tx.ExecContext(ctx, next.sql); err != nil {
+			return fmt.Errorf("schema version %d: %w", version+1, err)
+		}
+		// Pragmas take no parameters.
+		stamp := fmt.Sprintf("UPDATE meta SET oldest = %d; PRAGMA user_version = %d; PRAGMA application_id = %d",
+			next.oldest, version+1, applicationID)
+		if _, err := tx.ExecContext(ctx, stamp); err != nil {
+			return fmt.Errorf("schema version %d: %w", version+1, err)
+		}
+	}
+	return nil
+}
+
+// permitted returns a [*newerError] if the file does not let programs of this version in. A newer
+// program may have come while this one ran, so every write asks.
+func permitted(ctx context.Context, tx *sql.Tx, version int) error {
+	var oldest int
+	err := tx.QueryRowContext(ctx, "SELECT oldest FROM meta").Scan(&oldest)
+	if errors.Is(err, sql.ErrNoRows) {
+		return &damageError{err}
+	}
+	if err != nil {
+		return err
+	}
+	if oldest > version {
+		return &newerError{oldest: oldest, version: version}
+	}
+	return nil
+}
+
+// newerError: a file whose schema only newer programs understand (S6).
+type newerError struct{ oldest, version int }
+
+func (e *newerError) Error() string {
+	return fmt.Sprintf("it is from a newer version of the program: it needs schema version %d, this program knows %d",
+		e.oldest, e.version)
+}

@@ -1,0 +1,10 @@
+package sqlite
+
+import "golang.org/x/sys/unix"
+
+// onNetwork reports whether dir lies on a file system that machines share, where SQLite's shared memory does
+// not work.
+func onNetwork(dir string) bool {
+	var s unix.Statfs_t
+	return unix.Statfs(dir, &s) == nil && s.Flags&unix.MNT_LOCAL == 0
+}

@@ -1,0 +1,144 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// Create implements [sessionstore.Store].
+func (s *Store) Create(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
+	if err := n.Keys.Validate(); err != nil {
+		return sessionstore.Lease{}, err
+	}
+	var lease sessionstore.Lease
+	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+		lease, _, err = insert(ctx, tx, n, s.clock(), inheritance{})
+		return err
+	})
+	return lease, err
+}
+
+// inheritance is what a fork's own row takes from its source.
+type inheritance struct {
+	last, turns int64
+}
+
+// insert stores a session's row and hands out its first lease. Its strand is named by the
+// lease's generation, which is never used twice.
+func insert(ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, now int64, from inheritance) (sessionstore.Lease, int64, error) {
+	none := sessionstore.Lease{}
+	var taken int
+	err := tx.QueryRowContext(ctx, "SELECT 1 FROM sessions WHERE id = ?", string(n.ID)).Scan(&taken)
+	if err == nil {
+		return none, 0, &sessionstore.ExistsError{ID: n.ID}
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return none, 0, err
+	}
+	agent, err := agentKey(ctx, tx, n.Agent)
+	if err != nil {
+		return none, 0, err
+	}
+	generation, err := nextGeneration(ctx, tx)
+	if err != nil {
+		return none, 0, err
+	}
+	values := append([]any{string(n.ID), agent}, columnsOf(n.Keys).values()...)
+	values = append(values, n.Title, now, now, generation, from.turns, 0, generation, from.last)
+	result, err := tx.ExecContext(ctx, `
+		INSERT INTO sessions (id, agent, cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash,
+			title, created, updated, generation, turns, open, strand, last)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values...)
+	if err != nil {
+		return none, 0, err
+	}
+	key, err := result.LastInsertId()
+	if err != nil {
+		return none, 0, err
+	}
+	return sessionstore.Lease{ID: n.ID, Generation: generation}, key, saveState(ctx, tx, key, n.State)
+}
+
+func agentKey(ctx context.Context, tx *sql.Tx, a sessionstore.Agent) (key int64, err error) {
+	find := func() error {
+		return tx.QueryRowContext(ctx, "SELECT key FROM agents WHERE kind = ? AND profile = ?", a.Kind, a.Profile).Scan(&key)
+	}
+	if err = find(); errors.Is(err, sql.ErrNoRows) {
+		if _, err = tx.ExecContext(ctx, "INSERT INTO agents (kind, profile) VALUES (?, ?)", a.Kind, a.Profile); err == nil {
+			err = find()
+		}
+	}
+	return key, err
+}
+
+func nextGeneration(ctx context.Context, tx *sql.Tx) (generation int64, err error) {
+	err = tx.QueryRowContext(ctx, "UPDATE meta SET generations = generations + 1 RETURNING generations").Scan(&generation)
+	return generation, err
+}
+
+// saveState stores the runtime's own value; an empty one is none.
+func saveState(ctx context.Context, tx *sql.Tx, session int64, state []byte) error {
+	if len(state) == 0 {
+		_, err := tx.ExecContext(ctx, "DELETE FROM runtime_states WHERE session = ?", session)
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO runtime_states (session, body) VALUES (?, ?)
+		ON CONFLICT (session) DO UPDATE SET body = excluded.body`, session, state)
+	return err
+}
+
+// Get implements [sessionstore.Store].
+func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.Session, err error) {
+	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		var state []byte
+		err := tx.QueryRowContext(ctx, `
+			SELECT agents.kind, agents.profile, runtime_states.body
+			FROM sessions JOIN agents ON agents.key = sessions.agent
+			LEFT JOIN runtime_states ON runtime_states.session = sessions.key
+			WHERE sessions.id = ?`, string(id)).Scan(&got.Agent.Kind, &got.Agent.Profile, &state)
+		if errors.Is(err, sql.ErrNoRows) {
+			return &sessionstore.NotFoundError{ID: id}
+		}
+		if err != nil {
+			return err
+		}
+		agent := got.Agent
+		rows, err := tx.QueryContext(ctx, "SELECT "+recordColumns+" FROM sessions WHERE id = ?", string(id))
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if _, _, got, err = scanRecord(rows); err != nil {
+				return err
+			}
+		}
+		got.Agent, got.State = agent, state
+		return rows.Err()
+	})
+	return got, err
+}
+
+// recordColumns are what scanRecord reads.
+const recordColumns = "key, agent, id, cwd, dirs, real_cwd, real_dirs, title, created, updated, generation, turns"
+
+// scanRecord reads a session's record, but for its agent and state, with its key and its agent's.
+func scanRecord(rows *sql.Rows) (key, agent int64, r sessionstore.Session, err error) {
+	var (
+		id, cwd, dirs, realCwd, realDirs string
+		created, updated                 int64
+	)
+	err = rows.Scan(&key, &agent, &id, &cwd, &dirs, &realCwd, &realDirs, &r.Title, &created, &updated, &r.Generation, &r.Turns)
+	if err != nil {
+		return 0, 0, r, err
+	}
+	if r.Keys, err = parseKeys(cwd, dirs, realCwd, realDirs); err != nil {
+		return 0, 0, r, &damageError{err}
+	}
+	r.ID, r.Created, r.Updated = sessionstore.ID(id), stored(created), stored(updated)
+	return key, agent, r, nil
+}
