@@ -1,0 +1,311 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Options configure [Serve]. Runtime and Store are needed; the rest has defaults.
+type Options struct {
+	// Runtime makes what answers the prompts.
+	Runtime runtime.Factory
+	// Store keeps the sessions. Serve does not close it.
+	Store sessionstore.Store
+	// Workspace bounds root sets and says which are allowed.
+	Workspace workspace.Options
+	// Wire bounds the connection.
+	Wire wire.Options
+	// Recorder says how histories are committed.
+	Recorder sessionstore.RecorderOptions
+	// Name and Version are shown as agentInfo where the runtime has none. Default "acp-agent", "dev".
+	Name, Version string
+	// MaxSessions is the most sessions that are active at once. Default 1,000.
+	MaxSessions int
+	// CancelGrace is how long a cancelled turn's runtime may take before its prompt is answered
+	// without it. Default 5 s.
+	CancelGrace time.Duration
+	// CloseGrace bounds the end of sessions and runtime when the connection has ended. Default 900 ms.
+	CloseGrace time.Duration
+	// Logger takes what a person running the program should know. It is given no prompt
+	// text and no secrets. Default: discarded.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Name == "" {
+		o.Name = "acp-agent"
+	}
+	if o.Version == "" {
+		o.Version = "dev"
+	}
+	if o.MaxSessions == 0 {
+		o.MaxSessions = 1000
+	}
+	if o.CancelGrace == 0 {
+		o.CancelGrace = 5 * time.Second
+	}
+	if o.CloseGrace == 0 {
+		o.CloseGrace = 900 * time.Millisecond
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Wire.Logger == nil {
+		o.Wire.Logger = o.Logger
+	}
+	return o
+}
+
+// Serve answers an ACP client that writes to in and reads from out, until in ends or ctx
+// does. Requests read before are answered, running turns as cancelled, and what was
+// acknowledged is stored (clause W9). It returns nil at the end of in or of ctx, and an error
+// if a stream broke. When it returns, nothing of it runs any more, except a read from an in that cannot be
+// closed.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
+	if o.Runtime == nil || o.Store == nil {
+		return errors.New("acp: Options need a Runtime and a Store")
+	}
+	a := &agent{options: o.withDefaults(), runtime: o.Runtime()}
+	a.log = a.options.Logger
+	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	a.base = base
+	a.conn = wire.NewConn(in, out, a, a.options.Wire)
+	err := a.conn.Serve(ctx)
+	end(runtime.ErrClosed)
+	a.shutdown()
+	return err
+}
+
+// agent is one connection.
+type agent struct {
+	options Options
+	log     *slog.Logger
+	conn    *wire.Conn
+	runtime runtime.Runtime
+	base    context.Context // ends with the connection, after its requests were answered
+	lanes   lanes
+	gate    gate
+	init    initialization
+	active  atomic.Int64   // sessions active or being opened
+	running sync.WaitGroup // goroutines that outlive their request
+}
+
+// Accept implements [wire.Handler]. It runs on the read loop and does not block.
+func (a *agent) Accept(ctx context.Context, r *wire.Request) wire.Work {
+	if r.IsNotification() {
+		return a.acceptNotification(ctx, r)
+	}
+	if r.Method == methodInitialize {
+		return a.acceptInitialize(ctx, r)
+	}
+	if !a.init.begun() {
+		return failed(errNotInitialized(r.Method))
+	}
+	switch r.Method {
+	case methodNew:
+		return a.acceptNew(ctx, r)
+	case methodLoad:
+		return a.acceptReopen(ctx, r, runtime.Load)
+	case methodResume:
+		return a.acceptReopen(ctx, r, runtime.Resume)
+	case methodFork:
+		return a.acceptFork(ctx, r)
+	case methodDelete:
+		return a.acceptEnd(ctx, r, a.delete)
+	case methodPrompt:
+		return a.acceptPrompt(ctx, r)
+	case methodList:
+		return a.acceptList(ctx, r)
+	case methodClose:
+		return a.acceptEnd(ctx, r, a.close)
+	default:
+		return a.acceptCall(ctx, r)
+	}
+}
+
+// acceptNotification takes session/cancel at once and passes the rest to the runtime.
+func (a *agent) acceptNotification(ctx context.Context, r *wire.Request) wire.Work {
+	id, rest, err := takeSession(r.Params)
+	if err != nil || !a.init.done() || a.isRequest(r.Method) {
+		return nil
+	}
+	if r.Method == methodCancel {
+		if l := a.lanes.find(id); l != nil {
+			l.cancel(rest)
+		}
+		return nil
+	}
+	if id == "" {
+		a.runtime.Notify(ctx, r.Method, r.Params)
+		return nil
+	}
+	if a.lanes.find(id) == nil {
+		return nil
+	}
+	at := a.lanes.enter(id, entryCall)
+	notify := func() {
+		defer a.lanes.forget(at.lane)
+		defer at.leave()
+		if s := at.lane.active(); s != nil {
+			s.inOrder(func() { s.runtime.Notify(ctx, r.Method, rest) })
+		}
+	}
+	if at.isHead() {
+		notify()
+		return nil
+	}
+	return func() (json.RawMessage, error) {
+		err := at.wait(ctx)
+		if err == nil {
+			notify()
+		}
+		at.leave()
+		return nil, err
+	}
+}
+
+// isRequest reports whether a method is one that the adapter answers; without an id it is
+// ignored.
+func (a *agent) isRequest(method string) bool {
+	switch method {
+	case methodInitialize, methodNew, methodLoad, methodResume, methodFork, methodPrompt, methodList, methodClose, methodDelete:
+		return true
+	}
+	return false
+}
+
+// acceptCall passes a request that the adapter does not serve itself to the runtime.
+func (a *agent) acceptCall(ctx context.Context, r *wire.Request) wire.Work {
+	if r.Method == methodCancel {
+		return nil
+	}
+	id, rest, err := takeSession(r.Params)
+	if err != nil {
+		return failed(err)
+	}
+	if id == "" || a.lanes.find(id) == nil {
+		return a.callRuntime(ctx, id, r)
+	}
+	at := a.lanes.enter(id, entryCall)
+	if at.isHead() {
+		return a.callSession(ctx, at, r.Method, rest)
+	}
+	return func() (json.RawMessage, error) {
+		if err := at.wait(ctx); err != nil {
+			at.leave()
+			return nil, err
+		}
+		return run(a.callSession(ctx, at, r.Method, rest), r.Method)
+	}
+}
+
+// callSession hands a call to the session's runtime, in the session's order.
+func (a *agent) callSession(ctx context.Context, at *place, method string, params runtime.Raw) (work wire.Work) {
+	defer a.lanes.forget(at.lane)
+	defer at.leave()
+	s := at.lane.active()
+	if s == nil {
+		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, at.lane.id) }
+	}
+	s.inOrder(func() { work = wire.Work(s.runtime.Call(ctx, method, params)) })
+	return work
+}
+
+// callRuntime hands a call without an active session to the runtime. The methods that ACP defines on
+// a session need one.
+func (a *agent) callRuntime(ctx context.Context, id sessionstore.ID, r *wire.Request) wire.Work {
+	if id != "" && strings.HasPrefix(r.Method, "session/set_") {
+		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, id) }
+	}
+	if a.init.done() {
+		return wire.Work(a.runtime.Call(ctx, r.Method, r.Params))
+	}
+	return func() (json.RawMessage, error) {
+		if err := a.initialized(ctx); err != nil {
+			return nil, err
+		}
+		return run(wire.Work(a.runtime.Call(ctx, r.Method, r.Params)), r.Method)
+	}
+}
+
+// run runs work that may be nil.
+func run(work wire.Work, method string) (json.RawMessage, error) {
+	if work == nil {
+		return nil, wire.MethodNotFound(method)
+	}
+	return work()
+}
+
+// failed is the work of a request that was refused when it was accepted.
+func failed(err error) wire.Work {
+	return func() (json.RawMessage, error) { return nil, err }
+}
+
+// lasting is a context for a lifecycle request: it ends when the client cancels the request, but not
+// because the client closed its end, since a request that was read is answered (W9).
+func (a *agent) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	lasting, cancel := context.WithCancelCause(a.base)
+	stop := context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); !errors.Is(cause, wire.ErrClosed) {
+			cancel(cause)
+		}
+	})
+	return lasting, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// shutdown closes the sessions and the runtime, within the grace.
+func (a *agent) shutdown() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.base), a.options.CloseGrace)
+	defer cancel()
+	var closing sync.WaitGroup
+	for _, s := range a.lanes.sessions() {
+		closing.Go(func() { a.closeSession(ctx, s) })
+	}
+	closing.Wait()
+	if err := a.runtime.Close(ctx); err != nil {
+		a.log.Warn("closing the agent", "error", err)
+	}
+	a.running.Wait()
+}
+
+// closeSession frees a session if it is still the active one of its lane.
+func (a *agent) closeSession(ctx context.Context, s *session) {
+	if !s.lane.deactivate(s) {
+		return
+	}
+	a.active.Add(-1)
+	if err := s.close(ctx); err != nil {
+		a.log.Warn("closing a session", "session", s.id, "error", err)
+	}
+}
+
+// evict ends a session that another process took or deleted, once its turn was answered.
+func (a *agent) evict(s *session, cause error) {
+	a.log.Warn("session ends here", "session", s.id, "cause", cause)
+	at := a.lanes.enter(s.id, entryLifecycle)
+	a.running.Go(func() {
+		defer a.lanes.forget(s.lane)
+		defer at.leave()
+		if at.wait(a.base) != nil || at.lane.active() != s {
+			return
+		}
+		if at.lane.endTurn(a.base, cause) == nil {
+			a.closeSession(a.base, s)
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package acp
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/violation"
+)
+
+// codeNotFound is ACP's "resource not found".
+const codeNotFound = -32002
+
+// reasonData is error.data of an error that is about the state of a session or the
+// program, not about the request's members.
+type reasonData struct {
+	Reason    string `json:"reason"`
+	SessionID string `json:"sessionId,omitempty"`
+	Path      string `json:"path,omitempty"`
+	Hint      string `json:"hint,omitempty"`
+}
+
+func reasoned(code int, message string, data reasonData) *wire.Error {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		raw = nil
+	}
+	return &wire.Error{Code: code, Message: message, Data: raw}
+}
+
+func errTurnInProgress(id sessionstore.ID) error {
+	return reasoned(wire.CodeInvalidRequest, "a turn is running in this session: wait for its answer, or send session/cancel first",
+		reasonData{Reason: "turn_in_progress", SessionID: string(id)})
+}
+
+func errNotActive(id sessionstore.ID) error {
+	return reasoned(codeNotFound, "session "+string(id)+" is stored but not active: load or resume it first",
+		reasonData{Reason: "not_active", SessionID: string(id)})
+}
+
+func errUnknownSession(id sessionstore.ID) error {
+	return reasoned(codeNotFound, "no session "+string(id),
+		reasonData{Reason: "not_found", SessionID: string(id)})
+}
+
+func errNotInitialized(method string) error {
+	return reasoned(wire.CodeInvalidRequest, method+" before initialize: send initialize first",
+		reasonData{Reason: "not_initialized"})
+}
+
+// asWire turns what the packages below say into what the client is told. Errors that it does not know
+// pass through.
+func asWire(err error) error {
+	var (
+		wireError   *wire.Error
+		notFound    *sessionstore.NotFoundError
+		fenced      *sessionstore.FencedError
+		cursor      *sessionstore.CursorError
+		unavailable *sessionstore.UnavailableError
+	)
+	switch {
+	case err == nil || errors.As(err, &wireError):
+		return err
+	case errors.As(err, &notFound):
+		return errUnknownSession(notFound.ID)
+	case errors.As(err, &fenced):
+		return reasoned(wire.CodeInvalidRequest, fenced.Error(), reasonData{Reason: "fenced", SessionID: string(fenced.ID)})
+	case errors.As(err, &cursor):
+		return violation.Refuse(violation.New("cursor", string(cursor.Cursor), violation.InvalidCursor))
+	case errors.As(err, &unavailable):
+		return reasoned(wire.CodeInternal, unavailable.Error(),
+			reasonData{Reason: "store_unavailable", Path: unavailable.Path, Hint: unavailable.Hint})
+	default:
+		return err
+	}
+}

@@ -1,0 +1,215 @@
+package acp
+
+import (
+	"context"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+const (
+	// maxHeld bounds the updates that are held until a lifecycle response.
+	maxHeld = 1000
+	// maxState bounds a runtime's own value.
+	maxState = 64 << 10
+)
+
+// host is what one activation offers its runtime. Until the activation is committed it has
+// no session; until its response was sent it holds what the runtime says.
+type host struct {
+	agent     *agent
+	id        sessionstore.ID
+	workspace *workspace.Workspace
+	servers   []mcpServer
+	stop      func(context.Context) error // of a load or resume
+
+	mu       sync.Mutex
+	phase    hostPhase
+	session  *session // from the commit on
+	held     []runtime.Update
+	state    []byte // what to commit, nil if the runtime saved nothing
+	replayed []runtime.Update
+}
+
+type hostPhase int
+
+const (
+	hostOpening hostPhase = iota // the runtime's Open runs, or its commit
+	hostHolding                  // committed, the response not yet sent
+	hostLive
+	hostClosed
+)
+
+// Workspace implements [runtime.Host].
+func (h *host) Workspace() *workspace.Workspace { return h.workspace }
+
+// MCPServers implements [runtime.Host].
+func (h *host) MCPServers() []runtime.MCPServer {
+	list := make([]runtime.MCPServer, len(h.servers))
+	for i, s := range h.servers {
+		list[i] = runtime.MCPServer{Name: s.name, Transport: s.transport, State: "accepted, not started: this version starts no MCP servers"}
+	}
+	return list
+}
+
+// Update implements [runtime.Updates].
+func (h *host) Update(ctx context.Context, u runtime.Update) error {
+	h.mu.Lock()
+	switch {
+	case h.phase == hostClosed:
+		h.mu.Unlock()
+		return runtime.ErrClosed
+	case h.phase == hostLive:
+		s := h.session
+		h.mu.Unlock()
+		return s.update(ctx, u)
+	}
+	defer h.mu.Unlock()
+	if len(h.held) == maxHeld {
+		return runtime.ErrHeldFull
+	}
+	h.held = append(h.held, u)
+	return nil
+}
+
+// release sends what was held; the lifecycle response is on the wire. What the runtime says meanwhile
+// queues behind it.
+func (h *host) release(ctx context.Context) {
+	for {
+		h.mu.Lock()
+		batch, s := h.held, h.session
+		h.held = nil
+		if len(batch) == 0 || h.phase != hostHolding {
+			if h.phase == hostHolding {
+				h.phase = hostLive
+			}
+			h.mu.Unlock()
+			return
+		}
+		h.mu.Unlock()
+		for _, u := range batch {
+			if err := s.update(ctx, u); err != nil {
+				h.agent.log.Debug("update not sent", "session", h.id, "error", err)
+			}
+		}
+	}
+}
+
+// commit gives the host its session.
+func (h *host) commit(s *session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.session, h.phase = s, hostHolding
+}
+
+// close makes everything fail from now on.
+func (h *host) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.phase, h.held = hostClosed, nil
+}
+
+// Replay implements [runtime.Host].
+func (h *host) Replay(ctx context.Context, u runtime.Update) error {
+	if h.stop == nil {
+		return wire.Errorf(wire.CodeInternal, "a replay outside of a load")
+	}
+	if err := h.stop(ctx); err != nil {
+		return err
+	}
+	r, err := readUpdate(u)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	if h.phase != hostOpening {
+		h.mu.Unlock()
+		return runtime.ErrClosed
+	}
+	if r.kind == recordHistory {
+		h.replayed = append(h.replayed, r.update)
+	}
+	h.mu.Unlock()
+	return h.agent.conn.Notify(ctx, methodUpdate, putSession(r.update, h.id))
+}
+
+// SaveState implements [runtime.Host].
+func (h *host) SaveState(ctx context.Context, state []byte) error {
+	if len(state) > maxState {
+		return wire.Errorf(wire.CodeInternal, "the agent's session state is over the limit of 64 KiB")
+	}
+	h.mu.Lock()
+	switch h.phase {
+	case hostClosed:
+		h.mu.Unlock()
+		return runtime.ErrClosed
+	case hostOpening:
+		h.state = append([]byte{}, state...)
+		h.mu.Unlock()
+		return nil
+	}
+	s := h.session
+	h.mu.Unlock()
+	return s.write(func(l sessionstore.Lease) error {
+		return h.agent.options.Store.SaveState(ctx, l, state)
+	})
+}
+
+// Call implements [runtime.Client].
+func (h *host) Call(ctx context.Context, method string, params runtime.Raw) runtime.Work {
+	if err := h.allow(method, params); err != nil {
+		return func() (runtime.Raw, error) { return nil, err }
+	}
+	return runtime.Work(h.agent.conn.Call(ctx, method, putSession(params, h.id)))
+}
+
+// Notify implements [runtime.Client].
+func (h *host) Notify(ctx context.Context, method string, params runtime.Raw) error {
+	if err := h.allow(method, params); err != nil {
+		return err
+	}
+	return h.agent.conn.Notify(ctx, method, putSession(params, h.id))
+}
+
+// allow checks what the runtime asks of the client.
+func (h *host) allow(method string, params runtime.Raw) error {
+	h.mu.Lock()
+	closed := h.phase == hostClosed
+	h.mu.Unlock()
+	if closed {
+		return runtime.ErrClosed
+	}
+	if err := h.agent.gate.allow(method); err != nil {
+		return err
+	}
+	return checkPaths(h.workspace, method, params)
+}
+
+// anonymous is the client as a runtime reaches it outside of sessions.
+type anonymous struct{ agent *agent }
+
+// Call implements [runtime.Client].
+func (c anonymous) Call(ctx context.Context, method string, params runtime.Raw) runtime.Work {
+	if err := c.allow(method); err != nil {
+		return func() (runtime.Raw, error) { return nil, err }
+	}
+	return runtime.Work(c.agent.conn.Call(ctx, method, params))
+}
+
+// Notify implements [runtime.Client].
+func (c anonymous) Notify(ctx context.Context, method string, params runtime.Raw) error {
+	if err := c.allow(method); err != nil {
+		return err
+	}
+	return c.agent.conn.Notify(ctx, method, params)
+}
+
+func (c anonymous) allow(method string) error {
+	if needsSession(method) {
+		return wire.Errorf(wire.CodeInvalidParams, "%s needs the id of an open session", method)
+	}
+	return c.agent.gate.allow(method)
+}

@@ -1,0 +1,152 @@
+package acp
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/violation"
+)
+
+// readParams parses params and checks their keys against the schema (W2).
+func readParams(params json.RawMessage, shape *strict.Shape) (strict.Object, []violation.Violation) {
+	object, err := strict.ParseObject(params)
+	if err != nil {
+		return object, []violation.Violation{violation.New("params", nil, violation.Type).Expecting("an object")}
+	}
+	return object, strict.Check(params, shape)
+}
+
+// takeSession takes the session id off params. The id is "" where there is none.
+func takeSession(params json.RawMessage) (sessionstore.ID, runtime.Raw, error) {
+	if !isObject(params) {
+		return "", params, nil
+	}
+	raw, rest, err := strict.Take(params, "sessionId")
+	if err != nil {
+		return "", nil, wire.Errorf(wire.CodeInvalidParams, "params cannot be read")
+	}
+	if raw == nil {
+		return "", params, nil
+	}
+	var id sessionstore.ID
+	if json.Unmarshal(raw, &id) != nil {
+		return "", params, nil
+	}
+	return id, rest, nil
+}
+
+// putSession is params with a session id.
+func putSession(params runtime.Raw, id sessionstore.ID) json.RawMessage {
+	return put(params, "sessionId", quote(string(id)))
+}
+
+// lifecycleResult is a runtime's part of a lifecycle response, without a session id of its own.
+func lifecycleResult(result runtime.Raw) (json.RawMessage, error) {
+	if len(result) == 0 {
+		return json.RawMessage(`{}`), nil
+	}
+	_, rest, err := strict.Take(result, "sessionId")
+	if err != nil {
+		return nil, wire.Errorf(wire.CodeInternal, "the agent answered with something that is not an object")
+	}
+	return rest, nil
+}
+
+// reading is an update of the runtime as the adapter takes it.
+type reading struct {
+	update runtime.Update
+	kind   recording
+	title  *string // of a session_info_update that has one; "" removes it
+}
+
+// recording says what becomes of an update once it was shown.
+type recording int
+
+const (
+	recordHistory recording = iota // it goes to the recorder
+	recordTitle                    // it describes the session: only its title is kept
+)
+
+// readUpdate reads an update of the runtime.
+func readUpdate(u runtime.Update) (reading, error) {
+	if !isObject(u) {
+		return reading{}, wire.Errorf(wire.CodeInternal, "the agent sent an update that is not an object")
+	}
+	r := reading{update: oneLine(u)}
+	if !bytes.Contains(u, []byte("session_info_update")) || updateKind(u) != "session_info_update" {
+		return r, nil
+	}
+	r.kind = recordTitle
+	raw, given := members(members(u)["update"])["title"]
+	if !given {
+		return r, nil
+	}
+	title := ""
+	if json.Unmarshal(raw, &title) == nil {
+		title = cutTitle(title)
+	}
+	r.title = &title
+	return r, nil
+}
+
+// titleUpdate tells the client of a session's title (A29).
+func titleUpdate(title string) runtime.Update {
+	return runtime.Update(`{"update":{"sessionUpdate":"session_info_update","title":` + string(quote(title)) + `}}`)
+}
+
+// oneLine is raw without line breaks, which are white space between JSON tokens.
+func oneLine(raw json.RawMessage) json.RawMessage {
+	if !bytes.ContainsAny(raw, "\r\n") {
+		return raw
+	}
+	return bytes.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' {
+			return ' '
+		}
+		return r
+	}, raw)
+}
+
+// put is object with a member set. What is not an object is taken as an empty one.
+func put(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
+	with, err := strict.Put(object, name, value)
+	if err != nil {
+		with, _ = strict.Put(nil, name, value)
+	}
+	return with
+}
+
+// members are the members of an object, none if raw is not one.
+func members(raw json.RawMessage) map[string]json.RawMessage {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(raw, &m) != nil {
+		return nil
+	}
+	return m
+}
+
+// isObject reports whether raw is a JSON object.
+func isObject(raw json.RawMessage) bool {
+	raw = bytes.TrimLeft(raw, " \t\r\n")
+	return len(raw) > 0 && raw[0] == '{'
+}
+
+// isTrue reports whether raw is true.
+func isTrue(raw json.RawMessage) bool { return string(raw) == "true" }
+
+// quote is s as a JSON string.
+func quote(s string) json.RawMessage {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return json.RawMessage(`""`)
+	}
+	return raw
+}
+
+// newID is a new session id: unguessable and unique.
+func newID() sessionstore.ID { return sessionstore.ID("sess_" + rand.Text()) }

@@ -1,0 +1,77 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// sessionInfo is ACP's SessionInfo with additionalDirectories always present (A15).
+type sessionInfo struct {
+	SessionID             sessionstore.ID `json:"sessionId"`
+	Cwd                   workspace.Dir   `json:"cwd"`
+	AdditionalDirectories workspace.Dirs  `json:"additionalDirectories"`
+	Title                 string          `json:"title,omitempty"`
+	UpdatedAt             string          `json:"updatedAt"`
+}
+
+// acceptList is the first half of session/list.
+func (a *agent) acceptList(ctx context.Context, r *wire.Request) wire.Work {
+	q, err := decodeList(r.Params)
+	if err != nil {
+		return failed(err)
+	}
+	return func() (json.RawMessage, error) {
+		ctx, cancel := a.lasting(ctx)
+		defer cancel()
+		if err := a.initialized(ctx); err != nil {
+			return nil, err
+		}
+		q.Agent = a.init.owner()
+		page, err := a.options.Store.List(ctx, q)
+		if err != nil {
+			return nil, asWire(err)
+		}
+		return listResult(page)
+	}
+}
+
+// listResult is a page as the response; sessions is never null (A18).
+func listResult(page sessionstore.Page) (json.RawMessage, error) {
+	result := struct {
+		Sessions   []sessionInfo       `json:"sessions"`
+		NextCursor sessionstore.Cursor `json:"nextCursor,omitempty"`
+	}{Sessions: make([]sessionInfo, len(page.Sessions)), NextCursor: page.Next}
+	for i, s := range page.Sessions {
+		result.Sessions[i] = sessionInfo{
+			SessionID:             s.ID,
+			Cwd:                   s.Keys.Roots.Cwd(),
+			AdditionalDirectories: s.Keys.Roots.Additional(),
+			Title:                 s.Title,
+			UpdatedAt:             s.Updated.UTC().Format(time.RFC3339Nano),
+		}
+	}
+	return json.Marshal(result)
+}
+
+// filters makes the two keys of a list's filters (A17): a directory's real path is looked up now.
+func filters(cwd *workspace.Dir, additional *workspace.Dirs) (*sessionstore.DirFilter, *sessionstore.DirsFilter) {
+	var (
+		byCwd        *sessionstore.DirFilter
+		byAdditional *sessionstore.DirsFilter
+	)
+	if cwd != nil {
+		byCwd = &sessionstore.DirFilter{Spelling: *cwd, Real: workspace.Real(*cwd)}
+	}
+	if additional != nil {
+		byAdditional = &sessionstore.DirsFilter{Spelling: *additional}
+		for _, d := range additional.All() {
+			byAdditional.Real = append(byAdditional.Real, workspace.Real(d))
+		}
+	}
+	return byCwd, byAdditional
+}

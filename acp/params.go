@@ -1,0 +1,233 @@
+package acp
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// sessionParams are the params of new, load, resume and fork, checked as far as that goes without
+// the store and the file system (stage 1 of A5).
+type sessionParams struct {
+	id      sessionstore.ID // of load, resume and fork
+	roots   workspace.Roots
+	servers []mcpServer
+	rest    runtime.Raw // without sessionId
+}
+
+// sessionFields says what a lifecycle method's params hold.
+type sessionFields struct {
+	shape   *strict.Shape
+	id      presence // sessionId
+	servers presence // mcpServers
+}
+
+// presence says whether a member has to be there.
+type presence int
+
+const (
+	absent presence = iota // not a member of the method
+	optional
+	required
+)
+
+var (
+	newFields    = sessionFields{shape: newShape, servers: required}
+	loadFields   = sessionFields{shape: loadShape, id: required, servers: required}
+	resumeFields = sessionFields{shape: loadShape, id: required, servers: optional}
+	forkFields   = sessionFields{shape: loadShape, id: required, servers: optional}
+)
+
+// decodeSession reads the params of a lifecycle method, and reports everything that is wrong with them.
+func (a *agent) decodeSession(params json.RawMessage, f sessionFields) (sessionParams, error) {
+	object, wrong := readParams(params, f.shape)
+	if len(wrong) > 0 {
+		return sessionParams{}, violation.Refuse(wrong...)
+	}
+	var p sessionParams
+	if f.id == required {
+		id, bad := object.Field("sessionId").Text()
+		p.id, wrong = sessionstore.ID(id), bad
+	}
+	var bad []violation.Violation
+	p.roots, bad = decodeRoots(object)
+	wrong = append(wrong, bad...)
+	p.servers, bad = decodeServers(object.Field("mcpServers"), f.servers, a.init.transports())
+	wrong = append(wrong, bad...)
+	if len(wrong) > 0 {
+		return sessionParams{}, violation.Refuse(wrong...)
+	}
+	_, rest, err := takeSession(params)
+	p.rest = rest
+	return p, err
+}
+
+// decodeRoots reads cwd and additionalDirectories (A3, A4). What can be read of one is checked when the
+// other cannot.
+func decodeRoots(object strict.Object) (workspace.Roots, []violation.Violation) {
+	cwd, badCwd := object.Field("cwd").Text()
+	additional, badAdditional := directories(object)
+	if badCwd == nil && badAdditional == nil {
+		roots, err := workspace.NewRoots(cwd, additional)
+		return roots, violation.Of(err)
+	}
+	if badCwd == nil {
+		_, err := workspace.ParseDir(cwd)
+		badCwd = violation.Of(err)
+	}
+	if badAdditional == nil {
+		_, err := workspace.ParseDirs(additional)
+		badAdditional = violation.Of(err)
+	}
+	return workspace.Roots{}, append(badCwd, badAdditional...)
+}
+
+// directories reads additionalDirectories, which may be left out.
+func directories(object strict.Object) ([]string, []violation.Violation) {
+	field := object.Field("additionalDirectories")
+	if !field.Present() {
+		return nil, nil
+	}
+	return field.Texts()
+}
+
+// promptParams are the params of session/prompt.
+type promptParams struct {
+	id     sessionstore.ID
+	blocks []json.RawMessage
+	rest   runtime.Raw // without sessionId
+}
+
+func decodePrompt(params json.RawMessage) (promptParams, error) {
+	object, wrong := readParams(params, promptShape)
+	if len(wrong) > 0 {
+		return promptParams{}, violation.Refuse(wrong...)
+	}
+	id, wrong := object.Field("sessionId").Text()
+	blocks, bad := object.Field("prompt").Items()
+	wrong = append(wrong, bad...)
+	p := promptParams{id: sessionstore.ID(id)}
+	for _, block := range blocks {
+		p.blocks = append(p.blocks, block.Raw())
+		wrong = append(wrong, checkBlock(block)...)
+	}
+	if len(wrong) > 0 {
+		return promptParams{}, violation.Refuse(wrong...)
+	}
+	var err error
+	_, p.rest, err = takeSession(params)
+	return p, err
+}
+
+// checkBlock refuses a prompt entry that is no content block.
+func checkBlock(block strict.Field) []violation.Violation {
+	object, wrong := block.Object()
+	if wrong != nil {
+		return wrong
+	}
+	kind, wrong := object.Field("type").Text()
+	if kind == "text" {
+		_, wrong = object.Field("text").Text()
+	}
+	return wrong
+}
+
+// updates are the prompt as the history keeps it.
+func (p promptParams) updates() []sessionstore.Update {
+	updates := make([]sessionstore.Update, len(p.blocks))
+	for i, block := range p.blocks {
+		updates[i] = oneLine(sessionstore.Update(`{"update":{"sessionUpdate":"user_message_chunk","content":` + string(block) + `}}`))
+	}
+	return updates
+}
+
+// maxTitle bounds a title, in characters.
+const maxTitle = 80
+
+// title is the first line of the prompt's text, bounded (A29).
+func (p promptParams) title() string {
+	for _, block := range p.blocks {
+		var text struct{ Type, Text string }
+		if json.Unmarshal(block, &text) != nil || text.Type != "text" {
+			continue
+		}
+		for line := range strings.Lines(text.Text) {
+			if title := cutTitle(line); title != "" {
+				return title
+			}
+		}
+	}
+	return ""
+}
+
+// cutTitle makes one bounded line of s.
+func cutTitle(s string) string {
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	runes := []rune(s)
+	if len(runes) > maxTitle {
+		return strings.TrimSpace(string(runes[:maxTitle-1])) + "…"
+	}
+	return s
+}
+
+func decodeSessionID(params json.RawMessage) (sessionstore.ID, error) {
+	object, wrong := readParams(params, sessionShape)
+	if len(wrong) > 0 {
+		return "", violation.Refuse(wrong...)
+	}
+	id, wrong := object.Field("sessionId").Text()
+	return sessionstore.ID(id), violation.Refuse(wrong...)
+}
+
+// decodeList reads session/list's filters and cursor (A16).
+func decodeList(params json.RawMessage) (sessionstore.Query, error) {
+	object, wrong := readParams(params, listShape)
+	if len(wrong) > 0 {
+		return sessionstore.Query{}, violation.Refuse(wrong...)
+	}
+	var (
+		q          sessionstore.Query
+		cwd        *workspace.Dir
+		additional *workspace.Dirs
+	)
+	if path, given, bad := optionalText(object.Field("cwd")); bad != nil {
+		wrong = append(wrong, bad...)
+	} else if given {
+		d, err := workspace.ParseDir(path)
+		cwd, wrong = &d, append(wrong, violation.Of(err)...)
+	}
+	if field := object.Field("additionalDirectories"); field.Present() {
+		paths, bad := field.Texts()
+		d, err := workspace.ParseDirs(paths)
+		wrong = append(append(wrong, bad...), violation.Of(err)...)
+		if cwd != nil {
+			d = d.Without(*cwd)
+		}
+		additional = &d
+	}
+	if cursor, given, bad := optionalText(object.Field("cursor")); bad != nil {
+		wrong = append(wrong, bad...)
+	} else if q.Cursor = sessionstore.Cursor(cursor); given && cursor == "" {
+		wrong = append(wrong, object.Field("cursor").Refuse(violation.InvalidCursor))
+	}
+	if len(wrong) > 0 {
+		return sessionstore.Query{}, violation.Refuse(wrong...)
+	}
+	q.Cwd, q.Additional = filters(cwd, additional)
+	return q, nil
+}
+
+// optionalText reads a string that may be absent, or null, which means the same.
+func optionalText(field strict.Field) (text string, given bool, bad []violation.Violation) {
+	if !field.Present() || field.IsNull() {
+		return "", false, nil
+	}
+	text, bad = field.Text()
+	return text, bad == nil, bad
+}

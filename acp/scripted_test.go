@@ -1,0 +1,162 @@
+package acp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+// scripted is a runtime that does what the prompt says:
+//
+//	say TEXT        answers TEXT
+//	count N         answers with N updates
+//	wait            waits for the end of the turn
+//	stubborn        ignores the end of the turn, until release is closed
+//	panic           panics
+//	fail            answers with an error
+//	call METHOD P   calls the client, and answers with what came of it
+//	title TEXT      sets the session's title
+//	tool            leaves a tool call open
+//	state TEXT      saves its state
+//	roots           answers with its roots
+type scripted struct {
+	kind    string // default "scripted"
+	release chan struct{}
+	refuse  error // of Open
+
+	mu     sync.Mutex
+	events []string // what the runtime was asked, in order
+}
+
+func (r *scripted) note(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, fmt.Sprintf(format, args...))
+}
+
+func (r *scripted) noted() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.events...)
+}
+
+func (r *scripted) Initialize(context.Context, runtime.Raw, runtime.Client) (runtime.Info, error) {
+	if r.kind == "" {
+		r.kind = "scripted"
+	}
+	return runtime.Info{Kind: r.kind, Initialize: runtime.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true}},"x":1}`)}, nil
+}
+
+func (r *scripted) Call(_ context.Context, method string, params runtime.Raw) runtime.Work {
+	if method != "_echo" {
+		return nil
+	}
+	return func() (runtime.Raw, error) { return params, nil }
+}
+
+func (r *scripted) Notify(_ context.Context, method string, params runtime.Raw) {
+	r.note("notify %s %s", method, params)
+}
+
+func (r *scripted) Close(context.Context) error { return nil }
+
+func (r *scripted) Open(ctx context.Context, a runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
+	if r.refuse != nil {
+		return nil, runtime.Opened{}, r.refuse
+	}
+	r.note("open %s %s state=%s", a.Cause, h.Workspace().Roots(), a.State)
+	err := h.Update(ctx, runtime.Update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`))
+	return &scriptedSession{runtime: r, host: h}, runtime.Opened{Result: runtime.Raw(`{"_meta":{"opened":true}}`)}, err
+}
+
+type scriptedSession struct {
+	runtime *scripted
+	host    runtime.Host
+}
+
+func (s *scriptedSession) Call(_ context.Context, method string, params runtime.Raw) runtime.Work {
+	s.runtime.note("call %s %s", method, params)
+	if method != "session/set_mode" {
+		return nil
+	}
+	return func() (runtime.Raw, error) { return nil, nil }
+}
+
+func (s *scriptedSession) Notify(_ context.Context, method string, params runtime.Raw) {
+	s.runtime.note("session notify %s %s", method, params)
+}
+
+func (s *scriptedSession) Cancel(params runtime.Raw) { s.runtime.note("cancel %s", params) }
+
+func (s *scriptedSession) Close(context.Context) error {
+	s.runtime.note("close")
+	return nil
+}
+
+func (s *scriptedSession) Prompt(ctx context.Context, params runtime.Raw, u runtime.Updates) runtime.Work {
+	var p struct{ Prompt []struct{ Text string } }
+	if err := json.Unmarshal(params, &p); err != nil || len(p.Prompt) == 0 {
+		return func() (runtime.Raw, error) { return endTurn, err }
+	}
+	s.runtime.note("prompt %s", p.Prompt[0].Text)
+	word, rest, _ := strings.Cut(p.Prompt[0].Text, " ")
+	return func() (runtime.Raw, error) { return s.act(ctx, word, rest, u) }
+}
+
+var endTurn = runtime.Raw(`{"stopReason":"end_turn"}`)
+
+func say(text string) runtime.Update {
+	return runtime.Update(`{"update":{"sessionUpdate":"agent_message_chunk","content":` + encode(map[string]string{"type": "text", "text": text}) + `}}`)
+}
+
+func (s *scriptedSession) act(ctx context.Context, word, rest string, u runtime.Updates) (runtime.Raw, error) {
+	switch word {
+	case "say":
+		return endTurn, u.Update(ctx, say(rest))
+	case "count":
+		var n int
+		_, err := fmt.Sscan(rest, &n)
+		for i := 0; i < n && err == nil; i++ {
+			err = u.Update(ctx, say(fmt.Sprint(i)))
+		}
+		return endTurn, err
+	case "wait":
+		if err := u.Update(ctx, say("waiting")); err != nil {
+			return nil, err
+		}
+		<-ctx.Done()
+		_ = u.Update(context.WithoutCancel(ctx), say("last words"))
+		return nil, context.Cause(ctx)
+	case "stubborn":
+		if err := u.Update(ctx, say("stubborn")); err != nil {
+			return nil, err
+		}
+		<-s.runtime.release
+		err := u.Update(context.WithoutCancel(ctx), say("too late"))
+		s.runtime.note("late update: %v", err)
+		return endTurn, nil
+	case "panic":
+		panic("scripted")
+	case "fail":
+		return nil, errors.New("scripted failure")
+	case "call":
+		method, params, _ := strings.Cut(rest, " ")
+		result, err := s.host.Call(ctx, method, runtime.Raw(params))()
+		return endTurn, u.Update(ctx, say(fmt.Sprintf("%s %v", result, err)))
+	case "title":
+		return endTurn, u.Update(ctx, runtime.Update(`{"update":{"sessionUpdate":"session_info_update","title":`+encode(rest)+`}}`))
+	case "tool":
+		return endTurn, u.Update(ctx, runtime.Update(`{"update":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T","status":"in_progress"}}`))
+	case "state":
+		return endTurn, s.host.SaveState(ctx, []byte(rest))
+	case "roots":
+		return endTurn, u.Update(ctx, say(s.host.Workspace().Roots().String()))
+	default:
+		return endTurn, nil
+	}
+}

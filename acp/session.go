@@ -1,0 +1,143 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// session is an active session: one activation, with its opened roots, its runtime and its
+// right to write.
+type session struct {
+	id        sessionstore.ID
+	agent     *agent
+	lane      *lane
+	workspace *workspace.Workspace
+	runtime   runtime.Session
+	host      *host
+	recorder  *sessionstore.Recorder
+
+	halves sync.Mutex // first halves of calls to the runtime, one at a time
+	order  sync.Mutex // updates: the same order on the wire and in the record
+
+	lease   sync.RWMutex // held for writing while the right to write changes hands
+	current sessionstore.Lease
+
+	title  string // guarded by the lane's head
+	evict  sync.Once
+	closed chan struct{}
+}
+
+// inOrder runs the first half of a call to the runtime.
+func (s *session) inOrder(half func()) {
+	s.halves.Lock()
+	defer s.halves.Unlock()
+	half()
+}
+
+// write does a write with the session's current lease.
+func (s *session) write(do func(sessionstore.Lease) error) error {
+	s.lease.RLock()
+	defer s.lease.RUnlock()
+	return do(s.current)
+}
+
+// takeOver replaces the lease by the one that activate returns. Writes wait meanwhile, and go
+// on with the new one: a turn that still runs is recorded to its end.
+func (s *session) takeOver(activate func() (sessionstore.Lease, error)) (sessionstore.Lease, error) {
+	s.lease.Lock()
+	defer s.lease.Unlock()
+	l, err := activate()
+	if err == nil {
+		s.current = l
+	}
+	return l, err
+}
+
+// leased is the store as the session's recorder sees it: it appends with the lease that is
+// current when it does.
+type leased struct {
+	sessionstore.Store
+	session *session
+}
+
+// Append implements [sessionstore.Store].
+func (l leased) Append(ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update) error {
+	return l.session.write(func(current sessionstore.Lease) error {
+		return l.Store.Append(ctx, current, segment)
+	})
+}
+
+// record starts the recorder, and watches it: when the store refuses a segment the session
+// hears of it at once.
+func (s *session) record(o sessionstore.RecorderOptions) {
+	s.closed = make(chan struct{})
+	s.recorder = sessionstore.NewRecorder(leased{Store: s.agent.options.Store, session: s}, s.current, o)
+	s.agent.running.Go(func() {
+		select {
+		case <-s.recorder.Failed():
+			s.failed(s.recorder.Err())
+		case <-s.closed:
+		}
+	})
+}
+
+// update shows the client an update and records it: first the wire, then the record, whose commits
+// nobody waits for here (W11).
+func (s *session) update(ctx context.Context, u runtime.Update) error {
+	r, err := readUpdate(u)
+	if err != nil {
+		return err
+	}
+	s.order.Lock()
+	defer s.order.Unlock()
+	if err := s.show(ctx, r.update); err != nil {
+		return err
+	}
+	switch {
+	case r.kind == recordHistory:
+		return s.recorder.Record(ctx, r.update)
+	case r.title != nil:
+		return s.write(func(l sessionstore.Lease) error {
+			return s.agent.options.Store.SetTitle(ctx, l, *r.title)
+		})
+	}
+	return nil
+}
+
+// show sends the client an update without recording it.
+func (s *session) show(ctx context.Context, u runtime.Update) error {
+	return s.agent.conn.Notify(ctx, methodUpdate, putSession(u, s.id))
+}
+
+// failed takes note that the store refused a write. A session that another process took, or
+// that was deleted, ends here: its turn is cancelled, its roots are freed.
+func (s *session) failed(err error) {
+	var (
+		fenced  *sessionstore.FencedError
+		deleted *sessionstore.NotFoundError
+	)
+	cause := err
+	gone := errors.As(err, &fenced) || errors.As(err, &deleted)
+	if gone {
+		cause = errors.Join(runtime.ErrFenced, err)
+	}
+	if t := s.lane.running(); t != nil && !errors.Is(err, context.Canceled) {
+		s.agent.running.Go(func() { t.end(cause, nil) })
+	}
+	if gone {
+		s.evict.Do(func() { s.agent.evict(s, cause) })
+	}
+}
+
+// close frees what the session holds. Its turn was answered.
+func (s *session) close(ctx context.Context) error {
+	s.host.close()
+	defer close(s.closed)
+	flushed := s.recorder.Close(ctx)
+	return errors.Join(flushed, s.runtime.Close(ctx), s.workspace.Close())
+}

@@ -1,0 +1,165 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+// turn is one prompt, from its arrival to its answer.
+type turn struct {
+	ctx    context.Context
+	stop   context.CancelCauseFunc
+	done   chan struct{} // closed when the prompt was answered
+	finish sync.Once
+
+	mu        sync.Mutex
+	state     turnState
+	with      *session // whose runtime has the prompt
+	committed bool
+}
+
+type turnState int
+
+const (
+	turnWaiting turnState = iota // not yet handed to the runtime
+	turnRunning                  // the runtime has it
+	turnEnding                   // told to end early
+	turnOver                     // the runtime is done with it
+)
+
+// newTurn returns a turn of the request with context ctx, whose end ends the turn as a
+// cancelled one: the client gave up on the request (W6) or left (W9).
+func newTurn(ctx context.Context) *turn {
+	t := &turn{done: make(chan struct{})}
+	t.ctx, t.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { t.end(runtime.ErrCancelled, nil) })
+	return t
+}
+
+// end ends the turn early, for cause, and tells the runtime once. params are those of the
+// client's session/cancel, if that is why.
+func (t *turn) end(cause error, params runtime.Raw) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state >= turnEnding {
+		return
+	}
+	running := t.state == turnRunning
+	t.state = turnEnding
+	t.stop(cause)
+	if running {
+		t.with.inOrder(func() { t.with.runtime.Cancel(params) })
+	}
+}
+
+// handOver gives the prompt to s's runtime. It returns nil if the turn has ended before.
+func (t *turn) handOver(s *session, params runtime.Raw, u runtime.Updates) (work runtime.Work) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state != turnWaiting {
+		return nil
+	}
+	t.state, t.with = turnRunning, s
+	s.inOrder(func() { work = s.runtime.Prompt(t.ctx, params, u) })
+	return work
+}
+
+// over marks the runtime as done with the turn.
+func (t *turn) over() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state == turnRunning {
+		t.state = turnOver
+	}
+}
+
+// commit reports whether the turn's end is still to be recorded, true once.
+func (t *turn) commit() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := !t.committed
+	t.committed = true
+	return first
+}
+
+// cause is why the turn ended early, nil if it did not.
+func (t *turn) cause() error { return context.Cause(t.ctx) }
+
+// isCancelled reports whether the turn was cancelled for the client.
+func (t *turn) isCancelled() bool { return errors.Is(t.cause(), runtime.ErrCancelled) }
+
+// answered marks the prompt as answered and frees the turn.
+func (t *turn) answered() {
+	t.finish.Do(func() {
+		t.over()
+		t.stop(runtime.ErrTurnOver)
+		close(t.done)
+	})
+}
+
+// wait waits until the prompt was answered.
+func (t *turn) wait(ctx context.Context) error {
+	select {
+	case <-t.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// outcome is what a runtime's Work returned.
+type outcome struct {
+	result runtime.Raw
+	err    error
+}
+
+// await runs work and waits for it; once the turn has ended early for at most grace more. What a work
+// returns after that is dropped.
+func (t *turn) await(work runtime.Work, grace time.Duration, owner *sync.WaitGroup) outcome {
+	returned := make(chan outcome, 1)
+	owner.Go(func() {
+		returned <- guard(work)
+	})
+	select {
+	case o := <-returned:
+		return o
+	case <-t.ctx.Done():
+	}
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case o := <-returned:
+		return o
+	case <-late.C:
+		return outcome{err: t.cause()}
+	}
+}
+
+// turnUpdates is what a runtime is given for one turn.
+type turnUpdates struct {
+	session *session
+
+	mu   sync.RWMutex
+	over bool
+}
+
+// Update implements [runtime.Updates].
+func (u *turnUpdates) Update(ctx context.Context, update runtime.Update) error {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	if u.over {
+		return runtime.ErrTurnOver
+	}
+	return u.session.update(ctx, update)
+}
+
+// end waits for the updates that are being sent and refuses later ones.
+func (u *turnUpdates) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.over = true
+}

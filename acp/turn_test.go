@@ -1,0 +1,284 @@
+package acp_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func TestW5_CancelInTheSameWriteIsNeverLost(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	id := c.open(folder(t))
+	for range 1000 {
+		prompt, line := c.request("session/prompt", promptParams(id, "wait"))
+		c.send(line, notification("session/cancel", idParams(id)))
+		require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	}
+}
+
+func TestW6_NothingFollowsACancelledTurnsResponse(t *testing.T) {
+	r := &scripted{release: make(chan struct{})}
+	c := connect(t, acp.Options{CancelGrace: time.Millisecond, Runtime: func() runtime.Runtime { return r }})
+	c.initialize()
+	id := c.open(folder(t))
+	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
+	c.send(line)
+	c.await(0, said("stubborn"))
+	c.send(notification("session/cancel", `{"sessionId":"`+id+`","_meta":{"why":1}}`))
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	close(r.release)
+	require.Equal(t, []string{"next"}, c.texts(id, "say next"))
+	require.Eventually(t, func() bool {
+		return strings.Contains(fmt.Sprint(r.noted()), "late update: "+runtime.ErrTurnOver.Error())
+	}, patience, time.Millisecond)
+	require.Contains(t, r.noted(), `cancel {"_meta":{"why":1}}`, "the runtime is told once, with the client's words")
+	require.NotContains(t, encode(c.messages()), "too late")
+}
+
+func TestW6_CancelRequestEndsThePrompt(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	id := c.open(folder(t))
+	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line, notification("$/cancel_request", `{"requestId":`+prompt+`}`))
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+}
+
+func TestW7_OneTurnAtATime(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	id := c.open(folder(t))
+	first, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	m := c.try("session/prompt", promptParams(id, "say second"))
+	require.Equal(t, wire.CodeInvalidRequest, m.Error.Code)
+	require.Equal(t, "turn_in_progress", m.reason(t))
+
+	third, line := c.request("session/prompt", promptParams(id, "say third"))
+	c.send(notification("session/cancel", idParams(id)), line)
+	require.Equal(t, "cancelled", c.response(first).stopReason(t))
+	require.Equal(t, "end_turn", c.response(third).stopReason(t))
+	_, firstAt := c.await(0, isResponse(first))
+	_, saidAt := c.await(0, said("third"))
+	require.Less(t, firstAt, saidAt, "the next turn begins behind the cancelled one's answer")
+}
+
+func TestA32_CallsPassATurnAndLifecycleEndsIt(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c.initialize()
+	id := c.open(folder(t))
+	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	require.Equal(t, "{}", string(c.call("session/set_mode", `{"sessionId":"`+id+`","modeId":"m"}`)))
+	require.Contains(t, r.noted(), `call session/set_mode {"modeId":"m"}`, "the session id does not cross the seam")
+	require.Equal(t, wire.CodeMethodNotFound, c.try("_unknown", idParams(id)).Error.Code)
+	c.send(notification("_note", `{"sessionId":"`+id+`","a":1}`))
+	closing, line := c.request("session/close", idParams(id))
+	next, nextLine := c.request("session/prompt", promptParams(id, "say next"))
+	c.send(line, nextLine)
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	require.Nil(t, c.response(closing).Error)
+	require.Equal(t, "not_active", c.response(next).reason(t), "a prompt behind a close waits for it")
+	require.Contains(t, r.noted(), `session notify _note {"a":1}`)
+}
+
+func TestW5_RequestsOfOneSessionTakeEffectInOrder(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	id := c.open(a)
+	var lines, ids []string
+	for i := range 40 {
+		roots := []string{b}
+		if i%2 == 1 {
+			roots = nil
+		}
+		n, line := c.request("session/resume", rootsParams(id, a, roots...))
+		lines, ids = append(lines, line), append(ids, n)
+		n, line = c.request("session/prompt", promptParams(id, "roots"))
+		lines, ids = append(lines, line), append(ids, n)
+	}
+	c.send(lines...)
+	for _, n := range ids {
+		require.Nil(t, c.response(n).Error)
+	}
+	answers := texts(c.messages(), id)
+	require.Len(t, answers, 40)
+	for i, answer := range answers {
+		require.Equal(t, i%2 == 0, strings.Contains(answer, b), "turn %d", i)
+	}
+}
+
+func TestW8_APanicEndsItsRequestOnly(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	id := c.open(folder(t))
+	m := c.try("session/prompt", promptParams(id, "panic"))
+	require.Equal(t, wire.CodeInternal, m.Error.Code)
+	require.NotContains(t, m.Error.Message, "scripted")
+	require.Equal(t, []string{"still here"}, c.texts(id, "say still here"))
+	require.Equal(t, wire.CodeInternal, c.try("session/prompt", promptParams(id, "fail")).Error.Code)
+	require.Equal(t, []string{"and here"}, c.texts(id, "say and here"))
+}
+
+func TestW9_TheEndOfInputCancelsTurnsAndAnswersWhatWasRead(t *testing.T) {
+	store := sessionstore.NewMemory()
+	c := connect(t, acp.Options{Store: store})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	c.await(0, said("waiting"))
+	open, line := c.request("session/new", rootsParams("", a))
+	c.send(line)
+	c.leave()
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	require.Nil(t, c.response(open).Error)
+	d := connect(t, acp.Options{Store: store})
+	d.initialize()
+	require.Len(t, d.list(`{}`), 2)
+}
+
+func TestW11_ATurnBlocksWhileTheClientDoesNotRead(t *testing.T) {
+	c := connect(t, acp.Options{Wire: wire.Options{MaxQueue: 1 << 10}})
+	c.initialize()
+	id := c.open(folder(t))
+	require.Len(t, c.texts(id, "count 5000"), 5000)
+}
+
+func TestA22_SessionsOfOneProcessAreApart(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	one, two := c.open(a), c.open(b)
+	require.Contains(t, c.texts(one, "roots")[0], a)
+	require.NotContains(t, c.texts(one, "roots")[0], b)
+	require.Contains(t, c.texts(two, "roots")[0], b)
+	secret := filepath.Join(b, "secret")
+	require.NoError(t, os.WriteFile(secret, nil, 0o600))
+	require.Contains(t, c.texts(one, `call fs/read_text_file {"path":"`+secret+`"}`)[0], "outside")
+}
+
+func TestA26_TheClientIsAskedOnlyForWhatItOffersAndInsideTheRoots(t *testing.T) {
+	a := folder(t)
+	inside, outside := filepath.Join(a, "new.txt"), filepath.Join(folder(t), "x")
+	require.NoError(t, os.Symlink(outside, filepath.Join(a, "dangling")))
+	for name, tc := range map[string]struct {
+		capabilities, method, params, refused string
+	}{
+		"not offered":     {`{}`, "fs/read_text_file", `{"path":"` + inside + `"}`, "does not offer"},
+		"terminal":        {`{}`, "terminal/create", `{"command":"x"}`, "does not offer"},
+		"elicitation":     {`{"fs":{"readTextFile":true}}`, "elicitation/create", `{}`, "does not offer"},
+		"outside":         {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"` + outside + `"}`, "outside"},
+		"dangling":        {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file", `{"path":"` + a + `/dangling","content":""}`, "outside"},
+		"relative":        {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"new.txt"}`, "absolute"},
+		"no path":         {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{}`, "no path"},
+		"cwd outside":     {`{"terminal":true}`, "terminal/create", `{"command":"x","cwd":"/"}`, "outside"},
+		"recorded only":   {`{}`, "session/update", `{"update":{}}`, "recorded"},
+		"inside":          {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file", `{"path":"` + inside + `","content":"x"}`, ""},
+		"no capability":   {`{}`, "session/request_permission", `{"options":[]}`, ""},
+		"unknown methods": {`{}`, "_custom/method", `{"path":"/anything"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := connect(t, acp.Options{})
+			c.call("initialize", `{"protocolVersion":1,"clientCapabilities":`+tc.capabilities+`}`)
+			id := c.open(a)
+			_, line := c.request("session/prompt", promptParams(id, "call "+tc.method+" "+tc.params))
+			c.send(line)
+			if tc.refused == "" {
+				m, _ := c.await(0, func(m message) bool { return m.Method == tc.method })
+				require.Contains(t, string(m.Params), `"sessionId":"`+id+`"`)
+				c.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"ok":1}}`)
+			}
+			answer, _ := c.await(0, func(m message) bool {
+				return m.Method == "session/update" && strings.Contains(string(m.Params), "agent_message_chunk")
+			})
+			if tc.refused == "" {
+				require.Contains(t, string(answer.Params), `{\"ok\":1} \u003cnil\u003e`)
+				return
+			}
+			require.Contains(t, string(answer.Params), tc.refused)
+			for _, m := range c.messages() {
+				require.NotEqual(t, tc.method, m.Method, "a refusal never reaches the client")
+			}
+		})
+	}
+}
+
+func TestS8_ThePromptIsStoredBeforeTheRuntimeActs(t *testing.T) {
+	store := sessionstore.NewMemory()
+	c := connect(t, acp.Options{Store: store})
+	c.initialize()
+	id := c.open(folder(t))
+	_, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	c.await(0, said("waiting"))
+	var first sessionstore.Update
+	for u, err := range store.History(t.Context(), sessionstore.ID(id)) {
+		require.NoError(t, err)
+		first = u
+		break
+	}
+	require.JSONEq(t, `{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"wait"}}}`, string(first))
+}
+
+func TestW12_MCPServersAreDecodedStrictly(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a := folder(t)
+	for servers, reason := range map[string]string{
+		`null`: "", `[]`: "",
+		`[{"name":"s","command":"c","args":[],"env":[]}]`:                                                "",
+		`[{"type":"stdio","name":"s","command":"c","args":["a"],"env":[{"name":"N","value":"SECRET"}]}]`: "",
+		`{}`: "type", `[1]`: "type", `[null]`: "null",
+		`[{"command":"c","args":[],"env":[]}]`:                                   "required",
+		`[{"name":"s","args":[],"env":[]}]`:                                      "required",
+		`[{"name":"s","command":"c","env":[]}]`:                                  "required",
+		`[{"name":"s","command":"c","args":[]}]`:                                 "required",
+		`[{"name":"s","command":"c","args":[1],"env":[]}]`:                       "type",
+		`[{"name":"s","command":"c","args":[],"env":[{"name":"N"}]}]`:            "required",
+		`[{"name":"s","command":"c","args":[],"env":[{"name":"N","value":77}]}]`: "type",
+		`[{"type":"http","name":"s","url":"u","headers":[]}]`:                    "unsupported",
+		`[{"type":"sse","name":"s","url":"u","headers":[]}]`:                     "unsupported",
+		`[{"type":"websocket","name":"s"}]`:                                      "unsupported",
+		`[{"name":"s","Command":"c","args":[],"env":[]}]`:                        "wrong_case",
+	} {
+		m := c.try("session/new", `{"cwd":"`+a+`","mcpServers":`+servers+`}`)
+		if reason == "" {
+			require.Nil(t, m.Error, servers)
+			continue
+		}
+		require.Equal(t, reason, m.reason(t), servers)
+		require.Equal(t, wire.CodeInvalidParams, m.Error.Code)
+		require.NotContains(t, string(m.Error.Data), "77", "values may be secrets")
+	}
+	require.Equal(t, "required", c.try("session/new", `{"cwd":"`+a+`"}`).reason(t))
+	id := c.open(a)
+	require.Equal(t, "required", c.try("session/load", `{"sessionId":"`+id+`","cwd":"`+a+`"}`).reason(t))
+	c.call("session/resume", `{"sessionId":"`+id+`","cwd":"`+a+`"}`)
+	c.call("session/fork", `{"sessionId":"`+id+`","cwd":"`+a+`"}`)
+}
+
+func TestP6_UnknownMethodsReachTheRuntimeAsSent(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c.initialize()
+	require.Equal(t, `{"b":1.0,"a":[1e5]}`, string(c.call("_echo", `{"b":1.0,"a":[1e5]}`)))
+	require.Equal(t, wire.CodeMethodNotFound, c.try("_other", `{}`).Error.Code)
+	c.send(notification("_hello", `{"x":1}`))
+	c.call("_echo", `{}`)
+	require.Contains(t, r.noted(), `notify _hello {"x":1}`)
+}

@@ -1,0 +1,51 @@
+// Command acp-agent is an ACP agent with multi-root sessions: it serves one editor on
+// stdin and stdout, by itself or in front of another ACP agent.
+//
+//	acp-agent [flags]                         answer from the session's folders
+//	acp-agent [flags] -- COMMAND ARGS...      put another agent behind it
+//	acp-agent run --cwd D --dir D... PROMPT   try it from a shell
+//
+// Standard output carries protocol only; what a person should know goes to standard
+// error or a log file.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], standardStreams())
+	stop()
+	os.Exit(code)
+}
+
+// run is the program: it returns the exit code.
+func run(ctx context.Context, args []string, s streams) int {
+	root := newRoot(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(s.err, "acp-agent:", err)
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return 2
+	}
+	return 1
+}
+
+// usageError is a command line that cannot be followed.
+type usageError struct{ message string }
+
+func (e *usageError) Error() string { return e.message }
+
+func usagef(format string, args ...any) error {
+	return &usageError{message: fmt.Sprintf(format, args...)}
+}

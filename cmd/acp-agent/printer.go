@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/wire"
+)
+
+// printer shows a turn to a person, as it comes.
+type printer struct {
+	mu     sync.Mutex
+	out    io.Writer
+	inLine bool // the last text did not end its line
+	failed error
+}
+
+func newPrinter(out io.Writer) *printer { return &printer{out: out} }
+
+// print writes text; the first failure is kept.
+func (p *printer) print(text string) {
+	if _, err := io.WriteString(p.out, text); err != nil && p.failed == nil {
+		p.failed = err
+	}
+	if text != "" {
+		p.inLine = text[len(text)-1] != '\n'
+	}
+}
+
+// note writes a line of its own.
+func (p *printer) note(format string, args ...any) {
+	if p.inLine {
+		p.print("\n")
+	}
+	p.print(fmt.Sprintf(format, args...) + "\n")
+}
+
+// update shows what a person reads: the agent's words and its tool calls.
+func (p *printer) update(_ context.Context, u client.Update) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch u.Kind {
+	case "agent_message_chunk":
+		var chunk struct{ Content struct{ Type, Text string } }
+		if json.Unmarshal(u.Update, &chunk) == nil {
+			p.print(chunk.Content.Text)
+		}
+	case "tool_call":
+		var call struct{ Title string }
+		if json.Unmarshal(u.Update, &call) == nil {
+			p.note("· %s", call.Title)
+		}
+	case "tool_call_update":
+		var call struct{ Status, Title string }
+		if json.Unmarshal(u.Update, &call) == nil && call.Status == "failed" {
+			p.note("· failed %s", call.Title)
+		}
+	}
+}
+
+// end closes the last line, and names a stop reason that is not the usual one.
+func (p *printer) end(reason sdk.StopReason) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.inLine {
+		p.print("\n")
+	}
+	if reason != sdk.StopReasonEndTurn {
+		p.note("(stopped: %s)", reason)
+	}
+}
+
+// line is a tap that prints the raw messages.
+func (p *printer) line(d wire.Direction, line []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	direction := "received"
+	if d == wire.Sent {
+		direction = "sent"
+	}
+	p.print(fmt.Sprintf(`{"%s":%s}`+"\n", direction, line))
+}
+
+// err is the first failure to print.
+func (p *printer) err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// runFlags are the flags of the run subcommand.
+type runFlags struct {
+	cwd  string
+	dirs []string
+	json bool
+}
+
+const runExample = `  acp-agent run --cwd app --dir shared --dir skills /roots
+  acp-agent run --dir ../shared "/search func .*Retry"
+  acp-agent run --json --cwd app hello -- opencode acp`
+
+// newRun is a small ACP client: it starts this program as an editor would, over real pipes.
+func newRun(s streams, f *serveFlags) *cobra.Command {
+	var r runFlags
+	cmd := &cobra.Command{
+		Use:     "run [--cwd DIR] [--dir DIR]... PROMPT [-- COMMAND ARGS...]",
+		Short:   "Open a session on some folders, send a prompt and print the answer",
+		Long:    "run starts acp-agent as an editor would, opens a session on the folders, sends the prompt and prints what comes back.",
+		Example: runExample,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			prompt, command := args, []string(nil)
+			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+				prompt, command = args[:dash], args[dash:]
+			}
+			if len(prompt) == 0 {
+				return usagef("run needs a prompt, such as /roots; see acp-agent run --help")
+			}
+			return runPrompt(cmd.Context(), s, *f, r, strings.Join(prompt, " "), command)
+		},
+	}
+	cmd.Flags().StringVar(&r.cwd, "cwd", ".", "the session's working directory `DIR`")
+	cmd.Flags().StringArrayVar(&r.dirs, "dir", nil, "an additional root folder `DIR`; repeat for more")
+	cmd.Flags().BoolVar(&r.json, "json", false, "print every message of both sides instead, one JSON text a line")
+	return cmd
+}
+
+// runPrompt does one turn in a new session of a new agent process.
+func runPrompt(ctx context.Context, s streams, f serveFlags, r runFlags, prompt string, command []string) (err error) {
+	roots, err := r.roots()
+	if err != nil {
+		return err
+	}
+	logger, closeLog, err := f.log.open(s.err)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	agent, err := child.Start(ctx, child.Command{Path: self, Args: f.args(command), Name: "acp-agent"}, child.Options{Logger: logger})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err = errors.Join(err, agent.Stop(stopping))
+	}()
+	show := newPrinter(s.out)
+	options := client.Options{Name: "acp-agent run", Version: version(), Updates: show.update, Permission: refusePermission}
+	if r.json {
+		options.Updates, options.Wire.Tap = nil, show.line
+	}
+	c := client.New(agent.Stdout(), agent.Stdin(), options)
+	serving, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- c.Serve(serving) }()
+	defer func() {
+		stop()
+		err = errors.Join(err, <-served)
+	}()
+	reason, err := turn(ctx, c, roots, prompt)
+	if err != nil {
+		return explained(err)
+	}
+	if !r.json {
+		show.end(reason)
+	}
+	return show.err()
+}
+
+// turn opens a session, sends the prompt and closes the session.
+func turn(ctx context.Context, c *client.Client, roots workspace.Roots, prompt string) (sdk.StopReason, error) {
+	if _, err := c.Initialize(ctx); err != nil {
+		return "", err
+	}
+	session, err := c.NewSession(ctx, client.Setup{Roots: roots})
+	if err != nil {
+		return "", err
+	}
+	end, err := c.Prompt(ctx, session.ID, sdk.TextBlock(prompt))
+	if err != nil {
+		return "", err
+	}
+	return end.StopReason, c.CloseSession(ctx, session.ID)
+}
+
+// roots makes the given folders absolute: a shell's relative paths start where the shell is.
+func (r runFlags) roots() (workspace.Roots, error) {
+	cwd, err := filepath.Abs(r.cwd)
+	if err != nil {
+		return workspace.Roots{}, err
+	}
+	dirs := make([]string, len(r.dirs))
+	for i, dir := range r.dirs {
+		if dir == "" {
+			return workspace.Roots{}, usagef("--dir is empty: give a directory")
+		}
+		if dirs[i], err = filepath.Abs(dir); err != nil {
+			return workspace.Roots{}, err
+		}
+	}
+	return workspace.NewRoots(cwd, dirs)
+}
+
+// args are the arguments that give the agent process our own flags.
+func (f serveFlags) args(command []string) []string {
+	args := []string{"--log-level", f.log.level}
+	for name, value := range map[string]string{"--state-dir": f.stateDir, "--log-file": f.log.file, "--trace": f.trace} {
+		if value != "" {
+			args = append(args, name, value)
+		}
+	}
+	args = append(args, fmt.Sprintf("--max-line=%d", f.maxLine), fmt.Sprintf("--max-roots=%d", f.maxRoots))
+	if len(command) > 0 {
+		args = append(append(args, "--"), command...)
+	}
+	return args
+}
+
+// refusePermission is the answer to an agent that asks: nobody is there who could say yes.
+func refusePermission(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+	for _, option := range r.Options {
+		if option.Kind == sdk.PermissionOptionKindRejectOnce {
+			return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(option.OptionId)}, nil
+		}
+	}
+	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}, nil
+}
+
+// explained is an error of the agent without the protocol's wrapping.
+func explained(err error) error {
+	var answer *wire.Error
+	if errors.As(err, &answer) {
+		return errors.New(answer.Message)
+	}
+	return err
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// serveFlags are the flags of the program itself.
+type serveFlags struct {
+	stateDir string
+	log      logFlags
+	trace    string
+	maxLine  int
+	maxRoots int
+}
+
+const about = `acp-agent answers an ACP editor with sessions that have several root folders.
+
+An editor starts it and speaks ACP to it over standard input and output. By itself it
+answers from the session's folders (type /help in a session). With a command
+after "--" it puts that agent behind itself.`
+
+const examples = `  acp-agent                                   what an editor starts
+  acp-agent -- opencode acp                   the same in front of another agent
+  acp-agent run --cwd app --dir shared /roots try it from a shell`
+
+// newRoot is the command line.
+func newRoot(s streams) *cobra.Command {
+	var f serveFlags
+	root := &cobra.Command{
+		Use:           "acp-agent [flags] [-- COMMAND ARGS...]",
+		Short:         "An ACP agent with multi-root sessions",
+		Long:          about,
+		Example:       examples,
+		Args:          cobra.ArbitraryArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+				return usagef("unknown command %q; to put an agent behind acp-agent write it after --: acp-agent -- %s", args[0], strings.Join(args, " "))
+			}
+			return serve(cmd.Context(), s, f, args)
+		},
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%v; see acp-agent --help", err) })
+	root.CompletionOptions.DisableDefaultCmd = true
+	flags := root.PersistentFlags()
+	flags.StringVar(&f.stateDir, "state-dir", "", "keep sessions in `DIR` (default "+defaultStateDirText()+")")
+	flags.StringVar(&f.log.level, "log-level", "warn", "log `LEVEL`: debug, info, warn or error")
+	flags.StringVar(&f.log.file, "log-file", "", "append the log to `FILE` instead of standard error")
+	flags.StringVar(&f.trace, "trace", "", "append every message with time and direction to `FILE`, secrets masked")
+	flags.IntVar(&f.maxLine, "max-line", 64<<20, "refuse messages longer than `BYTES`")
+	flags.IntVar(&f.maxRoots, "max-roots", 64, "refuse sessions with more than `N` root folders")
+	root.AddCommand(newRun(s, &f), newVersion(s))
+	return root
+}
+
+// serve answers the client on the standard streams until it leaves.
+func serve(ctx context.Context, s streams, f serveFlags, command []string) error {
+	if s.interactive() {
+		return usagef("%s", interactiveHelp)
+	}
+	logger, closeLog, err := f.log.open(s.err)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	tap, closeTrace, err := openTrace(f.trace)
+	if err != nil {
+		return err
+	}
+	defer closeTrace()
+	dir, err := f.state()
+	if err != nil {
+		return err
+	}
+	store := sqlite.New(sqlite.Options{Dir: dir})
+	err = acp.Serve(ctx, s.in, s.out, acp.Options{
+		Runtime:   func() runtime.Runtime { return newRuntime(command, logger) },
+		Store:     store,
+		Workspace: workspace.Options{MaxRoots: f.maxRoots},
+		Wire:      wire.Options{MaxLine: f.maxLine, Tap: tap},
+		Version:   version(),
+		Logger:    logger,
+	})
+	if closeErr := store.Close(); err == nil && closeErr != nil {
+		return fmt.Errorf("closing the session store: %w", closeErr)
+	}
+	return err
+}
+
+// interactiveHelp is for a person who starts the program in a terminal.
+const interactiveHelp = `standard input is a terminal, but an editor is expected there.
+
+Add acp-agent to your editor as an ACP agent: the command is "acp-agent", without arguments.
+To try it here: acp-agent run --cwd DIR --dir DIR... PROMPT
+Everything else: acp-agent --help`
+
+// newRuntime is what answers: the agent behind command, or the built-in one.
+func newRuntime(command []string, logger *slog.Logger) runtime.Runtime {
+	if len(command) == 0 {
+		return explore.New(explore.Options{})
+	}
+	return proxy.New(proxy.Command{Path: command[0], Args: command[1:]}, proxy.Options{Logger: logger})
+}

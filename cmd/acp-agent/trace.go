@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/wire"
+)
+
+// openTrace returns a tap that appends every message to a file, and what closes the file. Without
+// a path there is no tap.
+func openTrace(path string) (wire.Tap, func(), error) {
+	if path == "" {
+		return nil, func() {}, nil
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, usagef("--trace: %v", err)
+	}
+	var mu sync.Mutex
+	tap := func(d wire.Direction, line []byte) {
+		arrow := "<-"
+		if d == wire.Sent {
+			arrow = "->"
+		}
+		text := fmt.Appendf(nil, "%s %s %s\n", time.Now().UTC().Format(time.RFC3339Nano), arrow, masked(line))
+		mu.Lock()
+		defer mu.Unlock()
+		_, _ = file.Write(text)
+	}
+	return tap, func() { _ = file.Close() }, nil
+}
+
+// mayHoldSecrets matches messages that name such a member, or may spell one in escapes.
+var mayHoldSecrets = regexp.MustCompile(`(?i)env|headers|\\u`)
+
+// masked is a message without the values of environment variables and headers.
+func masked(line []byte) []byte {
+	if !mayHoldSecrets.Match(line) {
+		if json.Valid(line) {
+			return line
+		}
+		return fmt.Appendf(nil, "(%d bytes that are not JSON)", len(line))
+	}
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.UseNumber()
+	var message any
+	if err := decoder.Decode(&message); err != nil {
+		return fmt.Appendf(nil, "(%d bytes that are not JSON)", len(line))
+	}
+	text, err := json.Marshal(mask(message))
+	if err != nil {
+		return fmt.Appendf(nil, "(%d bytes that cannot be shown)", len(line))
+	}
+	return text
+}
+
+// mask replaces what members called env and headers hold.
+func mask(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if strings.EqualFold(name, "env") || strings.EqualFold(name, "headers") {
+				v[name] = hide(member)
+			} else {
+				v[name] = mask(member)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = mask(v[i])
+		}
+	}
+	return value
+}
+
+// hide replaces every string in value but the names of pairs.
+func hide(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if !strings.EqualFold(name, "name") {
+				v[name] = hide(member)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = hide(v[i])
+		}
+	case string:
+		return "***"
+	}
+	return value
+}
