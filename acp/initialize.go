@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
@@ -172,7 +173,7 @@ func (a *agent) initializeResult(info runtime.Info) (json.RawMessage, mcpTranspo
 	if _, given := top["authMethods"]; !given {
 		result = put(result, "authMethods", json.RawMessage(`[]`))
 	}
-	return put(result, "protocolVersion", json.RawMessage(`1`)), transports, nil
+	return put(result, "protocolVersion", json.RawMessage(strconv.Itoa(protocolVersion))), transports, nil
 }
 
 // supplied are the session capabilities that the adapter implements for every runtime.

@@ -60,7 +60,7 @@ func (l *lane) enterLocked(e entry, t *turn) *place {
 func (l *lane) enterPrompt(t *turn) (*place, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if before := l.turnBeforeLocked(); before != nil && before.cause() == nil {
+	if before := l.turnBeforeLocked(); before != nil && before.inTheWay() {
 		return nil, errTurnInProgress(l.id)
 	}
 	return l.enterLocked(entryPrompt, t), nil

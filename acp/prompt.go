@@ -17,9 +17,6 @@ import (
 // commitTimeout bounds the commits that end a turn; they outlive its context.
 const commitTimeout = 10 * time.Second
 
-// stopCancelled is the stop reason of a cancelled turn.
-const stopCancelled = "cancelled"
-
 // acceptPrompt is the first half of session/prompt: it takes the prompt's place in the
 // order, or refuses it (W7).
 func (a *agent) acceptPrompt(ctx context.Context, r *wire.Request) wire.Work {
@@ -74,7 +71,7 @@ var errNeverStarted = errors.New("the turn did not run")
 // beginTurn makes t the lane's running turn and stores its start.
 func (a *agent) beginTurn(l *lane, t *turn, p promptParams) (*session, error) {
 	if before := l.running(); before != nil {
-		if before.cause() == nil {
+		if before.inTheWay() {
 			return nil, errTurnInProgress(l.id)
 		}
 		if err := before.wait(t.ctx); err != nil {
@@ -137,7 +134,7 @@ func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
 	if err := s.commitTurn(t, *o); err != nil && t.cause() == nil {
 		o.err = err
 	}
-	if t.isCancelled() { // cancelled while the end was committed: it was not answered yet (W5)
+	if t.settle() { // perhaps while the end was committed (W5)
 		return cancelledResult(o.result), nil
 	}
 	return o.result, asWire(o.err)
@@ -164,7 +161,7 @@ func (s *session) commitTurn(t *turn, o outcome) error {
 
 // cancelledOr is the answer of a turn that did not begin.
 func cancelledOr(t *turn, err error) (json.RawMessage, error) {
-	if t.isCancelled() {
+	if t.settle() {
 		return cancelledResult(nil), nil
 	}
 	return nil, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
 )
@@ -16,6 +17,7 @@ import (
 //	say TEXT        answers TEXT
 //	count N         answers with N updates
 //	wait            waits for the end of the turn
+//	drip            answers until the end of the turn
 //	stubborn        ignores the end of the turn, until release is closed
 //	panic           panics
 //	fail            answers with an error
@@ -27,7 +29,8 @@ import (
 type scripted struct {
 	kind    string // default "scripted"
 	release chan struct{}
-	refuse  error // of Open
+	refuse  error         // of Open
+	hold    chan struct{} // if set, a load or resume opens once it is closed
 
 	mu     sync.Mutex
 	events []string // what the runtime was asked, in order
@@ -70,6 +73,9 @@ func (r *scripted) Open(ctx context.Context, a runtime.Activation, h runtime.Hos
 		return nil, runtime.Opened{}, r.refuse
 	}
 	r.note("open %s %s state=%s", a.Cause, h.Workspace().Roots(), a.State)
+	if r.hold != nil && a.Cause != runtime.New {
+		<-r.hold
+	}
 	err := h.Update(ctx, runtime.Update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`))
 	return &scriptedSession{runtime: r, host: h}, runtime.Opened{Result: runtime.Raw(`{"_meta":{"opened":true}}`)}, err
 }
@@ -132,6 +138,17 @@ func (s *scriptedSession) act(ctx context.Context, word, rest string, u runtime.
 		<-ctx.Done()
 		_ = u.Update(context.WithoutCancel(ctx), say("last words"))
 		return nil, context.Cause(ctx)
+	case "drip":
+		for {
+			if err := u.Update(ctx, say("drip")); err != nil {
+				return nil, err
+			}
+			select {
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			case <-time.After(time.Millisecond):
+			}
+		}
 	case "stubborn":
 		if err := u.Update(ctx, say("stubborn")); err != nil {
 			return nil, err

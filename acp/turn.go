@@ -17,17 +17,18 @@ type turn struct {
 	finish sync.Once
 
 	mu        sync.Mutex
-	state     turnState
+	stage     turnStage
 	with      *session // whose runtime has the prompt
-	committed bool
+	ended     bool     // told to end early
+	committed bool     // its end was recorded, or is being
+	settled   bool     // its answer is decided
 }
 
-type turnState int
+type turnStage int
 
 const (
-	turnWaiting turnState = iota // not yet handed to the runtime
+	turnWaiting turnStage = iota // not yet handed to the runtime
 	turnRunning                  // the runtime has it
-	turnEnding                   // told to end early
 	turnOver                     // the runtime is done with it
 )
 
@@ -45,13 +46,12 @@ func newTurn(ctx context.Context) *turn {
 func (t *turn) end(cause error, params runtime.Raw) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.state >= turnEnding {
+	if t.ended || t.settled {
 		return
 	}
-	running := t.state == turnRunning
-	t.state = turnEnding
+	t.ended = true
 	t.stop(cause)
-	if running {
+	if t.stage == turnRunning {
 		t.with.inOrder(func() { t.with.runtime.Cancel(params) })
 	}
 }
@@ -60,10 +60,10 @@ func (t *turn) end(cause error, params runtime.Raw) {
 func (t *turn) handOver(s *session, params runtime.Raw, u runtime.Updates) (work runtime.Work) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.state != turnWaiting {
+	if t.ended {
 		return nil
 	}
-	t.state, t.with = turnRunning, s
+	t.stage, t.with = turnRunning, s
 	s.inOrder(func() { work = s.runtime.Prompt(t.ctx, params, u) })
 	return work
 }
@@ -72,9 +72,24 @@ func (t *turn) handOver(s *session, params runtime.Raw, u runtime.Updates) (work
 func (t *turn) over() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.state == turnRunning {
-		t.state = turnOver
-	}
+	t.stage = turnOver
+}
+
+// settle decides the turn's answer: what comes later does not change it. It reports whether the turn was
+// cancelled for the client.
+func (t *turn) settle() (cancelled bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.settled = true
+	return t.isCancelled()
+}
+
+// inTheWay reports whether nothing has told the turn to end, and nothing has ended it, so
+// that another prompt is one too many.
+func (t *turn) inTheWay() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.ended && !t.settled
 }
 
 // commit reports whether the turn's end is still to be recorded, true once.
@@ -95,7 +110,7 @@ func (t *turn) isCancelled() bool { return errors.Is(t.cause(), runtime.ErrCance
 // answered marks the prompt as answered and frees the turn.
 func (t *turn) answered() {
 	t.finish.Do(func() {
-		t.over()
+		t.settle()
 		t.stop(runtime.ErrTurnOver)
 		close(t.done)
 	})
