@@ -1,0 +1,160 @@
+//go:build unix
+
+package workspace_test
+
+import (
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestC6_SpecialFilesAreRefusedAtOnce(t *testing.T) {
+	g := newGrounds(t)
+	require.NoError(t, unix.Mkfifo(filepath.Join(g.a, "fifo"), 0o644))
+	socket, err := net.Listen("unix", filepath.Join(g.b, "socket"))
+	require.NoError(t, err)
+	defer socket.Close()
+	special := map[string]string{"fifo": "fifo", "to-fifo": "fifo", "../B/socket": "socket", "to-socket": "socket"}
+	link(t, filepath.Join(g.a, "fifo"), filepath.Join(g.a, "to-fifo"))
+	link(t, filepath.Join(g.b, "socket"), filepath.Join(g.a, "to-socket"))
+	if unix.Mknod(filepath.Join(g.a, "null"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))) == nil {
+		special["null"] = "device"
+	}
+	for path, kind := range special {
+		for _, way := range []string{"Open", "Fs.Open"} {
+			var refused *workspace.SpecialFileError
+			require.ErrorAs(t, ways[way](g.ws, path), &refused, "%s %s", way, path)
+			require.Equal(t, kind, refused.Kind)
+		}
+		for _, way := range []string{"OpenDir", "Walk"} {
+			require.ErrorIs(t, ways[way](g.ws, path), syscall.ENOTDIR, "%s %s", way, path)
+		}
+		info, err := g.ws.Stat(path)
+		require.NoError(t, err)
+		require.False(t, info.Mode().IsRegular())
+	}
+	d, err := g.ws.OpenDir(".")
+	require.NoError(t, err)
+	defer d.Close()
+	var refused *workspace.SpecialFileError
+	_, err = d.Open("fifo")
+	require.ErrorAs(t, err, &refused)
+	_, err = d.OpenDir("fifo")
+	require.ErrorIs(t, err, syscall.ENOTDIR)
+}
+
+func TestC6_ALinkToADeviceIsOutside(t *testing.T) {
+	g := newGrounds(t)
+	for _, device := range []string{"/dev/zero", "/dev/tty", "/dev/stdin"} {
+		link(t, device, filepath.Join(g.a, filepath.Base(device)))
+		requireOutside(t, g.ws, filepath.Base(device))
+	}
+}
+
+func TestC6_AFifoIsNoRoot(t *testing.T) {
+	fifo := filepath.Join(realDir(t), "fifo")
+	require.NoError(t, unix.Mkfifo(fifo, 0o644))
+	_, err := workspace.Open(t.Context(), mustRoots(t, fifo), workspace.Options{})
+	require.Equal(t, []violation.Violation{violation.New("cwd", fifo, violation.NotDirectory)}, violation.Of(err))
+	dir := mustRoots(t, fifo).Cwd()
+	require.Equal(t, dir, workspace.Real(dir))
+}
+
+// asUser runs the named test of this binary as an ordinary user when it runs as root, for whom
+// permissions mean nothing. It reports whether it did.
+func asUser(t *testing.T, dir string) bool {
+	const inside = "WORKSPACE_TEST_DIR"
+	if os.Geteuid() != 0 || os.Getenv(inside) != "" {
+		return false
+	}
+	binary := filepath.Join(dir, "test")
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Skip("running as root, and the test binary cannot be read to run it as an ordinary user:", err)
+	}
+	require.NoError(t, os.WriteFile(binary, self, 0o755))
+	runAs(t, 65534, dir, binary, "-test.run=^"+t.Name()+"$", "-test.count=1")
+	return true
+}
+
+func runAs(t *testing.T, uid uint32, dir string, argv ...string) {
+	t.Helper()
+	output, err := os.Create(filepath.Join(dir, "output"))
+	require.NoError(t, err)
+	defer output.Close()
+	process, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
+		Dir:   dir,
+		Env:   []string{"WORKSPACE_TEST_DIR=" + dir, "TMPDIR=" + dir},
+		Files: []*os.File{nil, output, output},
+		Sys:   &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}},
+	})
+	require.NoError(t, err)
+	state, err := process.Wait()
+	require.NoError(t, err)
+	said, _ := os.ReadFile(output.Name())
+	require.True(t, state.Success(), "%s", said)
+	require.Contains(t, string(said), "PASS")
+}
+
+// openToAll is a new directory that every user may write to, and reach.
+func openToAll(t *testing.T) string {
+	dir, err := os.MkdirTemp("/tmp", "workspace")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o777))
+	return dir
+}
+
+func TestA6_UnreadableRootsAreNamed(t *testing.T) {
+	if os.Geteuid() == 0 && asUser(t, openToAll(t)) {
+		return
+	}
+	dir := realDir(t)
+	closed, unsearchable := mkdir(t, filepath.Join(dir, "closed")), mkdir(t, filepath.Join(dir, "unsearchable"))
+	beyond := mkdir(t, filepath.Join(closed, "beyond"))
+	require.NoError(t, os.Chmod(closed, 0))
+	require.NoError(t, os.Chmod(unsearchable, 0o444))
+	defer os.Chmod(closed, 0o755)
+	_, err := workspace.Open(t.Context(), mustRoots(t, dir, closed, unsearchable, beyond), workspace.Options{})
+	var want []violation.Violation
+	for i, path := range []string{closed, unsearchable, beyond} {
+		want = append(want, violation.New("additionalDirectories", path, violation.Unreadable).At(i).Expecting("permission denied"))
+	}
+	require.Equal(t, want, violation.Of(err))
+}
+
+func TestC6_PermissionsAreTheSystems(t *testing.T) {
+	if os.Geteuid() == 0 && asUser(t, openToAll(t)) {
+		return
+	}
+	g := newGrounds(t)
+	require.NoError(t, os.Chmod(filepath.Join(g.a, "f"), 0))
+	require.NoError(t, os.Chmod(filepath.Join(g.b, "d"), 0))
+	defer os.Chmod(filepath.Join(g.b, "d"), 0o755)
+	for _, path := range []string{"f", "../B/d/f"} {
+		_, err := g.ws.Open(path)
+		require.ErrorIs(t, err, fs.ErrPermission, path)
+	}
+	info, err := g.ws.Stat("f")
+	require.NoError(t, err, "describing a file needs no permission to read it")
+	require.EqualValues(t, len("A/f"), info.Size())
+
+	var failed []string
+	require.NoError(t, g.ws.Walk(t.Context(), "../B", func(v workspace.Visit) error {
+		if v.Err != nil {
+			require.ErrorIs(t, v.Err, fs.ErrPermission)
+			failed = append(failed, v.Ref().Rel())
+		}
+		return nil
+	}))
+	require.Equal(t, []string{"d"}, failed, "the walk goes on after a directory that it cannot read")
+}

@@ -1,0 +1,66 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func ExampleNewRoots() {
+	roots, err := workspace.NewRoots("/src/app/", []string{"/src/lib", "/src/app", "/src/./lib", "/docs"})
+	fmt.Println(roots, err)
+
+	_, err = workspace.NewRoots("app", []string{"/src/lib", ""})
+	for _, v := range violation.Of(err) {
+		fmt.Println(v)
+	}
+	// Output:
+	// [/src/app, /src/lib, /docs] <nil>
+	// cwd "app" is not absolute: give an absolute path
+	// additionalDirectories[1] "" is empty: give an absolute path
+}
+
+func ExampleOpen() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	app, lib := filepath.Join(dir, "app"), filepath.Join(dir, "lib")
+	_ = os.Mkdir(app, 0o755)
+	_ = os.Mkdir(lib, 0o755)
+	_ = os.WriteFile(filepath.Join(lib, "hello.txt"), []byte("hello\n"), 0o644)
+	_ = os.Symlink("../lib/hello.txt", filepath.Join(app, "greeting"))
+	_ = os.Symlink("/etc/passwd", filepath.Join(app, "passwords"))
+
+	roots, err := workspace.NewRoots(app, []string{lib})
+	if err != nil {
+		panic(err)
+	}
+	ws, err := workspace.Open(context.Background(), roots, workspace.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer ws.Close()
+
+	f, err := ws.Open("greeting") // a link from one root to another
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(f)
+	fmt.Printf("%s in root %d: %s", f.Ref().Rel(), f.Ref().Root().Index, text)
+
+	_, err = ws.Open("passwords")
+	var outside *workspace.OutsideError
+	fmt.Println("outside:", errors.As(err, &outside))
+	// Output:
+	// hello.txt in root 1: hello
+	// outside: true
+}

@@ -1,0 +1,302 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func refusal(t *testing.T, o workspace.Options, cwd string, additional ...string) []violation.Violation {
+	t.Helper()
+	_, err := workspace.Open(t.Context(), mustRoots(t, cwd, additional...), o)
+	require.Error(t, err)
+	return violation.Of(err)
+}
+
+func additional(i int, path string, reason violation.Reason) violation.Violation {
+	return violation.New("additionalDirectories", path, reason).At(i)
+}
+
+func TestA6_MissingAndNotDirectoriesAreAllNamed(t *testing.T) {
+	dir := realDir(t)
+	write(t, filepath.Join(dir, "file"), "")
+	link(t, "nowhere", filepath.Join(dir, "dangling"))
+	link(t, "file", filepath.Join(dir, "to-file"))
+	at := func(name string) string { return filepath.Join(dir, name) }
+	require.Equal(t, []violation.Violation{
+		violation.New("cwd", at("gone"), violation.Missing),
+		additional(0, at("file"), violation.NotDirectory),
+		additional(2, at("dangling"), violation.Missing),
+		additional(3, at("to-file"), violation.NotDirectory),
+		additional(4, at("file/below"), violation.Missing),
+	}, refusal(t, workspace.Options{}, at("gone"), at("file"), dir, at("dangling"), at("to-file"), at("file/below")))
+}
+
+func TestA6_AViolationPointsAtWhatTheClientWrote(t *testing.T) {
+	dir := realDir(t)
+	gone := filepath.Join(dir, "gone")
+	require.Equal(t, []violation.Violation{additional(3, gone, violation.Missing)},
+		refusal(t, workspace.Options{}, dir, dir, dir+"/./", dir, gone, gone+"/"))
+}
+
+func TestA6_TooManyRoots(t *testing.T) {
+	dir := realDir(t)
+	var more []string
+	for i := range workspace.DefaultMaxRoots {
+		more = append(more, mkdir(t, filepath.Join(dir, fmt.Sprint(i))))
+	}
+	require.Equal(t, []violation.Violation{
+		violation.New("additionalDirectories", nil, violation.TooMany).Expecting("64"),
+	}, refusal(t, workspace.Options{}, dir, more...))
+	require.Equal(t, []violation.Violation{
+		violation.New("additionalDirectories", nil, violation.TooMany).Expecting("2"),
+	}, refusal(t, workspace.Options{MaxRoots: 2}, dir, filepath.Join(dir, "gone"), more[0]))
+	open(t, dir, more[:workspace.DefaultMaxRoots-1]...)
+	openWith(t, workspace.Options{MaxRoots: 1000}, dir, more...)
+}
+
+func dirs(t *testing.T, list ...string) (out []workspace.Dir) {
+	for _, path := range list {
+		dir, err := workspace.ParseDir(path)
+		require.NoError(t, err)
+		out = append(out, dir)
+	}
+	return out
+}
+
+func TestA6_PolicyJudgesRealPaths(t *testing.T) {
+	dir := realDir(t)
+	secret, deeper := mkdir(t, filepath.Join(dir, "secret")), mkdir(t, filepath.Join(dir, "secret/deeper"))
+	fine, twin := mkdir(t, filepath.Join(dir, "fine")), mkdir(t, filepath.Join(dir, "secret-twin"))
+	innocent := filepath.Join(dir, "innocent")
+	link(t, "secret/deeper", innocent)
+	denied := func(i int, path, by string) violation.Violation {
+		return additional(i, path, violation.Denied).Expecting(by)
+	}
+	t.Run("denied", func(t *testing.T) {
+		o := workspace.Options{Policy: workspace.Policy{Deny: dirs(t, secret)}}
+		require.Equal(t, []violation.Violation{
+			denied(0, secret, secret), denied(1, deeper, secret), denied(2, innocent, secret),
+		}, refusal(t, o, fine, secret, deeper, innocent, twin))
+		openWith(t, o, fine, twin)
+	})
+	t.Run("denied by a link", func(t *testing.T) {
+		o := workspace.Options{Policy: workspace.Policy{Deny: dirs(t, innocent)}}
+		require.Equal(t, []violation.Violation{denied(0, deeper, innocent)}, refusal(t, o, fine, deeper))
+	})
+	t.Run("not allowed", func(t *testing.T) {
+		o := workspace.Options{Policy: workspace.Policy{Allow: dirs(t, fine, innocent)}}
+		require.Equal(t, []violation.Violation{additional(0, secret, violation.Denied), additional(2, twin, violation.Denied)},
+			refusal(t, o, fine, secret, deeper, twin))
+		openWith(t, o, fine, innocent)
+	})
+}
+
+func TestA6_ADeniedDirectoryBelowARootIsRefusedAtEachAccess(t *testing.T) {
+	g := newGrounds(t)
+	secret := filepath.Join(g.a, "secret")
+	write(t, filepath.Join(secret, "deep/key"), "SECRET")
+	link(t, "secret/deep/key", filepath.Join(g.a, "innocent"))
+	link(t, filepath.Join(secret, "deep"), filepath.Join(g.b, "across"))
+	link(t, "secret", filepath.Join(g.a, "d/policy"))
+	later := filepath.Join(g.a, "later")
+	link(t, g.a, filepath.Join(g.dir, "a-too"))
+	ws := openWith(t, workspace.Options{Policy: workspace.Policy{
+		Deny: dirs(t, secret, filepath.Join(g.dir, "a-too/later")),
+	}}, g.a, g.b)
+	write(t, filepath.Join(later, "key"), "SECRET")
+	for _, path := range []string{
+		"secret", "secret/", "secret/deep", "secret/deep/key", secret + "/deep/key", "d/../secret/deep/key",
+		"innocent", "../B/across", "../B/across/key", "later", "later/key", "secret/deep/../../secret",
+	} {
+		for name, way := range ways {
+			var denied *workspace.DeniedError
+			require.ErrorAs(t, way(ws, path), &denied, "%s %s", name, path)
+		}
+	}
+	requireRead(t, ws, "secret/../f", "A/f", 0, "f")
+
+	seen := map[string]bool{}
+	require.NoError(t, ws.Walk(t.Context(), ".", func(v workspace.Visit) error {
+		seen[v.Ref().Rel()] = true
+		if v.Err != nil {
+			var denied *workspace.DeniedError
+			require.ErrorAs(t, v.Err, &denied)
+		}
+		if v.Name == "innocent" {
+			_, err := v.Open()
+			var denied *workspace.DeniedError
+			require.ErrorAs(t, err, &denied)
+		}
+		return nil
+	}))
+	require.True(t, seen["secret"] && seen["d/e/f"])
+	require.False(t, seen["secret/deep"] || seen["later/key"])
+
+	d, err := ws.OpenDir(".")
+	require.NoError(t, err)
+	defer d.Close()
+	var denied *workspace.DeniedError
+	_, err = d.OpenDir("secret")
+	require.ErrorAs(t, err, &denied)
+	_, err = d.Open("innocent")
+	require.ErrorAs(t, err, &denied)
+}
+
+func TestA5_NothingStaysOpenWhenOpeningFails(t *testing.T) {
+	dir := realDir(t)
+	before := openFiles(t)
+	for range 50 {
+		refusal(t, workspace.Options{}, dir, filepath.Join(dir, "gone"))
+		refusal(t, workspace.Options{Policy: workspace.Policy{Deny: dirs(t, dir)}}, dir)
+	}
+	require.Equal(t, before, openFiles(t))
+}
+
+// openFiles is how many files this process has open.
+func openFiles(t *testing.T) int {
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("this system does not list a process's open files")
+	}
+	return len(list)
+}
+
+func TestOpen_EndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("the client is gone"))
+	_, err := workspace.Open(ctx, mustRoots(t, realDir(t)), workspace.Options{})
+	require.EqualError(t, err, "the client is gone")
+}
+
+func TestOpen_NoRootsAreNoWorkspace(t *testing.T) {
+	_, err := workspace.Open(t.Context(), workspace.Roots{}, workspace.Options{})
+	require.Equal(t, []violation.Violation{violation.New("cwd", nil, violation.Required)}, violation.Of(err))
+}
+
+func TestA22_TwoWorkspacesDoNotSeeEachOther(t *testing.T) {
+	one, other := realDir(t), realDir(t)
+	write(t, filepath.Join(one, "f"), "one")
+	write(t, filepath.Join(other, "f"), "other")
+	ws1, ws2 := open(t, one), open(t, other)
+	requireRead(t, ws1, "f", "one", 0, "f")
+	requireRead(t, ws2, "f", "other", 0, "f")
+	requireOutside(t, ws1, other+"/f")
+	requireOutside(t, ws2, one+"/f")
+}
+
+func TestC8_AWorkspaceKeepsToTheDirectoriesItWasGranted(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(t *testing.T, g grounds)
+		state  workspace.State
+		reads  bool
+	}{
+		"untouched": {func(*testing.T, grounds) {}, workspace.OK, true},
+		"renamed": {func(t *testing.T, g grounds) {
+			require.NoError(t, os.Rename(g.b, g.b+"-moved"))
+		}, workspace.Moved, true},
+		"replaced by a directory": {func(t *testing.T, g grounds) {
+			require.NoError(t, os.Rename(g.b, g.b+"-moved"))
+			write(t, filepath.Join(g.b, "f"), "SECRET")
+			write(t, filepath.Join(g.b, "d/f"), "SECRET")
+		}, workspace.Replaced, true},
+		"replaced by a link": {func(t *testing.T, g grounds) {
+			require.NoError(t, os.Rename(g.b, g.b+"-moved"))
+			write(t, filepath.Join(g.out, "f"), "SECRET")
+			link(t, g.out, g.b)
+		}, workspace.Replaced, true},
+		"replaced by another root": {func(t *testing.T, g grounds) {
+			require.NoError(t, os.Rename(g.b, g.b+"-moved"))
+			require.NoError(t, os.Rename(g.a, g.b))
+		}, workspace.Replaced, true},
+		"moved into another root": {func(t *testing.T, g grounds) {
+			require.NoError(t, os.Rename(g.b, filepath.Join(g.a, "B")))
+		}, workspace.Moved, true},
+		"deleted": {func(t *testing.T, g grounds) {
+			require.NoError(t, os.RemoveAll(g.b))
+		}, workspace.Missing, false},
+		"deleted and made anew": {func(t *testing.T, g grounds) {
+			require.NoError(t, os.RemoveAll(g.b))
+			write(t, filepath.Join(g.b, "f"), "SECRET")
+			write(t, filepath.Join(g.b, "d/f"), "SECRET")
+		}, workspace.Replaced, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGrounds(t)
+			link(t, filepath.Join(g.b, "d/f"), filepath.Join(g.a, "to-b"))
+			link(t, "d/f", filepath.Join(g.b, "inside"))
+			state, err := g.ws.State(1)
+			require.NoError(t, err)
+			require.Equal(t, workspace.OK, state)
+			c.change(t, g)
+			state, err = g.ws.State(1)
+			require.NoError(t, err)
+			require.Equal(t, c.state, state)
+			for path, rel := range map[string]string{
+				g.b + "/f": "f", "../B/f": "f", "../B/d/f": "d/f", "to-b": "d/f", "../B/inside": "d/f",
+			} {
+				if c.reads {
+					requireRead(t, g.ws, path, "B/"+rel, 1, rel)
+				} else {
+					_, _, err := read(g.ws, path)
+					require.Error(t, err)
+				}
+			}
+		})
+	}
+}
+
+func TestClose_LaterOperationsFailAndNothingStaysOpen(t *testing.T) {
+	g := newGrounds(t)
+	d, err := g.ws.OpenDir("d")
+	require.NoError(t, err)
+	f, err := g.ws.Open("f")
+	require.NoError(t, err)
+	before := openFiles(t)
+	require.NoError(t, g.ws.Close())
+	require.NoError(t, g.ws.Close())
+	require.Equal(t, before-2, openFiles(t))
+	for name, way := range ways {
+		require.ErrorIs(t, way(g.ws, "f"), workspace.ErrClosed, name)
+	}
+	_, err = d.Open("f")
+	require.ErrorIs(t, err, workspace.ErrClosed)
+	_, err = d.OpenDir("e")
+	require.ErrorIs(t, err, workspace.ErrClosed)
+	_, err = g.ws.State(0)
+	require.ErrorIs(t, err, workspace.ErrClosed)
+
+	buf := make([]byte, 3)
+	_, err = f.ReadAt(buf, 0)
+	require.NoError(t, err, "an open file stays readable")
+	require.Equal(t, "A/f", string(buf))
+	require.NoError(t, f.Close())
+	require.NoError(t, d.Close())
+}
+
+func TestClose_ARunningOperationFinishes(t *testing.T) {
+	g := newGrounds(t)
+	link(t, filepath.Join(g.b, "d/f"), filepath.Join(g.a, "d/across"))
+	before := openFiles(t)
+	var visited []string
+	require.NoError(t, g.ws.Walk(t.Context(), ".", func(v workspace.Visit) error {
+		require.NoError(t, g.ws.Close())
+		visited = append(visited, v.Name)
+		if v.Type.IsDir() {
+			return v.Err
+		}
+		f, err := v.Open()
+		require.NoError(t, err)
+		return f.Close()
+	}))
+	require.Equal(t, []string{"A", "d", "across", "e", "f", "f"}, visited)
+	require.Equal(t, before-2, openFiles(t), "the last operation lets the roots go")
+}

@@ -1,0 +1,193 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// oracle decides clause A23 by full paths, one component at a time, on a quiet tree. It is simple, and
+// would be unsafe on any other.
+type oracle struct {
+	spelled, real []string // of the roots
+}
+
+var (
+	errOutside = errors.New("outside")
+	errLoop    = errors.New("loop")
+)
+
+func within(dir, path string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+func (o oracle) inRoot(path string) bool {
+	for _, root := range o.real {
+		if within(root, path) {
+			return true
+		}
+	}
+	return false
+}
+
+func (o oracle) aboveRoot(path string) bool {
+	for _, root := range o.real {
+		if within(path, root) {
+			return true
+		}
+	}
+	return false
+}
+
+func names(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+}
+
+// resolve walks path from the real directory at, and returns where it ends.
+func (o oracle) resolve(at, path string, hops *int) (string, error) {
+	if filepath.IsAbs(path) {
+		at = "/"
+	}
+	for _, name := range names(path) {
+		if info, err := os.Lstat(at); err != nil || !info.IsDir() {
+			return "", fs.ErrNotExist
+		}
+		if name == ".." {
+			at = filepath.Dir(at)
+			continue
+		}
+		next := filepath.Join(at, name)
+		for i, spelled := range o.spelled {
+			if next == spelled {
+				next = o.real[i]
+			}
+		}
+		if !o.inRoot(next) && !o.aboveRoot(next) {
+			return "", errOutside
+		}
+		info, err := os.Lstat(next)
+		if err != nil {
+			return "", fs.ErrNotExist
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			if *hops++; *hops > 40 {
+				return "", errLoop
+			}
+			target, err := os.Readlink(next)
+			if err != nil {
+				return "", err
+			}
+			if next, err = o.resolve(at, target, hops); err != nil {
+				return "", err
+			}
+		}
+		at = next
+	}
+	if !o.inRoot(at) {
+		return "", errOutside
+	}
+	return at, nil
+}
+
+// verdict is what kind of answer err is.
+func verdict(err error) error {
+	var outside *workspace.OutsideError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &outside):
+		return errOutside
+	case errors.Is(err, syscall.ELOOP):
+		return errLoop
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return fs.ErrNotExist
+	default:
+		return err
+	}
+}
+
+var someNames = rapid.SliceOfN(rapid.SampledFrom([]string{
+	"..", "A", "B", "N", "S", "out", "d", "d", "d", "l0", "l1", "l2", "l0", "l1", "f", "f", "missing",
+}), 1, 5)
+
+// somePath draws a path, relative or from top.
+func somePath(t *rapid.T, top, label string) string {
+	path := strings.Join(someNames.Draw(t, label), "/")
+	if rapid.Bool().Draw(t, label+" absolute") {
+		return top + "/" + path
+	}
+	return path
+}
+
+// randomTree fills top with directories, files and links.
+func randomTree(t *rapid.T, top string) {
+	for _, dir := range []string{"A", "A/d", "A/N", "A/N/d", "B", "B/d", "B/d/d", "R", "R/d", "out", "out/d"} {
+		require.NoError(t, os.Mkdir(filepath.Join(top, dir), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(top, dir, "f"), nil, 0o644))
+		for _, name := range []string{"l0", "l1", "l2"} {
+			target := somePath(t, top, dir+"/"+name)
+			require.NoError(t, os.Symlink(target, filepath.Join(top, dir, name)))
+		}
+	}
+	require.NoError(t, os.Symlink("R", filepath.Join(top, "S")))
+}
+
+var rootSets = rapid.SampledFrom([]string{"A B", "B A S", "A A/N", "A/N B A", "S B", "S R A"})
+
+func TestA23_TheVerdictIsThatOfAWalkByComponents(t *testing.T) {
+	base := realDir(t)
+	rapid.Check(t, func(t *rapid.T) {
+		top, err := os.MkdirTemp(base, "tree")
+		require.NoError(t, err)
+		defer os.RemoveAll(top)
+		randomTree(t, top)
+
+		var o oracle
+		for _, root := range strings.Fields(rootSets.Draw(t, "roots")) {
+			o.spelled = append(o.spelled, filepath.Join(top, root))
+			o.real = append(o.real, filepath.Join(top, strings.Replace(root, "S", "R", 1)))
+		}
+		ws, err := workspace.Open(context.Background(), mustRoots(t, o.spelled[0], o.spelled[1:]...), workspace.Options{})
+		require.NoError(t, err)
+		defer ws.Close()
+		for range 20 {
+			o.compare(t, ws, somePath(t, top, "path"))
+		}
+	})
+}
+
+// compare requires that ws says of path what the oracle says, and opens what it names.
+func (o oracle) compare(t *rapid.T, ws *workspace.Workspace, path string) {
+	hops := 0
+	want, wantErr := o.resolve(o.real[0], path, &hops)
+	info, err := ws.Stat(path)
+	require.Equal(t, wantErr, verdict(err), "%s: %s, %v", path, want, err)
+	if err != nil {
+		return
+	}
+	require.Equal(t, want, info.Ref().Real(), path)
+	there, err := os.Stat(want)
+	require.NoError(t, err)
+	require.True(t, os.SameFile(there, info.FileInfo), path)
+	if there.IsDir() {
+		d, err := ws.OpenDir(path)
+		require.NoError(t, err, path)
+		defer d.Close()
+		require.Equal(t, info.Ref(), d.Ref(), path)
+		return
+	}
+	f, err := ws.Open(path)
+	require.NoError(t, err, path)
+	defer f.Close()
+	require.Equal(t, info.Ref(), f.Ref(), path)
+}
