@@ -136,8 +136,8 @@ func (n name) text() []byte {
 	return text
 }
 
-// appendQuoted appends text as a JSON string.
-func appendQuoted(to []byte, text string) []byte {
+// AppendText appends text to to as a JSON string. What is not UTF-8 in text becomes U+FFFD.
+func AppendText(to []byte, text string) []byte {
 	to, _ = jsontext.AppendQuote(to, text)
 	return to
 }

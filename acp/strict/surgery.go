@@ -64,7 +64,7 @@ func Put(raw json.RawMessage, name string, value json.RawMessage) (json.RawMessa
 	brace := bytes.IndexByte(raw, '{') + 1
 	out := make(json.RawMessage, 0, len(raw)+len(name)+len(value)+len(`"":,`))
 	out = append(out, raw[:brace]...)
-	out = appendQuoted(out, name)
+	out = AppendText(out, name)
 	out = append(out, ':')
 	out = append(out, value...)
 	if found.total > 0 {

@@ -44,21 +44,44 @@ const (
 
 // Options configure a connection. The zero value is usable: every limit has its default.
 type Options struct {
-	// MaxLine is the longest line that is read, in bytes without the newline.
+	// MaxLine is the longest line that is read, in bytes without its end.
 	// Default 64 MiB (W3).
 	MaxLine int
-	// MaxQueue is the number of output bytes at which senders wait. Default 4 MiB (W11).
+	// MaxQueue is the number of output bytes at which Call and Post fail and responses
+	// wait. Notify waits at a sixteenth of it, so that a stream leaves room for what
+	// cannot wait, and a peer that reads slowly is not far behind. One message may go over
+	// it. Default 4 MiB (W11).
 	MaxQueue int
-	// MaxUnanswered is the number of accepted requests without a response at which
-	// reading stops. Default 4096 (W11).
+	// MaxUnanswered is how many requests, and notifications with Work, are worked on at
+	// once. Reading stops with the next one (W11). Default 4096.
 	MaxUnanswered int
 	// Grace is how long Serve waits for unanswered requests once the input has ended,
 	// and for the peer to take the output. Default 2 s (W9).
 	Grace time.Duration
 	// Params is how strictly params are read. Default ParamsStrict.
 	Params Params
-	// Tap, if set, sees every line.
+	// Tap, if set, sees every line but blank ones and those over the limit.
 	Tap Tap
 	// Logger takes what cannot be answered. Message content is never logged. Default: discarded.
 	Logger *slog.Logger
+}
+
+// withDefaults returns o with the limits that are not set.
+func (o Options) withDefaults() Options {
+	if o.MaxLine <= 0 {
+		o.MaxLine = 64 << 20
+	}
+	if o.MaxQueue <= 0 {
+		o.MaxQueue = 4 << 20
+	}
+	if o.MaxUnanswered <= 0 {
+		o.MaxUnanswered = 4096
+	}
+	if o.Grace <= 0 {
+		o.Grace = 2 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
 }

@@ -1,0 +1,118 @@
+package wire
+
+import (
+	"context"
+	"sync"
+)
+
+// running is the incoming messages that are being worked on.
+type running struct {
+	slots chan struct{} // one is held for each
+
+	mu       sync.Mutex
+	requests map[string]*accepted // unanswered, by the key of their id
+	count    int
+	ending   bool
+	idle     chan struct{} // closed when ending and nothing runs
+}
+
+// accepted is a request that is not answered yet.
+type accepted struct {
+	id     ID
+	cancel context.CancelCauseFunc
+}
+
+func newRunning(limit int) *running {
+	return &running{
+		slots:    make(chan struct{}, limit),
+		requests: make(map[string]*accepted),
+		idle:     make(chan struct{}),
+	}
+}
+
+// enter waits until one more may run, and counts it. It returns false if the connection ended
+// (ctx); then nothing is counted.
+func (r *running) enter(ctx context.Context) bool {
+	select {
+	case r.slots <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending {
+		<-r.slots
+		return false
+	}
+	r.count++
+	return true
+}
+
+// leave undoes enter.
+func (r *running) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	<-r.slots
+	r.count--
+	if r.ending && r.count == 0 {
+		close(r.idle)
+	}
+}
+
+// add notes a request. It returns false if one with that id is unanswered.
+func (r *running) add(id ID, cancel context.CancelCauseFunc) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := id.key()
+	if _, taken := r.requests[key]; taken {
+		return false
+	}
+	r.requests[key] = &accepted{id: id, cancel: cancel}
+	return true
+}
+
+// claim gives the caller, and nobody else, the right to answer request id.
+func (r *running) claim(id ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := id.key()
+	_, unanswered := r.requests[key]
+	delete(r.requests, key)
+	return unanswered
+}
+
+// claimAll claims all requests.
+func (r *running) claimAll() []ID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []ID
+	for _, a := range r.requests {
+		all = append(all, a.id)
+	}
+	clear(r.requests)
+	return all
+}
+
+// cancel ends the context of request id. It reports whether it is running.
+func (r *running) cancel(id ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a, unanswered := r.requests[id.key()]
+	if unanswered {
+		a.cancel(ErrRequestCancelled)
+	}
+	return unanswered
+}
+
+// end lets nothing more enter, and returns a channel that is closed when all have left.
+func (r *running) end() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ending {
+		r.ending = true
+		if r.count == 0 {
+			close(r.idle)
+		}
+	}
+	return r.idle
+}
