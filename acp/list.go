@@ -57,21 +57,3 @@ func listResult(page sessionstore.Page) (json.RawMessage, error) {
 	}
 	return json.Marshal(result)
 }
-
-// filters makes the two keys of a list's filters (A17): a directory's real path is looked up now.
-func filters(cwd *workspace.Dir, additional *workspace.Dirs) (*sessionstore.DirFilter, *sessionstore.DirsFilter) {
-	var (
-		byCwd        *sessionstore.DirFilter
-		byAdditional *sessionstore.DirsFilter
-	)
-	if cwd != nil {
-		byCwd = &sessionstore.DirFilter{Spelling: *cwd, Real: workspace.Real(*cwd)}
-	}
-	if additional != nil {
-		byAdditional = &sessionstore.DirsFilter{Spelling: *additional}
-		for _, d := range additional.All() {
-			byAdditional.Real = append(byAdditional.Real, workspace.Real(d))
-		}
-	}
-	return byCwd, byAdditional
-}

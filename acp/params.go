@@ -192,24 +192,24 @@ func decodeList(params json.RawMessage) (sessionstore.Query, error) {
 		return sessionstore.Query{}, violation.Refuse(wrong...)
 	}
 	var (
-		q          sessionstore.Query
-		cwd        *workspace.Dir
-		additional *workspace.Dirs
+		q   sessionstore.Query
+		cwd workspace.Dir
 	)
 	if path, given, bad := optionalText(object.Field("cwd")); bad != nil {
 		wrong = append(wrong, bad...)
 	} else if given {
-		d, err := workspace.ParseDir(path)
-		cwd, wrong = &d, append(wrong, violation.Of(err)...)
+		var err error
+		if cwd, err = workspace.ParseDir(path); err != nil {
+			wrong = append(wrong, violation.Of(err)...)
+		} else {
+			q.Cwd = sessionstore.FilterDir(cwd)
+		}
 	}
 	if field := object.Field("additionalDirectories"); field.Present() {
 		paths, bad := field.Texts()
-		d, err := workspace.ParseDirs(paths)
+		dirs, err := workspace.ParseDirs(paths)
 		wrong = append(append(wrong, bad...), violation.Of(err)...)
-		if cwd != nil {
-			d = d.Without(*cwd)
-		}
-		additional = &d
+		q.Additional = sessionstore.FilterDirs(dirs.Without(cwd))
 	}
 	if cursor, given, bad := optionalText(object.Field("cursor")); bad != nil {
 		wrong = append(wrong, bad...)
@@ -219,7 +219,6 @@ func decodeList(params json.RawMessage) (sessionstore.Query, error) {
 	if len(wrong) > 0 {
 		return sessionstore.Query{}, violation.Refuse(wrong...)
 	}
-	q.Cwd, q.Additional = filters(cwd, additional)
 	return q, nil
 }
 

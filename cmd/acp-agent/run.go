@@ -48,10 +48,15 @@ func newRun(s streams, f *serveFlags) *cobra.Command {
 			return runPrompt(cmd.Context(), s, *f, r, strings.Join(prompt, " "), command)
 		},
 	}
-	cmd.Flags().StringVar(&r.cwd, "cwd", ".", "the session's working directory `DIR`")
-	cmd.Flags().StringArrayVar(&r.dirs, "dir", nil, "an additional root folder `DIR`; repeat for more")
+	r.rootFlags(cmd)
 	cmd.Flags().BoolVar(&r.json, "json", false, "print every message of both sides instead, one JSON text a line")
 	return cmd
+}
+
+// rootFlags adds the flags that name folders.
+func (r *runFlags) rootFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&r.cwd, "cwd", ".", "the session's working directory `DIR`")
+	cmd.Flags().StringArrayVar(&r.dirs, "dir", nil, "an additional root folder `DIR`; repeat for more")
 }
 
 // runPrompt does one turn in a new session of a new agent process.

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// newRoots checks a root set without opening a session.
+func newRoots(s streams, f *serveFlags) *cobra.Command {
+	var r runFlags
+	cmd := &cobra.Command{
+		Use:   "roots [--cwd DIR] [--dir DIR]...",
+		Short: "Check a set of root folders and explain it",
+		Long: `roots says what a session on the folders would have: each root's spelling, real path and file URI, in
+order, and what is wrong with it. It exits with 1 if a session would be refused.`,
+		Example: "  acp-agent roots --cwd app --dir ../shared --dir ../skills",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return checkRoots(cmd.Context(), s, *f, r)
+		},
+	}
+	r.rootFlags(cmd)
+	cmd.Flags().BoolVar(&r.json, "json", false, "print JSON")
+	return cmd
+}
+
+// rootReport is what there is to say of one root.
+type rootReport struct {
+	Index   int    `json:"index"`
+	Path    string `json:"path"`
+	Real    string `json:"realPath,omitempty"`
+	URI     string `json:"uri,omitempty"`
+	Verdict string `json:"verdict"`
+}
+
+// errRefused is the exit of roots for a set that no session would get; the report has said why.
+var errRefused = errors.New("a session on these folders would be refused")
+
+func checkRoots(ctx context.Context, s streams, f serveFlags, r runFlags) error {
+	roots, err := r.roots()
+	if err != nil {
+		return err
+	}
+	reports := make([]rootReport, roots.Len())
+	for i, dir := range roots.All() {
+		reports[i] = rootReport{Index: i, Path: dir.String(), Verdict: "ok"}
+	}
+	w, refused := workspace.Open(ctx, roots, workspace.Options{MaxRoots: f.maxRoots})
+	if refused == nil {
+		defer w.Close()
+		for i, root := range w.Opened() {
+			reports[i].Real, reports[i].URI = root.Real.String(), root.Real.URI()
+		}
+	} else if violation.Of(refused) == nil {
+		return refused
+	}
+	for _, v := range violation.Of(refused) {
+		for _, i := range concerned(v, len(reports)) {
+			reports[i].Verdict = v.String()
+		}
+	}
+	if err := printRoots(s, r, reports); err != nil {
+		return err
+	}
+	if refused != nil {
+		return errRefused
+	}
+	return nil
+}
+
+// concerned are the roots that a violation is about; one about the set as a whole is about all.
+func concerned(v violation.Violation, n int) []int {
+	switch {
+	case v.Field == "cwd":
+		return []int{0}
+	case v.Index != nil && *v.Index+1 < n:
+		return []int{*v.Index + 1}
+	}
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+func printRoots(s streams, r runFlags, reports []rootReport) error {
+	if r.json {
+		return json.NewEncoder(s.out).Encode(reports)
+	}
+	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "#\tPATH\tREAL PATH\tURI\tVERDICT")
+	for _, p := range reports {
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", p.Index, p.Path, dash(p.Real), dash(p.URI), p.Verdict)
+	}
+	return table.Flush()
+}
+
+// dash stands for nothing in a table.
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func newSessionsShow(s streams, f *serveFlags) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show SESSION",
+		Short: "Show a session's folders and its conversation",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.withStore(func(store sessionstore.Store) error {
+				return showSession(cmd.Context(), s, store, sessionstore.ID(args[0]), asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the session, then each update, one JSON object a line")
+	return cmd
+}
+
+// showSession prints a session's record and its history.
+func showSession(ctx context.Context, s streams, store sessionstore.Store, id sessionstore.ID, asJSON bool) error {
+	stored, err := store.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	show := newTranscript(s, asJSON)
+	if err := show.session(report(stored)); err != nil {
+		return err
+	}
+	for u, err := range store.History(ctx, id) {
+		if err != nil {
+			return err
+		}
+		if err := show.update(ctx, u); err != nil {
+			return err
+		}
+	}
+	return show.end()
+}
+
+// transcript prints a stored session.
+type transcript struct {
+	out     streams
+	json    bool
+	printer *printer
+}
+
+func newTranscript(s streams, asJSON bool) *transcript {
+	return &transcript{out: s, json: asJSON, printer: newPrinter(s.out)}
+}
+
+func (t *transcript) session(r sessionReport) error {
+	if t.json {
+		return json.NewEncoder(t.out.out).Encode(r)
+	}
+	fmt.Fprintf(t.out.out, "session  %s\nagent    %s\ncreated  %s\nupdated  %s\n", r.ID, r.Agent,
+		r.CreatedAt.Format(time.RFC3339), r.UpdatedAt.Format(time.RFC3339))
+	if r.Title != "" {
+		fmt.Fprintf(t.out.out, "title    %s\n", r.Title)
+	}
+	fmt.Fprintf(t.out.out, "root 0   %s\n", r.Cwd)
+	for i, d := range r.AdditionalDirectories.All() {
+		fmt.Fprintf(t.out.out, "root %d   %s\n", i+1, d)
+	}
+	_, err := fmt.Fprintln(t.out.out)
+	return err
+}
+
+func (t *transcript) update(ctx context.Context, u sessionstore.Update) error {
+	if t.json {
+		_, err := fmt.Fprintf(t.out.out, "%s\n", u)
+		return err
+	}
+	var params struct{ Update json.RawMessage }
+	var kind struct {
+		SessionUpdate string
+		Content       struct{ Text string }
+	}
+	if json.Unmarshal(u, &params) != nil || json.Unmarshal(params.Update, &kind) != nil {
+		return nil
+	}
+	if kind.SessionUpdate == "user_message_chunk" {
+		t.printer.note("> %s", kind.Content.Text)
+		return t.printer.err()
+	}
+	t.printer.update(ctx, client.Update{Kind: kind.SessionUpdate, Update: params.Update})
+	return t.printer.err()
+}
+
+func (t *transcript) end() error {
+	if !t.json {
+		t.printer.end("end_turn")
+	}
+	return t.printer.err()
+}
