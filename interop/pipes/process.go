@@ -1,0 +1,218 @@
+package pipes
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Options say what to start.
+type Options struct {
+	// Command is the program and its arguments.
+	Command []string
+	// Env are variables on top of the caller's own, as "NAME=value".
+	Env []string
+	// Dir is the working directory, "" for the caller's.
+	Dir string
+	// Stderr takes the standard error; nil discards it.
+	Stderr io.Writer
+}
+
+// Line is a line that went over a pipe, without its newline.
+type Line struct {
+	// FromAgent tells the agent's lines from the client's.
+	FromAgent bool
+	Text      string
+}
+
+// Process is a running agent. Its methods are safe for concurrent use.
+type Process struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+
+	mu      sync.Mutex
+	lines   []Line    // both sides
+	got     []Message // the agent's
+	next    int
+	ended   bool
+	changed chan struct{} // closed and replaced when got or ended changes
+
+	exited chan struct{}
+	exit   error // set before exited is closed
+}
+
+// ErrEnded is returned when the agent's output has ended and what was waited for did not come.
+var ErrEnded = errors.New("the agent's output has ended")
+
+// Start starts an agent. Whoever starts one waits for it, or kills it.
+func Start(o Options) (*Process, error) {
+	cmd := exec.Command(o.Command[0], o.Command[1:]...)
+	cmd.Env = append(os.Environ(), o.Env...)
+	cmd.Dir = o.Dir
+	cmd.Stderr = o.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &Process{cmd: cmd, in: in, changed: make(chan struct{}), exited: make(chan struct{})}
+	go p.run(out)
+	return p, nil
+}
+
+// run reads what the agent writes, then waits for its exit.
+func (p *Process) run(out io.Reader) {
+	reader := bufio.NewReaderSize(out, 1<<16)
+	for {
+		text, err := reader.ReadBytes('\n')
+		if n := len(text); n > 0 && text[n-1] == '\n' {
+			text = text[:n-1]
+		} else if n == 0 {
+			break
+		}
+		m := parse(text)
+		p.mu.Lock()
+		p.lines = append(p.lines, Line{FromAgent: true, Text: m.Raw})
+		p.got = append(p.got, m)
+		p.announce()
+		p.mu.Unlock()
+		if err != nil {
+			break
+		}
+	}
+	p.mu.Lock()
+	p.ended = true
+	p.announce()
+	p.mu.Unlock()
+	p.exit = p.cmd.Wait()
+	close(p.exited)
+}
+
+func (p *Process) announce() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// Send writes lines, all of them in one write.
+func (p *Process) Send(lines ...string) error {
+	p.mu.Lock()
+	for _, line := range lines {
+		p.lines = append(p.lines, Line{Text: line})
+	}
+	p.mu.Unlock()
+	_, err := io.WriteString(p.in, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// NextID is a number that was not returned before, for [Request].
+func (p *Process) NextID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next++
+	return p.next
+}
+
+// Call sends a request and waits for its response, which may be an error response.
+func (p *Process) Call(ctx context.Context, method string, params any) (Message, error) {
+	id := p.NextID()
+	from := p.Count()
+	if err := p.Send(Request(id, method, params)); err != nil {
+		return Message{}, err
+	}
+	return p.Response(ctx, from, id)
+}
+
+// Response waits for the response to a request that was sent when the agent had written from lines.
+func (p *Process) Response(ctx context.Context, from, id int) (Message, error) {
+	text := strconv.Itoa(id)
+	m, _, err := p.Await(ctx, from, func(m Message) bool { return m.IsResponse(text) })
+	if err != nil {
+		return m, fmt.Errorf("waiting for the response to request %d: %w", id, err)
+	}
+	return m, nil
+}
+
+// Count is the number of lines that the agent has written so far.
+func (p *Process) Count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.got)
+}
+
+// Await waits for the first message that match accepts, at or after the agent's line from, and
+// returns it with its place.
+func (p *Process) Await(ctx context.Context, from int, match func(Message) bool) (Message, int, error) {
+	for {
+		p.mu.Lock()
+		got, ended, changed := p.got, p.ended, p.changed
+		p.mu.Unlock()
+		for ; from < len(got); from++ {
+			if match(got[from]) {
+				return got[from], from, nil
+			}
+		}
+		if ended {
+			return Message{}, 0, ErrEnded
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Message{}, 0, context.Cause(ctx)
+		}
+	}
+}
+
+// Messages are the agent's messages so far.
+func (p *Process) Messages() []Message {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.got)
+}
+
+// Lines are the lines of both sides so far: the client's as they were sent, the agent's as they were read.
+func (p *Process) Lines() []Line {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.lines)
+}
+
+// PID is the process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// CloseInput ends the agent's input: the way in which a client says goodbye.
+func (p *Process) CloseInput() error { return p.in.Close() }
+
+// Signal sends a signal.
+func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
+
+// Kill ends the process at once, without its knowing.
+func (p *Process) Kill() error { return p.cmd.Process.Kill() }
+
+// Wait waits until the agent's output has ended and the process is gone, and returns its exit code,
+// -1 if a signal ended it.
+func (p *Process) Wait(ctx context.Context) (code int, err error) {
+	select {
+	case <-p.exited:
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	var exit *exec.ExitError
+	if p.exit != nil && !errors.As(p.exit, &exit) {
+		return 0, p.exit
+	}
+	return p.cmd.ProcessState.ExitCode(), nil
+}

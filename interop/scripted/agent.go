@@ -1,0 +1,156 @@
+package scripted
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// stubbornness is how long the script "stubborn" goes on after it was cancelled.
+const stubbornness = 500 * time.Millisecond
+
+// message is what arrives.
+type message struct {
+	ID     json.RawMessage
+	Method string
+	Params struct {
+		SessionID             string
+		Cwd                   string
+		AdditionalDirectories []string
+		Prompt                []struct{ Text string }
+	}
+}
+
+// agent is the connection's state; all but write belongs to the reading goroutine.
+type agent struct {
+	roots   map[string][]string      // by session
+	cancels map[string]chan struct{} // of the sessions' latest turns
+	turns   sync.WaitGroup
+
+	mu  sync.Mutex
+	out io.Writer
+}
+
+// Serve answers a client until in ends, then cancels what runs. It returns a failure to read.
+func Serve(in io.Reader, out io.Writer) error {
+	a := &agent{roots: map[string][]string{}, cancels: map[string]chan struct{}{}, out: out}
+	lines := bufio.NewReaderSize(in, 1<<16)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			for id := range a.cancels {
+				a.cancel(id)
+			}
+			a.turns.Wait()
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+		var m message
+		if err := json.Unmarshal(line, &m); err != nil {
+			return err
+		}
+		a.accept(m)
+	}
+}
+
+func (a *agent) accept(m message) {
+	switch m.Method {
+	case "initialize":
+		a.answer(m.ID, `{"protocolVersion":1,"agentInfo":{"name":"scripted","version":"1"},"authMethods":[],`+
+			`"agentCapabilities":{"sessionCapabilities":{"additionalDirectories":{},"close":{}}}}`)
+	case "session/new":
+		id := "scripted-" + strconv.Itoa(len(a.roots))
+		a.roots[id] = append([]string{m.Params.Cwd}, m.Params.AdditionalDirectories...)
+		a.answer(m.ID, `{"sessionId":"`+id+`"}`)
+	case "session/prompt":
+		a.prompt(m)
+	case "session/cancel":
+		a.cancel(m.Params.SessionID)
+	case "session/close":
+		a.cancel(m.Params.SessionID)
+		a.answer(m.ID, `{}`)
+	default:
+		if m.ID != nil {
+			a.write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"not in the script"}}`, m.ID)
+		}
+	}
+}
+
+func (a *agent) cancel(session string) {
+	if c := a.cancels[session]; c != nil {
+		close(c)
+		delete(a.cancels, session)
+	}
+}
+
+// prompt plays a script on a goroutine of its own.
+func (a *agent) prompt(m message) {
+	var text string
+	for _, block := range m.Params.Prompt {
+		text += block.Text
+	}
+	session, cancelled := m.Params.SessionID, make(chan struct{})
+	a.cancels[session] = cancelled
+	roots := a.roots[session]
+	a.turns.Go(func() {
+		reason := a.play(session, text, roots, cancelled)
+		a.answer(m.ID, `{"stopReason":"`+reason+`"}`)
+	})
+}
+
+// play plays a script and returns the stop reason.
+func (a *agent) play(session, text string, roots []string, cancelled <-chan struct{}) string {
+	script, rest, _ := strings.Cut(text, " ")
+	switch script {
+	case "wait":
+		a.say(session, fmt.Sprint("waiting ", os.Getpid()))
+		<-cancelled
+		return "cancelled"
+	case "stubborn":
+		a.say(session, fmt.Sprint("waiting ", os.Getpid()))
+		time.Sleep(stubbornness)
+	case "stream":
+		n, _ := strconv.Atoi(rest)
+		for i := range n {
+			select {
+			case <-cancelled:
+				return "cancelled"
+			default:
+				a.say(session, fmt.Sprint("update ", i, "\n"))
+			}
+		}
+	case "roots":
+		a.say(session, strings.Join(roots, "\n"))
+	default:
+		a.say(session, rest)
+	}
+	return "end_turn"
+}
+
+func (a *agent) say(session, text string) {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return
+	}
+	a.write(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%q,"update":`+
+		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%s}}}}`, session, quoted)
+}
+
+func (a *agent) answer(id json.RawMessage, result string) {
+	a.write(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
+}
+
+// write writes a line. A client that is gone is found out by reading.
+func (a *agent) write(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, _ = fmt.Fprintf(a.out, format+"\n", args...)
+}
