@@ -1,0 +1,19 @@
+/** Prints the outcome of checks, one JSON line each, and counts failures. */
+export function checks() {
+  let failed = 0;
+  const check = (name, ok, detail) => {
+    if (!ok) failed++;
+    console.log(JSON.stringify({ name, ok: Boolean(ok), detail }));
+  };
+
+  /** Checks that a request is refused with a code. */
+  const refused = async (name, code, request) => {
+    try {
+      check(name, false, { result: await request() });
+    } catch (error) {
+      check(name, error.code === code, { code: error.code, message: error.message, data: error.data });
+    }
+  };
+
+  return { check, refused, failures: () => failed };
+}
