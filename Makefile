@@ -1,0 +1,64 @@
+# The whole of it: make test. What each target does is said above it.
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+SOURCES      = find . -name '*.go' -not -path '*/node_modules/*' -not -path '*/testdata/*'
+PLATFORMS   := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
+FUZZTIME    ?= 30s
+NODE        := testdata/node
+# Where there is a package.json, its packages are what the tests against the official TypeScript client run on.
+PACKAGES    := $(if $(wildcard $(NODE)/package.json),$(NODE)/node_modules/.installed)
+
+.PHONY: build test bench lint fmt vet staticcheck cross fuzz conformance clean
+
+# The program, into bin/.
+build:
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/ ./cmd/acp-agent
+
+# Every test, under the race detector.
+test: build $(PACKAGES)
+	go test -race -timeout 10m ./...
+
+# Every benchmark, once each; the figures in README.md come from here.
+bench: build
+	go test -run '^$$' -bench . -benchmem -timeout 30m ./...
+
+lint: fmt vet staticcheck
+
+fmt:
+	@unformatted=$$(gofmt -l $$($(SOURCES))); \
+	if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+
+vet:
+	go vet ./...
+
+staticcheck:
+	go run $(STATICCHECK) ./...
+
+# Every package, on every platform that we build for; where tests differ, their types too.
+cross:
+	@set -e; for platform in $(PLATFORMS); do \
+		echo "build $$platform"; \
+		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build ./...; \
+	done
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./...
+
+# Every fuzz target, FUZZTIME each.
+fuzz:
+	@set -e; for file in $$(grep -l '^func Fuzz' $$($(SOURCES) -name '*_test.go')); do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$file); do \
+			echo "fuzz $$file $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$(dirname $$file); \
+		done; \
+	done
+
+# The lists in docs/conformance.md, after tests were added, renamed or removed.
+conformance:
+	go test ./conformance -run TestTheListsOfTests -update
+
+clean:
+	rm -rf bin $(NODE)/node_modules
+
+$(NODE)/node_modules/.installed: $(NODE)/package-lock.json $(NODE)/package.json
+	cd $(NODE) && npm ci
+	touch $@
