@@ -148,6 +148,9 @@ func (f serveFlags) args(command []string) []string {
 			args = append(args, name, value)
 		}
 	}
+	if f.config != "" {
+		args = append(args, "--config", f.config)
+	}
 	args = append(args, fmt.Sprintf("--max-line=%d", f.maxLine), fmt.Sprintf("--max-roots=%d", f.maxRoots))
 	if len(command) > 0 {
 		args = append(append(args, "--"), command...)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/child"
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/runtime"
@@ -24,6 +25,7 @@ type serveFlags struct {
 	trace    string
 	maxLine  int
 	maxRoots int
+	config   string
 }
 
 const about = `acp-agent answers an ACP editor with sessions that have several root folders.
@@ -54,12 +56,13 @@ func newRoot(s streams) *cobra.Command {
 			return serve(cmd.Context(), s, f, args)
 		},
 	}
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return applySettings(cmd, f.config) }
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%v; see acp-agent --help", err) })
-	root.CompletionOptions.DisableDefaultCmd = true
 	flags := root.PersistentFlags()
+	flags.StringVar(&f.config, "config", "", "read settings from `FILE` (default $XDG_CONFIG_HOME/acp-agent/config.json)")
 	flags.StringVar(&f.stateDir, "state-dir", "", "keep sessions in `DIR` (default "+defaultStateDirText()+")")
 	flags.StringVar(&f.log.level, "log-level", "warn", "log `LEVEL`: debug, info, warn or error")
 	flags.StringVar(&f.log.file, "log-file", "", "append the log to `FILE` instead of standard error")
@@ -116,5 +119,5 @@ func newRuntime(command []string, logger *slog.Logger) runtime.Runtime {
 	if len(command) == 0 {
 		return explore.New(explore.Options{})
 	}
-	return proxy.New(proxy.Command{Path: command[0], Args: command[1:]}, proxy.Options{Logger: logger})
+	return proxy.New(child.Command{Path: command[0], Args: command[1:]}, proxy.Options{Logger: logger})
 }

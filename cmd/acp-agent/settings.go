@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// settings are the flags that can also be given by the environment or the configuration file: the
+// flag state-dir is the variable ACP_AGENT_STATE_DIR and the key stateDir. A flag
+// counts before the environment, the environment before the file.
+var settings = [...]string{"state-dir", "log-level", "log-file", "trace", "max-line", "max-roots"}
+
+// variable is a setting's environment variable.
+func variable(flag string) string {
+	return "ACP_AGENT_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// key is a setting's name in the configuration file.
+func key(flag string) string {
+	words := strings.Split(flag, "-")
+	for i, word := range words[1:] {
+		words[i+1] = strings.ToUpper(word[:1]) + word[1:]
+	}
+	return strings.Join(words, "")
+}
+
+// applySettings gives the flags that were not given their values from elsewhere.
+func applySettings(cmd *cobra.Command, path string) error {
+	flags := cmd.Flags()
+	file, err := readSettings(path)
+	if err != nil {
+		return err
+	}
+	for _, name := range settings {
+		flag := flags.Lookup(name)
+		if flag == nil || flag.Changed {
+			continue
+		}
+		if err := file.apply(flags, flag); err != nil {
+			return err
+		}
+		if value, given := os.LookupEnv(variable(name)); given {
+			if err := flags.Set(name, value); err != nil {
+				return usagef("%s=%q: %v", variable(name), value, err)
+			}
+		}
+	}
+	return nil
+}
+
+// settingsFile is a configuration file that was read.
+type settingsFile struct {
+	path   string
+	values map[string]setting // by key
+}
+
+// setting is a value in a configuration file.
+type setting struct {
+	text string
+	line int
+}
+
+// apply sets a flag to the file's value, if it has one.
+func (f settingsFile) apply(flags *pflag.FlagSet, flag *pflag.Flag) error {
+	value, given := f.values[key(flag.Name)]
+	if !given {
+		return nil
+	}
+	if err := flags.Set(flag.Name, value.text); err != nil {
+		return usagef("%s:%d: %s: %v", f.path, value.line, key(flag.Name), err)
+	}
+	return nil
+}
+
+// readSettings reads the configuration file: the given one, or the default one if it exists.
+func readSettings(path string) (settingsFile, error) {
+	named := path != ""
+	if !named {
+		path = os.Getenv("ACP_AGENT_CONFIG")
+		named = path != ""
+	}
+	if !named {
+		path = defaultConfig()
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !named {
+		return settingsFile{}, nil
+	}
+	if err != nil {
+		return settingsFile{}, usagef("configuration: %v", err)
+	}
+	return parseSettings(path, text)
+}
+
+// defaultConfig is where the configuration file is looked for.
+func defaultConfig() string {
+	if dir := os.Getenv("XDG_CONFIG_HOME"); runtime.GOOS != "windows" && filepath.IsAbs(dir) {
+		return filepath.Join(dir, "acp-agent", "config.json")
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "acp-agent", "config.json")
+}
+
+// parseSettings reads one JSON object of known keys.
+func parseSettings(path string, text []byte) (settingsFile, error) {
+	f := settingsFile{path: path, values: make(map[string]setting)}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	line := func() int { return 1 + bytes.Count(text[:decoder.InputOffset()], []byte("\n")) }
+	fail := func(format string, args ...any) (settingsFile, error) {
+		return settingsFile{}, usagef("%s:%d: %s", path, line(), fmt.Sprintf(format, args...))
+	}
+	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
+		return fail("the configuration is one JSON object")
+	}
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return fail("%v", err)
+		}
+		at := line()
+		word, _ := name.(string)
+		if !isKey(word) {
+			return fail("unknown key %q; did you mean %q?", word, nearestKey(word))
+		}
+		if _, twice := f.values[word]; twice {
+			return fail("%q is given twice", word)
+		}
+		value, err := decoder.Token()
+		if err != nil {
+			return fail("%v", err)
+		}
+		if _, nested := value.(json.Delim); nested || value == nil {
+			return fail("%q needs a string or a number", word)
+		}
+		f.values[word] = setting{text: fmt.Sprint(value), line: at}
+	}
+	if _, err := decoder.Token(); err != nil {
+		return fail("%v", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return fail("text after the configuration")
+	}
+	return f, nil
+}
+
+func isKey(word string) bool {
+	for _, name := range settings {
+		if key(name) == word {
+			return true
+		}
+	}
+	return false
+}
+
+// nearestKey is the known key that takes the fewest edits.
+func nearestKey(word string) string {
+	best, fewest := "", -1
+	for _, name := range settings {
+		if n := edits(strings.ToLower(word), strings.ToLower(key(name))); fewest < 0 || n < fewest {
+			best, fewest = key(name), n
+		}
+	}
+	return best
+}
+
+// edits is the Levenshtein distance of a and b.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
