@@ -9,7 +9,8 @@ import (
 // rooms are the packages of the module, from the top down. A package may import only those on
 // lines below its own. What is on one line does not know of each other.
 var rooms = [][]string{
-	{"conformance", "interop"}, // tests of the whole
+	{"conformance", "interop", "bench"}, // tests of the whole
+	{"bench/echo"},
 	{"interop/pipes", "interop/schema", "interop/scripted"},
 	{"cmd/acp-agent"},
 	{"acp"},
