@@ -224,7 +224,7 @@ func TestA5_NothingHappensWhenARequestIsWrong(t *testing.T) {
 	for _, v := range data.Violations {
 		got[v.Field+":"+v.Reason] = true
 	}
-	require.Equal(t, map[string]bool{"cwd:relative": true, "additionalDirectories:null": true, "mcpServers:required": true}, got)
+	require.Equal(t, map[string]bool{"cwd:relative": true, "additionalDirectories:null": true, "additionalDirectories:empty": true, "additionalDirectories:relative": true, "mcpServers:required": true}, got)
 	m = c.try("session/new", rootsParams("", a, "/does/not/exist", file))
 	require.NoError(t, json.Unmarshal(m.Error.Data, &data))
 	require.Len(t, data.Violations, 2)

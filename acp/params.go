@@ -68,33 +68,48 @@ func (a *agent) decodeSession(params json.RawMessage, f sessionFields) (sessionP
 	return p, err
 }
 
-// decodeRoots reads cwd and additionalDirectories (A3, A4). What can be read of one is checked when the
-// other cannot.
+// decodeRoots reads cwd and additionalDirectories, and reports all that is wrong with either (A3, A4).
 func decodeRoots(object strict.Object) (workspace.Roots, []violation.Violation) {
-	cwd, badCwd := object.Field("cwd").Text()
-	additional, badAdditional := directories(object)
-	if badCwd == nil && badAdditional == nil {
+	cwd, wrongCwd := object.Field("cwd").Text()
+	additional, wrong := directories(object.Field("additionalDirectories"))
+	if wrongCwd == nil && wrong == nil {
 		roots, err := workspace.NewRoots(cwd, additional)
 		return roots, violation.Of(err)
 	}
-	if badCwd == nil {
+	if wrongCwd == nil {
 		_, err := workspace.ParseDir(cwd)
-		badCwd = violation.Of(err)
+		wrongCwd = violation.Of(err)
 	}
-	if badAdditional == nil {
-		_, err := workspace.ParseDirs(additional)
-		badAdditional = violation.Of(err)
-	}
-	return workspace.Roots{}, append(badCwd, badAdditional...)
+	return workspace.Roots{}, append(wrongCwd, wrong...)
 }
 
-// directories reads additionalDirectories, which may be left out.
-func directories(object strict.Object) ([]string, []violation.Violation) {
-	field := object.Field("additionalDirectories")
+// directories reads additionalDirectories, which may be left out. If an entry is no string, the others are
+// still checked.
+func directories(field strict.Field) ([]string, []violation.Violation) {
 	if !field.Present() {
 		return nil, nil
 	}
-	return field.Texts()
+	paths, wrong := field.Texts()
+	if wrong == nil {
+		_, err := workspace.ParseDirs(paths)
+		return paths, violation.Of(err)
+	}
+	items, notArray := field.Items()
+	if notArray != nil {
+		return nil, notArray
+	}
+	wrong = nil
+	for i, item := range items {
+		path, bad := item.Text()
+		if bad == nil {
+			_, err := workspace.ParseDirs([]string{path})
+			bad = violation.Of(err)
+		}
+		for _, v := range bad {
+			wrong = append(wrong, v.At(i))
+		}
+	}
+	return nil, wrong
 }
 
 // promptParams are the params of session/prompt.
@@ -206,9 +221,9 @@ func decodeList(params json.RawMessage) (sessionstore.Query, error) {
 		}
 	}
 	if field := object.Field("additionalDirectories"); field.Present() {
-		paths, bad := field.Texts()
-		dirs, err := workspace.ParseDirs(paths)
-		wrong = append(append(wrong, bad...), violation.Of(err)...)
+		paths, bad := directories(field)
+		wrong = append(wrong, bad...)
+		dirs, _ := workspace.ParseDirs(paths) // checked by directories
 		q.Additional = sessionstore.FilterDirs(dirs.Without(cwd))
 	}
 	if cursor, given, bad := optionalText(object.Field("cursor")); bad != nil {

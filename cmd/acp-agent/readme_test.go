@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// console is a console block of the README, in a fence of three or of four: a command and what it prints.
+var console = regexp.MustCompile("(?sm)^````console\n\\$ ([^\n]+)\n(.*?)^````$|^```console\n\\$ ([^\n]+)\n(.*?)^```$")
+
+// TestReadmeCommandsDoWhatItSays runs what the README shows and holds the output against it.
+func TestReadmeCommandsDoWhatItSays(t *testing.T) {
+	top, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	readme, err := os.ReadFile(filepath.Join(top, "README.md"))
+	require.NoError(t, err)
+	binary := filepath.Join(t.TempDir(), "acp-agent")
+	build := exec.Command("go", "build", "-o", binary, ".")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+
+	ran, tests := 0, false
+	for _, block := range console.FindAllStringSubmatch(string(readme), -1) {
+		command, shown := block[1]+block[3], block[2]+block[4]
+		line, ours := strings.CutPrefix(command, "go run ./cmd/acp-agent ")
+		if !ours {
+			tests = tests || command == "make test"
+			continue
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		run := exec.CommandContext(ctx, "sh", "-c", `"$0" `+line, binary)
+		run.Dir = top
+		run.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
+		printed, err := run.Output()
+		require.NoError(t, err, command)
+		require.Equal(t, shown, strings.ReplaceAll(string(printed), top, "/src/acp-agent"), command)
+		ran++
+	}
+	require.Positive(t, ran, "the README shows the main job")
+	require.True(t, tests, "the README shows how the tests are run")
+	makefile, err := os.ReadFile(filepath.Join(top, "Makefile"))
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^test:`, string(makefile))
+}
