@@ -11,9 +11,9 @@ import (
 )
 
 // Delete implements [sessionstore.Store]. The rows go in one transaction. Then the freed pages, which
-// are overwritten already, go back to the file system, and the log is emptied. If readers
-// elsewhere hold the log for long, the next delete or the last program to
-// close the store empties it.
+// are overwritten already, go back to the file system, stale copies are overwritten, and the log
+// is emptied. If readers elsewhere hold the log for long, the next delete or the last program
+// to close the store empties it.
 func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
 	gone := false
 	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
@@ -55,32 +55,50 @@ const (
 // scrub removes what the deleted rows left in the files. The session is deleted whatever becomes of it.
 func (s *Store) scrub(ctx context.Context, db *database) error {
 	deadline := time.Now().Add(min(scrubTime, s.options.Patience))
-	for time.Now().Before(deadline) && ctx.Err() == nil && s.life.Err() == nil {
-		done, err := scrubSome(ctx, db)
-		if done || err != nil && !inTheWay(err) {
-			return err
+	for _, step := range []scrubbing{vacuum, sweep, truncate} {
+		for done := false; !done; {
+			if time.Now().After(deadline) || ctx.Err() != nil || s.life.Err() != nil {
+				return nil
+			}
+			var err error
+			if done, err = db.scrub(ctx, step); err != nil && !inTheWay(err) {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// scrubSome gives back some free pages, or empties the log if there are none. It waits for the busy
-// time of the connection at most.
-func scrubSome(ctx context.Context, db *database) (done bool, err error) {
-	ctx = context.WithoutCancel(ctx)
-	conn, err := db.writer.Conn(ctx)
+// scrubbing is a step of scrub. It does its work, or a part of it.
+type scrubbing func(context.Context, *sql.Conn) (done bool, err error)
+
+// scrub runs a step on the connection that writes, and gives that back, so that a step that waits
+// does not keep others from writing.
+func (d *database) scrub(ctx context.Context, step scrubbing) (bool, error) {
+	conn, err := d.writer.Conn(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer conn.Close()
+	return step(context.WithoutCancel(ctx), conn)
+}
+
+// vacuum gives some free pages back to the file system.
+func vacuum(ctx context.Context, conn *sql.Conn) (done bool, err error) {
 	var free int
 	if err := conn.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free); err != nil {
 		return false, err
 	}
-	if free > 0 {
-		_, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", vacuumPages))
-		return false, err
+	if free == 0 {
+		return true, nil
 	}
+	_, err = conn.ExecContext(ctx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", vacuumPages))
+	return free <= vacuumPages, err
+}
+
+// truncate moves the log into the file and empties it. It waits for readers no longer than the busy
+// time of the connection.
+func truncate(ctx context.Context, conn *sql.Conn) (done bool, err error) {
 	var busy, log, moved int
 	err = conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved)
 	return busy == 0, err

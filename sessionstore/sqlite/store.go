@@ -66,6 +66,9 @@ func New(o Options) *Store {
 	return s
 }
 
+// Dir is the directory of the store's files.
+func (s *Store) Dir() string { return s.options.Dir }
+
 // Close implements [sessionstore.Store].
 func (s *Store) Close() error {
 	s.end()

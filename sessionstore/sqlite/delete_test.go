@@ -1,0 +1,141 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// rooted are keys with the real paths of their spellings.
+func rooted(t testing.TB, cwd string, additional ...string) sessionstore.Keys {
+	t.Helper()
+	base := filepath.VolumeName(os.TempDir()) + string(filepath.Separator)
+	paths := []string{}
+	for _, name := range additional {
+		paths = append(paths, base+name)
+	}
+	roots, err := workspace.NewRoots(base+cwd, paths)
+	require.NoError(t, err)
+	k := sessionstore.Keys{Roots: roots}
+	for _, dir := range roots.All() {
+		k.Real = append(k.Real, dir)
+	}
+	return k
+}
+
+func create(t testing.TB, s *sqlite.Store, id string) sessionstore.Lease {
+	t.Helper()
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+		ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "explore"}, Keys: rooted(t, "app"),
+	})
+	require.NoError(t, err)
+	return lease
+}
+
+func say(words string) sessionstore.Update {
+	return sessionstore.Update(fmt.Sprintf(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}`, words))
+}
+
+func TestS10_DeletedIsGoneFromTheFiles(t *testing.T) {
+	for journal, sessions := range map[sqlite.Journal]int{sqlite.JournalWAL: 120, sqlite.JournalRollback: 30} {
+		t.Run("S10/"+string(journal), func(t *testing.T) {
+			s := open(t, sqlite.Options{Journal: journal})
+			leases := whisper(t, s, sessions)
+			gone := map[int]bool{}
+			for i := range sessions / 6 {
+				gone[i*5] = true
+				require.NoError(t, s.Delete(t.Context(), leases[i*5].ID))
+			}
+			if log, err := os.Stat(filepath.Join(s.Dir(), "sessions.db-wal")); err == nil {
+				require.Zero(t, log.Size(), "the log is emptied")
+			}
+			require.NoError(t, s.Close())
+			files := contents(t, s.Dir())
+			for i := range sessions {
+				require.Equal(t, !gone[i], bytes.Contains(files, []byte(secret(i))), secret(i))
+			}
+			require.Equal(t, "ok", integrity(t, s.Dir()))
+		})
+	}
+}
+
+func TestS10_AForkKeepsOnlyItsOwnPart(t *testing.T) {
+	s := open(t, sqlite.Options{})
+	lease := create(t, s, "source")
+	require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say("SHARED")}))
+	_, err := s.Fork(t.Context(), "source", sessionstore.NewSession{ID: "fork", Keys: rooted(t, "app")})
+	require.NoError(t, err)
+	require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say("BEHIND THE FORK")}))
+	require.NoError(t, s.Delete(t.Context(), "source"))
+	require.NoError(t, s.Close())
+	require.Contains(t, string(contents(t, s.Dir())), "SHARED")
+	require.NotContains(t, string(contents(t, s.Dir())), "BEHIND THE FORK")
+
+	s = open(t, sqlite.Options{Dir: s.Dir()})
+	require.NoError(t, s.Delete(t.Context(), "fork"))
+	require.NoError(t, s.Close())
+	require.NotContains(t, string(contents(t, s.Dir())), "SHARED")
+}
+
+func secret(i int) string { return fmt.Sprintf("SECRET<%04d>", i) }
+
+// whisper makes sessions that hold their secret wherever there is room for one.
+func whisper(t *testing.T, s *sqlite.Store, sessions int) []sessionstore.Lease {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, 2))
+	leases := make([]sessionstore.Lease, sessions)
+	for i := range leases {
+		lease, err := s.Create(t.Context(), sessionstore.NewSession{
+			ID: sessionstore.ID("id " + secret(i)), Title: "title " + secret(i), State: []byte("state " + secret(i)),
+			Agent: sessionstore.Agent{Kind: "explore"}, Keys: rooted(t, "app", "root "+secret(i)),
+		})
+		require.NoError(t, err)
+		leases[i] = lease
+	}
+	for range 3 * sessions {
+		i := random.IntN(sessions)
+		words := say(secret(i) + strings.Repeat("x", random.IntN(3000)) + secret(i))
+		require.NoError(t, s.BeginTurn(t.Context(), leases[i], sessionstore.Turn{Prompt: []sessionstore.Update{words}}))
+		require.NoError(t, s.Append(t.Context(), leases[i], []sessionstore.Update{
+			words, []byte(`{"update":{"sessionUpdate":"current_mode_update","currentModeId":"` + secret(i) + `"}}`),
+		}))
+		require.NoError(t, s.SetTitle(t.Context(), leases[i], strings.Repeat("t", random.IntN(90))+secret(i)))
+	}
+	return leases
+}
+
+// contents are the bytes of all files in dir. The store must be closed: reading the file by hand
+// drops SQLite's locks.
+func contents(t *testing.T, dir string) []byte {
+	t.Helper()
+	var all []byte
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		require.NoError(t, err)
+		all = append(all, content...)
+	}
+	return all
+}
+
+// integrity is what SQLite says of the file.
+func integrity(t *testing.T, dir string) (verdict string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(dir, "sessions.db"))
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, db.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&verdict))
+	return verdict
+}
