@@ -44,7 +44,7 @@ async function withAgent(args, op) {
       out.enqueue(message);
     },
   });
-  const written = toAgent.readable.pipeTo(stream.writable);
+  toAgent.readable.pipeTo(stream.writable).catch(() => {});
   const updates = [];
   let wake = () => {};
   const app = client({ name: "interop" }).onNotification(methods.client.session.update, ({ params }) => {
@@ -60,7 +60,6 @@ async function withAgent(args, op) {
       return result;
     },
   );
-  await written.catch(() => {});
   const [code] = await exit;
   check("W9/the process ends with its input", code === 0, { code });
   return result;

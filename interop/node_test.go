@@ -1,0 +1,135 @@
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/interop/pipes"
+)
+
+// outcome is a check that client.mjs made.
+type outcome struct {
+	Name   string
+	OK     bool
+	Detail json.RawMessage
+}
+
+// drive runs the TypeScript client and returns what it found, by the name of the check, and the lines
+// of each process that it started.
+func drive(t *testing.T, cwd, first, second string) (map[string]outcome, [][]pipes.Line) {
+	t.Helper()
+	packages(t)
+	record := filepath.Join(t.TempDir(), "record")
+	cmd := exec.CommandContext(within(t), "node", "client.mjs", record, cwd, first, second, "--",
+		os.Getenv(binary), "--state-dir", filepath.Join(t.TempDir(), "state"))
+	cmd.Dir = node
+	self, err := json.Marshal([]string{os.Args[0]})
+	require.NoError(t, err)
+	var stdout, stderr bytes.Buffer
+	cmd.Env = append(os.Environ(), role+"=scripted", "BEHIND="+string(self))
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	failed := cmd.Run()
+	outcomes := map[string]outcome{}
+	for line := range strings.Lines(stdout.String()) {
+		var o outcome
+		require.NoError(t, json.Unmarshal([]byte(line), &o), line)
+		if before, again := outcomes[o.Name]; again {
+			o.OK = o.OK && before.OK
+		}
+		outcomes[o.Name] = o
+		if !o.OK {
+			failed = nil // the check tells
+		}
+	}
+	require.NoError(t, failed, "the client failed: %s%s", &stdout, &stderr)
+	return outcomes, recorded(t, record)
+}
+
+// recorded reads the client's record.
+func recorded(t *testing.T, path string) [][]pipes.Line {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	var processes [][]pipes.Line
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		mark, text, _ := strings.Cut(lines.Text(), " ")
+		if mark == "#" {
+			processes = append(processes, nil)
+			continue
+		}
+		last := &processes[len(processes)-1]
+		*last = append(*last, pipes.Line{FromAgent: mark == "<", Text: text})
+	}
+	require.NoError(t, lines.Err())
+	return processes
+}
+
+// Each of the client's checks is a subtest, so that one that was not made fails too.
+func TestTheOfficialTypeScriptClient(t *testing.T) {
+	cwd, first, second := folder(t, "a.txt", "tangerine\n"), folder(t, "b.txt", "tangerine\n"), folder(t, "c/d.txt", "tangerine\n")
+	outcomes, processes := drive(t, cwd, first, second)
+	expected := []struct{ name string }{
+		{"W10/version 1 gets 1"},
+		{"A1/capabilities"},
+		{"A1/the agent says who it is"},
+		{"A9/two additional directories"},
+		{"A21/the response has no roots"},
+		{"A20/the roots in order"},
+		{"A20/a search sees every root"},
+		{"A22/a session without them sees none"},
+		{"A16/no filter"},
+		{"A16/by cwd"},
+		{"A16/by another cwd"},
+		{"A16/by roots"},
+		{"A16/by roots in another order"},
+		{"A16/by a part of the roots"},
+		{"A16/an empty list is no roots"},
+		{"A16/both filters"},
+		{"A3/null"},
+		{"A3/a null entry"},
+		{"A3/a string"},
+		{"A3/an object"},
+		{"A3/a number entry"},
+		{"A4/an empty entry"},
+		{"A4/a relative entry"},
+		{"A4/a NUL character"},
+		{"A4/a lone surrogate"},
+		{"A6/a missing directory"},
+		{"A5/nothing was created"},
+		{"A28/close"},
+		{"A28/a closed session stays listed"},
+		{"A28/a closed session takes no prompt"},
+		{"A19/found by another process"},
+		{"A15/with its roots"},
+		{"A29/with a title and a time"},
+		{"A31/the sessions of another agent are not listed"},
+		{"W6/a running prompt is cancelled"},
+		{"W9/the process ends with its input"},
+	}
+	for _, check := range expected {
+		t.Run(check.name, func(t *testing.T) {
+			o, made := outcomes[check.name]
+			require.True(t, made, "the check was not made")
+			require.True(t, o.OK, "%s", o.Detail)
+		})
+	}
+	require.Len(t, outcomes, len(expected), "a check of client.mjs is missing above")
+	require.Len(t, processes, 3)
+	t.Run("W1/every line is valid", func(t *testing.T) {
+		for _, lines := range processes {
+			require.NotEmpty(t, lines)
+			valid(t, lines)
+		}
+	})
+}
