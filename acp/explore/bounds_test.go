@@ -1,0 +1,163 @@
+package explore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+func servers() []runtime.MCPServer {
+	return []runtime.MCPServer{
+		{Name: "files", Transport: "stdio", State: "accepted, not started"},
+		{Name: "docs", Transport: "http", State: "ready"},
+	}
+}
+
+func many(n int) fileTree {
+	files := fileTree{}
+	for i := range n {
+		files[fmt.Sprintf("%02d/%03d.txt", i%10, i)] = "needle\nhay\nneedle\n"
+	}
+	return files
+}
+
+func TestAnswersAreCutAndSaySo(t *testing.T) {
+	cwd := plant(t, many(50))
+	for _, question := range []string{"needle", "/search needle", "needle but with more", "/find *.txt"} {
+		t.Run(question, func(t *testing.T) {
+			a := open(t, Options{MaxHits: 7}, cwd).ask(question)
+			require.Len(t, a.lines(), 7)
+			require.Len(t, a.call(t).Places, 7)
+			require.Regexp(t, "Cut: the first 7 (lines|files) are shown.", a.text())
+			require.Contains(t, a.call(t).text(), "Cut: ")
+
+			a = open(t, Options{MaxBytes: 300}, cwd).ask(question)
+			require.LessOrEqual(t, len(strings.Join(a.lines(), "\n"))+1, 300)
+			require.NotEmpty(t, a.lines())
+			require.Contains(t, a.text(), "which is all that an answer of 300 bytes holds")
+
+			a = open(t, Options{MaxFiles: 5}, cwd).ask(question)
+			require.Contains(t, a.text(), "Only the first 5 files were looked at")
+		})
+	}
+}
+
+func TestAnAnswerThatJustFitsIsNotCut(t *testing.T) {
+	cwd := plant(t, many(5))
+	a := open(t, Options{MaxHits: 10, MaxFiles: 5}, cwd).ask("/search needle")
+	require.Len(t, a.lines(), 10)
+	require.NotContains(t, a.text(), "Cut")
+	require.NotContains(t, a.text(), "Only the first")
+}
+
+func TestLargeFilesAreLeftOut(t *testing.T) {
+	cwd := plant(t, fileTree{"large": strings.Repeat("needle\n", 1000), "fits": strings.Repeat("n", 1018) + "needle"})
+	a := open(t, Options{MaxFileSize: 1024}, cwd).ask("/search needle")
+	require.Len(t, a.lines(), 1)
+	require.Contains(t, a.text(), "Left out: 1 file over 1 KiB.")
+}
+
+func TestTextStreamsWhileTheSearchRuns(t *testing.T) {
+	c := open(t, Options{}, plant(t, many(80)))
+	for _, question := range []string{"/search needle", "/find *.txt"} {
+		var order []string
+		for _, u := range c.ask(question).updates {
+			order = append(order, u.Kind)
+		}
+		require.Equal(t, "tool_call", order[0])
+		require.Equal(t, "agent_message_chunk", order[1])
+		require.Equal(t, []string{"tool_call_update", "agent_message_chunk"}, order[len(order)-2:])
+		require.Greater(t, len(order), 5)
+	}
+}
+
+func TestW6_ACancelledTurnStopsAtOnce(t *testing.T) {
+	cwd := plant(t, many(300))
+	for _, question := range []string{"needle", "/search needle", "/find *.txt", "/read 00/000.txt", "/search nothing"} {
+		for _, kind := range []string{"tool_call", "agent_message_chunk", "tool_call_update"} {
+			t.Run(question+" at "+kind, func(t *testing.T) {
+				c := open(t, Options{}, cwd)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				c.client.onUpdate = func(u update) error {
+					if u.Kind == kind {
+						cancel(runtime.ErrCancelled)
+					}
+					return nil
+				}
+				a := c.prompt(ctx, blocks(question))
+				require.Equal(t, "cancelled", a.stop)
+				require.Equal(t, kind, a.updates[len(a.updates)-1].Kind, "nothing is sent after it")
+			})
+		}
+	}
+}
+
+func TestW6_ATurnThatWasCancelledBeforeItBeganDoesNothing(t *testing.T) {
+	c := open(t, Options{}, plant(t, many(1)))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, question := range []string{"needle", "/search needle", "/find *", "/read 00/000.txt", "/roots", "/help"} {
+		a := c.prompt(ctx, blocks(question))
+		require.Equal(t, "cancelled", a.stop)
+		require.Empty(t, a.updates)
+	}
+}
+
+func TestASearchWithinAFileIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	text := []byte(strings.Repeat("ab\n", step))
+	never := func(int, []byte, int, int) bool { return true }
+
+	expression, err := newPattern("a[^a]")
+	require.NoError(t, err)
+	require.ErrorIs(t, expression.find(ctx, text, never), context.Canceled)
+	require.ErrorIs(t, expression.find(ctx, []byte(strings.Repeat("b", 2*longLine)), never), context.Canceled)
+	words, _ := newWords("ab")
+	require.ErrorIs(t, words.find(ctx, text, never), context.Canceled)
+	_, err = readLines(ctx, strings.NewReader("ab"), lines{}, 10)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// What the client does not take is the turn's end, and no worker stays behind.
+func TestAFailedUpdateEndsTheTurn(t *testing.T) {
+	c := open(t, Options{}, plant(t, many(300)))
+	broken := errors.New("broken")
+	c.client.onUpdate = func(u update) error {
+		if u.Kind == "agent_message_chunk" {
+			return broken
+		}
+		return nil
+	}
+	for _, question := range []string{"needle", "/search needle", "/find *", "/help"} {
+		params, err := json.Marshal(map[string]any{"prompt": blocks(question)})
+		require.NoError(t, err)
+		_, err = c.session.Prompt(t.Context(), params, c.client)()
+		require.ErrorIs(t, err, broken)
+	}
+}
+
+func TestAPanicInAWorkerIsTheTurns(t *testing.T) {
+	c := open(t, Options{}, plant(t, many(30)))
+	s := c.session.(*session)
+	turn := &turn{session: s, reply: newReply(t.Context(), c.client, 1000)}
+	files := turn.tree()
+	require.Panics(t, func() {
+		_ = turn.crew(panicking{}, files, func(*folder, finding) error { return nil }).search(t.Context(), files)
+	})
+}
+
+type panicking struct{}
+
+func (panicking) full() int { return 1 }
+func (panicking) find(context.Context, []byte, func(int, []byte, int, int) bool) error {
+	panic("a defect")
+}

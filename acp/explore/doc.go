@@ -1,0 +1,36 @@
+// Package explore is the runtime that is built in: it answers prompts from the session's
+// workspace, and needs no model and no network.
+//
+// A prompt that begins with a slash is a command:
+//
+//	/roots                     the session's roots and MCP servers, and the state of each
+//	/find GLOB                 files by name; "**" crosses directories
+//	/search REGEXP             lines that match a Go regular expression
+//	/read PATH[:FIRST-LAST]    a file, or some of its lines
+//	/help                      this list
+//
+// Any other text is taken as words. A line is found if it has all of them, in any
+// order and case, also inside longer words. If no line anywhere has them all, those are shown that have
+// the most.
+//
+// # What is looked at
+//
+// /find, /search and words go through every root, in the session's order (clause A20): the
+// files of a directory before its subdirectories, both sorted. They leave out what git
+// ignores (the .gitignore files within a root, and its .git/info/exclude), .git itself,
+// links, and, when they read, binary files: those with a NUL in the first 8 KiB or with invalid
+// UTF-8. A file that several roots reach, because one lies in another, is shown once, for
+// the first root in order whose rules do not ignore it. /read opens whatever path it is given,
+// ignored or not, through links or not, as long as it is in scope (A23); a relative path starts at
+// cwd and nowhere else.
+//
+// All of it goes through the session's [workspace.Workspace]; this package opens nothing by itself.
+//
+// # What the client sees
+//
+// Each look at the files is a tool call: in progress with its input, then completed or
+// failed with a summary and the locations. The answer is text that streams while files are being
+// read, grouped by root under the root's folder name. Locations are absolute paths in the client's
+// own spelling; real paths are for /roots. Every answer is bounded by [Options] and says
+// when it was cut. A cancelled turn ends between two files or within a few KiB of one.
+package explore

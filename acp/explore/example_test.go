@@ -1,0 +1,20 @@
+package explore_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+// The adapter makes one runtime for each connection.
+func Example() {
+	var factory runtime.Factory = func() runtime.Runtime {
+		return explore.New(explore.Options{MaxHits: 50})
+	}
+	r := factory()
+	info, err := r.Initialize(context.Background(), nil, nil)
+	fmt.Println(info.Kind, err)
+	// Output: explore <nil>
+}

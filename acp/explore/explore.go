@@ -1,0 +1,109 @@
+package explore
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Options bound the answers. A zero field is its default.
+type Options struct {
+	// MaxHits is the most lines or files that an answer shows. Default 200.
+	MaxHits int
+	// MaxBytes is the most text of an answer, in bytes; what is said about it comes on top. Default 64 KiB.
+	MaxBytes int
+	// MaxFileSize is the size in bytes over which a file is not searched. Default 1 MiB.
+	MaxFileSize int64
+	// MaxFiles is the most files that are looked at for an answer. Default 200,000.
+	MaxFiles int
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxHits == 0 {
+		o.MaxHits = 200
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = 64 << 10
+	}
+	if o.MaxFileSize == 0 {
+		o.MaxFileSize = 1 << 20
+	}
+	if o.MaxFiles == 0 {
+		o.MaxFiles = 200_000
+	}
+	return o
+}
+
+// New returns the runtime. It is safe for concurrent use and holds nothing between calls.
+func New(o Options) runtime.Runtime { return explorer{options: o.withDefaults()} }
+
+type explorer struct{ options Options }
+
+// Initialize implements [runtime.Runtime].
+func (explorer) Initialize(context.Context, runtime.Raw, runtime.Client) (runtime.Info, error) {
+	return runtime.Info{Kind: "explore", Command: "acp-agent"}, nil
+}
+
+// Open implements [runtime.Runtime]: it announces the commands.
+func (e explorer) Open(ctx context.Context, _ runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
+	if err := h.Update(ctx, encode(announcement())); err != nil {
+		return nil, runtime.Opened{}, err
+	}
+	return &session{options: e.options, host: h, roots: labelled(h.Workspace())}, runtime.Opened{}, nil
+}
+
+// Call implements [runtime.Runtime]: there are no such methods.
+func (explorer) Call(context.Context, string, runtime.Raw) runtime.Work { return nil }
+
+// Notify implements [runtime.Runtime].
+func (explorer) Notify(context.Context, string, runtime.Raw) {}
+
+// Close implements [runtime.Runtime].
+func (explorer) Close(context.Context) error { return nil }
+
+// session is one activation. It has no state of its own.
+type session struct {
+	options Options
+	host    runtime.Host
+	roots   []root
+}
+
+func (s *session) workspace() *workspace.Workspace { return s.host.Workspace() }
+
+// Prompt implements [runtime.Session].
+func (s *session) Prompt(ctx context.Context, params runtime.Raw, u runtime.Updates) runtime.Work {
+	return func() (runtime.Raw, error) {
+		p, err := readPrompt(params)
+		if err != nil {
+			return nil, err
+		}
+		t := &turn{session: s, reply: newReply(ctx, u, s.options.MaxBytes)}
+		err = t.answer(ctx, p)
+		switch {
+		case ctx.Err() != nil:
+			return stopped("cancelled"), nil
+		case err != nil:
+			return nil, err
+		default:
+			return stopped("end_turn"), nil
+		}
+	}
+}
+
+// Call implements [runtime.Session]: there are no such methods.
+func (*session) Call(context.Context, string, runtime.Raw) runtime.Work { return nil }
+
+// Notify implements [runtime.Session].
+func (*session) Notify(context.Context, string, runtime.Raw) {}
+
+// Cancel implements [runtime.Session]: the turn's context says it.
+func (*session) Cancel(runtime.Raw) {}
+
+// Close implements [runtime.Session].
+func (*session) Close(context.Context) error { return nil }
+
+func stopped(reason string) runtime.Raw {
+	return json.RawMessage(`{"stopReason":"` + reason + `"}`)
+}

@@ -1,0 +1,220 @@
+package explore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fileTree is the files of a test by their slash-separated paths.
+type fileTree map[string]string
+
+// plant writes files into a new directory, and returns it with its links resolved.
+func plant(t testing.TB, files fileTree) string {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	for path, content := range files {
+		path = filepath.Join(top, filepath.FromSlash(path))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	}
+	return top
+}
+
+// client is what the runtime talks to in a test.
+type client struct {
+	runtime.Client
+	workspace *workspace.Workspace
+	servers   []runtime.MCPServer
+
+	mu      sync.Mutex
+	updates []update
+	// onUpdate, if not nil, is called with each update.
+	onUpdate func(update) error
+}
+
+// update is an update as a client reads it.
+type update struct {
+	Kind     string           `json:"sessionUpdate"`
+	ID       string           `json:"toolCallId"`
+	Title    string           `json:"title"`
+	Tool     toolKind         `json:"kind"`
+	Status   toolStatus       `json:"status"`
+	RawInput map[string]any   `json:"rawInput"`
+	Places   []location       `json:"locations"`
+	Content  json.RawMessage  `json:"content"`
+	Commands []map[string]any `json:"availableCommands"`
+}
+
+// text is that of a chunk, or of the first content of a tool call.
+func (u update) text() string {
+	var one struct {
+		Text    string
+		Content struct{ Text string }
+	}
+	raw := bytes.TrimSuffix(bytes.TrimPrefix(u.Content, []byte("[")), []byte("]"))
+	if len(raw) == 0 || json.Unmarshal(raw, &one) != nil {
+		return ""
+	}
+	return one.Text + one.Content.Text
+}
+
+func (c *client) Workspace() *workspace.Workspace           { return c.workspace }
+func (c *client) MCPServers() []runtime.MCPServer           { return c.servers }
+func (c *client) SaveState(context.Context, []byte) error   { return nil }
+func (c *client) Replay(context.Context, runtime.Raw) error { return nil }
+
+func (c *client) Update(ctx context.Context, u runtime.Update) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	var params struct{ Update update }
+	if err := json.Unmarshal(u, &params); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.updates = append(c.updates, params.Update)
+	if c.onUpdate != nil {
+		return c.onUpdate(params.Update)
+	}
+	return nil
+}
+
+// conversation is an open session.
+type conversation struct {
+	t       testing.TB
+	client  *client
+	session runtime.Session
+}
+
+// open starts a session on roots, cwd first.
+func open(t testing.TB, o Options, roots ...string) *conversation {
+	t.Helper()
+	set, err := workspace.NewRoots(roots[0], roots[1:])
+	require.NoError(t, err)
+	ws, err := workspace.Open(t.Context(), set, workspace.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, ws.Close()) })
+
+	c := &client{workspace: ws}
+	r := New(o)
+	_, err = r.Initialize(t.Context(), runtime.Raw(`{}`), c)
+	require.NoError(t, err)
+	session, _, err := r.Open(t.Context(), runtime.Activation{Cause: runtime.New}, c)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, session.Close(context.Background()))
+		require.NoError(t, r.Close(context.Background()))
+	})
+	return &conversation{t, c, session}
+}
+
+// answer is a turn as the client saw it.
+type answer struct {
+	updates []update
+	stop    string
+}
+
+// ask prompts with text, and with links if there are any.
+func (c *conversation) ask(text string, links ...string) answer {
+	c.t.Helper()
+	return c.prompt(c.t.Context(), blocks(text, links...))
+}
+
+func blocks(text string, links ...string) []map[string]any {
+	var list []map[string]any
+	if text != "" {
+		list = append(list, map[string]any{"type": "text", "text": text})
+	}
+	for _, uri := range links {
+		list = append(list, map[string]any{"type": "resource_link", "name": "link", "uri": uri})
+	}
+	return list
+}
+
+func (c *conversation) prompt(ctx context.Context, blocks []map[string]any) answer {
+	c.t.Helper()
+	c.client.mu.Lock()
+	c.client.updates = nil
+	c.client.mu.Unlock()
+	params, err := json.Marshal(map[string]any{"prompt": blocks})
+	require.NoError(c.t, err)
+	result, err := c.session.Prompt(ctx, params, c.client)()
+	require.NoError(c.t, err)
+	var response struct{ StopReason string }
+	require.NoError(c.t, json.Unmarshal(result, &response))
+	return answer{c.client.updates, response.StopReason}
+}
+
+// text is all that the agent said.
+func (a answer) text() string {
+	var b strings.Builder
+	for _, u := range a.updates {
+		if u.Kind == "agent_message_chunk" {
+			b.WriteString(u.text())
+		}
+	}
+	return b.String()
+}
+
+// lines are the lines in the answer's blocks.
+func (a answer) lines() []string {
+	var found []string
+	inside := false
+	for line := range strings.Lines(a.text()) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "```") {
+			inside = !inside
+			continue
+		}
+		if inside {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// call is the only tool call, as it ended.
+func (a answer) call(t testing.TB) update {
+	t.Helper()
+	var begun, ended []update
+	for _, u := range a.updates {
+		switch u.Kind {
+		case "tool_call":
+			begun = append(begun, u)
+		case "tool_call_update":
+			ended = append(ended, u)
+		}
+	}
+	require.Len(t, begun, 1)
+	require.Len(t, ended, 1)
+	require.Equal(t, toolInProgress, begun[0].Status)
+	require.Equal(t, begun[0].ID, ended[0].ID)
+	whole := begun[0]
+	whole.Status, whole.Places, whole.Content = ended[0].Status, ended[0].Places, ended[0].Content
+	return whole
+}
+
+// example is the workspace under testdata: its roots in a directory of its own.
+func example(t testing.TB) (app, shared, skills string) {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	require.NoError(t, os.CopyFS(top, os.DirFS(filepath.Join("..", "..", "testdata", "workspace"))))
+	return filepath.Join(top, "app"), filepath.Join(top, "shared"), filepath.Join(top, "skills")
+}

@@ -1,0 +1,198 @@
+package explore
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestRead(t *testing.T) {
+	cwd := plant(t, fileTree{
+		"a.txt":     "one\ntwo\nthree\nfour\n",
+		"no end":    "one\ntwo",
+		"empty":     "",
+		"name:3":    "three\n",
+		"code.md":   "````\n```\nx\n",
+		"sub/b.txt": "b\n",
+	})
+	c := open(t, Options{}, cwd)
+	label := c.session.(*session).roots[0].label
+	for _, test := range []struct {
+		argument string
+		lines    []string
+		says     string
+	}{
+		{"a.txt", []string{"one", "two", "three", "four"}, "a.txt`, 4 lines."},
+		{"./sub/../a.txt:2-3", []string{"two", "three"}, "a.txt`, lines 2 to 3."},
+		{"a.txt:3-", []string{"three", "four"}, "lines 3 to 4 of 4."},
+		{"a.txt:2", []string{"two"}, "line 2."},
+		{"a.txt:4-900", []string{"four"}, "line 4 of 4."},
+		{"a.txt:9", nil, "has only 4 lines."},
+		{"no end", []string{"one", "two"}, "no end`, 2 lines."},
+		{"empty", nil, "is empty."},
+		{"name:3", []string{"three"}, "name:3`, 1 line."},
+		{filepath.Join(cwd, "a.txt") + ":1", []string{"one"}, label + "/a.txt`, line 1."},
+	} {
+		t.Run(test.argument, func(t *testing.T) {
+			a := c.ask("/read " + test.argument)
+			require.Equal(t, "end_turn", a.stop)
+			require.Equal(t, test.lines, a.lines())
+			require.Contains(t, a.text(), test.says)
+			call := a.call(t)
+			require.Equal(t, toolRead, call.Tool)
+			require.Equal(t, toolCompleted, call.Status)
+			require.Contains(t, call.text(), test.says)
+		})
+	}
+	require.Contains(t, c.ask("/read code.md").text(), "`````text\n````\n```\nx\n`````\n", "nothing in a file closes its block")
+}
+
+func TestA20_RelativePathsStartAtCwdOnly(t *testing.T) {
+	app, shared, skills := example(t)
+	c := open(t, Options{}, app, shared, skills)
+
+	require.Contains(t, c.ask("/read README.md").text(), "# Orders", "of all the roots' it is cwd's")
+	require.Contains(t, c.ask("/read ../shared/README.md").text(), "# Shared")
+	for _, path := range []string{"retry/retry.go", "shared/retry/retry.go"} {
+		a := c.ask("/read " + path)
+		require.Equal(t, toolFailed, a.call(t).Status)
+		require.Empty(t, a.lines())
+		require.Contains(t, a.text(), "There is no file")
+		require.Contains(t, a.text(), "Did you mean `/read "+filepath.Join(shared, "retry", "retry.go")+"`?")
+	}
+}
+
+func TestA23_PathsOutOfTheRootsAreRefused(t *testing.T) {
+	outside := plant(t, fileTree{"secret": "hidden\n"})
+	cwd, other := plant(t, fileTree{"a/b": "b\n"}), plant(t, fileTree{"c": "sibling\n"})
+	symlink(t, filepath.Join(outside, "secret"), cwd, "file")
+	symlink(t, outside, cwd, "dir")
+	symlink(t, filepath.Join(other, "c"), cwd, "good")
+	c := open(t, Options{}, cwd, other)
+
+	secret := filepath.Join(outside, "secret")
+	for _, path := range []string{"file", "dir/secret", "a/../dir/secret", secret, "../" + filepath.Base(outside) + "/secret"} {
+		a := c.ask("/read " + path)
+		require.Equal(t, "end_turn", a.stop)
+		require.NotContains(t, a.text(), "hidden")
+		require.Contains(t, a.text(), "is outside the session's roots: ", path)
+		require.Equal(t, toolFailed, a.call(t).Status)
+		require.Empty(t, a.call(t).Places)
+	}
+	require.Equal(t, []string{"sibling"}, c.ask("/read good").lines(), "a link from one root into another")
+}
+
+func TestADirectoryIsNotRead(t *testing.T) {
+	a := open(t, Options{}, plant(t, fileTree{"a/b": "b\n"})).ask("/read a")
+	require.Contains(t, a.text(), "`a` is a directory")
+}
+
+func TestALongReadIsCutAndSaysHowToGoOn(t *testing.T) {
+	var b strings.Builder
+	for i := range 5000 {
+		b.WriteString("line " + strconv.Itoa(i+1) + "\n")
+	}
+	cwd := plant(t, fileTree{"long.txt": b.String(), "wide.txt": strings.Repeat("é", 4000) + "\nshort\n"})
+	c := open(t, Options{MaxBytes: 1000}, cwd)
+
+	var got []string
+	for ask := "/read long.txt:4800-"; ask != ""; {
+		a := c.ask(ask)
+		got = append(got, a.lines()...)
+		_, ask, _ = strings.Cut(a.text(), "Go on with `")
+		ask, _, _ = strings.Cut(ask, "`")
+		if ask != "" {
+			require.Contains(t, a.text(), "Cut: an answer holds 1000 bytes.")
+		}
+	}
+	require.Len(t, got, 201)
+	require.Equal(t, "line 4800", got[0])
+	require.Equal(t, "line 5000", got[200])
+
+	a := c.ask("/read wide.txt")
+	require.Equal(t, []string{strings.Repeat("é", 500)}, a.lines())
+	require.Contains(t, a.text(), "wide.txt:2-`")
+}
+
+func TestSeveralLinksShareTheBound(t *testing.T) {
+	cwd := plant(t, fileTree{"a": strings.Repeat("a", 90) + "\n", "b": strings.Repeat("b", 90) + "\n", "c": "c\n"})
+	uri := dir(t, cwd).URI()
+	a := open(t, Options{MaxBytes: 91}, cwd).ask("", uri+"/a", uri+"/b", uri+"/c")
+	require.Equal(t, []string{strings.Repeat("a", 90)}, a.lines())
+	require.Equal(t, 2, strings.Count(a.text(), "Nothing of"))
+}
+
+// readLines agrees with splitting the whole.
+func TestReadLines(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		line := rapid.Custom(func(t *rapid.T) string {
+			return strings.Repeat(rapid.SampledFrom([]string{"", "x", "é"}).Draw(t, "character"), rapid.SampledFrom([]int{1, 2, 7, step / 2, step, step + 1}).Draw(t, "times"))
+		})
+		all := rapid.SliceOfN(line, 0, 6).Draw(t, "lines")
+		text := strings.Join(all, "\n")
+		if rapid.Bool().Draw(t, "ends") {
+			text += "\n"
+		}
+		want := lines{}
+		if rapid.Bool().Draw(t, "some") {
+			want = newLines(rapid.IntRange(1, 8).Draw(t, "first"), rapid.IntRange(0, 8).Draw(t, "last"))
+		}
+		room := rapid.SampledFrom([]int{0, 1, 2, 5, step, 10 * step}).Draw(t, "room")
+
+		var split []string
+		for one := range strings.Lines(text) {
+			split = append(split, one)
+		}
+		last := len(split)
+		if want.last > 0 {
+			last = min(last, want.last)
+		}
+		var expected string
+		if first := max(want.first, 1); first <= last {
+			expected = strings.Join(split[first-1:last], "")
+		}
+
+		p, err := readLines(t.Context(), strings.NewReader(text), want, room)
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(expected, string(p.text)))
+		require.LessOrEqual(t, len(p.text), room)
+		require.Equal(t, len(expected) > room, p.cut)
+		if !p.cut {
+			require.Equal(t, expected, string(p.text))
+		}
+		if p.total > 0 {
+			require.Equal(t, len(split), p.total)
+		}
+		if p.first > 0 {
+			require.Equal(t, max(want.first, 1), p.first)
+			require.Equal(t, p.first-1+len(strings.Split(strings.TrimSuffix(string(p.text), "\n"), "\n")), p.last)
+		}
+	})
+}
+
+func TestRoots(t *testing.T) {
+	top := plant(t, fileTree{"one/app/a": "", "two/app/b": "", "lib/c": ""})
+	symlink(t, filepath.Join(top, "lib"), top, "spelled")
+	one, two, spelled := filepath.Join(top, "one", "app"), filepath.Join(top, "two", "app"), filepath.Join(top, "spelled")
+	c := open(t, Options{}, one, two, spelled)
+	c.client.servers = servers()
+
+	text := c.ask("/roots").text()
+	for _, want := range []string{
+		"Root 0: **`one/app`**, the working directory", "Root 1: **`two/app`**\n", "Root 2: **`spelled`**\n",
+		"- path: `" + spelled + "`\n", "- real path: `" + filepath.Join(top, "lib") + "`\n",
+		"- URI: `" + dir(t, filepath.Join(top, "lib")).URI() + "`\n", "- state: ok\n",
+		"- `files` (stdio): accepted, not started\n", "- `docs` (http): ready\n",
+	} {
+		require.Contains(t, text, want)
+	}
+	require.Less(t, strings.Index(text, "Root 0"), strings.Index(text, "Root 1"))
+
+	require.NoError(t, os.Rename(two, filepath.Join(top, "moved")))
+	require.Contains(t, c.ask("/roots").text(), "- state: moved")
+}

@@ -1,0 +1,91 @@
+package explore
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+// chunkSize is the text that makes a chunk worth sending, in bytes.
+const chunkSize = 1 << 10
+
+// reply is what a turn sends. Text is gathered into chunks; tool calls keep their place among
+// them. It is used by one goroutine.
+type reply struct {
+	ctx     context.Context // the turn's: a reply lives no longer
+	updates runtime.Updates
+	pending strings.Builder
+	// bound is how many bytes of found text the answer takes, and room how many are left of it.
+	bound, room int
+}
+
+func newReply(ctx context.Context, updates runtime.Updates, bound int) *reply {
+	return &reply{ctx: ctx, updates: updates, bound: bound, room: bound}
+}
+
+// write adds text that is not bounded by room, because it is short or has been bounded.
+func (r *reply) write(s string) error {
+	r.pending.WriteString(s)
+	if r.pending.Len() < chunkSize {
+		return nil
+	}
+	return r.flush()
+}
+
+// take reserves room for n bytes of found text. It reports false when there is not enough.
+func (r *reply) take(n int) bool {
+	if n > r.room {
+		return false
+	}
+	r.room -= n
+	return true
+}
+
+// flush sends the text that was gathered.
+func (r *reply) flush() error {
+	if r.pending.Len() == 0 {
+		return nil
+	}
+	chunk := encode(textChunk{Kind: "agent_message_chunk", Content: text(r.pending.String())})
+	r.pending.Reset()
+	return r.updates.Update(r.ctx, chunk)
+}
+
+// tool is a tool call that was begun.
+type tool struct {
+	reply *reply
+	id    string
+}
+
+// begin shows a tool call in progress. input is what the user asked for.
+func (r *reply) begin(kind toolKind, title string, input any) (tool, error) {
+	if err := r.flush(); err != nil {
+		return tool{}, err
+	}
+	// The id must be unlike any other of the session, also of those that an earlier process stored.
+	t := tool{r, string(kind) + "-" + rand.Text()}
+	return t, r.updates.Update(r.ctx, encode(toolCall{
+		Kind: "tool_call", ID: t.id, Title: title, Tool: kind, Status: toolInProgress, RawInput: input,
+	}))
+}
+
+// end shows the tool call completed or failed, with a summary and the places that it came by.
+func (t tool) end(status toolStatus, summary string, places []location) error {
+	if err := t.reply.flush(); err != nil {
+		return err
+	}
+	return t.reply.updates.Update(t.reply.ctx, encode(toolCall{
+		Kind: "tool_call_update", ID: t.id, Status: status, Locations: places,
+		Content: []toolContent{{Type: "content", Content: text(summary)}},
+	}))
+}
+
+// fail ends the tool call with a reason, and tells the user the same.
+func (t tool) fail(reason string) error {
+	if err := t.end(toolFailed, reason, nil); err != nil {
+		return err
+	}
+	return t.reply.write(reason + "\n\n")
+}

@@ -1,0 +1,149 @@
+package explore
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestSearch(t *testing.T) {
+	app, shared, skills := example(t)
+	c := open(t, Options{}, app, shared, skills)
+	a := c.ask(`/search ^func Retry\w+`)
+	require.Equal(t, "end_turn", a.stop)
+	require.Equal(t, []string{
+		"shared/httpx/after.go:12: func RetryAfter(header http.Header, now time.Time) (wait time.Duration, ok bool) {",
+	}, a.lines())
+
+	call := a.call(t)
+	require.Equal(t, toolSearch, call.Tool)
+	require.Equal(t, toolCompleted, call.Status)
+	require.Equal(t, map[string]any{"regexp": `^func Retry\w+`}, call.RawInput)
+	require.Contains(t, call.text(), "`app`: none; `shared`: 1 line in 1 file; `skills`: none.")
+
+	a = c.ask("/search no such thing anywhere")
+	require.Contains(t, a.text(), "No line in `app`, `shared`, `skills`.")
+	require.Empty(t, a.lines())
+}
+
+func TestABadRegexpIsExplained(t *testing.T) {
+	c := open(t, Options{}, plant(t, nil))
+	for expression, why := range map[string]string{
+		"(":                       "missing closing )",
+		`(?:[a-z]{50}){1000}`:     "", // too many repeats for Go
+		`(?:abcdefghijklmn){900}`: "the limit is 10000",
+	} {
+		a := c.ask("/search " + expression)
+		require.Equal(t, "end_turn", a.stop)
+		require.Contains(t, a.text(), "cannot be searched for")
+		require.Contains(t, a.text(), why)
+		require.Len(t, a.updates, 1, "no tool call")
+	}
+}
+
+func TestToolCallsHaveIdsOfTheirOwn(t *testing.T) {
+	cwd := plant(t, fileTree{"a.txt": "x\n"})
+	seen := make(map[string]bool)
+	for range 3 { // as after restarts
+		id := open(t, Options{}, cwd).ask("x").call(t).ID
+		require.False(t, seen[id])
+		seen[id] = true
+	}
+}
+
+func TestWords(t *testing.T) {
+	cwd := plant(t, fileTree{
+		"a.txt": "The Payment is retried later.\nA payment fails.\nÉTÉ\n",
+		"b.txt": "retrying payments\nnothing\n",
+	})
+	c := open(t, Options{}, cwd)
+	name := c.session.(*session).roots[0].label
+	for _, test := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"all of them, in any order and case", "payment RETR", []string{"a.txt:1: The Payment is retried later.", "b.txt:1: retrying payments"}},
+		{"punctuation around them", `"Payment", fails?`, []string{"a.txt:2: A payment fails."}},
+		{"a word twice", "nothing nothing", []string{"b.txt:2: nothing"}},
+		{"beyond ASCII", "été", []string{"a.txt:3: ÉTÉ"}},
+		{"those with the most", "a payment fails sometimes", []string{"a.txt:2: A payment fails."}},
+		{"none", "xyzzy", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := c.ask(test.text)
+			var want []string
+			for _, line := range test.want {
+				want = append(want, name+"/"+line)
+			}
+			require.Equal(t, want, a.lines())
+		})
+	}
+	require.Contains(t, c.ask("a payment fails sometimes").text(), "No line has all 4 words. These have 3 of them:")
+	require.Contains(t, c.ask(strings.Repeat("w1 w2 w3 w4 w5 ", 9)+strings.Join(strings.Split("abcdefghijklmnop", ""), " ")).text(),
+		"Only the first 16 words are searched for.")
+}
+
+// The answer is the same however many workers there are and however fast each is.
+func TestTheOrderIsThatOfTheFiles(t *testing.T) {
+	files := fileTree{}
+	for i := range 300 {
+		files[fmt.Sprintf("%02d/%03d.txt", i%7, i)] = strings.Repeat("x\n", i*i%500) + "needle\n"
+	}
+	c := open(t, Options{MaxHits: 1000, MaxBytes: 1 << 20}, plant(t, files))
+	first := c.ask("needle")
+	require.Len(t, first.lines(), 300)
+	require.IsIncreasing(t, first.lines())
+	for range 5 {
+		require.Equal(t, first.text(), c.ask("needle").text())
+	}
+}
+
+func TestAHitStaysOnItsLine(t *testing.T) {
+	c := open(t, Options{}, plant(t, fileTree{
+		"a.txt": "\t needle \x1b[31m\r\n" + strings.Repeat("é", 400) + "needle" + strings.Repeat("x", 5000) + "\n",
+	}))
+	lines := c.ask("/search needle").lines()
+	require.Len(t, lines, 2)
+	require.True(t, strings.HasSuffix(lines[0], ":1: needle \uFFFD[31m"), lines[0])
+	require.Contains(t, lines[1], ":2: …é")
+	require.Contains(t, lines[1], "needle")
+	require.True(t, strings.HasSuffix(lines[1], "x…"), lines[1])
+	require.Less(t, len(lines[1]), 400)
+}
+
+// The quick ways of pattern.find give what line by line gives.
+func TestPatternFind(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines := rapid.SliceOf(rapid.StringOf(rapid.SampledFrom([]rune("abé \r"))).Filter(func(s string) bool {
+			return !strings.HasSuffix(s, "\r")
+		})).Draw(t, "lines")
+		ending := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "ending")
+		expression := rapid.SampledFrom([]string{"ab", "a.*b", "^a", "b$", "^$", "é+", "[^a]", "(?i)AB", "abba", `a\r`, "a$|^b"}).Draw(t, "expression")
+		p, err := newPattern(expression)
+		require.NoError(t, err)
+
+		var want, got []int
+		for i, line := range lines {
+			if p.expression.MatchString(line) {
+				want = append(want, i+1)
+			}
+		}
+		text := strings.Join(append(lines, ""), ending)
+		err = p.find(t.Context(), []byte(text), func(number int, line []byte, at, score int) bool {
+			require.Equal(t, lines[number-1], strings.TrimSuffix(string(line), "\r"))
+			got = append(got, number)
+			return true
+		})
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	})
+}
+
+func TestALongLineIsSearchedToo(t *testing.T) {
+	c := open(t, Options{}, plant(t, fileTree{"a.txt": strings.Repeat("x", 100_000) + "needle\n"}))
+	require.Len(t, c.ask("/search n..dle$").lines(), 1)
+	require.Len(t, c.ask("needle").lines(), 1)
+}

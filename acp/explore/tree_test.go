@@ -1,0 +1,161 @@
+package explore
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestA20_AnswersComeInTheOrderOfTheRoots(t *testing.T) {
+	app, shared, skills := example(t)
+	for _, roots := range [][]string{{app, shared, skills}, {skills, app, shared}} {
+		a := open(t, Options{}, roots...).ask("retry")
+		require.Equal(t, "end_turn", a.stop)
+		var order []string
+		for _, line := range a.lines() {
+			label, _, _ := strings.Cut(line, "/")
+			if len(order) == 0 || order[len(order)-1] != label {
+				order = append(order, label)
+			}
+		}
+		require.Equal(t, []string{filepath.Base(roots[0]), filepath.Base(roots[1]), filepath.Base(roots[2])}, order)
+	}
+}
+
+func TestA30_EveryRootIsSearchedAlike(t *testing.T) {
+	app, shared, skills := example(t)
+	a := open(t, Options{}, app, shared, skills).ask("/find AGENTS.md")
+	require.Equal(t, []string{"app/AGENTS.md", "skills/AGENTS.md"}, a.lines())
+	a = open(t, Options{}, shared, app).ask("/search FIXME")
+	require.Contains(t, a.text(), "`shared`: 1 line in 1 file; `app`: 2 lines in 2 files.")
+}
+
+func TestWhatGitIgnoresIsLeftOut(t *testing.T) {
+	app, shared, _ := example(t)
+	for path, content := range map[string]string{
+		"bin/orders":            "needle",
+		"web/dist/bundle.js":    "needle",
+		"web/node_modules/x.js": "needle",
+		".env":                  "needle",
+		".env.example":          "needle",
+		"docs/.gitignore":       "*.txt\n!keep.txt\n",
+		"docs/notes.txt":        "needle",
+		"docs/keep.txt":         "needle",
+		"docs/deep/notes.txt":   "needle",
+		"private/plan.md":       "needle",
+		".git/info/exclude":     "/private/\n",
+		".git/config":           "needle",
+		"vendored/.git":         "gitdir: needle",
+	} {
+		path = filepath.Join(app, filepath.FromSlash(path))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(content+"\n"), 0o600))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(shared, "notes.txt"), []byte("needle\n"), 0o600))
+	c := open(t, Options{}, app, shared)
+
+	want := []string{"app/.env.example:1: needle", "app/docs/keep.txt:1: needle", "shared/notes.txt:1: needle"}
+	require.Equal(t, want, c.ask("needle").lines())
+	require.Equal(t, want, c.ask("/search needle").lines())
+	require.Equal(t, []string{"app/docs/keep.txt", "shared/notes.txt"}, c.ask("/find *.txt").lines())
+	require.Equal(t, []string{"needle"}, c.ask("/read bin/orders").lines(), "what is named is read")
+}
+
+func TestBinaryFilesAreLeftOut(t *testing.T) {
+	cwd := plant(t, fileTree{
+		"nul":     "needle\x00",
+		"latin1":  "needle \xe9\n",
+		"far nul": strings.Repeat("x", 9000) + "\nneedle\x00\n",
+		"text":    "needle é\n",
+	})
+	c := open(t, Options{}, cwd)
+	a := c.ask("/search needle")
+	require.Len(t, a.lines(), 2)
+	require.Contains(t, a.text(), "Left out: 2 binary files.")
+	require.Len(t, c.ask("/find *").lines(), 4)
+	require.Contains(t, c.ask("/read nul").text(), "is not text")
+	require.Contains(t, c.ask("/read latin1").text(), "is not text")
+}
+
+func TestLinksAreNotFollowed(t *testing.T) {
+	outside := plant(t, fileTree{"secret.txt": "needle\n"})
+	cwd := plant(t, fileTree{"real/a.txt": "needle\n"})
+	symlink(t, outside, cwd, "out")
+	symlink(t, filepath.Join(outside, "secret.txt"), cwd, "out.txt")
+	symlink(t, "real", cwd, "again")
+	symlink(t, filepath.Join("real", "a.txt"), cwd, "again.txt")
+	symlink(t, ".", cwd, "loop")
+	c := open(t, Options{}, cwd)
+	require.Len(t, c.ask("needle").lines(), 1)
+	require.Len(t, c.ask("/find *.txt").lines(), 1)
+}
+
+func TestOverlappingRoots(t *testing.T) {
+	top := plant(t, fileTree{
+		"src/.gitignore": "gen/\n",
+		"src/a.txt":      "needle\n",
+		"src/lib/b.txt":  "needle\n",
+		"src/gen/c.txt":  "needle\n",
+	})
+	src, lib, gen := filepath.Join(top, "src"), filepath.Join(top, "src", "lib"), filepath.Join(top, "src", "gen")
+	t.Run("the outer first", func(t *testing.T) {
+		a := open(t, Options{}, src, lib).ask("needle")
+		require.Equal(t, []string{"src/a.txt:1: needle", "src/lib/b.txt:1: needle"}, a.lines())
+	})
+	t.Run("the inner first", func(t *testing.T) {
+		a := open(t, Options{}, lib, src).ask("needle")
+		require.Equal(t, []string{"lib/b.txt:1: needle", "src/a.txt:1: needle"}, a.lines())
+	})
+	t.Run("the outer ignores the inner", func(t *testing.T) {
+		a := open(t, Options{}, src, gen).ask("needle")
+		require.Equal(t, []string{"src/a.txt:1: needle", "src/lib/b.txt:1: needle", "gen/c.txt:1: needle"}, a.lines())
+	})
+	t.Run("two spellings of one", func(t *testing.T) {
+		symlink(t, lib, top, "other")
+		a := open(t, Options{}, lib, filepath.Join(top, "other")).ask("needle")
+		require.Equal(t, []string{"lib/b.txt:1: needle"}, a.lines())
+	})
+}
+
+func TestLocationsAreSpelledTheClientsWay(t *testing.T) {
+	top := plant(t, fileTree{"real/sub/a.txt": "x\nneedle\n"})
+	symlink(t, filepath.Join(top, "real"), top, "spelled")
+	spelled := filepath.Join(top, "spelled")
+	want := filepath.Join(spelled, "sub", "a.txt")
+	c := open(t, Options{}, spelled)
+
+	require.Equal(t, []location{{want, 2}}, c.ask("needle").call(t).Places)
+	require.Equal(t, []location{{want, 2}}, c.ask("/search needle").call(t).Places)
+	require.Equal(t, []location{{want, 0}}, c.ask("/find a.txt").call(t).Places)
+	require.Equal(t, []location{{want, 2}}, c.ask("/read sub/a.txt:2").call(t).Places)
+}
+
+func TestAnUnreadableDirectoryIsCounted(t *testing.T) {
+	if os.Getuid() <= 0 {
+		t.Skip("needs a user whom permissions stop")
+	}
+	cwd := plant(t, fileTree{"a.txt": "needle\n", "closed/b.txt": "needle\n"})
+	require.NoError(t, os.Chmod(filepath.Join(cwd, "closed"), 0))
+	t.Cleanup(func() { _ = os.Chmod(filepath.Join(cwd, "closed"), 0o700) })
+	a := open(t, Options{}, cwd).ask("needle")
+	require.Len(t, a.lines(), 1)
+	require.Contains(t, a.text(), "1 entry that could not be read")
+}
+
+func TestDirectoriesAreEnteredToABound(t *testing.T) {
+	deep := strings.Repeat("d/", maxDepth)
+	cwd := plant(t, fileTree{deep + "a.txt": "needle\n", deep + "d/b.txt": "needle\n"})
+	a := open(t, Options{}, cwd).ask("needle")
+	require.Len(t, a.lines(), 1)
+	require.Contains(t, a.text(), "it lies more than 100 directories deep")
+}
+
+func symlink(t testing.TB, target, directory, name string) {
+	t.Helper()
+	if err := os.Symlink(target, filepath.Join(directory, name)); err != nil {
+		t.Skip("no links here:", err)
+	}
+}

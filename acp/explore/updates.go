@@ -1,0 +1,87 @@
+package explore
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+// The updates that this runtime sends, as far as it uses them.
+
+type textChunk struct {
+	Kind    string    `json:"sessionUpdate"`
+	Content textBlock `json:"content"`
+}
+
+type textBlock struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// toolCall is a tool_call, or a tool_call_update, which leaves out what stays as it was.
+type toolCall struct {
+	Kind      string        `json:"sessionUpdate"`
+	ID        string        `json:"toolCallId"`
+	Title     string        `json:"title,omitempty"`
+	Tool      toolKind      `json:"kind,omitempty"`
+	Status    toolStatus    `json:"status"`
+	Content   []toolContent `json:"content,omitempty"`
+	Locations []location    `json:"locations,omitempty"`
+	RawInput  any           `json:"rawInput,omitempty"`
+}
+
+type toolKind string
+
+const (
+	toolSearch toolKind = "search"
+	toolRead   toolKind = "read"
+)
+
+type toolStatus string
+
+const (
+	toolInProgress toolStatus = "in_progress"
+	toolCompleted  toolStatus = "completed"
+	toolFailed     toolStatus = "failed"
+)
+
+type toolContent struct {
+	Type    string    `json:"type"`
+	Content textBlock `json:"content"`
+}
+
+// location is a place in a file; line 0 is the file as a whole.
+type location struct {
+	Path string `json:"path"`
+	Line int    `json:"line,omitempty"`
+}
+
+type availableCommands struct {
+	Kind     string             `json:"sessionUpdate"`
+	Commands []availableCommand `json:"availableCommands"`
+}
+
+type availableCommand struct {
+	Name        string        `json:"name"`
+	Description string        `json:"description"`
+	Input       *commandInput `json:"input,omitempty"`
+}
+
+type commandInput struct {
+	Hint string `json:"hint"`
+}
+
+func text(s string) textBlock { return textBlock{Type: "text", Text: s} }
+
+// encode makes an update of one of the types above. They hold nothing that JSON cannot.
+func encode(update any) runtime.Update {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // code is full of <, > and &
+	if err := e.Encode(map[string]any{"update": update}); err != nil {
+		panic(fmt.Sprintf("explore: encode %T: %v", update, err))
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
