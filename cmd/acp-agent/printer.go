@@ -46,9 +46,14 @@ func (p *printer) update(_ context.Context, u client.Update) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch u.Kind {
-	case "agent_message_chunk":
+	case "agent_message_chunk", "user_message_chunk":
 		var chunk struct{ Content struct{ Type, Text string } }
-		if json.Unmarshal(u.Update, &chunk) == nil {
+		if json.Unmarshal(u.Update, &chunk) != nil {
+			return
+		}
+		if u.Kind == "user_message_chunk" {
+			p.note("> %s", chunk.Content.Text)
+		} else {
 			p.print(chunk.Content.Text)
 		}
 	case "tool_call":

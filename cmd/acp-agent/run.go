@@ -23,10 +23,13 @@ type runFlags struct {
 	cwd  string
 	dirs []string
 	json bool
+	// At most one of these names a stored session to go on with.
+	load, resume, fork string
 }
 
 const runExample = `  acp-agent run --cwd app --dir shared --dir skills /roots
   acp-agent run --dir ../shared "/search func .*Retry"
+  acp-agent run --cwd app --load sess_ABC /help
   acp-agent run --json --cwd app hello -- opencode acp`
 
 // newRun is a small ACP client: it starts this program as an editor would, over real pipes.
@@ -49,6 +52,10 @@ func newRun(s streams, f *serveFlags) *cobra.Command {
 		},
 	}
 	r.rootFlags(cmd)
+	cmd.Flags().StringVar(&r.load, "load", "", "go on with stored session `SESSION`, and show its conversation first")
+	cmd.Flags().StringVar(&r.resume, "resume", "", "go on with stored session `SESSION`")
+	cmd.Flags().StringVar(&r.fork, "fork", "", "go on with a copy of stored session `SESSION`")
+	cmd.MarkFlagsMutuallyExclusive("load", "resume", "fork")
 	cmd.Flags().BoolVar(&r.json, "json", false, "print every message of both sides instead, one JSON text a line")
 	return cmd
 }
@@ -96,7 +103,7 @@ func runPrompt(ctx context.Context, s streams, f serveFlags, r runFlags, prompt 
 		stop()
 		err = errors.Join(err, <-served)
 	}()
-	reason, err := turn(ctx, c, roots, prompt)
+	reason, err := r.turn(ctx, c, roots, prompt)
 	if err != nil {
 		return explained(err)
 	}
@@ -107,11 +114,11 @@ func runPrompt(ctx context.Context, s streams, f serveFlags, r runFlags, prompt 
 }
 
 // turn opens a session, sends the prompt and closes the session.
-func turn(ctx context.Context, c *client.Client, roots workspace.Roots, prompt string) (sdk.StopReason, error) {
+func (r runFlags) turn(ctx context.Context, c *client.Client, roots workspace.Roots, prompt string) (sdk.StopReason, error) {
 	if _, err := c.Initialize(ctx); err != nil {
 		return "", err
 	}
-	session, err := c.NewSession(ctx, client.Setup{Roots: roots})
+	session, err := r.open(ctx, c, client.Setup{Roots: roots})
 	if err != nil {
 		return "", err
 	}
@@ -120,6 +127,21 @@ func turn(ctx context.Context, c *client.Client, roots workspace.Roots, prompt s
 		return "", err
 	}
 	return end.StopReason, c.CloseSession(ctx, session.ID)
+}
+
+// open opens the session that the flags ask for. The folders given are the whole list, whatever the
+// session had before (P3).
+func (r runFlags) open(ctx context.Context, c *client.Client, setup client.Setup) (client.Session, error) {
+	switch {
+	case r.load != "":
+		return c.LoadSession(ctx, r.load, setup)
+	case r.resume != "":
+		return c.ResumeSession(ctx, r.resume, setup)
+	case r.fork != "":
+		return c.ForkSession(ctx, r.fork, setup)
+	default:
+		return c.NewSession(ctx, setup)
+	}
 }
 
 // roots makes the given folders absolute: a shell's relative paths start where the shell is.

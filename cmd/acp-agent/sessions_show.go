@@ -83,16 +83,9 @@ func (t *transcript) update(ctx context.Context, u sessionstore.Update) error {
 		return err
 	}
 	var params struct{ Update json.RawMessage }
-	var kind struct {
-		SessionUpdate string
-		Content       struct{ Text string }
-	}
+	var kind struct{ SessionUpdate string }
 	if json.Unmarshal(u, &params) != nil || json.Unmarshal(params.Update, &kind) != nil {
 		return nil
-	}
-	if kind.SessionUpdate == "user_message_chunk" {
-		t.printer.note("> %s", kind.Content.Text)
-		return t.printer.err()
 	}
 	t.printer.update(ctx, client.Update{Kind: kind.SessionUpdate, Update: params.Update})
 	return t.printer.err()
