@@ -359,12 +359,16 @@ func TestC10_ARootThatIsALink(t *testing.T) {
 
 func TestC10_TwoSpellingsOfOneDirectory(t *testing.T) {
 	dir := realDir(t)
-	write(t, filepath.Join(dir, "real/f"), "f")
-	link(t, "real", filepath.Join(dir, "spelled"))
-	ws := open(t, filepath.Join(dir, "spelled"), filepath.Join(dir, "real"))
-	require.Len(t, ws.Opened(), 2)
-	requireRead(t, ws, dir+"/real/f", "f", 0, "f")
-	requireRead(t, ws, dir+"/spelled/f", "f", 0, "f")
+	real, spelled := filepath.Join(dir, "real"), filepath.Join(dir, "spelled")
+	write(t, filepath.Join(real, "f"), "f")
+	link(t, "real", spelled)
+	for _, roots := range [][]string{{spelled, real}, {real, spelled}} {
+		ws := open(t, roots[0], roots[1])
+		require.Len(t, ws.Opened(), 2)
+		requireRead(t, ws, real+"/f", "f", 0, "f")
+		requireRead(t, ws, spelled+"/f", "f", 0, "f")
+		requireRead(t, ws, "../spelled/./f", "f", 0, "f")
+	}
 }
 
 func TestC10_LinkFarm(t *testing.T) {

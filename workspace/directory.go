@@ -19,7 +19,11 @@ type Directory struct {
 	w      *Workspace
 	handle *os.Root
 	at     location
-	root   int
+	ref    Ref // at, said another way
+}
+
+func (w *Workspace) newDirectory(handle *os.Root, root int, at location) *Directory {
+	return &Directory{w, handle, at, w.ref(root, at)}
 }
 
 // Entry is a name in a directory.
@@ -55,7 +59,7 @@ func (w *Workspace) openDir(a asked) (*Directory, error) {
 	case err != nil:
 		return nil, err
 	default:
-		return &Directory{w, handle, locate(ref.Real()), ref.root.Index}, nil
+		return &Directory{w, handle, locate(ref.Real()), ref}, nil
 	}
 }
 
@@ -73,14 +77,14 @@ func (w *Workspace) walkToDir(a asked) (d *Directory, err error) {
 		if err != nil {
 			return failed("open", a.path, err)
 		}
-		d = &Directory{w, handle, end.at, end.root}
+		d = w.newDirectory(handle, end.root, end.at)
 		return nil
 	})
 	return d, err
 }
 
 // Ref is where the directory was when it was opened.
-func (d *Directory) Ref() Ref { return d.w.ref(d.root, d.at) }
+func (d *Directory) Ref() Ref { return d.ref }
 
 // refOf is where an entry is: of a root inside this one, that root.
 func (d *Directory) refOf(e Entry) Ref {
@@ -89,14 +93,14 @@ func (d *Directory) refOf(e Entry) Ref {
 			return d.w.ref(root, d.w.real[root])
 		}
 	}
-	return d.Ref().child(e.Name)
+	return d.ref.child(e.Name)
 }
 
 // Entries lists the directory, sorted by name. The error is an *[fs.PathError], or the context's.
 func (d *Directory) Entries(ctx context.Context) ([]Entry, error) {
 	list, err := d.handle.Open(".")
 	if err != nil {
-		return nil, failed("readdir", d.Ref().Path(), err)
+		return nil, failed("readdir", d.ref.Path(), err)
 	}
 	defer list.Close()
 	var entries []Entry
@@ -110,7 +114,7 @@ func (d *Directory) Entries(ctx context.Context) ([]Entry, error) {
 			return entries, nil
 		}
 		if err != nil {
-			return nil, failed("readdir", d.Ref().Path(), err)
+			return nil, failed("readdir", d.ref.Path(), err)
 		}
 	}
 	return nil, context.Cause(ctx)
@@ -129,7 +133,7 @@ func (d *Directory) Lstat(name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{info, d.Ref().child(name), name}, nil
+	return Info{info, d.ref.child(name), name}, nil
 }
 
 // Open opens the regular file name for reading, as [Workspace.Open] does. A link is followed
@@ -166,35 +170,35 @@ func (d *Directory) OpenDir(name string) (*Directory, error) {
 func (d *Directory) Close() error { return d.handle.Close() }
 
 func (d *Directory) lstat(name string) (os.FileInfo, error) {
-	a := d.asked(name)
-	if err := d.w.allowed(a.path, a.at); err != nil {
-		return nil, err
+	if len(d.w.denied) > 0 {
+		if err := d.w.allowed(d.path(name), d.at.child(name)); err != nil {
+			return nil, err
+		}
 	}
 	info, err := d.handle.Lstat(name)
 	if err != nil {
-		return nil, failed("lstat", a.path, err)
+		return nil, d.failed("lstat", name, err)
 	}
 	return info, nil
 }
 
 func (d *Directory) openFile(name string) (file *File, err error) {
-	a := d.asked(name)
-	err = retry(a.path, func() error {
+	err = retry(func() error {
 		info, err := d.lstat(name)
 		switch {
 		case err != nil:
 			return err
 		case info.Mode()&os.ModeSymlink != 0:
-			file, err = d.w.walkToFile(a)
+			file, err = d.w.walkToFile(d.asked(name))
 			return err
 		case !info.Mode().IsRegular():
-			return unfit(a.path, info.Mode())
+			return unfit(d.path(name), info.Mode())
 		}
 		f, _, err := stepOnto(d.handle, name, info)
 		if err != nil {
-			return failed("open", a.path, err)
+			return d.failed("open", name, err)
 		}
-		file = &File{f, d.Ref().child(name)}
+		file = &File{f, d.ref.child(name)}
 		return nil
 	})
 	return file, err
@@ -202,11 +206,11 @@ func (d *Directory) openFile(name string) (file *File, err error) {
 
 // openDir opens the directory name, and fails with errIsLink for a link.
 func (d *Directory) openDir(name string) (child *Directory, err error) {
-	if root, ok := d.w.rootAt(d.at.child(name)); ok {
+	at := d.at.child(name)
+	if root, ok := d.w.rootAt(at); ok {
 		return d.w.openRootDir(root)
 	}
-	a := d.asked(name)
-	err = retry(a.path, func() error {
+	err = retry(func() error {
 		info, err := d.lstat(name)
 		switch {
 		case err != nil:
@@ -214,13 +218,13 @@ func (d *Directory) openDir(name string) (child *Directory, err error) {
 		case info.Mode()&os.ModeSymlink != 0:
 			return errIsLink
 		case !info.IsDir():
-			return failed("open", a.path, syscall.ENOTDIR)
+			return d.failed("open", name, syscall.ENOTDIR)
 		}
 		handle, err := stepInto(d.handle, name, info)
 		if err != nil {
-			return failed("open", a.path, err)
+			return d.failed("open", name, err)
 		}
-		child = &Directory{d.w, handle, a.at, d.root}
+		child = &Directory{d.w, handle, at, d.ref.child(name)}
 		return nil
 	})
 	return child, err
@@ -232,10 +236,16 @@ func (w *Workspace) openRootDir(root int) (*Directory, error) {
 	if err != nil {
 		return nil, failed("open", w.opened[root].Dir.path, err)
 	}
-	return &Directory{w, handle, w.real[root], root}, nil
+	return w.newDirectory(handle, root, w.real[root]), nil
 }
 
 // asked is the path of name in the directory.
 func (d *Directory) asked(name string) asked {
-	return asked{path: d.Ref().child(name).Path(), at: d.at.child(name)}
+	return asked{path: d.path(name), at: d.at.child(name)}
+}
+
+func (d *Directory) path(name string) string { return d.ref.child(name).Path() }
+
+func (d *Directory) failed(op, name string, err error) error {
+	return failed(op, d.path(name), err)
 }

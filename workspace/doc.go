@@ -1,8 +1,8 @@
 // Package workspace is a session's root set: what was asked for, and what was opened.
 //
 // [Roots] is the request as a value: the ordered list [cwd, ...additionalDirectories], checked
-// by the rules that need no file system, and immutable. There is one way to get one,
-// [NewRoots], so an invalid root set does not exist. It keeps the spelling of
+// by the rules that need no file system, and immutable. [NewRoots] is the
+// only way from strings to one, so an invalid root set does not exist. It keeps the spelling of
 // whoever sent it; comparing by real path is somebody else's second key.
 //
 // [Workspace] is a Roots that was opened: each root held by a directory handle
@@ -16,6 +16,11 @@
 //	ws, err := workspace.Open(ctx, roots, workspace.Options{})
 //	defer ws.Close()
 //	f, err := ws.Open("../lib/go.mod") // relative paths start at cwd, and only there
+//
+// A path is resolved in one of two ways that give the same answer. Most take a single open through
+// the root that the path names (direct.go). What that cannot decide, such as a link to another
+// root, is walked from directory handle to directory handle (resolve.go). Whoever opens many files
+// takes a [Directory], or [Workspace.Walk], and pays for the path once.
 //
 // Paths that a client sent are spelled its way; a [Ref] says where one really is: the root that
 // owns it and the path inside that root. With nested roots the longest one owns.

@@ -69,6 +69,8 @@ func TestC5_NoByteFromOutsideWhileNamesAreSwapped(t *testing.T) {
 		"a directory with a fifo":               {[2]string{"A/d/e", "A/d/e-fifo"}, "d/e/f"},
 		"a directory with a denied one's link":  {[2]string{"A/d", "A/to-denied"}, "d/e/f"},
 		"a directory with a denied one's alias": {[2]string{"A/d", "A/abs-to-denied"}, "d/e/f"},
+		"behind a link, a directory with one":   {[2]string{"A/d/e", "A/d/to-denied"}, "../B/across/e/f"},
+		"behind a link, a file with one":        {[2]string{"A/d/e/f", "A/d/e/to-denied"}, "../B/across/e/f"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGrounds(t)
@@ -76,6 +78,10 @@ func TestC5_NoByteFromOutsideWhileNamesAreSwapped(t *testing.T) {
 			write(t, filepath.Join(g.out, "f"), "SECRET")
 			write(t, filepath.Join(g.out, "d/e/f"), "SECRET")
 			write(t, filepath.Join(g.a, "denied/e/f"), "SECRET")
+			write(t, filepath.Join(g.a, "d/denied/f"), "SECRET")
+			write(t, filepath.Join(g.a, "d/e/denied/f"), "SECRET")
+			link(t, "denied", filepath.Join(g.a, "d/to-denied"))
+			link(t, "denied/f", filepath.Join(g.a, "d/e/to-denied"))
 			for _, path := range []string{"A/l", "A/d/l", "B/l", "l"} {
 				link(t, g.out, filepath.Join(g.dir, path))
 			}
@@ -88,7 +94,7 @@ func TestC5_NoByteFromOutsideWhileNamesAreSwapped(t *testing.T) {
 			require.NoError(t, unix.Mkfifo(filepath.Join(g.a, "d/e/fifo"), 0o644))
 			require.NoError(t, unix.Mkfifo(filepath.Join(g.a, "d/e-fifo"), 0o644))
 			ws := openWith(t, workspace.Options{Policy: workspace.Policy{
-				Deny: dirs(t, filepath.Join(g.a, "denied")),
+				Deny: dirs(t, filepath.Join(g.a, "denied"), filepath.Join(g.a, "d/denied"), filepath.Join(g.a, "d/e/denied")),
 			}}, g.a, g.b)
 
 			stop := swapping(t, filepath.Join(g.dir, c.swap[0]), filepath.Join(g.dir, c.swap[1]))
@@ -134,4 +140,17 @@ func raced(ws *workspace.Workspace, path string, i int) (string, error) {
 		err = nil
 	}
 	return string(text[:n]), err
+}
+
+func TestC5_AFileThatIsReplacedIsReadAsItWasOrIs(t *testing.T) {
+	g := newGrounds(t)
+	link(t, filepath.Join(g.a, "d"), filepath.Join(g.b, "across"))
+	write(t, filepath.Join(g.a, "d/e/g"), "A/d/e/f")
+	stop := swapping(t, filepath.Join(g.a, "d/e/f"), filepath.Join(g.a, "d/e/g"))
+	defer stop()
+	for i := range 2000 {
+		text, err := raced(g.ws, "../B/across/e/f", i)
+		require.NoError(t, err)
+		require.Equal(t, "A/d/e/f", text)
+	}
 }

@@ -56,7 +56,7 @@ type walker struct {
 // walk calls use with the arrival of a path, and does both again if something changed under
 // their feet.
 func (w *Workspace) walk(a asked, last lastLink, use func(arrival) error) error {
-	return retry(a.path, func() error { return w.walkOnce(a, last, use) })
+	return retry(func() error { return w.walkOnce(a, last, use) })
 }
 
 func (w *Workspace) walkOnce(a asked, last lastLink, use func(arrival) error) error {

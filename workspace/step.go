@@ -56,12 +56,14 @@ func recheck(dir *os.Root, name string, seen os.FileInfo, err error) error {
 	return err
 }
 
-// retry does it again as long as it fails with errChanging.
-func retry(path string, it func() error) error {
+// retry does it again as long as it fails with errChanging, up to a limit.
+func retry(it func() error) error {
+	err := it()
 	for range maxAttempts {
-		if err := it(); !errors.Is(err, errChanging) {
-			return err
+		if !errors.Is(err, errChanging) {
+			break
 		}
+		err = it()
 	}
-	return failed("open", path, errChanging)
+	return err
 }
