@@ -20,8 +20,8 @@ const (
 // pattern is the query of /search.
 type pattern struct {
 	expression *regexp.Regexp
-	// prefix is the text with which every match begins, often none.
-	prefix []byte
+	// literal is in every match; it is searched for first, which is much faster. It may be empty.
+	literal []byte
 }
 
 func newPattern(expression string) (pattern, error) {
@@ -40,8 +40,32 @@ func newPattern(expression string) (pattern, error) {
 	if err != nil {
 		return pattern{}, err
 	}
-	prefix, _ := compiled.LiteralPrefix()
-	return pattern{compiled, []byte(prefix)}, nil
+	return pattern{compiled, []byte(required(parsed))}, nil
+}
+
+// required is the longest literal found that is in every match of e.
+func required(e *syntax.Regexp) string {
+	switch e.Op {
+	case syntax.OpLiteral:
+		if e.Flags&syntax.FoldCase == 0 {
+			return string(e.Rune)
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return required(e.Sub[0])
+	case syntax.OpRepeat:
+		if e.Min > 0 {
+			return required(e.Sub[0])
+		}
+	case syntax.OpConcat:
+		longest := ""
+		for _, sub := range e.Sub {
+			if literal := required(sub); len(literal) > len(longest) {
+				longest = literal
+			}
+		}
+		return longest
+	}
+	return ""
 }
 
 func (pattern) full() int { return 1 }
@@ -76,10 +100,10 @@ func (p pattern) find(ctx context.Context, text []byte, found func(number int, l
 
 // skip is how far the line of the next possible match is, -1 if there is none.
 func (p pattern) skip(text []byte) int {
-	if len(p.prefix) == 0 {
+	if len(p.literal) == 0 {
 		return 0
 	}
-	next := bytes.Index(text, p.prefix)
+	next := bytes.Index(text, p.literal)
 	if next < 0 {
 		return -1
 	}

@@ -121,7 +121,7 @@ func TestPatternFind(t *testing.T) {
 			return !strings.HasSuffix(s, "\r")
 		})).Draw(t, "lines")
 		ending := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "ending")
-		expression := rapid.SampledFrom([]string{"ab", "a.*b", "^a", "b$", "^$", "é+", "[^a]", "(?i)AB", "abba", `a\r`, "a$|^b"}).Draw(t, "expression")
+		expression := rapid.SampledFrom([]string{"ab", "a.*b", "^a", "b$", "^$", "é+", "[^a]", "(?i)AB", "abba", `a\r`, "a$|^b", "[^b]ab", "(a+b)+", "(?:ab){2}", "(ab)?b", "(ab)*é", "(?:a b){0,2}b", "b (?i)A", "a\\nb"}).Draw(t, "expression")
 		p, err := newPattern(expression)
 		require.NoError(t, err)
 
@@ -140,6 +140,17 @@ func TestPatternFind(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	})
+}
+
+func TestRequired(t *testing.T) {
+	for expression, want := range map[string]string{
+		"func.*[Rr]etry": "func", "[x-z]needle$": "needle", "(?i)needle": "", "a|b": "", "(foo)+x": "foo",
+		"(foo)*xy": "xy", "(?:foo){2,}": "foo", "(?:foo){0,2}": "", "": "", "x.*longer": "longer",
+	} {
+		p, err := newPattern(expression)
+		require.NoError(t, err)
+		require.Equal(t, want, string(p.literal), expression)
+	}
 }
 
 func TestALongLineIsSearchedToo(t *testing.T) {
