@@ -19,10 +19,12 @@ type scanner struct {
 	raw []byte
 }
 
+// lenient takes names that are given twice and lone surrogates, which are for the callers to judge.
+var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+
 func newScanner(raw []byte) scanner {
 	return scanner{
-		dec: jsontext.NewDecoder(bytes.NewBuffer(raw),
-			jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
+		dec: jsontext.NewDecoder(bytes.NewBuffer(raw), lenient...),
 		raw: raw,
 	}
 }

@@ -58,90 +58,89 @@ func Check(raw json.RawMessage, shape *Shape) []violation.Violation {
 		return nil
 	}
 	c := checker{scanner: newScanner(raw)}
-	_ = c.value(shape, nil)
+	_ = c.value(shape)
 	return c.found
 }
 
 type checker struct {
 	scanner
+	path  []step // to the value that is being read
 	found []violation.Violation
 }
 
-// step is one step on the way to a value: a name, or an index if name is nil. Its
-// place is spelled out only for a violation.
+// step is one step on the way to a value: a name, or an index if name is nil. The way is
+// spelled out only for a violation.
 type step struct {
-	up    *step
 	name  []byte
 	index int
 }
 
-func (s *step) place() place {
-	var steps []*step
-	for ; s != nil; s = s.up {
-		steps = append(steps, s)
-	}
-	var at place
-	for i := len(steps) - 1; i >= 0 && len(at.path) <= maxPath; i-- {
-		if name := steps[i].name; name != nil {
-			at = at.member(string(name))
-		} else {
-			at = at.item(steps[i].index)
-		}
-	}
-	return at
-}
-
-func (c *checker) value(shape *Shape, at *step) error {
+func (c *checker) value(shape *Shape) error {
 	switch c.dec.PeekKind() {
 	case '{':
-		return c.object(shape, at)
+		return c.object(shape)
 	case '[':
-		return c.array(shape, at)
+		return c.array(shape)
 	default:
 		return malformed(c.dec.SkipValue())
 	}
 }
 
-func (c *checker) object(shape *Shape, at *step) error {
+func (c *checker) object(shape *Shape) error {
 	if err := c.delim(); err != nil {
 		return err
 	}
 	var seen nameSet
-	here := step{up: at}
 	for c.dec.PeekKind() != '}' {
 		start, end, err := c.scanner.value()
 		if err != nil {
 			return err
 		}
-		here.name = name(c.raw[start:end]).text()
-		if !seen.add(here.name) {
-			c.report(&here, violation.DuplicateKey, "")
+		key := name(c.raw[start:end]).text()
+		c.path = append(c.path, step{name: key})
+		if !seen.add(key) {
+			c.report(violation.DuplicateKey, "")
 		}
-		if right := shape.misspelled(here.name); right != "" {
-			c.report(&here, violation.WrongCase, right)
+		if right := shape.misspelled(key); right != "" {
+			c.report(violation.WrongCase, right)
 		}
-		if err := c.value(shape.field(here.name), &here); err != nil {
+		if err := c.value(shape.field(key)); err != nil {
 			return err
 		}
+		c.path = c.path[:len(c.path)-1]
 	}
 	return c.delim()
 }
 
-func (c *checker) array(shape *Shape, at *step) error {
+func (c *checker) array(shape *Shape) error {
 	if err := c.delim(); err != nil {
 		return err
 	}
-	here := step{up: at}
-	for ; c.dec.PeekKind() != ']'; here.index++ {
-		if err := c.value(shape.items(), &here); err != nil {
+	for i := 0; c.dec.PeekKind() != ']'; i++ {
+		c.path = append(c.path, step{index: i})
+		if err := c.value(shape.items()); err != nil {
 			return err
 		}
+		c.path = c.path[:len(c.path)-1]
 	}
 	return c.delim()
 }
 
-func (c *checker) report(at *step, reason violation.Reason, expected string) {
-	if len(c.found) < maxViolations {
-		c.found = append(c.found, violation.New(at.place().full(), nil, reason).Expecting(expected))
+// report adds a violation of the name that was read last.
+func (c *checker) report(reason violation.Reason, expected string) {
+	if len(c.found) >= maxViolations {
+		return
 	}
+	var at place
+	for _, s := range c.path {
+		if s.name != nil {
+			at = at.member(string(s.name))
+		} else {
+			at = at.item(s.index)
+		}
+		if len(at.path) > maxPath {
+			break
+		}
+	}
+	c.found = append(c.found, violation.New(at.full(), nil, reason).Expecting(expected))
 }

@@ -52,7 +52,8 @@ type Handler interface {
 	// that is done or ignored; for a request nil Work answers -32601.
 	//
 	// ctx ends when the request was answered, when the peer cancels it (cause
-	// [ErrRequestCancelled]) and when the connection ends (cause [ErrClosed]).
+	// [ErrRequestCancelled]) and when the connection ends (cause [ErrClosed]). That of a
+	// notification ends only with the connection.
 	Accept(ctx context.Context, r *Request) Work
 }
 
@@ -73,8 +74,10 @@ const (
 )
 
 // Error is a JSON-RPC error object, ours or the peer's. Work that returns an
-// error whose tree holds an *Error answers with it; any other error answers
-// -32603 with the error's text.
+// error whose tree holds an *Error answers with it; one that holds a
+// *violation.Error answers -32602 with the violations as data; any other error answers
+// -32603 with the error's text. Whatever the error, a request that the peer has cancelled
+// answers -32800 (W6).
 type Error struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`

@@ -13,27 +13,32 @@ import (
 // error of an input that broke.
 func (c *Conn) readLoop(ctx context.Context) error {
 	lines := newLineReader(c.in, c.options.MaxLine)
-	for ctx.Err() == nil {
+	for {
 		line, err := lines.next()
-		switch {
-		case errors.Is(err, errLineTooLong):
-			c.refuse(ctx, ID{}, Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes", c.options.MaxLine))
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		default:
-			if c.options.Tap != nil {
-				c.options.Tap(Received, line)
+		if err != nil && !errors.Is(err, errLineTooLong) {
+			if errors.Is(err, io.EOF) {
+				return nil
 			}
+			return err
+		}
+		// What is read before the end is answered: Serve waits for it.
+		if ctx.Err() != nil || !c.running.hold() {
+			return nil
+		}
+		if err != nil {
+			c.refuse(ctx, ID{}, Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes", c.options.MaxLine))
+		} else {
 			c.receive(ctx, line)
 		}
+		c.running.release()
 	}
-	return nil
 }
 
 // receive takes one line.
 func (c *Conn) receive(ctx context.Context, line []byte) {
+	if c.options.Tap != nil {
+		c.options.Tap(Received, line)
+	}
 	e, refused := decode(line)
 	if refused != nil {
 		c.refuse(ctx, ID{}, refused)

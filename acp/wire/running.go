@@ -11,9 +11,9 @@ type running struct {
 
 	mu       sync.Mutex
 	requests map[string]*accepted // unanswered, by the key of their id
-	count    int
+	count    int                  // holds
 	ending   bool
-	idle     chan struct{} // closed when ending and nothing runs
+	idle     chan struct{} // closed when ending and nothing holds
 }
 
 // accepted is a request that is not answered yet.
@@ -30,33 +30,44 @@ func newRunning(limit int) *running {
 	}
 }
 
-// enter waits until one more may run, and counts it. It returns false if the connection ended
-// (ctx); then nothing is counted.
-func (r *running) enter(ctx context.Context) bool {
-	select {
-	case r.slots <- struct{}{}:
-	case <-ctx.Done():
-		return false
-	}
+// hold keeps idle from being closed until release. It returns false, and holds nothing, if the connection is ending.
+func (r *running) hold() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ending {
-		<-r.slots
 		return false
 	}
 	r.count++
 	return true
 }
 
-// leave undoes enter.
-func (r *running) leave() {
+func (r *running) release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	<-r.slots
 	r.count--
 	if r.ending && r.count == 0 {
 		close(r.idle)
 	}
+}
+
+// enter waits until one more may run, and holds. It returns false if the connection is ending, which ends ctx.
+func (r *running) enter(ctx context.Context) bool {
+	select {
+	case r.slots <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	if !r.hold() {
+		<-r.slots
+		return false
+	}
+	return true
+}
+
+// leave undoes enter.
+func (r *running) leave() {
+	<-r.slots
+	r.release()
 }
 
 // add notes a request. It returns false if one with that id is unanswered.
@@ -104,7 +115,7 @@ func (r *running) cancel(id ID) bool {
 	return unanswered
 }
 
-// end lets nothing more enter, and returns a channel that is closed when all have left.
+// end lets nothing more hold, and returns a channel that is closed when nothing does.
 func (r *running) end() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
