@@ -107,3 +107,26 @@ func reason(t *testing.T, m pipes.Message) json.RawMessage {
 	require.NoError(t, json.Unmarshal(m.Error.Data, &data), m.Raw)
 	return data.Reason
 }
+
+func TestA2_EveryLifecycleMethodTakesDirectories(t *testing.T) {
+	cwd, lib, skills := folder(t), folder(t), folder(t)
+	a := start(t).initialize()
+	id := a.open(cwd, lib)
+	reports := func(id string, want ...string) {
+		t.Helper()
+		require.Equal(t, []listed{{SessionID: id, Cwd: cwd, AdditionalDirectories: want}},
+			a.list(map[string]any{"cwd": cwd, "additionalDirectories": want}))
+	}
+	reports(id, lib)
+	with := func(directories ...string) map[string]any {
+		return map[string]any{"sessionId": id, "cwd": cwd, "mcpServers": []any{}, "additionalDirectories": directories}
+	}
+	a.call("session/load", with(skills, lib), nil)
+	reports(id, skills, lib)
+	a.call("session/resume", with(skills), nil)
+	reports(id, skills)
+	var fork struct{ SessionID string }
+	a.call("session/fork", with(lib, skills), &fork)
+	reports(fork.SessionID, lib, skills)
+	reports(id, skills)
+}
