@@ -11,7 +11,7 @@ import (
 const (
 	DefaultInterval     = 100 * time.Millisecond
 	DefaultSegmentBytes = 64 << 10
-	DefaultQueueBytes   = 4 << 20
+	DefaultQueueBytes   = 256 << 10
 )
 
 // RecorderOptions are the bounds of a Recorder; zero means the default.

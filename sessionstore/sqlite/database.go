@@ -85,10 +85,9 @@ func connect(path string, journal Journal) (*database, error) {
 	if journal == JournalRollback {
 		synchronous = "FULL"
 	}
-	// The waiting time comes first: the others may have to wait already. auto_vacuum
-	// has an effect only before anything is written.
+	// The waiting time comes first: the others may have to wait already. None of them writes.
 	common := []string{
-		"busy_timeout(500)", "auto_vacuum(INCREMENTAL)", "secure_delete(ON)", "foreign_keys(ON)",
+		"busy_timeout(500)", "secure_delete(ON)", "foreign_keys(ON)",
 		"trusted_schema(OFF)", "cell_size_check(ON)", "synchronous(" + synchronous + ")",
 	}
 	writer, err := openPool(dsn(path, "immediate", append(common, "journal_size_limit(4194304)")), 1)
@@ -132,8 +131,13 @@ func (d *database) prepare(ctx context.Context, journal Journal, steps []step) e
 	}
 	defer conn.Close()
 	ctx = context.WithoutCancel(ctx)
-	if err := recognise(ctx, conn); err != nil {
+	if fresh, err := recognise(ctx, conn); err != nil {
 		return err
+	} else if fresh {
+		// This has an effect only before anything is written, the journal's mode included.
+		if _, err := conn.ExecContext(ctx, "PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
+			return err
+		}
 	}
 	if _, err := conn.ExecContext(ctx, "PRAGMA journal_mode = "+string(journal)); err != nil {
 		return err
@@ -141,18 +145,19 @@ func (d *database) prepare(ctx context.Context, journal Journal, steps []step) e
 	return migrate(ctx, conn, steps)
 }
 
-// recognise refuses a file that is a database of something else.
-func recognise(ctx context.Context, conn *sql.Conn) error {
+// recognise refuses a file that is a database of something else. A fresh one has nothing in it yet.
+func recognise(ctx context.Context, conn *sql.Conn) (fresh bool, err error) {
 	var id, tables int64
-	err := conn.QueryRowContext(ctx, "SELECT application_id, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id").
+	err = conn.QueryRowContext(ctx, "SELECT application_id, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id").
 		Scan(&id, &tables)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if id == applicationID || id == 0 && tables == 0 {
-		return nil
+	fresh = id == 0 && tables == 0
+	if !fresh && id != applicationID {
+		return false, &foreignError{id: id}
 	}
-	return &foreignError{id: id}
+	return fresh, nil
 }
 
 // foreignError: a SQLite file that is not ours.

@@ -2,7 +2,6 @@ package sqlite_test
 
 import (
 	"bytes"
-	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,38 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
-	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// rooted are keys with the real paths of their spellings.
-func rooted(t testing.TB, cwd string, additional ...string) sessionstore.Keys {
-	t.Helper()
-	base := filepath.VolumeName(os.TempDir()) + string(filepath.Separator)
-	paths := []string{}
-	for _, name := range additional {
-		paths = append(paths, base+name)
-	}
-	roots, err := workspace.NewRoots(base+cwd, paths)
-	require.NoError(t, err)
-	k := sessionstore.Keys{Roots: roots}
-	for _, dir := range roots.All() {
-		k.Real = append(k.Real, dir)
-	}
-	return k
-}
-
-func create(t testing.TB, s *sqlite.Store, id string) sessionstore.Lease {
-	t.Helper()
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{
-		ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "explore"}, Keys: rooted(t, "app"),
-	})
-	require.NoError(t, err)
-	return lease
-}
-
-func say(words string) sessionstore.Update {
-	return sessionstore.Update(fmt.Sprintf(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}`, words))
-}
 
 func TestS10_DeletedIsGoneFromTheFiles(t *testing.T) {
 	for journal, sessions := range map[sqlite.Journal]int{sqlite.JournalWAL: 120, sqlite.JournalRollback: 30} {
@@ -113,29 +81,4 @@ func whisper(t *testing.T, s *sqlite.Store, sessions int) []sessionstore.Lease {
 		require.NoError(t, s.SetTitle(t.Context(), leases[i], strings.Repeat("t", random.IntN(90))+secret(i)))
 	}
 	return leases
-}
-
-// contents are the bytes of all files in dir. The store must be closed: reading the file by hand
-// drops SQLite's locks.
-func contents(t *testing.T, dir string) []byte {
-	t.Helper()
-	var all []byte
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	for _, e := range entries {
-		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		require.NoError(t, err)
-		all = append(all, content...)
-	}
-	return all
-}
-
-// integrity is what SQLite says of the file.
-func integrity(t *testing.T, dir string) (verdict string) {
-	t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(dir, "sessions.db"))
-	require.NoError(t, err)
-	defer db.Close()
-	require.NoError(t, db.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&verdict))
-	return verdict
 }

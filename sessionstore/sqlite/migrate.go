@@ -35,28 +35,46 @@ func schemaText(version int) string {
 }
 
 // migrate runs the steps that the file has not seen. A file from a newer program is left alone, and
-// refused if it says so.
+// refused if it says so. A file that is up to date is not locked.
 func migrate(ctx context.Context, conn *sql.Conn, steps []step) error {
-	tx, err := conn.BeginTx(ctx, nil)
-	if err != nil {
+	version, err := within(ctx, conn, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) (int, error) {
+		return schemaVersion(ctx, tx, len(steps))
+	})
+	if err != nil || version >= len(steps) {
 		return err
 	}
-	if err := upgrade(ctx, tx, steps); err != nil {
-		return errors.Join(err, rollback(tx))
-	}
-	return tx.Commit()
+	_, err = within(ctx, conn, nil, func(tx *sql.Tx) (int, error) {
+		version, err := schemaVersion(ctx, tx, len(steps))
+		if err != nil {
+			return 0, err
+		}
+		return len(steps), upgrade(ctx, tx, version, steps)
+	})
+	return err
 }
 
-func upgrade(ctx context.Context, tx *sql.Tx, steps []step) error {
-	var version int
-	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
-		return err
+// within runs do in a transaction.
+func within(ctx context.Context, conn *sql.Conn, o *sql.TxOptions, do func(*sql.Tx) (int, error)) (int, error) {
+	tx, err := conn.BeginTx(ctx, o)
+	if err != nil {
+		return 0, err
 	}
-	if version > 0 {
-		if err := permitted(ctx, tx, len(steps)); err != nil {
-			return err
-		}
+	n, err := do(tx)
+	if err != nil {
+		return 0, errors.Join(err, rollback(tx))
 	}
+	return n, tx.Commit()
+}
+
+// schemaVersion is the file's version, 0 for a fresh one, if a program of version known may use it.
+func schemaVersion(ctx context.Context, tx *sql.Tx, known int) (version int, err error) {
+	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil || version == 0 {
+		return 0, err
+	}
+	return version, permitted(ctx, tx, known)
+}
+
+func upgrade(ctx context.Context, tx *sql.Tx, version int, steps []step) error {
 	for ; version < len(steps); version++ {
 		next := steps[version]
 		if _, err := tx.ExecContext(ctx, next.sql); err != nil {

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -12,7 +13,12 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" {
+		os.Exit(play(role))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // open returns a store in a directory of its own, or in o's, that is closed with the test.
 func open(t testing.TB, o sqlite.Options) *sqlite.Store {
