@@ -40,9 +40,21 @@ func takeSession(params json.RawMessage) (sessionstore.ID, runtime.Raw, error) {
 	return id, rest, nil
 }
 
-// putSession is params with a session id.
+// putSession is params with a session id. Params that have none, as is the rule, are copied as
+// they are; others have theirs replaced.
 func putSession(params runtime.Raw, id sessionstore.ID) json.RawMessage {
+	member := `"sessionId":` + string(quote(string(id)))
+	if len(params) > 2 && params[0] == '{' && params[1] == '"' && !mayNameSession(params) {
+		with := make(json.RawMessage, 0, len(params)+len(member)+1)
+		with = append(append(with, '{'), member...)
+		return append(append(with, ','), params[1:]...)
+	}
 	return put(params, "sessionId", quote(string(id)))
+}
+
+// mayNameSession reports whether params may have a sessionId, perhaps spelled with escapes.
+func mayNameSession(params runtime.Raw) bool {
+	return bytes.Contains(params, []byte("sessionId")) || bytes.Contains(params, []byte(`\u`))
 }
 
 // lifecycleResult is a runtime's part of a lifecycle response, without a session id of its own.

@@ -34,7 +34,7 @@ func TestW11_NotifyWaitsForAPeerThatDoesNotRead(t *testing.T) {
 			done <- nil
 		}()
 		synctest.Wait()
-		require.Less(t, sent.Load(), int64(10), "a sixteenth of the queue")
+		require.Less(t, sent.Load(), int64(10), "a small part of the queue")
 
 		// Others still have room, and a waiter gives up with its context.
 		require.NoError(t, p.conn.Post("post", nil))
