@@ -41,7 +41,6 @@ const (
 	Unsupported   Reason = "unsupported"   // a variant that was not advertised
 	InvalidCursor Reason = "cursor"        // a list cursor that is malformed or of another filter
 	OtherAgent    Reason = "other_agent"   // a session that another agent answers
-	InvalidValue  Reason = "invalid_value" // a value outside the range of its member
 )
 
 // Violation is one thing wrong with a request.
@@ -160,8 +159,6 @@ func (v Violation) words() string {
 		return "is not a cursor of this list: start again without one"
 	case OtherAgent:
 		return expecting("belongs to another agent", "run ", v.Expected)
-	case InvalidValue:
-		return expecting("is out of range", "want ", v.Expected)
 	default:
 		return string(v.Reason)
 	}

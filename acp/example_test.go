@@ -1,0 +1,76 @@
+package acp_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// echo is the smallest agent: it says what it hears.
+type echo struct{}
+
+func (echo) Initialize(context.Context, runtime.Raw, runtime.Client) (runtime.Info, error) {
+	return runtime.Info{Kind: "echo"}, nil
+}
+
+func (echo) Open(context.Context, runtime.Activation, runtime.Host) (runtime.Session, runtime.Opened, error) {
+	return echoSession{}, runtime.Opened{}, nil
+}
+
+func (echo) Call(context.Context, string, runtime.Raw) runtime.Work { return nil }
+func (echo) Notify(context.Context, string, runtime.Raw)            {}
+func (echo) Close(context.Context) error                            { return nil }
+
+type echoSession struct{ echo }
+
+func (echoSession) Prompt(ctx context.Context, params runtime.Raw, u runtime.Updates) runtime.Work {
+	return func() (runtime.Raw, error) {
+		text, err := runtime.PromptText(params)
+		if err != nil {
+			return nil, err
+		}
+		return runtime.EndTurn(), u.Update(ctx, runtime.Text(text))
+	}
+}
+
+func (echoSession) Cancel(runtime.Raw) {}
+
+// A host gives its own agent sessions with several roots.
+func Example() {
+	editor, in := io.Pipe()
+	out, agent := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		served <- acp.Serve(context.Background(), editor, agent, acp.Options{
+			Runtime: func() runtime.Runtime { return echo{} },
+			Store:   sessionstore.NewMemory(),
+		})
+	}()
+	answers := bufio.NewScanner(out)
+	say := func(line string) string {
+		fmt.Fprintln(in, line)
+		answers.Scan()
+		return answers.Text()
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+	say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`)
+	opened := say(`{"jsonrpc":"2.0","id":2,"method":"session/new","params":` + rootsParams("", dir) + `}`)
+	fmt.Println(strings.Contains(opened, `"sessionId":"sess_`))
+	fmt.Println(say(`{"jsonrpc":"2.0","id":3,"method":"session/new","params":` + rootsParams("", dir, "lib") + `}`))
+	in.Close()
+	fmt.Println(<-served)
+	// Output:
+	// true
+	// {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"additionalDirectories[0] \"lib\" is not absolute: give an absolute path","data":{"violations":[{"field":"additionalDirectories","index":0,"value":"lib","reason":"relative"}]}}}
+	// <nil>
+}
