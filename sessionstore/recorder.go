@@ -249,6 +249,7 @@ func (r *Recorder) take() []recorded {
 	r.queue = slices.Delete(r.queue, 0, n)
 	r.bytes -= size
 	r.taken += int64(n)
+	r.announce() // there is room
 	return batch
 }
 

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"encoding/json"
 	"hash/fnv"
+	"slices"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -61,6 +62,25 @@ func (k keyColumns) values() []any {
 		k.cwd.text, k.dirs.text, k.realCwd.text, k.realDirs.text,
 		k.cwd.hash, k.dirs.hash, k.realCwd.hash, k.realDirs.hash,
 	}
+}
+
+// keyTexts are keyColumns as they are read: cwd, dirs, real_cwd, real_dirs.
+type keyTexts [4]string
+
+// knownKeys are keys that were parsed before. A page's sessions often have the same.
+type knownKeys map[keyTexts]sessionstore.Keys
+
+// parse returns keys of the caller's own.
+func (known knownKeys) parse(texts keyTexts) (sessionstore.Keys, error) {
+	k, ok := known[texts]
+	if !ok {
+		var err error
+		if k, err = parseKeys(texts[0], texts[1], texts[2], texts[3]); err != nil {
+			return k, &damageError{err}
+		}
+		known[texts] = k
+	}
+	return sessionstore.Keys{Roots: k.Roots, Real: slices.Clone(k.Real)}, nil
 }
 
 // parseKeys reads what values wrote.

@@ -122,8 +122,9 @@ func records(ctx context.Context, tx *sql.Tx, places []place, agents map[int64]s
 		return nil, err
 	}
 	defer rows.Close()
+	known := make(knownKeys)
 	for rows.Next() {
-		key, agent, r, err := scanRecord(rows)
+		key, agent, r, err := scanRecord(rows, known)
 		if err != nil {
 			return nil, err
 		}

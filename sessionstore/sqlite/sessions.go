@@ -113,7 +113,7 @@ func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.S
 		}
 		defer rows.Close()
 		for rows.Next() {
-			if _, _, got, err = scanRecord(rows); err != nil {
+			if _, _, got, err = scanRecord(rows, knownKeys{}); err != nil {
 				return err
 			}
 		}
@@ -127,18 +127,17 @@ func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.S
 const recordColumns = "key, agent, id, cwd, dirs, real_cwd, real_dirs, title, created, updated, generation, turns"
 
 // scanRecord reads a session's record, but for its agent and state, with its key and its agent's.
-func scanRecord(rows *sql.Rows) (key, agent int64, r sessionstore.Session, err error) {
+func scanRecord(rows *sql.Rows, known knownKeys) (key, agent int64, r sessionstore.Session, err error) {
 	var (
-		id, cwd, dirs, realCwd, realDirs string
-		created, updated                 int64
+		texts            keyTexts
+		created, updated int64
 	)
-	err = rows.Scan(&key, &agent, &id, &cwd, &dirs, &realCwd, &realDirs, &r.Title, &created, &updated, &r.Generation, &r.Turns)
+	err = rows.Scan(&key, &agent, (*string)(&r.ID), &texts[0], &texts[1], &texts[2], &texts[3],
+		&r.Title, &created, &updated, &r.Generation, &r.Turns)
 	if err != nil {
 		return 0, 0, r, err
 	}
-	if r.Keys, err = parseKeys(cwd, dirs, realCwd, realDirs); err != nil {
-		return 0, 0, r, &damageError{err}
-	}
-	r.ID, r.Created, r.Updated = sessionstore.ID(id), stored(created), stored(updated)
-	return key, agent, r, nil
+	r.Keys, err = known.parse(texts)
+	r.Created, r.Updated = stored(created), stored(updated)
+	return key, agent, r, err
 }

@@ -1,0 +1,49 @@
+package sessionstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func TestA18_ACursorNamesAPlace(t *testing.T) {
+	q := sessionstore.Query{Agent: sessionstore.Agent{Kind: "explore"}}
+	want := sessionstore.Position{Updated: time.UnixMilli(1_700_000_000_123).UTC(), ID: "a/b ü\x00"}
+	q.Cursor = q.After(want)
+	got, ok, err := q.From()
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, want, got)
+	require.Regexp(t, `^[A-Za-z0-9_-]+$`, string(q.Cursor))
+}
+
+func TestA18_PositionsAreOrdered(t *testing.T) {
+	at := func(ms int64, id string) sessionstore.Position {
+		return sessionstore.Position{Updated: time.UnixMilli(ms), ID: sessionstore.ID(id)}
+	}
+	require.True(t, at(2, "a").Before(at(1, "b")))
+	require.False(t, at(1, "b").Before(at(2, "a")))
+	require.True(t, at(1, "b").Before(at(1, "a")))
+	require.False(t, at(1, "a").Before(at(1, "a")))
+}
+
+func FuzzCursor(f *testing.F) {
+	q := sessionstore.Query{}
+	f.Add(string(q.After(sessionstore.Position{Updated: time.Unix(1, 0), ID: "x"})))
+	f.Add("AA")
+	f.Fuzz(func(t *testing.T, text string) {
+		q := sessionstore.Query{Cursor: sessionstore.Cursor(text)}
+		p, ok, err := q.From()
+		switch {
+		case err != nil:
+			require.ErrorAs(t, err, new(*sessionstore.CursorError))
+		case ok:
+			require.Equal(t, q.Cursor, q.After(p), "a cursor has one spelling")
+		default:
+			require.Empty(t, text)
+		}
+	})
+}

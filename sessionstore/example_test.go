@@ -1,0 +1,49 @@
+package sessionstore_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func Example() {
+	ctx := context.Background()
+	store := sessionstore.NewMemory()
+	defer store.Close()
+
+	roots, err := workspace.NewRoots("/src/app", []string{"/src/lib"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	keys := sessionstore.Keys{Roots: roots}
+	for _, dir := range roots.All() {
+		keys.Real = append(keys.Real, dir) // where no links are
+	}
+	lease, _ := store.Create(ctx, sessionstore.NewSession{ID: "1", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys})
+
+	// A turn: its prompt is stored before anything happens, its answer as it comes.
+	_ = store.BeginTurn(ctx, lease, sessionstore.Turn{Title: "Where is the parser?", Prompt: []sessionstore.Update{
+		[]byte(`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Where is the parser?"}}}`),
+	}})
+	recorder := sessionstore.NewRecorder(store, lease, sessionstore.RecorderOptions{})
+	for _, word := range []string{"In ", "/src/lib."} {
+		_ = recorder.Record(ctx, fmt.Appendf(nil,
+			`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}`, word))
+	}
+	_ = recorder.Flush(ctx) // before the turn is answered
+	_ = store.EndTurn(ctx, lease, "end_turn")
+	_ = recorder.Close(ctx)
+
+	page, _ := store.List(ctx, sessionstore.Query{})
+	fmt.Println(page.Sessions[0].Title)
+	for u := range store.History(ctx, "1") {
+		fmt.Println(string(u))
+	}
+	// Output:
+	// Where is the parser?
+	// {"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Where is the parser?"}}}
+	// {"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"In /src/lib."}}}
+}

@@ -1,0 +1,36 @@
+package sqlite_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func Example() {
+	dir, err := os.MkdirTemp("", "state-")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+	cwd, _ := workspace.ParseDir("/src/app")
+	keys := sessionstore.Keys{Roots: workspace.RootsFrom(cwd, workspace.Dirs{}), Real: []workspace.Dir{cwd}}
+
+	// One window makes a session …
+	window := sqlite.New(sqlite.Options{Dir: dir})
+	defer window.Close()
+	lease, _ := window.Create(ctx, sessionstore.NewSession{ID: "1", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys})
+
+	// … another one opens it, and the first is told.
+	other := sqlite.New(sqlite.Options{Dir: dir})
+	defer other.Close()
+	_, _ = other.Activate(ctx, "1", sessionstore.Activation{Keys: keys})
+	fmt.Println(window.Check(ctx, lease))
+	// Output:
+	// session "1" was opened in another window; load it again
+}
