@@ -75,6 +75,20 @@ func TestOutputIsCompleteAfterTheEnd(t *testing.T) {
 	require.Len(t, out, printed)
 }
 
+func TestClosedOutputIsDiscarded(t *testing.T) {
+	p := start(t, self("print after"), child.Options{Grace: patience})
+	reading := make(chan error)
+	go func() {
+		_, err := p.Stdout().Read(make([]byte, 1))
+		reading <- err
+	}()
+	require.NoError(t, p.Stdout().Close())
+	require.ErrorIs(t, <-reading, os.ErrClosed, "a read that waits is woken")
+	require.ErrorIs(t, p.Stdout().Close(), os.ErrClosed)
+	require.NoError(t, p.Stop(bounded(t)))
+	require.NoError(t, p.Wait(t.Context()), "it could write more than a pipe holds, and was not ended by it")
+}
+
 func TestWaitSaysHowTheChildEnded(t *testing.T) {
 	p := start(t, self("complain"), child.Options{})
 	var exit *child.ExitError

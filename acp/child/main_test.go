@@ -43,6 +43,9 @@ func play(r string) int {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	case "print":
 		fmt.Print(strings.Repeat("x", printed))
+	case "print after": // its input has ended
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		fmt.Print(strings.Repeat("x", 100*printed))
 	case "complain":
 		fmt.Fprintf(os.Stderr, "first\n\n  second\r\nbad \xff\n%s\nlast", strings.Repeat("long", 100))
 		return 3
@@ -79,7 +82,7 @@ func hold() int {
 
 // self is a command that starts this binary in a role.
 func self(r string, env ...string) child.Command {
-	return child.Command{Path: must(os.Executable()), Name: r, Env: append(env, role+"="+r)}
+	return child.Command{Path: must(os.Executable()), Name: r, Env: append(env, role+"="+r, "GORACE=atexit_sleep_ms=0")}
 }
 
 func must[T any](v T, err error) T {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -13,35 +14,81 @@ import (
 const drain = 100 * time.Millisecond
 
 // output is the read end of one of the child's streams. It ends with the child even if
-// a process that escaped the group still holds the other end.
+// a process that escaped the group still holds the other end. Once closed it is still emptied, so
+// that the child neither waits for a reader nor dies of a broken pipe.
 type output struct {
-	file  *os.File
-	ended atomic.Bool
+	file    *os.File
+	reading sync.Mutex // held by a read
+
+	mu         sync.Mutex // held by Close and end
+	closed     atomic.Bool
+	ended      atomic.Bool
+	discarding sync.WaitGroup
 }
 
 // Read returns what the child wrote, and io.EOF after the last of it.
 func (o *output) Read(p []byte) (int, error) {
-	for {
-		bounded := o.ended.Load()
-		if bounded {
-			// Where pipes have no deadlines the job object has ended every writer.
-			_ = o.file.SetReadDeadline(time.Now().Add(drain))
-		}
-		n, err := o.file.Read(p)
-		switch {
-		case n > 0 || !errors.Is(err, os.ErrDeadlineExceeded):
+	o.reading.Lock()
+	defer o.reading.Unlock()
+	for !o.closed.Load() {
+		if n, err := o.read(p); n > 0 || err != nil {
 			return n, err
-		case bounded:
-			return 0, io.EOF
+		}
+	}
+	return 0, os.ErrClosed
+}
+
+// read is one read. It returns nothing at all if it was woken.
+func (o *output) read(p []byte) (int, error) {
+	bounded := o.ended.Load()
+	if bounded {
+		// Where pipes have no deadlines the job object has ended every writer.
+		_ = o.file.SetReadDeadline(time.Now().Add(drain))
+	}
+	n, err := o.file.Read(p)
+	switch {
+	case n > 0 || !errors.Is(err, os.ErrDeadlineExceeded):
+		return n, err
+	case bounded:
+		return 0, io.EOF
+	}
+	return 0, nil
+}
+
+// Close makes reads fail. What the child still writes is discarded.
+func (o *output) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed.Swap(true) {
+		return os.ErrClosed
+	}
+	if o.ended.Load() {
+		return o.file.Close()
+	}
+	_ = o.file.SetReadDeadline(time.Now())
+	o.discarding.Go(o.discard)
+	return nil
+}
+
+// discard reads until the child has ended, and frees the stream.
+func (o *output) discard() {
+	defer o.file.Close()
+	o.reading.Lock() // the reader that Close woke has left then, and no other comes
+	_ = o.file.SetReadDeadline(time.Time{})
+	o.reading.Unlock()
+	for buffer := make([]byte, 4<<10); ; {
+		if _, err := o.read(buffer); err != nil {
+			return
 		}
 	}
 }
 
-// Close frees the stream. Reads fail from then on.
-func (o *output) Close() error { return o.file.Close() }
-
-// end says that the child has ended, and wakes a reader that waits.
+// end says that the child has ended, wakes a reader that waits, and waits until what was to be
+// discarded is.
 func (o *output) end() {
+	o.mu.Lock()
 	o.ended.Store(true)
 	_ = o.file.SetReadDeadline(time.Now().Add(drain))
+	o.mu.Unlock()
+	o.discarding.Wait()
 }

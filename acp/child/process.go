@@ -100,7 +100,7 @@ func (p *Process) PID() int { return p.pid }
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 
 // Stdout comes from the child: everything it wrote, then io.EOF. The caller reads it, else the
-// child may wait for that, and closes it.
+// child may wait for that, and closes it; what the child writes after that is discarded.
 func (p *Process) Stdout() io.ReadCloser { return p.stdout }
 
 // Done is closed when the child and its group have ended and its stderr was logged.
