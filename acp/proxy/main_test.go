@@ -1,0 +1,146 @@
+package proxy_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+func TestMain(m *testing.M) {
+	if script, ok := os.LookupEnv(scriptVariable); ok {
+		os.Exit(play(script))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// patience bounds waits for what must happen.
+const patience = 20 * time.Second
+
+// Scripts begin with one of these.
+const (
+	plain = "await initialize\n" +
+		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentInfo":{"name":"scripted"},"x":1.0}}` + "\n"
+	capable = "await initialize\n" +
+		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"additionalDirectories":{},"close":{}}}}}` + "\n"
+	opened = "await session/new\n" +
+		`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1","modes":{"n":1.0}}}` + "\n"
+	answered = `send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"end_turn","_meta":{"n":1e0}}}` + "\n"
+)
+
+// bench is a proxy in front of a scripted agent, and behind a client that is played by the test.
+type bench struct {
+	t       *testing.T
+	runtime runtime.Runtime
+	editor  *editor
+	record  string
+	info    runtime.Info
+	closed  bool
+}
+
+// command starts this binary with a script.
+func command(t *testing.T, script string) (c child.Command, record string) {
+	path, err := os.Executable()
+	require.NoError(t, err)
+	record = filepath.Join(t.TempDir(), "received")
+	return child.Command{Path: path, Name: "scripted", Env: []string{
+		scriptVariable + "=" + script, recordVariable + "=" + record, "GORACE=atexit_sleep_ms=0",
+	}}, record
+}
+
+// start starts the agent, without asking it anything.
+func start(t *testing.T, script string, o proxy.Options) *bench {
+	if o.Child.Grace == 0 {
+		o.Child.Grace = patience
+	}
+	c, record := command(t, script)
+	b := &bench{t: t, runtime: proxy.New(c, o), editor: newEditor(t), record: record}
+	t.Cleanup(b.close)
+	return b
+}
+
+// initialized is start, and initialize.
+func initialized(t *testing.T, script string, o proxy.Options) *bench {
+	b := start(t, script, o)
+	var err error
+	b.info, err = b.runtime.Initialize(t.Context(), runtime.Raw(`{"protocolVersion":1,"clientCapabilities":{"n":1.0}}`), b.editor)
+	require.NoError(t, err)
+	return b
+}
+
+// close ends the agent.
+func (b *bench) close() {
+	if b.closed {
+		return
+	}
+	b.closed = true
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	require.NoError(b.t, b.runtime.Close(ctx))
+}
+
+// received ends the agent and returns what it had been sent, of these methods; "" stands for answers.
+func (b *bench) received(methods ...string) []string {
+	b.close()
+	all, err := os.ReadFile(b.record)
+	require.NoError(b.t, err)
+	lines := []string{}
+	for line := range strings.Lines(string(all)) {
+		var m struct{ Method string }
+		require.NoError(b.t, json.Unmarshal([]byte(line), &m))
+		for _, method := range methods {
+			if m.Method == method {
+				lines = append(lines, strings.TrimSpace(line))
+			}
+		}
+	}
+	return lines
+}
+
+// open opens a session in /a.
+func (b *bench) open() (runtime.Session, runtime.Opened) {
+	return b.openWith(`{"cwd":"/a","mcpServers":[]}`)
+}
+
+func (b *bench) openWith(params string) (runtime.Session, runtime.Opened) {
+	b.t.Helper()
+	s, opened, err := b.runtime.Open(b.t.Context(), runtime.Activation{Cause: runtime.New, Params: runtime.Raw(params)}, host{b.editor})
+	require.NoError(b.t, err)
+	return s, opened
+}
+
+// prompt runs a turn to its end.
+func (b *bench) prompt(s runtime.Session) (string, error) {
+	return await(b.t, s.Prompt(b.t.Context(), runtime.Raw(`{"prompt":[{"type":"text","text":"hello"}]}`), turn{b.editor}))
+}
+
+// await runs work and fails if it takes too long.
+func await(t *testing.T, work runtime.Work) (string, error) {
+	t.Helper()
+	type outcome struct {
+		result runtime.Raw
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		result, err := work()
+		done <- outcome{result, err}
+	}()
+	select {
+	case o := <-done:
+		return string(o.result), o.err
+	case <-time.After(patience):
+		require.Fail(t, "took too long")
+		return "", nil
+	}
+}

@@ -1,0 +1,112 @@
+package proxy_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// The test binary plays the agent: it follows a script, a command a line, and writes each line that it
+// receives to a file.
+//
+//	await METHOD      reads up to a message with this method
+//	await reply ID    reads up to the answer to our request ID
+//	replies N         reads up to the Nth answer from here
+//	send LINE         writes a line, in which $METHOD$ is the id of the last message awaited with it
+//	repeat N LINE     the same, N times, in which $i is 0, 1, 2 …
+//	stderr LINE
+//	close             closes stdout
+//	exit STATUS
+//
+// At its end it reads until its input ends.
+const (
+	scriptVariable = "ACP_PROXY_TEST_SCRIPT"
+	recordVariable = "ACP_PROXY_TEST_RECORD"
+)
+
+type scripted struct {
+	in     *bufio.Reader
+	record *os.File
+	ids    map[string]string
+}
+
+// play follows the script and returns the exit status.
+func play(script string) int {
+	record, err := os.OpenFile(os.Getenv(recordVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 99
+	}
+	s := &scripted{in: bufio.NewReader(os.Stdin), record: record, ids: make(map[string]string)}
+	for line := range strings.Lines(script) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch word {
+		case "":
+		case "await":
+			s.await(rest)
+		case "replies":
+			n, _ := strconv.Atoi(rest)
+			for range n {
+				s.await("")
+			}
+		case "send":
+			fmt.Println(s.filled(rest))
+		case "repeat":
+			times, line, _ := strings.Cut(rest, " ")
+			n, _ := strconv.Atoi(times)
+			for i := range n {
+				fmt.Println(strings.ReplaceAll(s.filled(line), "$i", strconv.Itoa(i)))
+			}
+		case "stderr":
+			fmt.Fprintln(os.Stderr, rest)
+		case "close":
+			_ = os.Stdout.Close()
+		case "exit":
+			status, _ := strconv.Atoi(rest)
+			return status
+		default:
+			return 98
+		}
+	}
+	for s.next() != nil {
+	}
+	return 0
+}
+
+// next is the next line, nil at the end.
+func (s *scripted) next() []byte {
+	line, err := s.in.ReadBytes('\n')
+	if err != nil {
+		return nil
+	}
+	if _, err := s.record.Write(line); err != nil {
+		os.Exit(97)
+	}
+	return line
+}
+
+func (s *scripted) await(what string) {
+	for line := s.next(); line != nil; line = s.next() {
+		var m struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+		}
+		if json.Unmarshal(line, &m) != nil {
+			os.Exit(96)
+		}
+		s.ids[m.Method] = string(m.ID)
+		if m.Method == what || m.Method == "" && what == "reply "+string(m.ID) {
+			return
+		}
+	}
+	os.Exit(0)
+}
+
+func (s *scripted) filled(line string) string {
+	for method, id := range s.ids {
+		line = strings.ReplaceAll(line, "$"+method+"$", id)
+	}
+	return line
+}

@@ -1,0 +1,141 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+// running is a turn that the test can cancel, as the adapter does.
+type running struct {
+	work   runtime.Work
+	cancel func(params string)
+}
+
+func (b *bench) running(s runtime.Session) running {
+	ctx, stop := context.WithCancelCause(context.WithoutCancel(b.t.Context()))
+	b.t.Cleanup(func() { stop(runtime.ErrTurnOver) })
+	work := s.Prompt(ctx, runtime.Raw(`{"prompt":[]}`), turn{b.editor})
+	return running{work, func(params string) {
+		stop(runtime.ErrCancelled)
+		s.Cancel(runtime.Raw(params))
+	}}
+}
+
+const update = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":%s}}` + "\n"
+
+func TestW6_ACancelReachesTheChildOnceAndItsAnswerIsWaitedFor(t *testing.T) {
+	for _, params := range []string{`{"_meta":{"n":1.0}}`, ``} {
+		t.Run("params "+params, func(t *testing.T) {
+			b := initialized(t, plain+opened+"await session/prompt\nawait session/cancel\nsend "+fmt.Sprintf(update, `"last"`)+
+				`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"cancelled","n":1.0}}`+"\n",
+				proxy.Options{CancelGrace: patience})
+			s, _ := b.open()
+			r := b.running(s)
+			r.cancel(params)
+			result, err := await(t, r.work)
+			require.NoError(t, err)
+			require.Equal(t, `{"stopReason":"cancelled","n":1.0}`, result)
+			require.Equal(t, `turn update {"update":"last"}`, b.editor.next())
+			want := `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"child-1"}}`
+			if params != "" {
+				want = `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"child-1","_meta":{"n":1.0}}}`
+			}
+			require.Equal(t, []string{want}, b.received("session/cancel", "$/cancel_request"))
+		})
+	}
+}
+
+func TestW5_PromptAndCancelReachTheChildInOrder(t *testing.T) {
+	b := initialized(t, plain+opened, proxy.Options{CancelGrace: 1})
+	s, _ := b.open()
+	for range 100 {
+		r := b.running(s)
+		r.cancel("")
+		_, err := await(t, r.work)
+		require.NoError(t, err)
+	}
+	got := b.received("session/prompt", "session/cancel")
+	require.Len(t, got, 200)
+	for i := 0; i < len(got); i += 2 {
+		require.Contains(t, got[i], "session/prompt")
+		require.Contains(t, got[i+1], "session/cancel")
+	}
+}
+
+func TestW6_AChildThatDoesNotEndACancelledTurnIsNotListenedTo(t *testing.T) {
+	b := initialized(t, plain+opened+"await session/prompt\nawait session/cancel\nawait $/cancel_request\n"+
+		"send "+fmt.Sprintf(update, `"late"`)+
+		`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"end_turn"}}`+"\n"+
+		"await session/prompt\nsend "+fmt.Sprintf(update, `"next"`)+answered, proxy.Options{CancelGrace: 1})
+	s, _ := b.open()
+	b.editor.block = func(_ context.Context, note string) error { // as the adapter does once it has answered
+		if note == `turn update {"update":"late"}` {
+			return runtime.ErrTurnOver
+		}
+		return nil
+	}
+	r := b.running(s)
+	r.cancel("")
+	result, err := await(t, r.work)
+	require.NoError(t, err)
+	require.Equal(t, `{"stopReason":"cancelled"}`, result)
+	require.Equal(t, `turn update {"update":"late"}`, b.editor.next(), "offered to the turn alone")
+	_, err = b.prompt(s)
+	require.NoError(t, err)
+	require.Equal(t, `turn update {"update":"next"}`, b.editor.next())
+	b.editor.silent()
+}
+
+func TestAnUpdateBehindTheAnswerIsOutsideOfTheTurn(t *testing.T) {
+	b := initialized(t, plain+opened+"await session/prompt\n"+answered+"send "+fmt.Sprintf(update, `"after"`), proxy.Options{})
+	s, _ := b.open()
+	ctx, stop := context.WithCancelCause(t.Context())
+	over := make(chan struct{})
+	b.editor.block = func(_ context.Context, note string) error {
+		if note == `turn update {"update":"after"}` {
+			<-over // the adapter answers the prompt meanwhile
+			return runtime.ErrTurnOver
+		}
+		return nil
+	}
+	_, err := await(t, s.Prompt(ctx, runtime.Raw(`{"prompt":[]}`), turn{b.editor}))
+	require.NoError(t, err)
+	stop(runtime.ErrTurnOver)
+	close(over)
+	note := b.editor.next()
+	if note == `turn update {"update":"after"}` { // it came before the answer's goroutine ran
+		note = b.editor.next()
+	}
+	require.Equal(t, `host update {"update":"after"}`, note)
+}
+
+func TestW11_AClientThatDoesNotReadMakesTheChildWait(t *testing.T) {
+	b := initialized(t, plain+opened+"await session/prompt\n"+
+		"repeat 3 "+fmt.Sprintf(update, "$i")+
+		"await session/cancel\n"+answered, proxy.Options{CancelGrace: patience})
+	reads := make(chan struct{})
+	b.editor.block = func(ctx context.Context, _ string) error {
+		select {
+		case <-reads:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	s, _ := b.open()
+	r := b.running(s)
+	require.Equal(t, `turn update {"update":0}`, b.editor.next())
+	r.cancel("") // goes on to the child meanwhile
+	b.editor.silent()
+	close(reads)
+	_, err := await(t, r.work)
+	require.NoError(t, err)
+	require.Equal(t, `turn update {"update":1}`, b.editor.next())
+	require.Equal(t, `turn update {"update":2}`, b.editor.next())
+}
