@@ -49,7 +49,7 @@ type bench struct {
 }
 
 // command starts this binary with a script.
-func command(t *testing.T, script string) (c child.Command, record string) {
+func command(t testing.TB, script string) (c child.Command, record string) {
 	path, err := os.Executable()
 	require.NoError(t, err)
 	record = filepath.Join(t.TempDir(), "received")
