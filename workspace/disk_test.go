@@ -103,6 +103,17 @@ var ways = map[string]func(*workspace.Workspace, string) error{
 	"Walk": func(ws *workspace.Workspace, path string) error {
 		return ws.Walk(context.Background(), path, func(v workspace.Visit) error { return v.Err })
 	},
+	"WriteFile": func(ws *workspace.Workspace, path string) error {
+		_, err := ws.WriteFile(context.Background(), path, nil, workspace.WriteOptions{Create: workspace.ReplaceOnly})
+		return err
+	},
+	"WriteTarget, WriteFile": func(ws *workspace.Workspace, path string) error {
+		if _, err := ws.WriteTarget(path); err != nil {
+			return err
+		}
+		_, err := ws.WriteFile(context.Background(), path, nil, workspace.WriteOptions{Create: workspace.ReplaceOnly})
+		return err
+	},
 	"Fs.Open": func(ws *workspace.Workspace, path string) error {
 		f, err := ws.Fs().Open(path)
 		if err == nil {

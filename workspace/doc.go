@@ -22,6 +22,9 @@
 // root, is walked from directory handle to directory handle (resolve.go). Whoever opens many files
 // takes a [Directory], or [Workspace.Walk], and pays for the path once.
 //
+// Writing always walks, and only then makes, in the directory that the walk holds, a file that takes
+// the name of the one to be replaced (write_replace.go). Nothing else here changes the disk.
+//
 // Paths that a client sent are spelled its way; a [Ref] says where one really is: the root that
 // owns it and the path inside that root. With nested roots the longest one owns.
 package workspace

@@ -39,5 +39,33 @@ type SpecialFileError struct {
 }
 
 func (e *SpecialFileError) Error() string {
-	return fmt.Sprintf("%s is a %s, not a file that can be read", e.Path, e.Kind)
+	return fmt.Sprintf("%s is a %s, not a regular file", e.Path, e.Kind)
+}
+
+// TooLargeError: more than may be written at once.
+type TooLargeError struct {
+	Path string
+	// Size and Limit are in bytes.
+	Size, Limit int64
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("%s: %d bytes are more than the %d that may be written", e.Path, e.Size, e.Limit)
+}
+
+// MovedError: a path that leads elsewhere than it did, or was said to (C11).
+type MovedError struct {
+	Path     string
+	Was, Now Ref
+}
+
+func (e *MovedError) Error() string {
+	return fmt.Sprintf("%s leads to %s now, and led to %s", e.Path, e.Now.Path(), e.Was.Path())
+}
+
+// ChangedError: a file that has another content than it had, or is gone.
+type ChangedError struct{ Path string }
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("%s has changed since it was read", e.Path)
 }

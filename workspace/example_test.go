@@ -64,3 +64,42 @@ func ExampleOpen() {
 	// hello.txt in root 1: hello
 	// outside: true
 }
+
+func ExampleWorkspace_WriteFile() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	_ = os.WriteFile(filepath.Join(dir, "hello.txt"), []byte("hello\n"), 0o644)
+	_ = os.Symlink("hello.txt", filepath.Join(dir, "greeting"))
+
+	ctx := context.Background()
+	roots, err := workspace.NewRoots(dir, nil)
+	if err != nil {
+		panic(err)
+	}
+	ws, err := workspace.Open(ctx, roots, workspace.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer ws.Close()
+
+	// What is shown to somebody who decides about it is what is written, or nothing is.
+	where, err := ws.WriteTarget("greeting")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("writes", where.Rel())
+	shown := workspace.WriteOptions{At: where, IfUnchanged: workspace.VersionOf([]byte("hello\n"))}
+	_, err = ws.WriteFile(ctx, "greeting", []byte("good morning\n"), shown)
+	fmt.Println("first:", err)
+
+	_, err = ws.WriteFile(ctx, "greeting", []byte("good night\n"), shown)
+	var changed *workspace.ChangedError
+	fmt.Println("second:", errors.As(err, &changed))
+	// Output:
+	// writes hello.txt
+	// first: <nil>
+	// second: true
+}

@@ -94,6 +94,9 @@ func cause(err error) error {
 	if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
 		return pathErr.Err
 	}
+	if linkErr := (*os.LinkError)(nil); errors.As(err, &linkErr) {
+		return linkErr.Err
+	}
 	return err
 }
 

@@ -172,6 +172,7 @@ func (o oracle) compare(t *rapid.T, ws *workspace.Workspace, path string) {
 	want, wantErr := o.resolve(o.real[0], path, &hops)
 	info, err := ws.Stat(path)
 	require.Equal(t, wantErr, verdict(err), "%s: %s, %v", path, want, err)
+	o.compareWriting(t, ws, path, want, wantErr)
 	if err != nil {
 		return
 	}
@@ -190,4 +191,25 @@ func (o oracle) compare(t *rapid.T, ws *workspace.Workspace, path string) {
 	require.NoError(t, err, path)
 	defer f.Close()
 	require.Equal(t, info.Ref(), f.Ref(), path)
+}
+
+// compareWriting requires that path would be written where the oracle says that it leads. Where only
+// the last name is missing there is nothing to compare with but that it lies in a root.
+func (o oracle) compareWriting(t *rapid.T, ws *workspace.Workspace, path, want string, wantErr error) {
+	ref, err := ws.WriteTarget(path)
+	switch {
+	case wantErr == fs.ErrNotExist && err == nil:
+		parent, parentErr := filepath.EvalSymlinks(filepath.Dir(ref.Real()))
+		require.NoError(t, parentErr, path)
+		require.True(t, o.inRoot(parent), "%s: %s", path, ref.Real())
+		require.NoFileExists(t, ref.Real(), path)
+	case errors.Is(err, syscall.EISDIR):
+		require.NoError(t, wantErr, path)
+		require.DirExists(t, want, path)
+	default:
+		require.Equal(t, wantErr, verdict(err), "%s: %s, %v", path, want, err)
+		if err == nil {
+			require.Equal(t, want, ref.Real(), path)
+		}
+	}
 }

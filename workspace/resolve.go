@@ -1,6 +1,8 @@
 package workspace
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 )
@@ -14,16 +16,17 @@ const (
 	above = -1
 )
 
-// lastLink says what to do with a link at the end of a path.
+// lastLink says what to do at the end of a path.
 type lastLink int
 
 const (
 	followLast lastLink = iota
 	keepLast
+	orMissing // follow it; what it, or the path, leads to need not exist
 )
 
-// arrival is where a path led: name in the directory dir, or dir itself if name is "". It is valid
-// until its walker closes.
+// arrival is where a path led: name in the directory dir, or dir itself if name is "". info is nil if
+// there is nothing of that name. It is valid until its walker closes.
 type arrival struct {
 	dir  *os.Root
 	name string
@@ -173,11 +176,14 @@ func (k *walker) step() (end arrival, arrived bool, err error) {
 		return arrival{}, false, nil
 	}
 	info, err := k.here().Lstat(name)
-	if err != nil {
+	last := len(k.rest) == 1
+	switch {
+	case last && k.last == orMissing && !k.asked.dir && errors.Is(err, fs.ErrNotExist):
+		return arrival{k.here(), name, nil, at, k.root}, true, nil
+	case err != nil:
 		return arrival{}, false, k.failed(err)
 	}
 	k.rest = k.rest[1:]
-	last := len(k.rest) == 0
 	switch {
 	case info.Mode()&os.ModeSymlink != 0 && !(last && k.last == keepLast && !k.asked.dir):
 		return arrival{}, false, k.follow(name, at, info)

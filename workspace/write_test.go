@@ -1,0 +1,324 @@
+package workspace_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// picture is everything below dir: links by target, files by content.
+func picture(tb testing.TB, dir string) map[string]string {
+	tb.Helper()
+	seen := make(map[string]string)
+	require.NoError(tb, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, path)
+		switch {
+		case e.Type()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(path)
+			seen[rel] = "-> " + target
+			return err
+		case e.Type().IsRegular():
+			text, err := os.ReadFile(path)
+			seen[rel] = string(text)
+			return err
+		default:
+			seen[rel] = e.Type().String()
+			return nil
+		}
+	}))
+	return seen
+}
+
+func put(ws *workspace.Workspace, path, text string) (workspace.Ref, error) {
+	return ws.WriteFile(context.Background(), path, []byte(text), workspace.WriteOptions{})
+}
+
+// requireNotWritten requires that no way of writing at path is open, and that none leaves a trace below dir.
+func requireNotWritten(tb testing.TB, ws *workspace.Workspace, dir, path string, as func(error)) {
+	tb.Helper()
+	before := picture(tb, dir)
+	for _, create := range []workspace.Create{workspace.CreateOrReplace, workspace.CreateOnly, workspace.ReplaceOnly} {
+		_, err := ws.WriteFile(context.Background(), path, []byte("WRITTEN"), workspace.WriteOptions{Create: create})
+		require.Error(tb, err, path)
+		as(err)
+	}
+	_, err := ws.WriteTarget(path)
+	require.Error(tb, err, path)
+	as(err)
+	require.Equal(tb, before, picture(tb, dir), path)
+}
+
+func (g grounds) requireNotWritten(t *testing.T, path string) {
+	t.Helper()
+	requireNotWritten(t, g.ws, g.dir, path, func(err error) {
+		t.Helper()
+		var outside *workspace.OutsideError
+		require.ErrorAs(t, err, &outside, path)
+	})
+}
+
+func TestC1_NothingIsWrittenThroughDotDot(t *testing.T) {
+	g := newGrounds(t)
+	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "across"))
+	for _, path := range []string{
+		"../new", "../out/secret", "../out/new", "d/../../out/new", g.out + "/secret", g.out + "/new", g.dir + "/new",
+		g.a + "/../new", "across/../../out/new", "/new", "/tmp/../new",
+	} {
+		g.requireNotWritten(t, path)
+	}
+	ref, err := put(g.ws, "across/../new", "new")
+	require.NoError(t, err, "the parent of where the link leads")
+	require.Equal(t, filepath.Join(g.b, "new"), ref.Path())
+	requireRead(t, g.ws, "../B/new", "new", 1, "new")
+}
+
+func TestC2_NothingIsWrittenToSiblings(t *testing.T) {
+	g := newGrounds(t)
+	for _, name := range []string{"A-evil", "A.bak", "Ax", "AA"} {
+		write(t, filepath.Join(g.dir, name, "f"), "SECRET")
+		g.requireNotWritten(t, g.a+name[1:]+"/f")
+		g.requireNotWritten(t, g.a+name[1:]+"/new")
+		g.requireNotWritten(t, "../"+name+"/new")
+	}
+}
+
+func TestC3_NothingIsWrittenThroughLinksOut(t *testing.T) {
+	g := newGrounds(t)
+	link(t, filepath.Join(g.out, "secret"), filepath.Join(g.a, "file"))
+	link(t, "../out/secret", filepath.Join(g.a, "relative"))
+	link(t, g.out, filepath.Join(g.a, "dir"))
+	link(t, "/", filepath.Join(g.a, "top"))
+	link(t, filepath.Join(g.b, "2"), filepath.Join(g.a, "1"))
+	link(t, filepath.Join(g.out, "3"), filepath.Join(g.b, "2"))
+	link(t, filepath.Join(g.a, "f"), filepath.Join(g.out, "3"))
+	for _, path := range []string{"file", "relative", "dir/secret", "dir/new", "dir/../A/f", "dir/../A/new", "top/new", "1"} {
+		g.requireNotWritten(t, path)
+	}
+	link(t, "self", filepath.Join(g.a, "self"))
+	link(t, chain(t, g.a, 40), filepath.Join(g.a, "chain40"))
+	for _, path := range []string{"self", "self/new", "chain40"} {
+		requireNotWritten(t, g.ws, g.dir, path, func(err error) { require.ErrorIs(t, err, syscall.ELOOP) })
+	}
+	_, err := put(g.ws, "chain39", "through 40 links")
+	require.NoError(t, err)
+	requireRead(t, g.ws, "f", "through 40 links", 0, "f")
+}
+
+func TestC4_NothingIsMadeThroughDanglingLinksOut(t *testing.T) {
+	g := newGrounds(t)
+	link(t, filepath.Join(g.out, "new"), filepath.Join(g.a, "dangling"))
+	link(t, "../out/new", filepath.Join(g.a, "relative"))
+	link(t, "../B/dangling", filepath.Join(g.a, "across"))
+	link(t, filepath.Join(g.out, "new"), filepath.Join(g.b, "dangling"))
+	link(t, g.out, filepath.Join(g.a, "dir"))
+	for _, path := range []string{"dangling", "relative", "across", "dangling/new", "dir/new", "dir//new", "dir/./new"} {
+		g.requireNotWritten(t, path)
+	}
+	for _, end := range []string{"/", "//", "/."} {
+		g.requireNotWritten(t, "dir"+end)
+		g.requireNotWritten(t, "dangling"+end)
+		requireNotWritten(t, g.ws, g.dir, "d"+end, func(err error) { require.ErrorIs(t, err, syscall.EISDIR) })
+		requireNotWritten(t, g.ws, g.dir, "f"+end, func(err error) { require.ErrorIs(t, err, syscall.ENOTDIR) })
+		requireNotWritten(t, g.ws, g.dir, "new"+end, func(err error) { require.ErrorIs(t, err, fs.ErrNotExist) })
+	}
+}
+
+func TestC4_ADanglingLinkInsideIsWrittenThrough(t *testing.T) {
+	g := newGrounds(t)
+	link(t, "d/new", filepath.Join(g.a, "here"))
+	link(t, filepath.Join(g.b, "d/new"), filepath.Join(g.a, "there"))
+	for path, want := range map[string]string{"here": filepath.Join(g.a, "d/new"), "there": filepath.Join(g.b, "d/new")} {
+		target, err := g.ws.WriteTarget(path)
+		require.NoError(t, err)
+		require.Equal(t, want, target.Path())
+		require.NoFileExists(t, want, "looking makes nothing")
+		ref, err := put(g.ws, path, path)
+		require.NoError(t, err)
+		require.Equal(t, target, ref)
+		require.Equal(t, path, picture(t, g.dir)[mustRel(t, g.dir, want)])
+	}
+	require.Equal(t, "-> d/new", picture(t, g.a)["here"])
+}
+
+func mustRel(t *testing.T, base, path string) string {
+	rel, err := filepath.Rel(base, path)
+	require.NoError(t, err)
+	return rel
+}
+
+func TestC12_ALinkIsWrittenThrough(t *testing.T) {
+	g := newGrounds(t)
+	link(t, filepath.Join(g.b, "d/f"), filepath.Join(g.a, "l"))
+	link(t, "l", filepath.Join(g.a, "ll"))
+	ref, err := put(g.ws, "ll", "written")
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(g.b, "d/f"), ref.Path())
+	require.Equal(t, 1, ref.Root().Index)
+	seen := picture(t, g.dir)
+	require.Equal(t, "written", seen["B/d/f"])
+	require.Equal(t, "-> l", seen["A/ll"])
+	require.Equal(t, "-> "+filepath.Join(g.b, "d/f"), seen["A/l"])
+}
+
+func TestC12_OtherNamesOfAFileKeepItsContent(t *testing.T) {
+	g := newGrounds(t)
+	outside := filepath.Join(g.out, "secret")
+	require.NoError(t, os.Link(outside, filepath.Join(g.a, "name")))
+	_, err := put(g.ws, "name", "written")
+	require.NoError(t, err)
+	seen := picture(t, g.dir)
+	require.Equal(t, "written", seen["A/name"])
+	require.Equal(t, "SECRET", seen["out/secret"])
+}
+
+func TestC11_APathThatLeadsElsewhereIsNotWritten(t *testing.T) {
+	g := newGrounds(t)
+	link(t, "d", filepath.Join(g.a, "l"))
+	shown, err := g.ws.WriteTarget("l/f2")
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(g.a, "l")))
+	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "l"))
+	before := picture(t, g.dir)
+	_, err = g.ws.WriteFile(t.Context(), "l/f2", nil, workspace.WriteOptions{At: shown})
+	var moved *workspace.MovedError
+	require.ErrorAs(t, err, &moved)
+	require.Equal(t, filepath.Join(g.a, "d/f2"), moved.Was.Path())
+	require.Equal(t, filepath.Join(g.b, "d/f2"), moved.Now.Path())
+	require.Contains(t, err.Error(), moved.Now.Path())
+	require.Equal(t, before, picture(t, g.dir))
+}
+
+func TestC11_AFileThatHasChangedIsNotWritten(t *testing.T) {
+	g := newGrounds(t)
+	read := workspace.VersionOf([]byte("A/f"))
+	_, err := g.ws.WriteFile(t.Context(), "f", []byte("one"), workspace.WriteOptions{IfUnchanged: read})
+	require.NoError(t, err)
+	for _, now := range []string{"two", "longer", ""} { // of the same size, and not
+		write(t, filepath.Join(g.a, "f"), now)
+		before := picture(t, g.dir)
+		_, err = g.ws.WriteFile(t.Context(), "f", []byte("three"), workspace.WriteOptions{IfUnchanged: workspace.VersionOf([]byte("one"))})
+		var changed *workspace.ChangedError
+		require.ErrorAs(t, err, &changed)
+		require.Contains(t, err.Error(), "f has changed")
+		require.Equal(t, before, picture(t, g.dir), "and no temporary file is left")
+	}
+	require.False(t, workspace.VersionOf(nil).IsZero())
+	_, err = g.ws.WriteFile(t.Context(), "f", []byte("empty was enough"), workspace.WriteOptions{IfUnchanged: workspace.VersionOf(nil)})
+	require.NoError(t, err)
+
+	require.NoError(t, os.Remove(filepath.Join(g.a, "f")))
+	_, err = g.ws.WriteFile(t.Context(), "f", nil, workspace.WriteOptions{IfUnchanged: read})
+	var changed *workspace.ChangedError
+	require.ErrorAs(t, err, &changed, "it is gone")
+}
+
+func TestWriteFile(t *testing.T) {
+	g := newGrounds(t)
+	for path, want := range map[string]string{
+		"f": "A/f", "new": "A/new", "./d//e/f": "A/d/e/f", "../B/new": "B/new", filepath.Join(g.b, "f"): "B/f", "-rf": "A/-rf",
+		strings.Repeat("n", 255): "A/" + strings.Repeat("n", 255),
+	} {
+		ref, err := put(g.ws, path, "written to "+path)
+		require.NoError(t, err)
+		require.Equal(t, filepath.Join(g.dir, want), ref.Path())
+		require.Equal(t, "written to "+path, picture(t, g.dir)[want])
+	}
+	seen := picture(t, g.dir)
+	for path := range seen {
+		require.NotContains(t, path, ".acp-agent-")
+	}
+	_, err := put(g.ws, "no/such/directory", "")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = put(g.ws, "d", "")
+	require.ErrorIs(t, err, syscall.EISDIR)
+	_, err = put(g.ws, ".", "")
+	require.ErrorIs(t, err, syscall.EISDIR)
+	_, err = put(g.ws, g.b, "")
+	require.ErrorIs(t, err, syscall.EISDIR)
+	require.Equal(t, seen, picture(t, g.dir))
+}
+
+func TestWriteFileCreates(t *testing.T) {
+	g := newGrounds(t)
+	for _, c := range []struct {
+		path   string
+		create workspace.Create
+		err    error
+	}{
+		{"f", workspace.CreateOnly, fs.ErrExist},
+		{"new", workspace.ReplaceOnly, fs.ErrNotExist},
+		{"f", workspace.ReplaceOnly, nil},
+		{"new", workspace.CreateOnly, nil},
+		{"new", workspace.CreateOrReplace, nil},
+	} {
+		want := picture(t, g.dir)
+		_, err := g.ws.WriteFile(t.Context(), c.path, []byte("x"), workspace.WriteOptions{Create: c.create})
+		require.ErrorIs(t, err, c.err)
+		if c.err == nil {
+			want["A/"+c.path] = "x"
+		}
+		require.Equal(t, want, picture(t, g.dir))
+	}
+}
+
+func TestWriteFileIsBounded(t *testing.T) {
+	g := newGrounds(t)
+	_, err := g.ws.WriteFile(t.Context(), "f", []byte("12345"), workspace.WriteOptions{MaxSize: 5})
+	require.NoError(t, err)
+	_, err = g.ws.WriteFile(t.Context(), "f", []byte("123456"), workspace.WriteOptions{MaxSize: 5})
+	var large *workspace.TooLargeError
+	require.ErrorAs(t, err, &large)
+	require.EqualValues(t, 6, large.Size)
+	require.EqualValues(t, 5, large.Limit)
+	require.Contains(t, err.Error(), "6 bytes")
+	requireRead(t, g.ws, "f", "12345", 0, "f")
+}
+
+func TestWriteFileEndsWithItsContext(t *testing.T) {
+	g := newGrounds(t)
+	before := picture(t, g.dir)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(syscall.ECANCELED)
+	for _, path := range []string{"f", "new"} {
+		for _, data := range []string{"", "x", strings.Repeat("x", 3<<20)} {
+			_, err := g.ws.WriteFile(ctx, path, []byte(data), workspace.WriteOptions{})
+			require.ErrorIs(t, err, syscall.ECANCELED)
+		}
+	}
+	require.Equal(t, before, picture(t, g.dir))
+}
+
+func TestWriteFileToAClosedWorkspace(t *testing.T) {
+	g := newGrounds(t)
+	require.NoError(t, g.ws.Close())
+	_, err := put(g.ws, "f", "x")
+	require.ErrorIs(t, err, workspace.ErrClosed)
+	_, err = g.ws.WriteTarget("f")
+	require.ErrorIs(t, err, workspace.ErrClosed)
+	require.Equal(t, "A/f", picture(t, g.dir)["A/f"])
+}
+
+func TestA6_NothingIsWrittenInADeniedDirectory(t *testing.T) {
+	g := newGrounds(t)
+	write(t, filepath.Join(g.a, "denied/f"), "SECRET")
+	link(t, "denied", filepath.Join(g.a, "l"))
+	link(t, filepath.Join(g.a, "denied/new"), filepath.Join(g.a, "dangling"))
+	ws := openWith(t, workspace.Options{Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "denied"))}}, g.a, g.b)
+	for _, path := range []string{"denied/f", "denied/new", "l/f", "l/new", "dangling", "../B/../A/denied/new"} {
+		requireNotWritten(t, ws, g.dir, path, func(err error) {
+			var denied *workspace.DeniedError
+			require.ErrorAs(t, err, &denied, path)
+		})
+	}
+}

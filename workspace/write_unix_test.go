@@ -1,0 +1,160 @@
+//go:build linux || darwin
+
+package workspace_test
+
+import (
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestC6_SpecialFilesAreNotReplaced(t *testing.T) {
+	g := newGrounds(t)
+	require.NoError(t, unix.Mkfifo(filepath.Join(g.a, "fifo"), 0o644))
+	socket, err := net.Listen("unix", filepath.Join(g.b, "socket"))
+	require.NoError(t, err)
+	defer socket.Close()
+	link(t, "fifo", filepath.Join(g.a, "to-fifo"))
+	for _, path := range []string{"fifo", "to-fifo", "../B/socket"} {
+		requireNotWritten(t, g.ws, g.dir, path, func(err error) {
+			var special *workspace.SpecialFileError
+			require.ErrorAs(t, err, &special, path)
+		})
+	}
+	link(t, "/dev/null", filepath.Join(g.a, "null"))
+	g.requireNotWritten(t, "null")
+}
+
+func TestC12_PermissionsAreKept(t *testing.T) {
+	g := newGrounds(t)
+	for _, perm := range []fs.FileMode{0o600, 0o644, 0o755, 0o200, 0o666} {
+		path := filepath.Join(g.a, "f")
+		require.NoError(t, os.Chmod(path, perm))
+		_, err := put(g.ws, "f", "x")
+		require.NoError(t, err)
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, perm, info.Mode())
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(g.a, "like"), nil, 0o666))
+	like, err := os.Stat(filepath.Join(g.a, "like"))
+	require.NoError(t, err)
+	_, err = put(g.ws, "new", "x")
+	require.NoError(t, err)
+	info, err := os.Stat(filepath.Join(g.a, "new"))
+	require.NoError(t, err)
+	require.Equal(t, like.Mode(), info.Mode(), "a new file is as any that the process makes")
+}
+
+func TestC12_TheOwnerIsKeptWhereTheProcessMay(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may give files away")
+	}
+	g := newGrounds(t)
+	path := filepath.Join(g.a, "f")
+	require.NoError(t, os.Chown(path, 1234, 4321))
+	require.NoError(t, os.Chmod(path, 0o640))
+	_, err := put(g.ws, "f", "x")
+	require.NoError(t, err)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	stat := info.Sys().(*syscall.Stat_t)
+	require.EqualValues(t, 1234, stat.Uid)
+	require.EqualValues(t, 4321, stat.Gid)
+	require.Equal(t, fs.FileMode(0o640), info.Mode())
+}
+
+// What the process may not give to the file's group, it gives to no other.
+func TestC12_AStrangeGroupGetsNoMoreThanEverybody(t *testing.T) {
+	const inside = "WORKSPACE_TEST_DIR"
+	if os.Getenv(inside) == "" {
+		dir := openToAll(t)
+		foreign := filepath.Join(dir, "foreign")
+		write(t, foreign, "x")
+		require.NoError(t, os.Chmod(foreign, 0o664))
+		if !asUser(t, dir) {
+			t.Skip("only root can make a file of somebody else's")
+		}
+		info, err := os.Stat(foreign)
+		require.NoError(t, err)
+		require.EqualValues(t, 65534, info.Sys().(*syscall.Stat_t).Gid)
+		require.Equal(t, fs.FileMode(0o644), info.Mode())
+		return
+	}
+	_, err := put(open(t, os.Getenv(inside)), "foreign", "written")
+	require.NoError(t, err)
+}
+
+func TestC6_WhatIsMarkedReadOnlyIsNotReplaced(t *testing.T) {
+	g := newGrounds(t)
+	require.NoError(t, os.Chmod(filepath.Join(g.a, "f"), 0o444))
+	before := picture(t, g.dir)
+	_, err := put(g.ws, "f", "x")
+	require.ErrorIs(t, err, fs.ErrPermission)
+	require.Equal(t, before, picture(t, g.dir))
+}
+
+func TestC6_ADirectoryThatIsNotToBeWrittenStaysAsItIs(t *testing.T) {
+	if os.Geteuid() == 0 && asUser(t, openToAll(t)) {
+		return
+	}
+	g := newGrounds(t)
+	require.NoError(t, os.Chmod(g.a, 0o555))
+	defer os.Chmod(g.a, 0o755)
+	before := picture(t, g.dir)
+	for _, path := range []string{"f", "new"} {
+		_, err := put(g.ws, path, "x")
+		require.ErrorIs(t, err, fs.ErrPermission)
+		var pathError *fs.PathError
+		require.ErrorAs(t, err, &pathError)
+		require.Equal(t, path, pathError.Path, "not the temporary file's")
+	}
+	require.Equal(t, before, picture(t, g.dir))
+}
+
+func TestC8_AReplacedRootIsNotWritten(t *testing.T) {
+	g := newGrounds(t)
+	require.NoError(t, os.Rename(g.a, g.dir+"/granted"))
+	link(t, g.out, g.a)
+	for _, path := range []string{"f", "new", g.a + "/new"} {
+		_, err := put(g.ws, path, "written")
+		require.NoError(t, err)
+	}
+	seen := picture(t, g.dir)
+	require.Equal(t, "written", seen["granted/f"])
+	require.Equal(t, "written", seen["granted/new"])
+	require.Equal(t, map[string]string{".": fs.ModeDir.String(), "secret": "SECRET"}, picture(t, g.out))
+}
+
+func TestC5_AFileThatIsAlwaysReplacedIsNeverHalf(t *testing.T) {
+	g := newGrounds(t)
+	done := make(chan error, 1)
+	go func() {
+		for range 200 {
+			if _, err := g.ws.WriteFile(t.Context(), "f", []byte("the whole"), workspace.WriteOptions{}); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for {
+		text, _, err := read(g.ws, "f")
+		require.NoError(t, err)
+		require.Contains(t, []string{"A/f", "the whole"}, text)
+		select {
+		case err := <-done:
+			require.NoError(t, err)
+			return
+		default:
+		}
+	}
+}
