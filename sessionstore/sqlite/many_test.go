@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -21,15 +22,7 @@ const (
 )
 
 func absolute(format string, args ...any) string {
-	return filepath.VolumeName(mustAbs()) + string(filepath.Separator) + filepath.FromSlash(fmt.Sprintf(format, args...))
-}
-
-func mustAbs() string {
-	path, err := filepath.Abs(".")
-	if err != nil {
-		panic(err)
-	}
-	return path
+	return filepath.VolumeName(os.TempDir()) + string(filepath.Separator) + filepath.FromSlash(fmt.Sprintf(format, args...))
 }
 
 func project(i int) string { return absolute("home/dev/src/project-%d", i%projects) }
@@ -45,9 +38,9 @@ func manyKeys(t testing.TB, i int) sessionstore.Keys {
 	roots, err := workspace.NewRoots(project(i), additional(i))
 	require.NoError(t, err)
 	k := sessionstore.Keys{Roots: roots}
-	for _, dir := range roots.All() {
+	for n, dir := range roots.All() {
 		if i%10 == 0 {
-			dir, err = workspace.ParseDir(absolute("mnt%s", filepath.ToSlash(dir.String())))
+			dir, err = workspace.ParseDir(absolute("mnt/project-%d/%d", i%projects, n))
 			require.NoError(t, err)
 		}
 		k.Real = append(k.Real, dir)
