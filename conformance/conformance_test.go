@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -54,8 +55,12 @@ func TestTheListsOfTestsAreThoseThatExist(t *testing.T) {
 	}
 	now, err := parse(want)
 	require.NoError(t, err)
+	var stale []string
 	for i, c := range d.clauses {
-		assert.Equal(t, now.clauses[i].tests, c.tests, "the tests of %s", c.id)
+		if !slices.Equal(now.clauses[i].tests, c.tests) {
+			stale = append(stale, c.id)
+		}
 	}
-	t.Error("docs/conformance.md is out of date: run \"make conformance\" and commit the page with your change")
+	t.Errorf("docs/conformance.md is out of date, tests of %s: run \"make conformance\" and commit the page with your change",
+		strings.Join(stale, ", "))
 }

@@ -11,7 +11,7 @@ import (
 var rooms = [][]string{
 	{"conformance", "interop", "bench"}, // tests of the whole
 	{"bench/echo", "bench/flood"},
-	{"interop/pipes", "interop/schema", "interop/scripted"},
+	{"interop/pipes", "interop/schema", "interop/scripted", "interop/stock"},
 	{"cmd/acp-agent"},
 	{"acp"},
 	{"acp/explore", "acp/proxy", "acp/mcpservers"},
