@@ -79,11 +79,14 @@ func (act *activation) abandon() {
 	}
 }
 
-// keys are the activation's root set by both keys.
-func (act *activation) keys() sessionstore.Keys {
-	k := sessionstore.Keys{Roots: act.workspace.Roots()}
+// keys are the activation's root set by both keys, with cwd in the spelling that the session keeps: an
+// additional root that is spelled so is dropped, as it would have been at session/new (A7, A17).
+func (act *activation) keys(cwd workspace.Dir) sessionstore.Keys {
+	k := sessionstore.Keys{Roots: workspace.RootsFrom(cwd, act.workspace.Roots().Additional())}
 	for _, root := range act.workspace.Opened() {
-		k.Real = append(k.Real, root.Real)
+		if root.Index == 0 || root.Dir != cwd {
+			k.Real = append(k.Real, root.Real)
+		}
 	}
 	return k
 }
@@ -153,7 +156,7 @@ func (a *agent) create(ctx context.Context, r *wire.Request, p sessionParams, ra
 		a.active.Add(-1)
 		return nil, asWire(err)
 	}
-	l, err := store(ctx, sessionstore.NewSession{ID: act.id, Agent: a.init.owner(), Keys: act.keys(), State: act.host.state})
+	l, err := store(ctx, sessionstore.NewSession{ID: act.id, Agent: a.init.owner(), Keys: act.keys(p.roots.Cwd()), State: act.host.state})
 	if err != nil {
 		act.abandon()
 		a.active.Add(-1)
@@ -269,9 +272,7 @@ func (a *agent) replace(ctx context.Context, in *lane, before *session, stored s
 // takeOver gives the session its new roots and a new generation. The turn that runs in before goes on
 // with the new generation.
 func (a *agent) takeOver(ctx context.Context, before *session, act *activation, stored sessionstore.Session, cause runtime.Cause) (sessionstore.Lease, error) {
-	keys := act.keys()
-	keys.Roots = workspace.RootsFrom(stored.Keys.Roots.Cwd(), keys.Roots.Additional())
-	change := sessionstore.Activation{Keys: keys, State: act.host.state}
+	change := sessionstore.Activation{Keys: act.keys(stored.Keys.Roots.Cwd()), State: act.host.state}
 	if cause == runtime.Load && act.opened.Replay == runtime.ByRuntime {
 		change.History = append([]sessionstore.Update{}, act.host.replayed...)
 	}

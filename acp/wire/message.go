@@ -33,8 +33,8 @@ type Request struct {
 func (r *Request) IsNotification() bool { return r.ID.IsZero() }
 
 // AfterResponse has f called once this request's response is in the output queue, on the
-// request's goroutine: what f sends follows the response on the wire. It is not called for
-// a response that cannot be queued because the connection ended. Call it before Work
+// request's goroutine: what f sends follows the response on the wire. If the connection ended first there is
+// no response, and f is called all the same; what it sends fails with [ErrClosed]. Call it before Work
 // returns, from one goroutine at a time.
 func (r *Request) AfterResponse(f func()) { r.after = append(r.after, f) }
 

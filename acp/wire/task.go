@@ -59,15 +59,12 @@ func (t *task) finish(result json.RawMessage, err error) {
 		return
 	}
 	defer t.cancel(nil)
-	if !t.conn.running.claim(r.ID) {
-		return
-	}
-	var failure *Error
-	if err != nil {
-		failure = t.answer(err)
-	}
-	if !t.conn.send(respond(r.ID, result, failure)) {
-		return
+	if t.conn.running.claim(r.ID) {
+		var failure *Error
+		if err != nil {
+			failure = t.answer(err)
+		}
+		t.conn.send(respond(r.ID, result, failure))
 	}
 	for _, f := range r.after {
 		t.follow(f)
@@ -110,7 +107,8 @@ func describe(value any) string {
 	return fmt.Sprintf("%T", value)
 }
 
-// send queues a response, waiting while the output is full. It reports whether the response is in the queue.
-func (c *Conn) send(m outgoing) bool {
-	return c.queue.wait(context.Background(), m, c.queue.limit) == nil
+// send queues a response, waiting while the output is full. When the connection ended there is nobody to
+// answer.
+func (c *Conn) send(m outgoing) {
+	_ = c.queue.wait(context.Background(), m, c.queue.limit)
 }

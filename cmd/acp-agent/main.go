@@ -19,6 +19,8 @@ import (
 )
 
 func main() {
+	// A client that went away is an error of the write, which ends the program in order.
+	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], standardStreams())
 	stop()
