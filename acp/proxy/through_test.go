@@ -59,7 +59,7 @@ func TestP6_BetweenClientAndChildOnlySessionIdsChange(t *testing.T) {
 		`send {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"sessionUpdate":"_unknown",`+odd+`}}}`+"\n"+
 		`send {"jsonrpc":"2.0","id":"a","method":"_x/ask","params":{"sessionId":"child-1",`+odd+`}}`+"\nawait reply \"a\"\n"+
 		`send {"jsonrpc":"2.0","method":"_x/note","params":{"sessionId":"child-1",`+odd+`}}`+"\n"+answered+
-		"await session/prompt\nawait session/cancel\n"+
+		"await session/prompt\nsend "+fmt.Sprintf(update, `{"sessionUpdate":"_started"}`)+"await session/cancel\n"+
 		`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"cancelled"}}`+"\n"+
 		"await session/close\n"+`send {"jsonrpc":"2.0","id":$session/close$,"result":{}}`+"\n")
 	seen := make(chan string, 10)
@@ -95,6 +95,8 @@ func TestP6_BetweenClientAndChildOnlySessionIdsChange(t *testing.T) {
 	}
 
 	cancelled := cl.Conn().Call(t.Context(), "session/prompt", json.RawMessage(id+`"prompt":[]}`))
+	for !strings.Contains(<-seen, `"_started"`) { // a cancel before that would not concern the child
+	}
 	require.NoError(t, cl.Cancel(t.Context(), s.ID))
 	result, err := cancelled()
 	require.NoError(t, err)
