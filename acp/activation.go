@@ -128,6 +128,9 @@ func (a *agent) acceptFork(ctx context.Context, r *wire.Request) wire.Work {
 		ctx, cancel := a.lasting(ctx)
 		defer cancel()
 		source, err := a.stored(ctx, p.id)
+		if err == nil {
+			err = a.init.serves(runtime.Fork)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -216,6 +219,9 @@ func (a *agent) reopen(ctx context.Context, at *place, p sessionParams, cause ru
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := a.init.serves(cause); err != nil {
+		return nil, nil, err
+	}
 	if err := matchCwd(p.roots.Cwd(), stored.Keys); err != nil {
 		return nil, nil, err
 	}
@@ -233,7 +239,9 @@ func (a *agent) reopen(ctx context.Context, at *place, p sessionParams, cause ru
 		return nil, nil, err
 	}
 	if cause == runtime.Load {
-		if err := a.replay(ctx, s, act.opened); err != nil {
+		// It is too late to give up: the roots are the new ones. What cannot be shown is not left half open.
+		if err := a.replay(context.WithoutCancel(ctx), s, act.opened); err != nil {
+			a.closeSession(a.base, s)
 			return nil, nil, err
 		}
 	}
@@ -270,7 +278,7 @@ func (a *agent) replace(ctx context.Context, in *lane, before *session, stored s
 }
 
 // takeOver gives the session its new roots and a new generation. The turn that runs in before goes on
-// with the new generation.
+// with the new generation, unless it was fenced.
 func (a *agent) takeOver(ctx context.Context, before *session, act *activation, stored sessionstore.Session, cause runtime.Cause) (sessionstore.Lease, error) {
 	change := sessionstore.Activation{Keys: act.keys(stored.Keys.Roots.Cwd()), State: act.host.state}
 	if cause == runtime.Load && act.opened.Replay == runtime.ByRuntime {
@@ -282,7 +290,7 @@ func (a *agent) takeOver(ctx context.Context, before *session, act *activation, 
 	if before == nil {
 		return activate()
 	}
-	return before.takeOver(activate)
+	return before.takeOver(context.WithoutCancel(ctx), activate)
 }
 
 // retire frees an activation that was replaced.
@@ -359,12 +367,12 @@ func (a *agent) close(ctx context.Context, at *place) error {
 	return nil
 }
 
-// delete removes a session for good, closing it first (A28).
+// delete removes a session for good, closing it first (A28). One that is gone from the store may be active here.
 func (a *agent) delete(ctx context.Context, at *place) error {
 	if _, err := a.stored(ctx, at.lane.id); err != nil {
 		var unknown *wire.Error
 		if errors.As(err, &unknown) && unknown.Code == codeNotFound {
-			return nil
+			return a.close(ctx, at)
 		}
 		return err
 	}

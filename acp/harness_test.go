@@ -38,22 +38,31 @@ type message struct {
 	} `json:"error"`
 }
 
+// tester is a test, or one run of a property.
+type tester interface {
+	require.TestingT
+	Helper()
+	Fatal(args ...any)
+	Cleanup(f func())
+}
+
 // client is an ACP client over pipes, as raw as a test needs it.
 type client struct {
-	t      *testing.T
+	t      tester
 	in     *io.PipeWriter
 	served chan error
 	stop   context.CancelFunc
 
-	mu   sync.Mutex
-	more *sync.Cond
-	got  []message // in the order of the wire
-	end  bool
-	next int
+	mu      sync.Mutex
+	more    *sync.Cond
+	got     []message // in the order of the wire
+	end     bool
+	stalled bool // reads nothing
+	next    int
 }
 
 // connect serves a new client with o, whose Store and Runtime have defaults.
-func connect(t *testing.T, o acp.Options) *client {
+func connect(t tester, o acp.Options) *client {
 	t.Helper()
 	if o.Store == nil {
 		o.Store = sessionstore.NewMemory()
@@ -101,6 +110,9 @@ func (c *client) read(from io.Reader) {
 	for {
 		line, err := lines.ReadBytes('\n')
 		c.mu.Lock()
+		for c.stalled {
+			c.more.Wait()
+		}
 		if err != nil {
 			c.end = true
 			c.more.Broadcast()
@@ -115,6 +127,18 @@ func (c *client) read(from io.Reader) {
 		c.more.Broadcast()
 		c.mu.Unlock()
 	}
+}
+
+// stall stops reading, until the returned function is called.
+func (c *client) stall() (goOn func()) {
+	set := func(stalled bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.stalled = stalled
+		c.more.Broadcast()
+	}
+	set(true)
+	return func() { set(false) }
 }
 
 // send writes lines in one write.
@@ -268,7 +292,7 @@ func texts(messages []message, id string) []string {
 }
 
 // reason is an error's reason, or its first violation's.
-func (m message) reason(t *testing.T) string {
+func (m message) reason(t tester) string {
 	t.Helper()
 	require.NotNil(t, m.Error)
 	var data struct {
@@ -283,7 +307,7 @@ func (m message) reason(t *testing.T) string {
 }
 
 // stopReason is a prompt response's.
-func (m message) stopReason(t *testing.T) string {
+func (m message) stopReason(t tester) string {
 	t.Helper()
 	require.Nil(t, m.Error, "%+v", m.Error)
 	var result struct{ StopReason string }

@@ -47,10 +47,19 @@ func (s *session) write(do func(sessionstore.Lease) error) error {
 }
 
 // takeOver replaces the lease by the one that activate returns. Writes wait meanwhile, and go
-// on with the new one: a turn that still runs is recorded to its end.
-func (s *session) takeOver(activate func() (sessionstore.Lease, error)) (sessionstore.Lease, error) {
+// on with the new one: a turn that still runs is recorded to its end. A fenced session keeps its old lease,
+// so that what it still says does not come after what another process wrote (S3).
+func (s *session) takeOver(ctx context.Context, activate func() (sessionstore.Lease, error)) (sessionstore.Lease, error) {
 	s.lease.Lock()
 	defer s.lease.Unlock()
+	var fenced *sessionstore.FencedError
+	err := s.agent.options.Store.Check(ctx, s.current)
+	if errors.As(err, &fenced) {
+		return activate()
+	}
+	if err != nil {
+		return sessionstore.Lease{}, err
+	}
 	l, err := activate()
 	if err == nil {
 		s.current = l
@@ -126,7 +135,7 @@ func (s *session) failed(err error) {
 	if gone {
 		cause = errors.Join(runtime.ErrFenced, err)
 	}
-	if t := s.lane.running(); t != nil && !errors.Is(err, context.Canceled) {
+	if t := s.lane.running(); t != nil && t.runsIn(s) && !errors.Is(err, context.Canceled) {
 		s.agent.running.Go(func() { t.end(cause, nil) })
 	}
 	if gone {

@@ -68,6 +68,13 @@ func (t *turn) handOver(s *session, params runtime.Raw, u runtime.Updates) (work
 	return work
 }
 
+// runsIn reports whether s's runtime was given the turn. A lane's next turn may be another session's.
+func (t *turn) runsIn(s *session) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.with == s
+}
+
 // over marks the runtime as done with the turn.
 func (t *turn) over() {
 	t.mu.Lock()

@@ -1,0 +1,109 @@
+package acp_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// What the random lives of sessions met, each on its own.
+
+func TestA17_ALoadByAnAliasMayNameTheStoredSpellingAsAnotherRoot(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	where := places{folder(t)}
+	where.make(t)
+	a, alias := where.path("a"), where.path("alias")
+	id := c.open(a)
+	c.call("session/load", rootsParams(id, alias, a))
+	require.Equal(t, a, c.find(id).Cwd)
+	require.Equal(t, []string{}, c.find(id).AdditionalDirectories)
+	require.Equal(t, []string{"[" + alias + ", " + a + "]"}, c.texts(id, "roots"))
+}
+
+func TestA28_DeleteFreesASessionThatAnotherProcessDeleted(t *testing.T) {
+	store := sessionstore.NewMemory()
+	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
+	old.initialize()
+	newer.initialize()
+	id := old.open(folder(t))
+	prompt, line := old.request("session/prompt", promptParams(id, "wait"))
+	old.send(line)
+	old.await(0, said("waiting"))
+	newer.call("session/delete", idParams(id))
+	deletion, line := old.request("session/delete", idParams(id))
+	old.send(line)
+	require.Nil(t, old.response(deletion).Error)
+	_, at := old.await(0, isResponse(deletion))
+	require.Equal(t, []string{"cancelled"}, stopReasons(t, old.messages()[:at], prompt))
+}
+
+// stopReasons are those of a prompt's answers.
+func stopReasons(t *testing.T, messages []message, prompt string) []string {
+	var all []string
+	for _, m := range messages {
+		if isResponse(prompt)(m) {
+			all = append(all, m.stopReason(t))
+		}
+	}
+	return all
+}
+
+func TestS3_ATurnOfAFencedProcessIsNotWrittenAfterItLoadsAgain(t *testing.T) {
+	store := sessionstore.NewMemory()
+	late := sessionstore.RecorderOptions{Interval: time.Hour}
+	old, newer := connect(t, acp.Options{Store: store, Recorder: late}), connect(t, acp.Options{Store: store})
+	old.initialize()
+	newer.initialize()
+	a := folder(t)
+	id := old.open(a)
+	prompt, line := old.request("session/prompt", promptParams(id, "wait"))
+	old.send(line)
+	old.await(0, said("waiting"))
+	newer.call("session/load", rootsParams(id, a))
+	newer.texts(id, "say yours")
+	old.call("session/load", rootsParams(id, a))
+	require.Equal(t, "cancelled", old.response(prompt).stopReason(t))
+	_, answered := old.await(0, isResponse(prompt))
+	require.Equal(t, []string{"yours"}, texts(old.messages()[answered:], id), "what the old turn said belongs before what the newer one was asked")
+	require.Equal(t, []string{"mine again"}, old.texts(id, "say mine again"))
+}
+
+func TestA27_ALoadThatCannotBeShownLeavesNothingOpen(t *testing.T) {
+	store := &unreadable{Memory: sessionstore.NewMemory()}
+	r := &scripted{}
+	c := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return r }})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	c.texts(id, "say one")
+	store.err = &sessionstore.UnavailableError{Path: "/state/sessions.db", Hint: "run repair", Err: errors.New("damaged")}
+	require.Equal(t, "store_unavailable", c.try("session/load", rootsParams(id, a)).reason(t))
+	require.Equal(t, "not_active", c.try("session/prompt", promptParams(id, "say two")).reason(t))
+	require.Equal(t, 2, strings.Count(encode(r.noted()), `"close"`), "both activations are freed")
+	store.err = nil
+	c.call("session/load", rootsParams(id, a))
+	require.Equal(t, []string{"three"}, c.texts(id, "say three"))
+}
+
+// unreadable is a store whose histories cannot be read when a test says so.
+type unreadable struct {
+	*sessionstore.Memory
+	err error
+}
+
+func (u *unreadable) History(ctx context.Context, id sessionstore.ID) iter.Seq2[sessionstore.Update, error] {
+	if u.err == nil {
+		return u.Memory.History(ctx, id)
+	}
+	return func(yield func(sessionstore.Update, error) bool) { yield(nil, u.err) }
+}
