@@ -15,20 +15,21 @@ import (
 	"github.com/acp-agent/acp-agent/interop/pipes"
 )
 
-// outcome is a check that client.mjs made.
+// outcome is a check that a client made.
 type outcome struct {
 	Name   string
 	OK     bool
 	Detail json.RawMessage
 }
 
-// drive runs the TypeScript client and returns what it found, by the name of the check, and the lines
+// drive runs a TypeScript client and returns what it found, by the name of the check, and the lines
 // of each process that it started.
-func drive(t *testing.T, cwd, first, second string) (map[string]outcome, [][]pipes.Line) {
+func drive(t *testing.T, client string) (map[string]outcome, [][]pipes.Line) {
 	t.Helper()
 	packages(t)
+	cwd, first, second := folder(t, "a.txt", "tangerine\n"), folder(t, "b.txt", "tangerine\n"), folder(t, "c/d.txt", "tangerine\n")
 	record := filepath.Join(t.TempDir(), "record")
-	cmd := exec.CommandContext(within(t), "node", "client.mjs", record, cwd, first, second, "--",
+	cmd := exec.CommandContext(within(t), "node", client, record, cwd, first, second, "--",
 		os.Getenv(binary), "--state-dir", filepath.Join(t.TempDir(), "state"))
 	cmd.Dir = node
 	self, err := json.Marshal([]string{os.Args[0]})
@@ -75,11 +76,34 @@ func recorded(t *testing.T, path string) [][]pipes.Line {
 	return processes
 }
 
-// Each of the client's checks is a subtest, so that one that was not made fails too.
+// expectation names a check.
+type expectation struct{ name string }
+
+// hold sees that a client's checks are the expected ones, and that they were passed.
+// Each check is a subtest, so that one that was not made fails too.
+func hold(t *testing.T, outcomes map[string]outcome, expected []expectation) {
+	t.Helper()
+	for _, check := range expected {
+		t.Run(check.name, func(t *testing.T) {
+			o, made := outcomes[check.name]
+			require.True(t, made, "the check was not made")
+			require.True(t, o.OK, "%s", o.Detail)
+		})
+	}
+	require.Len(t, outcomes, len(expected), "a check of the client is not among the expected ones")
+}
+
+// everyLine sees that what processes wrote is valid.
+func everyLine(t *testing.T, processes [][]pipes.Line) {
+	t.Helper()
+	for _, lines := range processes {
+		require.NotEmpty(t, lines)
+		valid(t, lines)
+	}
+}
+
 func TestTheOfficialTypeScriptClient(t *testing.T) {
-	cwd, first, second := folder(t, "a.txt", "tangerine\n"), folder(t, "b.txt", "tangerine\n"), folder(t, "c/d.txt", "tangerine\n")
-	outcomes, processes := drive(t, cwd, first, second)
-	expected := []struct{ name string }{
+	expected := []expectation{
 		{"W10/version 1 gets 1"},
 		{"A1/capabilities"},
 		{"A1/the agent says who it is"},
@@ -117,19 +141,8 @@ func TestTheOfficialTypeScriptClient(t *testing.T) {
 		{"W6/a running prompt is cancelled"},
 		{"W9/the process ends with its input"},
 	}
-	for _, check := range expected {
-		t.Run(check.name, func(t *testing.T) {
-			o, made := outcomes[check.name]
-			require.True(t, made, "the check was not made")
-			require.True(t, o.OK, "%s", o.Detail)
-		})
-	}
-	require.Len(t, outcomes, len(expected), "a check of client.mjs is missing above")
+	outcomes, processes := drive(t, "client.mjs")
 	require.Len(t, processes, 3)
-	t.Run("W1/every line is valid", func(t *testing.T) {
-		for _, lines := range processes {
-			require.NotEmpty(t, lines)
-			valid(t, lines)
-		}
-	})
+	hold(t, outcomes, expected)
+	t.Run("W1/every line is valid", func(t *testing.T) { everyLine(t, processes) })
 }

@@ -1,94 +1,8 @@
-// The official TypeScript client drives an agent through a session's life.
-//
-//   node client.mjs RECORD CWD DIR DIR -- COMMAND ARGS...
-//
-// COMMAND is started anew for each part, so its sessions have to survive between processes. CWD and
-// both DIRs hold a file with the word "tangerine". BEHIND, an environment variable with a JSON array, is the
-// command of another agent, which COMMAND puts behind itself: one that answers the prompt "wait" when it is cancelled.
-//
-// Each check is a line of JSON on standard output: {"name", "ok", "detail"}. RECORD gets every line of
-// both sides as it was on the pipe, with "> " before the client's and "< " before the agent's; "#" starts a
-// process. The exit code is 1 if a check failed.
+// The official TypeScript client drives an agent through a session's life; agent.mjs says how it is started.
 
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { openSync, writeSync } from "node:fs";
-import { Readable, Writable } from "node:stream";
+import { methods } from "@agentclientprotocol/sdk";
 
-import { client, methods, ndJsonStream, PROTOCOL_VERSION } from "@agentclientprotocol/sdk";
-
-import { checks } from "./checks.mjs";
-import { recorder } from "./recorder.mjs";
-
-const [recordPath, cwd, first, second, dashes, ...command] = process.argv.slice(2);
-if (dashes !== "--" || command.length === 0) {
-  console.error("usage: node client.mjs RECORD CWD DIR DIR -- COMMAND ARGS...");
-  process.exit(2);
-}
-const record = openSync(recordPath, "w");
-const { check, refused, failures } = checks();
-
-/** Runs op with a client of a new agent process, and sees the process off. */
-async function withAgent(args, op) {
-  writeSync(record, "#\n");
-  const child = spawn(command[0], [...command.slice(1), ...args], { stdio: ["pipe", "pipe", "inherit"] });
-  const exit = once(child, "exit");
-  const stream = ndJsonStream(
-    Writable.toWeb(child.stdin),
-    Readable.toWeb(child.stdout).pipeThrough(recorder(record, "< ")),
-  );
-  // What the client writes is recorded before the agent can see it.
-  const toAgent = new TransformStream({
-    transform(message, out) {
-      writeSync(record, "> " + JSON.stringify(message) + "\n");
-      out.enqueue(message);
-    },
-  });
-  toAgent.readable.pipeTo(stream.writable).catch(() => {});
-  const updates = [];
-  let wake = () => {};
-  const app = client({ name: "interop" }).onNotification(methods.client.session.update, ({ params }) => {
-    updates.push(params);
-    wake();
-  });
-  const nextUpdate = () => new Promise((resolve) => (wake = resolve));
-  const result = await app.connectWith(
-    { readable: stream.readable, writable: toAgent.writable },
-    async (agent) => {
-      const result = await op(agent, updates, nextUpdate);
-      child.stdin.end();
-      return result;
-    },
-  );
-  const [code] = await exit;
-  check("W9/the process ends with its input", code === 0, { code });
-  return result;
-}
-
-const initialize = (agent) =>
-  agent.request(methods.agent.initialize, {
-    protocolVersion: PROTOCOL_VERSION,
-    clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
-    clientInfo: { name: "interop", version: "1" },
-  });
-
-const open = (agent, additionalDirectories) =>
-  agent.request(methods.agent.session.new, { cwd, additionalDirectories, mcpServers: [] });
-
-const prompt = (agent, sessionId, text) =>
-  agent.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text }] });
-
-/** The ids that session/list answers. Filters that the SDK does not know pass through it. */
-const list = async (agent, filter) =>
-  (await agent.request(methods.agent.session.list, filter)).sessions.map((s) => s.sessionId);
-
-const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
-
-const spoken = (updates, sessionId) =>
-  updates
-    .filter((u) => u.sessionId === sessionId)
-    .map((u) => JSON.stringify(u.update))
-    .join("\n");
+import { behind, check, cwd, first, initialize, list, open, prompt, refused, same, second, spoken, withAgent } from "./agent.mjs";
 
 const stored = await withAgent([], async (agent, updates) => {
   const { protocolVersion, agentCapabilities, agentInfo } = await initialize(agent);
@@ -155,7 +69,7 @@ await withAgent([], async (agent) => {
   check("A29/with a title and a time", sessions[0]?.title && !Number.isNaN(Date.parse(sessions[0]?.updatedAt)), sessions);
 });
 
-await withAgent(["--", ...JSON.parse(process.env.BEHIND)], async (agent, updates, nextUpdate) => {
+await withAgent(behind, async (agent, updates, nextUpdate) => {
   await initialize(agent);
   check("A31/the sessions of another agent are not listed", same(await list(agent, {}), []), {});
   const { sessionId } = await open(agent, [first]);
@@ -166,5 +80,3 @@ await withAgent(["--", ...JSON.parse(process.env.BEHIND)], async (agent, updates
   const { stopReason } = await turn;
   check("W6/a running prompt is cancelled", stopReason === "cancelled", { stopReason });
 });
-
-process.exitCode = failures() > 0 ? 1 : 0;
