@@ -127,10 +127,10 @@ func (a *agent) acceptFork(ctx context.Context, r *wire.Request) wire.Work {
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.lasting(ctx)
 		defer cancel()
-		source, err := a.stored(ctx, p.id)
-		if err == nil {
-			err = a.init.serves(runtime.Fork)
+		if err := a.serves(ctx, runtime.Fork); err != nil {
+			return nil, err
 		}
+		source, err := a.stored(ctx, p.id)
 		if err != nil {
 			return nil, err
 		}
@@ -209,7 +209,7 @@ func (a *agent) acceptReopen(ctx context.Context, r *wire.Request, cause runtime
 // reopen activates a stored session. Whatever can fail comes first; then the running turn of the live
 // session ends, the new activation takes its place, and a load replays the history (A12).
 func (a *agent) reopen(ctx context.Context, at *place, p sessionParams, cause runtime.Cause) (*session, json.RawMessage, error) {
-	if err := a.initialized(ctx); err != nil {
+	if err := a.serves(ctx, cause); err != nil {
 		return nil, nil, err
 	}
 	if err := at.wait(ctx); err != nil {
@@ -217,9 +217,6 @@ func (a *agent) reopen(ctx context.Context, at *place, p sessionParams, cause ru
 	}
 	stored, err := a.stored(ctx, p.id)
 	if err != nil {
-		return nil, nil, err
-	}
-	if err := a.init.serves(cause); err != nil {
 		return nil, nil, err
 	}
 	if err := matchCwd(p.roots.Cwd(), stored.Keys); err != nil {

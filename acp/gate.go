@@ -1,15 +1,17 @@
 package acp
 
 import (
-	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/strict"
 	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/violation"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -57,28 +59,48 @@ func needsSession(method string) bool {
 // checkPaths refuses a call whose declared paths lie outside the session's roots (A26, P4). It holds at
 // the time of the check: the client's own access is the client's.
 func checkPaths(w *workspace.Workspace, method string, params runtime.Raw) error {
-	var declared struct {
-		Path *string `json:"path"`
-		Cwd  *string `json:"cwd"`
-	}
+	name := "path"
 	switch {
-	case strings.HasPrefix(method, "fs/"), method == methodCreateTerminal:
-		if err := json.Unmarshal(params, &declared); err != nil {
-			return wire.Errorf(wire.CodeInvalidParams, "%s: params cannot be read", method)
-		}
-	default:
-		return nil
-	}
-	switch {
-	case method == methodCreateTerminal && declared.Cwd == nil:
-		return nil
 	case method == methodCreateTerminal:
-		return checkPath(w, *declared.Cwd)
-	case declared.Path == nil:
-		return wire.Errorf(wire.CodeInvalidParams, "%s: params have no path", method)
-	default:
-		return checkPath(w, *declared.Path)
+		name = "cwd"
+	case !strings.HasPrefix(method, "fs/"):
+		return nil
 	}
+	path, given, err := declared(params, name)
+	switch {
+	case err != nil:
+		return wire.Errorf(wire.CodeInvalidParams, "%s: %v", method, err)
+	case given:
+		return checkPath(w, path)
+	case method == methodCreateTerminal:
+		return nil
+	default:
+		return wire.Errorf(wire.CodeInvalidParams, "%s: params have no path", method)
+	}
+}
+
+// declared reads the path in a member of params. What a client could read in another way than we do is an
+// error: a member given twice, or spelled in another case.
+func declared(params runtime.Raw, name string) (path string, given bool, err error) {
+	object, err := strict.ParseObject(params)
+	if err != nil {
+		return "", false, err
+	}
+	alike := 0
+	for key := range object.All() {
+		if strings.EqualFold(key, name) {
+			alike++
+		}
+	}
+	field := object.Field(name)
+	if alike > 1 || (alike == 1 && !field.Present()) {
+		return "", false, fmt.Errorf("%q has to be given once, in this spelling", name)
+	}
+	if !field.Present() || field.IsNull() {
+		return "", false, nil
+	}
+	path, wrong := field.Text()
+	return path, true, violation.Refuse(wrong...)
 }
 
 // checkPath refuses a path outside of w. One that does not exist yet is judged by the

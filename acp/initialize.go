@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -165,7 +166,7 @@ func (a *agent) initializeResult(info runtime.Info) (json.RawMessage, mcpTranspo
 		return nil, mcpTransports{}, wire.Errorf(wire.CodeInternal, "the agent answered initialize with something that is not an object")
 	}
 	top := members(result)
-	capabilities, transports := agentCapabilities(top["agentCapabilities"], info.MCP)
+	capabilities, transports := agentCapabilities(top["agentCapabilities"], info)
 	result = put(result, "agentCapabilities", capabilities)
 	if !isObject(top["agentInfo"]) {
 		result = put(result, "agentInfo", json.RawMessage(`{"name":`+string(quote(a.options.Name))+`,"version":`+string(quote(a.options.Version))+`}`))
@@ -176,29 +177,50 @@ func (a *agent) initializeResult(info runtime.Info) (json.RawMessage, mcpTranspo
 	return put(result, "protocolVersion", json.RawMessage(strconv.Itoa(protocolVersion))), transports, nil
 }
 
-// supplied are the session capabilities that the adapter implements for every runtime.
-var supplied = [...]string{"additionalDirectories", "close", "delete", "fork", "list", "resume"}
+// supplied are the session capabilities that the adapter implements, with the cause that a runtime
+// may refuse.
+var supplied = [...]struct {
+	name  string
+	cause runtime.Cause
+}{
+	{"additionalDirectories", ""}, {"close", ""}, {"delete", ""}, {"fork", runtime.Fork}, {"list", ""}, {"resume", runtime.Resume},
+}
 
 // agentCapabilities is the runtime's capabilities with the adapter's.
-func agentCapabilities(given json.RawMessage, owner runtime.MCPOwner) (json.RawMessage, mcpTransports) {
+func agentCapabilities(given json.RawMessage, info runtime.Info) (json.RawMessage, mcpTransports) {
 	if !isObject(given) {
 		given = json.RawMessage(`{}`)
 	}
 	own := members(given)
 	sessions := own["sessionCapabilities"]
-	if !isObject(sessions) {
-		sessions = json.RawMessage(`{}`)
-	}
-	for _, name := range supplied {
-		sessions = put(sessions, name, json.RawMessage(`{}`))
+	for _, capability := range supplied {
+		if !slices.Contains(info.Refuses, capability.cause) {
+			sessions = put(sessions, capability.name, json.RawMessage(`{}`))
+		} else if _, rest, err := strict.Take(sessions, capability.name); err == nil {
+			sessions = rest
+		}
 	}
 	mcp := own["mcpCapabilities"]
-	if owner == runtime.AdapterConnects || !isObject(mcp) {
+	if info.MCP == runtime.AdapterConnects || !isObject(mcp) {
 		mcp = json.RawMessage(`{"http":false,"sse":false}`)
 	}
 	given = put(given, "mcpCapabilities", mcp)
 	given = put(given, "sessionCapabilities", sessions)
-	given = put(given, "loadSession", json.RawMessage(`true`))
+	given = put(given, "loadSession", json.RawMessage(strconv.FormatBool(!slices.Contains(info.Refuses, runtime.Load))))
 	kinds := members(mcp)
 	return given, mcpTransports{http: isTrue(kinds["http"]), sse: isTrue(kinds["sse"])}
+}
+
+// serves waits until the connection is initialized, and refuses the methods of causes that the runtime
+// refuses.
+func (a *agent) serves(ctx context.Context, cause runtime.Cause) error {
+	if err := a.initialized(ctx); err != nil {
+		return err
+	}
+	a.init.mu.Lock()
+	defer a.init.mu.Unlock()
+	if slices.Contains(a.init.info.Refuses, cause) {
+		return wire.MethodNotFound(string(cause))
+	}
+	return nil
 }

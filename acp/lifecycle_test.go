@@ -39,7 +39,7 @@ func TestA1_InitializeAdvertisesWhatIsImplemented(t *testing.T) {
 	for name, value := range result.AgentCapabilities.SessionCapabilities {
 		require.Equal(t, "{}", string(value), name)
 		m := c.try("session/"+name, `{}`)
-		if name != "additionalDirectories" && name != "list" {
+		if name != "additionalDirectories" && name != "list" && name != "x" {
 			require.NotNil(t, m.Error, name)
 			require.Equal(t, wire.CodeInvalidParams, m.Error.Code, "%s is advertised and not served", name)
 		}
@@ -48,6 +48,27 @@ func TestA1_InitializeAdvertisesWhatIsImplemented(t *testing.T) {
 		require.Contains(t, result.AgentCapabilities.SessionCapabilities, name)
 	}
 	require.True(t, result.AgentCapabilities.LoadSession)
+}
+
+func TestA1_WhatARuntimeRefusesIsNeitherAdvertisedNorServed(t *testing.T) {
+	c := connect(t, acp.Options{Runtime: func() runtime.Runtime {
+		return &scripted{refuses: []runtime.Cause{runtime.Load, runtime.Fork}}
+	}})
+	var result struct {
+		AgentCapabilities struct {
+			LoadSession         bool
+			SessionCapabilities map[string]json.RawMessage
+		}
+	}
+	require.NoError(t, json.Unmarshal(c.initialize(), &result))
+	require.False(t, result.AgentCapabilities.LoadSession)
+	require.NotContains(t, result.AgentCapabilities.SessionCapabilities, "fork")
+	require.Contains(t, result.AgentCapabilities.SessionCapabilities, "resume")
+	a := folder(t)
+	id := c.open(a)
+	require.Equal(t, wire.CodeMethodNotFound, c.try("session/load", rootsParams(id, a)).Error.Code)
+	require.Equal(t, wire.CodeMethodNotFound, c.try("session/fork", rootsParams(id, a)).Error.Code)
+	c.call("session/resume", rootsParams(id, a))
 }
 
 func TestW10_Versions(t *testing.T) {

@@ -28,6 +28,7 @@ import (
 //	roots           answers with its roots
 type scripted struct {
 	kind    string // default "scripted"
+	refuses []runtime.Cause
 	release chan struct{}
 	refuse  error         // of Open
 	hold    chan struct{} // if set, a load or resume opens once it is closed
@@ -52,7 +53,7 @@ func (r *scripted) Initialize(context.Context, runtime.Raw, runtime.Client) (run
 	if r.kind == "" {
 		r.kind = "scripted"
 	}
-	return runtime.Info{Kind: r.kind, Initialize: runtime.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true}},"x":1}`)}, nil
+	return runtime.Info{Kind: r.kind, Refuses: r.refuses, Initialize: runtime.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
 }
 
 func (r *scripted) Call(_ context.Context, method string, params runtime.Raw) runtime.Work {

@@ -185,6 +185,8 @@ func TestA26_TheClientIsAskedOnlyForWhatItOffersAndInsideTheRoots(t *testing.T) 
 		"outside":         {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"` + outside + `"}`, "outside"},
 		"dangling":        {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file", `{"path":"` + a + `/dangling","content":""}`, "outside"},
 		"relative":        {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"new.txt"}`, "absolute"},
+		"path twice":      {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"` + outside + `","path":"` + inside + `"}`, "given once"},
+		"PATH":            {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"PATH":"` + outside + `"}`, "given once"},
 		"no path":         {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{}`, "no path"},
 		"cwd outside":     {`{"terminal":true}`, "terminal/create", `{"command":"x","cwd":"/"}`, "outside"},
 		"recorded only":   {`{}`, "session/update", `{"update":{}}`, "recorded"},

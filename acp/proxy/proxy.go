@@ -55,6 +55,7 @@ func (p *proxy) Initialize(ctx context.Context, params runtime.Raw, c runtime.Cl
 		Command:    commandLine(p.command),
 		Initialize: a.info.Raw,
 		MCP:        runtime.RuntimeConnects,
+		Refuses:    []runtime.Cause{runtime.Load, runtime.Resume, runtime.Fork},
 	}, nil
 }
 
@@ -66,7 +67,7 @@ func (p *proxy) Open(ctx context.Context, a runtime.Activation, h runtime.Host) 
 	}
 	if a.Cause != runtime.New {
 		return nil, runtime.Opened{}, wire.Errorf(wire.CodeMethodNotFound,
-			"%s is not yet possible with an agent behind acp-agent: start a new session", a.Cause)
+			"%s is not possible with an agent behind acp-agent: start a new session", a.Cause)
 	}
 	return agent.newSession(ctx, a.Params, h)
 }

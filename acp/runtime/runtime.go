@@ -106,6 +106,9 @@ type Info struct {
 	Initialize Raw
 	// MCP says who connects a session's MCP servers.
 	MCP MCPOwner
+	// Refuses are the causes that Open cannot serve, none for most: their methods are neither advertised
+	// nor served. New is not among them.
+	Refuses []Cause
 }
 
 // MCPOwner says who connects the MCP servers that a client gives a session.
