@@ -22,6 +22,8 @@ func commands() []command {
 		{"find", "GLOB", "Find files by name in every root", (*turn).find},
 		{"search", "REGEXP", "Search every root for lines that match a regular expression", (*turn).search},
 		{"read", "PATH[:FIRST-LAST]", "Read a file, or some of its lines", (*turn).read},
+		{"write", "PATH", "Write a file, whose content is on the lines below; asks before", (*turn).writeFile},
+		{"edit", "PATH", "Replace lines of a file, given on the lines below; asks before", (*turn).editFile},
 		{"help", "", "Show what can be asked", (*turn).help},
 	}
 }
@@ -70,6 +72,7 @@ func helpText() string {
 		fmt.Fprintf(&b, "- %s: %s\n", code(c.usage()), c.description)
 	}
 	b.WriteString("\nAny other text is searched for as words, in all roots.\n")
+	b.WriteString("\nAn edit looks like this. The old lines must be in the file exactly once:\n\n" + editForm)
 	return b.String()
 }
 

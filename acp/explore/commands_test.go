@@ -18,7 +18,7 @@ func TestOpenAnnouncesTheCommands(t *testing.T) {
 		names = append(names, command["name"].(string))
 		require.NotEmpty(t, command["description"])
 	}
-	require.Equal(t, []string{"roots", "find", "search", "read", "help"}, names)
+	require.Equal(t, []string{"roots", "find", "search", "read", "write", "edit", "help"}, names)
 	require.Equal(t, map[string]any{"hint": "GLOB"}, u.Commands[1]["input"])
 	require.NotContains(t, u.Commands[0], "input")
 }
@@ -45,6 +45,8 @@ func TestACommandWithoutItsInputSaysHow(t *testing.T) {
 	c := open(t, Options{}, plant(t, nil))
 	for text, usage := range map[string]string{
 		"/find": "/find GLOB", "/search ": "/search REGEXP", "/read\n": "/read PATH[:FIRST-LAST]",
+		"/write": "/write PATH", "/write a": "/write PATH", "/write\na": "/write PATH", "/write a\n": "/write PATH",
+		"/edit": "/edit PATH", "/edit a": "/edit PATH", "/edit a\nb": "/edit PATH",
 	} {
 		a := c.ask(text)
 		require.Equal(t, "end_turn", a.stop)

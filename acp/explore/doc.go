@@ -7,6 +7,8 @@
 //	/find GLOB                 files by name; "**" crosses directories
 //	/search REGEXP             lines that match a Go regular expression
 //	/read PATH[:FIRST-LAST]    a file, or some of its lines
+//	/write PATH                a file, whose content is on the lines below
+//	/edit PATH                 lines of a file, given on the lines below
 //	/help                      this list
 //
 // Any other text is taken as words. A line is found if it has all of them, in any
@@ -24,12 +26,34 @@
 // ignored or not, through links or not, as long as it is in scope (A23); a relative path starts at
 // cwd and nowhere else.
 //
+// # What is changed
+//
+// /write makes the text below its line the content of a file, with a line end at its end. /edit replaces
+// whole lines, which must be in the file exactly once, just as they are given:
+//
+//	/edit src/main.go
+//	<<<<<<< old
+//		return nil
+//	=======
+//		return err
+//	>>>>>>> new
+//
+// The labels may be left out. Where the text itself has such lines, the three markers are made longer, all
+// by the same length. Line ends are those of the file.
+//
+// Nothing is written unless the client's user allows it, each time anew (A30): the question shows where the
+// path really leads, the root that owns it, and the difference. After the answer the path must lead there
+// still and the file be as it was shown, or nothing is written (C11). Then the file is
+// replaced as a whole. A path out of scope is refused without a question, and so are what is
+// not text and what is larger than [Options] say. Directories are not made.
+//
 // All of it goes through the session's [workspace.Workspace]; this package opens nothing by itself.
 //
 // # What the client sees
 //
 // Each look at the files is a tool call: in progress with its input, then completed or
-// failed with a summary and the locations. The answer is text that streams while files are being
+// failed with a summary and the locations. That of a change is pending until it is allowed, and ends
+// with the difference. The answer is text that streams while files are being
 // read, grouped by root under the root's folder name. Locations are absolute paths in the client's
 // own spelling; real paths are for /roots. Every answer is bounded by [Options] and says
 // when it was cut. A cancelled turn ends between two files or within a few KiB of one.

@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -14,7 +15,7 @@ type Options struct {
 	MaxHits int
 	// MaxBytes is the most text of an answer, in bytes; what is said about it comes on top. Default 64 KiB.
 	MaxBytes int
-	// MaxFileSize is the size in bytes over which a file is not searched. Default 1 MiB.
+	// MaxFileSize is the size in bytes over which a file is neither searched nor written. Default 1 MiB.
 	MaxFileSize int64
 	// MaxFiles is the most files that are looked at for an answer. Default 200,000.
 	MaxFiles int
@@ -82,7 +83,7 @@ func (s *session) Prompt(ctx context.Context, params runtime.Raw, u runtime.Upda
 		t := &turn{session: s, reply: newReply(ctx, u, s.options.MaxBytes)}
 		err = t.answer(ctx, p)
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, errors.Is(err, errCancelled):
 			return stopped("cancelled"), nil
 		case err != nil:
 			return nil, err

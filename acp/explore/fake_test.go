@@ -45,6 +45,9 @@ type client struct {
 	updates []update
 	// onUpdate, if not nil, is called with each update.
 	onUpdate func(update) error
+	// onAsk answers questions for permission. Nobody may be asked if it is nil.
+	onAsk func(context.Context, question) (runtime.Raw, error)
+	asked []question
 }
 
 // update is an update as a client reads it.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/acp-agent/acp-agent/acp/wire"
 )
@@ -16,6 +17,10 @@ type prompt struct {
 	command string
 	// text is what follows the command, or all of the text.
 	text string
+	// line is the rest of the command's own line, and body the lines below it as they were sent.
+	line, body string
+	// blocks is how many blocks there are, of any type.
+	blocks int
 	// links are the files that the user linked.
 	links []link
 	// refused are the links that no file can be read from, with the reason.
@@ -39,11 +44,14 @@ func readPrompt(params []byte) (prompt, error) {
 	if err := json.Unmarshal(params, &request); err != nil {
 		return prompt{}, wire.Errorf(wire.CodeInvalidParams, "prompt: %v", err)
 	}
-	p := prompt{ignored: make(map[string]int)}
+	p := prompt{ignored: make(map[string]int), blocks: len(request.Prompt)}
 	var texts []string
 	for _, b := range request.Prompt {
 		switch b.Type {
 		case "text":
+			if len(texts) == 0 {
+				p.line, p.body, _ = strings.Cut(strings.TrimLeftFunc(b.Text, unicode.IsSpace), "\n")
+			}
 			texts = append(texts, strings.TrimSpace(b.Text))
 		case "resource_link":
 			if l, err := parseLink(b.URI); err != nil {
@@ -63,6 +71,7 @@ func readPrompt(params []byte) (prompt, error) {
 			name, rest = name[:i], strings.TrimSpace(name[i:])
 		}
 		p.command, p.text = name, rest
+		p.line = strings.TrimSpace(strings.TrimPrefix(p.line, "/"+name))
 		if name == "" {
 			p.command, p.text = "help", ""
 		}
@@ -80,7 +89,7 @@ func (p prompt) notes() string {
 	for _, note := range p.refused {
 		b.WriteString(note + "\n\n")
 	}
-	if p.text != "" && len(p.links) > 0 && p.command != "read" {
+	if p.text != "" && len(p.links) > 0 && !slices.Contains([]string{"read", "write", "edit"}, p.command) {
 		b.WriteString("Linked files do not narrow the search. To read them, send the links alone.\n\n")
 	}
 	return b.String()

@@ -117,6 +117,21 @@ func (t *turn) writeFenced(text string) error {
 // whyNot says why a path cannot be read, and where what was meant may be.
 func (t *turn) whyNot(path string, err error) string {
 	name := code(clip(path, 200))
+	if why := refusal(name, err); why != "" {
+		return why
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "There is no file " + name + "." + t.elsewhere("/read", path)
+	case errors.Is(err, syscall.EISDIR):
+		return name + " is a directory. " + code("/find") + " lists files."
+	default:
+		return name + " cannot be read: " + reason(err) + "."
+	}
+}
+
+// refusal says why nothing is done with a path that the workspace refuses, "" if it does not.
+func refusal(name string, err error) string {
 	var outside *workspace.OutsideError
 	var special *workspace.SpecialFileError
 	var denied *workspace.DeniedError
@@ -126,26 +141,22 @@ func (t *turn) whyNot(path string, err error) string {
 	case errors.As(err, &denied):
 		return fmt.Sprintf("%s is refused by policy: %s is denied.", name, code(denied.By.String()))
 	case errors.As(err, &special):
-		return fmt.Sprintf("%s is a %s, not a file that can be read.", name, special.Kind)
-	case errors.Is(err, fs.ErrNotExist):
-		return "There is no file " + name + "." + t.elsewhere(path)
-	case errors.Is(err, syscall.EISDIR):
-		return name + " is a directory. " + code("/find") + " lists files."
+		return fmt.Sprintf("%s is a %s, not a regular file.", name, special.Kind)
 	default:
-		return name + " cannot be read: " + reason(err) + "."
+		return ""
 	}
 }
 
 // elsewhere tells a user who gave a relative path that starts in another root, or with the
 // name of a root as answers write it, what to give instead (A20).
-func (t *turn) elsewhere(path string) string {
+func (t *turn) elsewhere(command, path string) string {
 	if filepath.IsAbs(path) {
 		return ""
 	}
 	for _, r := range t.roots {
 		for _, rel := range []string{path, strings.TrimPrefix(filepath.ToSlash(path), r.label+"/")} {
 			if info, err := t.workspace().Stat(r.path(rel)); err == nil && info.Mode().IsRegular() {
-				return fmt.Sprintf(" A relative path starts at %s. Did you mean %s?", code(t.roots[0].label), code("/read "+r.path(rel)))
+				return fmt.Sprintf(" A relative path starts at %s. Did you mean %s?", code(t.roots[0].label), code(command+" "+r.path(rel)))
 			}
 		}
 	}

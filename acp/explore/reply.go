@@ -61,25 +61,33 @@ type tool struct {
 
 // begin shows a tool call in progress. input is what the user asked for.
 func (r *reply) begin(kind toolKind, title string, input any) (tool, error) {
+	return r.announce(toolCall{Title: title, Tool: kind, Status: toolInProgress, RawInput: input})
+}
+
+// announce shows a tool call, whatever its status.
+func (r *reply) announce(c toolCall) (tool, error) {
 	if err := r.flush(); err != nil {
 		return tool{}, err
 	}
 	// The id must be unlike any other of the session, also of those that an earlier process stored.
-	t := tool{r, string(kind) + "-" + rand.Text()}
-	return t, r.updates.Update(r.ctx, encode(toolCall{
-		Kind: "tool_call", ID: t.id, Title: title, Tool: kind, Status: toolInProgress, RawInput: input,
-	}))
+	t := tool{r, string(c.Tool) + "-" + rand.Text()}
+	c.Kind, c.ID = "tool_call", t.id
+	return t, r.updates.Update(r.ctx, encode(c))
+}
+
+// update shows what has become of the tool call.
+func (t tool) update(c toolCall) error {
+	if err := t.reply.flush(); err != nil {
+		return err
+	}
+	c.Kind, c.ID = "tool_call_update", t.id
+	return t.reply.updates.Update(t.reply.ctx, encode(c))
 }
 
 // end shows the tool call completed or failed, with a summary and the places that it came by.
 func (t tool) end(status toolStatus, summary string, places []location) error {
-	if err := t.reply.flush(); err != nil {
-		return err
-	}
-	return t.reply.updates.Update(t.reply.ctx, encode(toolCall{
-		Kind: "tool_call_update", ID: t.id, Status: status, Locations: places,
-		Content: []toolContent{{Type: "content", Content: text(summary)}},
-	}))
+	said := text(summary)
+	return t.update(toolCall{Status: status, Locations: places, Content: []toolContent{{Type: "content", Content: &said}}})
 }
 
 // fail ends the tool call with a reason, and tells the user the same.

@@ -20,9 +20,10 @@ type textBlock struct {
 	Text string `json:"text"`
 }
 
-// toolCall is a tool_call, or a tool_call_update, which leaves out what stays as it was.
+// toolCall is a tool_call, or a tool_call_update, which leaves out what stays as it was. A question for
+// permission has one without a kind of update.
 type toolCall struct {
-	Kind      string        `json:"sessionUpdate"`
+	Kind      string        `json:"sessionUpdate,omitempty"`
 	ID        string        `json:"toolCallId"`
 	Title     string        `json:"title,omitempty"`
 	Tool      toolKind      `json:"kind,omitempty"`
@@ -37,19 +38,30 @@ type toolKind string
 const (
 	toolSearch toolKind = "search"
 	toolRead   toolKind = "read"
+	toolEdit   toolKind = "edit"
 )
 
 type toolStatus string
 
 const (
+	toolPending    toolStatus = "pending"
 	toolInProgress toolStatus = "in_progress"
 	toolCompleted  toolStatus = "completed"
 	toolFailed     toolStatus = "failed"
 )
 
+// toolContent is a text, or a diff.
 type toolContent struct {
-	Type    string    `json:"type"`
-	Content textBlock `json:"content"`
+	Type    string     `json:"type"`
+	Content *textBlock `json:"content,omitempty"`
+	*diff
+}
+
+// diff is what becomes of a file; OldText is nil if there was none.
+type diff struct {
+	Path    string  `json:"path"`
+	OldText *string `json:"oldText"`
+	NewText string  `json:"newText"`
 }
 
 // location is a place in a file; line 0 is the file as a whole.
@@ -75,13 +87,16 @@ type commandInput struct {
 
 func text(s string) textBlock { return textBlock{Type: "text", Text: s} }
 
-// encode makes an update of one of the types above. They hold nothing that JSON cannot.
-func encode(update any) runtime.Update {
+// encode makes an update of one of the types above.
+func encode(update any) runtime.Update { return encodeJSON(map[string]any{"update": update}) }
+
+// encodeJSON encodes the types of this package. They hold nothing that JSON cannot.
+func encodeJSON(value any) runtime.Raw {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false) // code is full of <, > and &
-	if err := e.Encode(map[string]any{"update": update}); err != nil {
-		panic(fmt.Sprintf("explore: encode %T: %v", update, err))
+	if err := e.Encode(value); err != nil {
+		panic(fmt.Sprintf("explore: encode %T: %v", value, err))
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

@@ -1,0 +1,107 @@
+package explore
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/wire"
+)
+
+// question is a session/request_permission as a client reads it.
+type question struct {
+	ToolCall update
+	Options  []map[string]string
+}
+
+// Call implements [runtime.Client].
+func (c *client) Call(ctx context.Context, method string, params runtime.Raw) runtime.Work {
+	return func() (runtime.Raw, error) {
+		var q question
+		if err := json.Unmarshal(params, &q); err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		c.asked = append(c.asked, q)
+		c.mu.Unlock()
+		if method != "session/request_permission" || c.onAsk == nil {
+			return nil, wire.Errorf(wire.CodeMethodNotFound, "there is no %s", method)
+		}
+		return c.onAsk(ctx, q)
+	}
+}
+
+func selected(option string) func(context.Context, question) (runtime.Raw, error) {
+	return func(context.Context, question) (runtime.Raw, error) {
+		return runtime.Raw(`{"outcome":{"outcome":"selected","optionId":"` + option + `"}}`), nil
+	}
+}
+
+// after does something between the question and the answer, which allows.
+func after(t *testing.T, do func()) func(context.Context, question) (runtime.Raw, error) {
+	return func(ctx context.Context, q question) (runtime.Raw, error) {
+		do()
+		return selected(q.Options[0]["optionId"])(ctx, q)
+	}
+}
+
+// shown is a diff as a client reads it.
+type shown struct {
+	Type, Path string
+	OldText    *string
+	NewText    string
+}
+
+func (u update) diffs(t testing.TB) []shown {
+	t.Helper()
+	var all []shown
+	require.NoError(t, json.Unmarshal(u.Content, &all))
+	return all
+}
+
+// statuses are those of the tool calls, in order.
+func (a answer) statuses() (all []toolStatus) {
+	for _, u := range a.updates {
+		if u.Status != "" {
+			all = append(all, u.Status)
+		}
+	}
+	return all
+}
+
+// last is the last update of a tool call.
+func (a answer) last(t testing.TB) update {
+	t.Helper()
+	for i := len(a.updates) - 1; i >= 0; i-- {
+		if a.updates[i].Status != "" {
+			return a.updates[i]
+		}
+	}
+	require.FailNow(t, "no tool call")
+	return update{}
+}
+
+// files are the files below dir with their content.
+func files(t testing.TB, dir string) fileTree {
+	t.Helper()
+	found := make(fileTree)
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		rel, _ := filepath.Rel(dir, path)
+		found[filepath.ToSlash(rel)] = string(text)
+		return err
+	}))
+	return found
+}
+
+func raw(result string) func(context.Context, question) (runtime.Raw, error) {
+	return func(context.Context, question) (runtime.Raw, error) { return runtime.Raw(result), nil }
+}

@@ -1,0 +1,265 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+const edited = "\n<<<<<<< old\ntwo\n=======\n2\n>>>>>>> new"
+
+func TestA30_WhatIsAllowedIsWritten(t *testing.T) {
+	old := "one\ntwo\nthree\n"
+	for name, c := range map[string]struct {
+		ask, path string
+		old       *string
+		new       string
+		line      int
+		says      string
+	}{
+		"a new file":      {"/write new.txt\nfirst\n\n  second", "new.txt", nil, "first\n\n  second\n", 0, "new.txt`, 3 lines."},
+		"another content": {"/write a.txt\none\nx\n", "a.txt", &old, "one\nx\n", 2, "a.txt`, 2 lines."},
+		"an edit":         {"/edit a.txt" + edited, "a.txt", &old, "one\n2\nthree\n", 2, "a.txt`, 3 lines."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cwd := plant(t, fileTree{"a.txt": old})
+			talk := open(t, Options{}, cwd)
+			talk.client.onAsk = func(ctx context.Context, q question) (runtime.Raw, error) {
+				require.Equal(t, fileTree{"a.txt": old}, files(t, cwd), "nothing is written before")
+				return selected("allow-once")(ctx, q)
+			}
+			a := talk.ask(c.ask)
+			require.Equal(t, "end_turn", a.stop)
+			want := fileTree{"a.txt": old}
+			want[c.path] = c.new
+			require.Equal(t, want, files(t, cwd))
+			require.Equal(t, []toolStatus{toolPending, toolInProgress, toolCompleted}, a.statuses())
+			require.Contains(t, a.text(), c.says)
+
+			path := filepath.Join(cwd, c.path)
+			place := []location{{Path: path, Line: c.line}}
+			last := a.last(t)
+			require.Equal(t, place, last.Places)
+			require.Equal(t, []shown{{"diff", path, c.old, c.new}}, last.diffs(t))
+
+			require.Len(t, talk.client.asked, 1)
+			q := talk.client.asked[0]
+			require.Equal(t, a.updates[0].ID, q.ToolCall.ID)
+			require.Equal(t, toolPending, q.ToolCall.Status)
+			require.Equal(t, toolEdit, q.ToolCall.Tool)
+			require.Equal(t, place, q.ToolCall.Places)
+			require.Equal(t, []shown{{"diff", path, c.old, c.new}}, q.ToolCall.diffs(t))
+			var kinds []string
+			for _, option := range q.Options {
+				kinds = append(kinds, option["kind"])
+			}
+			require.Equal(t, []string{"allow_once", "reject_once"}, kinds)
+		})
+	}
+}
+
+func TestA30_WhatIsNotAllowedIsNotWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer func(context.Context, question) (runtime.Raw, error)
+		stop   string
+	}{
+		"rejected":           {selected("reject-once"), "end_turn"},
+		"unknown option":     {selected("allow_once"), "end_turn"},
+		"no option":          {selected(""), "end_turn"},
+		"cancelled":          {raw(`{"outcome":{"outcome":"cancelled"}}`), "cancelled"},
+		"unknown outcome":    {raw(`{"outcome":{"outcome":"maybe","optionId":"allow-once"}}`), "end_turn"},
+		"no outcome":         {raw(`{}`), "end_turn"},
+		"null":               {raw(`null`), "end_turn"},
+		"not an object":      {raw(`["allow-once"]`), "end_turn"},
+		"an error":           {func(context.Context, question) (runtime.Raw, error) { return nil, errors.New("boom") }, "end_turn"},
+		"nobody to be asked": {nil, "end_turn"},
+	} {
+		for _, ask := range []string{"/write a.txt\nx", "/write new.txt\nx", "/edit a.txt" + edited} {
+			t.Run(name+" "+ask[:12], func(t *testing.T) {
+				planted := fileTree{"a.txt": "one\ntwo\n"}
+				cwd := plant(t, planted)
+				talk := open(t, Options{}, cwd)
+				talk.client.onAsk = c.answer
+				a := talk.ask(ask)
+				require.Equal(t, c.stop, a.stop)
+				require.Len(t, talk.client.asked, 1)
+				require.Equal(t, planted, files(t, cwd))
+				require.Equal(t, []toolStatus{toolPending, toolFailed}, a.statuses())
+				require.Contains(t, a.last(t).text(), "Nothing was written")
+			})
+		}
+	}
+}
+
+func TestA30_ACancelledTurnWritesNothing(t *testing.T) {
+	planted := fileTree{"a.txt": "one\ntwo\n"}
+	for name, answered := range map[string]bool{"before the answer": false, "with the answer": true} {
+		t.Run(name, func(t *testing.T) {
+			cwd := plant(t, planted)
+			talk := open(t, Options{}, cwd)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			talk.client.onAsk = func(_ context.Context, q question) (runtime.Raw, error) {
+				cancel(runtime.ErrCancelled)
+				if answered {
+					return selected("allow-once")(ctx, q)
+				}
+				return nil, context.Cause(ctx)
+			}
+			a := talk.prompt(ctx, blocks("/edit a.txt"+edited))
+			require.Equal(t, "cancelled", a.stop)
+			require.Equal(t, planted, files(t, cwd))
+		})
+	}
+}
+
+func TestC11_TheQuestionShowsTheResolvedPathAndItsRoot(t *testing.T) {
+	top := plant(t, fileTree{"app/a.txt": "one\n", "lib/b.txt": "one\ntwo\n"})
+	symlink(t, filepath.Join(top, "lib"), top, "spelled")
+	spelled := filepath.Join(top, "spelled")
+	symlink(t, filepath.Join(top, "lib", "b.txt"), top, "app/link")
+	talk := open(t, Options{}, filepath.Join(top, "app"), spelled)
+	talk.client.onAsk = selected("allow-once")
+	a := talk.ask("/edit link" + edited)
+
+	resolved := filepath.Join(spelled, "b.txt")
+	q := talk.client.asked[0].ToolCall
+	require.Equal(t, "Edit "+resolved+" in root "+spelled, q.Title)
+	require.Equal(t, map[string]any{"path": "link", "resolvedPath": resolved, "root": spelled}, q.RawInput)
+	require.Equal(t, resolved, q.diffs(t)[0].Path)
+	require.Equal(t, []location{{Path: resolved, Line: 2}}, a.last(t).Places)
+	require.Equal(t, q.Title, a.updates[0].Title)
+	require.Equal(t, fileTree{"app/a.txt": "one\n", "lib/b.txt": "one\n2\n"}, files(t, top))
+}
+
+func TestC11_ThePathIsCheckedAgainAfterTheAnswer(t *testing.T) {
+	relink := func(target string) func(*testing.T, string) {
+		return func(t *testing.T, top string) {
+			require.NoError(t, os.Remove(filepath.Join(top, "app/l")))
+			symlink(t, filepath.Join(top, filepath.FromSlash(target)), top, "app/l")
+		}
+	}
+	put := func(path, content string) func(*testing.T, string) {
+		return func(t *testing.T, top string) {
+			require.NoError(t, os.WriteFile(filepath.Join(top, filepath.FromSlash(path)), []byte(content), 0o600))
+		}
+	}
+	remove := func(t *testing.T, top string) { require.NoError(t, os.Remove(filepath.Join(top, "app", "d", "a.txt"))) }
+	for name, c := range map[string]struct {
+		ask  string
+		do   func(t *testing.T, top string)
+		says string
+	}{
+		"link to another root":      {"/edit l/a.txt" + edited, relink("lib"), "now, and led to"},
+		"link out":                  {"/edit l/a.txt" + edited, relink("out"), "outside the session's roots"},
+		"link out, a new file":      {"/write l/new\nx", relink("out"), "outside the session's roots"},
+		"link to another, new file": {"/write l/new\nx", relink("lib"), "now, and led to"},
+		"changed":                   {"/edit l/a.txt" + edited, put("app/d/a.txt", "one\ntwo\n!"), "has changed"},
+		"changed, same size":        {"/write l/a.txt\nx", put("app/d/a.txt", "one\nTWO\n"), "has changed"},
+		"made":                      {"/write l/new\nx", put("app/d/new", "theirs"), "has changed"},
+		"gone":                      {"/edit l/a.txt" + edited, remove, "has changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := "one\ntwo\n"
+			top := plant(t, fileTree{"app/d/a.txt": text, "lib/a.txt": text, "out/a.txt": text})
+			symlink(t, filepath.Join(top, "app", "d"), top, "app/l")
+			talk := open(t, Options{}, filepath.Join(top, "app"), filepath.Join(top, "lib"))
+			var then fileTree
+			talk.client.onAsk = after(t, func() {
+				c.do(t, top)
+				then = files(t, top)
+			})
+			a := talk.ask(c.ask)
+			require.Equal(t, "end_turn", a.stop)
+			require.Equal(t, then, files(t, top))
+			require.Equal(t, []toolStatus{toolPending, toolInProgress, toolFailed}, a.statuses())
+			require.Contains(t, a.text(), c.says)
+		})
+	}
+}
+
+func TestC11_WhatIsOutsideIsRefusedWithoutAQuestion(t *testing.T) {
+	top := plant(t, fileTree{"app/a.txt": "one\ntwo\n", "out/a.txt": "one\ntwo\n", "app-evil/a.txt": "one\ntwo\n"})
+	out := filepath.Join(top, "out")
+	symlink(t, out, top, "app/dir")
+	symlink(t, filepath.Join(out, "a.txt"), top, "app/file")
+	symlink(t, filepath.Join(out, "new"), top, "app/dangling")
+	before := files(t, top)
+	talk := open(t, Options{}, filepath.Join(top, "app"))
+	talk.client.onAsk = selected("allow-once")
+	for _, path := range []string{
+		"../out/a.txt", "../out/new", filepath.Join(out, "a.txt"), "dir/a.txt", "dir/new", "file", "dangling",
+		"../app-evil/a.txt", "dir/../app/a.txt", "/etc/passwd",
+	} {
+		for _, ask := range []string{"/write " + path + "\nx", "/edit " + path + edited} {
+			a := talk.ask(ask)
+			require.Equal(t, []toolStatus{toolPending, toolFailed}, a.statuses(), ask)
+			require.Contains(t, a.text(), "is outside the session's roots", ask)
+			require.Empty(t, a.last(t).Places)
+		}
+	}
+	require.Empty(t, talk.client.asked)
+	require.Equal(t, before, files(t, top))
+}
+
+func TestA20_ARelativePathIsWrittenBelowCwdOnly(t *testing.T) {
+	cwd, lib := plant(t, fileTree{"a": ""}), plant(t, fileTree{"sub/b.txt": "two\n"})
+	talk := open(t, Options{}, cwd, lib)
+	talk.client.onAsk = selected("allow-once")
+	require.Contains(t, talk.ask("/write sub/b.txt\nx").text(), "There is no directory for `sub/b.txt`")
+	require.Contains(t, talk.ask("/edit sub/b.txt"+edited).text(), "Did you mean `/edit "+filepath.Join(lib, "sub", "b.txt")+"`?")
+	require.Empty(t, talk.client.asked)
+	talk.ask("/write b.txt\nx")
+	talk.ask("/write " + filepath.Join(lib, "c.txt") + "\nx")
+	require.Equal(t, fileTree{"a": "", "b.txt": "x\n"}, files(t, cwd))
+	require.Equal(t, fileTree{"sub/b.txt": "two\n", "c.txt": "x\n"}, files(t, lib))
+}
+
+func TestWhatCannotBeChangedIsNotAskedFor(t *testing.T) {
+	planted := fileTree{
+		"a.txt": "one\ntwo\nthree\n", "twice": "two\ntwo\n", "binary": "two\n\x00", "latin": "two\n\xe9\n", "large": strings.Repeat("two\n", 50), "d/e": "",
+	}
+	cwd := plant(t, planted)
+	talk := open(t, Options{MaxFileSize: 100}, cwd)
+	talk.client.onAsk = selected("allow-once")
+	for ask, says := range map[string]string{
+		"/edit missing" + edited:                    "There is no file `missing`",
+		"/edit d/e" + edited:                        "these lines are not in it",
+		"/edit twice" + edited:                      "in it 2 times, first at lines 1 and 2",
+		"/edit binary" + edited:                     "`binary` is not text",
+		"/write latin\nx":                           "`latin` is not text",
+		"/edit large" + edited:                      "too large: a file of at most 100 bytes",
+		"/write a.txt\n" + strings.Repeat("x", 100): "too large",
+		"/write d\nx":                               "`d` is a directory",
+		"/write a.txt/b\nx":                         "cannot be changed: not a directory",
+		"/write no/a.txt\nx":                        "There is no directory for",
+	} {
+		a := talk.ask(ask)
+		require.Equal(t, "end_turn", a.stop)
+		require.Contains(t, a.text(), says, ask)
+		require.Equal(t, []toolStatus{toolPending, toolFailed}, a.statuses(), ask)
+	}
+	same := talk.ask("/write a.txt\none\ntwo\nthree\n")
+	require.Contains(t, same.text(), "is like that already")
+	require.Equal(t, []toolStatus{toolPending, toolCompleted}, same.statuses())
+
+	several := talk.prompt(t.Context(), blocks("/write a.txt\nsee ", "file:///a"))
+	require.Contains(t, several.text(), "as one text")
+	require.Empty(t, several.statuses())
+	require.Empty(t, talk.client.asked)
+	require.Equal(t, planted, files(t, cwd))
+}
+
+func TestAPathMayHoldSpaces(t *testing.T) {
+	cwd := plant(t, fileTree{"a": ""})
+	talk := open(t, Options{}, cwd)
+	talk.client.onAsk = selected("allow-once")
+	talk.ask("  \n/write  my file.txt \r\n\n  text\n")
+	require.Equal(t, fileTree{"a": "", "my file.txt": "\n  text\n"}, files(t, cwd))
+}
