@@ -22,8 +22,8 @@ func commands() []command {
 		{"find", "GLOB", "Find files by name in every root", (*turn).find},
 		{"search", "REGEXP", "Search every root for lines that match a regular expression", (*turn).search},
 		{"read", "PATH[:FIRST-LAST]", "Read a file, or some of its lines", (*turn).read},
-		{"write", "PATH", "Write a file, whose content is on the lines below; asks before", (*turn).writeFile},
-		{"edit", "PATH", "Replace lines of a file, given on the lines below; asks before", (*turn).editFile},
+		{"write", "PATH", "Write a file, whose content is on the lines below; asks first", (*turn).writeFile},
+		{"edit", "PATH", "Replace lines of a file, given on the lines below; asks first", (*turn).editFile},
 		{"help", "", "Show what can be asked", (*turn).help},
 	}
 }
