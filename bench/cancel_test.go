@@ -101,9 +101,15 @@ func (r *reader) open() string {
 	r.b.Helper()
 	r.send(pipes.Request(2, "session/new", map[string]any{"cwd": r.b.TempDir(), "mcpServers": []any{}}))
 	_, line := r.until(`"id":2`)
+	return sessionID(r.b, line)
+}
+
+// sessionID is the session that a response names.
+func sessionID(b *testing.B, line []byte) string {
+	b.Helper()
 	var m pipes.Message
 	var made struct{ SessionID string }
-	check(r.b, json.Unmarshal(line, &m))
-	check(r.b, m.Decode(&made))
+	check(b, json.Unmarshal(line, &m))
+	check(b, m.Decode(&made))
 	return made.SessionID
 }

@@ -2,6 +2,7 @@
 //
 //	make bench
 //	go test ./bench -run '^$' -bench ColdStart
+//	go test ./bench -run '^$' -bench 'LargeStore|Load|Fork'
 //	go test ./bench -run '^$' -bench Cancel -benchtime 500x     # a better 99th percentile
 //
 // Each builds what it starts, stripped, as it is released. Times are medians in milliseconds, and

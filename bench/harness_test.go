@@ -64,7 +64,13 @@ func start(b *testing.B, args ...string) *agent {
 // run starts a program with a state directory of its own.
 func run(b *testing.B, command []string) *agent {
 	b.Helper()
-	command = slices.Insert(command, 1, "--state-dir", filepath.Join(b.TempDir(), "state"))
+	return runIn(b, filepath.Join(b.TempDir(), "state"), command)
+}
+
+// runIn starts a program with a given state directory.
+func runIn(b *testing.B, state string, command []string) *agent {
+	b.Helper()
+	command = slices.Insert(command, 1, "--state-dir", state)
 	p, err := pipes.Start(pipes.Options{Command: command, Env: []string{role + "=scripted"}, Stderr: os.Stderr})
 	check(b, err)
 	a := &agent{Process: p, b: b}
