@@ -1,0 +1,88 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// acceptNew is the first half of session/new. The new session's lane is its own, so it waits for no other.
+func (a *agent) acceptNew(ctx context.Context, r *wire.Request) wire.Work {
+	p, err := a.decodeSession(r.Params, newFields)
+	if err != nil {
+		return failed(err)
+	}
+	return func() (json.RawMessage, error) {
+		ctx, cancel := a.lasting(ctx)
+		defer cancel()
+		return a.create(ctx, r, p, runtime.Activation{Cause: runtime.New}, func(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
+			return a.options.Store.Create(ctx, n)
+		})
+	}
+}
+
+// acceptFork is the first half of session/fork. It does not wait for its source.
+func (a *agent) acceptFork(ctx context.Context, r *wire.Request) wire.Work {
+	p, err := a.decodeSession(r.Params, forkFields)
+	if err != nil {
+		return failed(err)
+	}
+	return func() (json.RawMessage, error) {
+		ctx, cancel := a.lasting(ctx)
+		defer cancel()
+		if err := a.serves(ctx, runtime.Fork); err != nil {
+			return nil, err
+		}
+		source, err := a.stored(ctx, p.id)
+		if err != nil {
+			return nil, err
+		}
+		act := runtime.Activation{Cause: runtime.Fork, State: source.State, History: a.options.Store.History(ctx, p.id)}
+		return a.create(ctx, r, p, act, func(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
+			n.Title = source.Title
+			if n.State == nil {
+				n.State = source.State
+			}
+			return a.options.Store.Fork(ctx, p.id, n)
+		})
+	}
+}
+
+// create opens a session of a new id and stores it.
+func (a *agent) create(ctx context.Context, r *wire.Request, p sessionParams, ra runtime.Activation,
+	store func(context.Context, sessionstore.NewSession) (sessionstore.Lease, error)) (json.RawMessage, error) {
+	if err := a.initialized(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.reserve(); err != nil {
+		return nil, err
+	}
+	act, err := a.open(ctx, newID(), p, ra)
+	if err != nil {
+		a.active.Add(-1)
+		return nil, asWire(err)
+	}
+	l, err := store(ctx, sessionstore.NewSession{ID: act.id, Agent: a.init.owner(), Keys: act.keys(p.roots.Cwd()), State: act.host.state})
+	if err != nil {
+		act.abandon()
+		a.active.Add(-1)
+		return nil, asWire(err)
+	}
+	at := a.lanes.enter(act.id, entryLifecycle)
+	s := act.commit(at.lane, l)
+	a.settle(r, at, s)
+	return put(act.opened.Result, "sessionId", quote(string(act.id))), nil
+}
+
+// settle has the rest of an activation done once its response is on the wire: what the runtime
+// said meanwhile is sent, then the lane goes on.
+func (a *agent) settle(r *wire.Request, at *place, s *session) {
+	r.AfterResponse(func() {
+		s.host.release(a.base)
+		at.leave()
+		a.lanes.forget(at.lane)
+	})
+}
