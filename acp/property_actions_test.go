@@ -17,9 +17,9 @@ func (m *machine) drawProcess(t *rapid.T) int {
 	return rapid.IntRange(0, len(m.clients)-1).Draw(t, "process")
 }
 
-// drawSession draws a session, perhaps one that was deleted or never was; the newest ones more often.
+// drawSession draws a session, perhaps one that was deleted or never was.
 func (m *machine) drawSession(t *rapid.T) string {
-	return rapid.SampledFrom(m.known).Draw(t, "session")
+	return m.known[rapid.IntRange(0, len(m.known)-1).Draw(t, "session")]
 }
 
 // drawAsked draws roots; for a stored session mostly with its own cwd.
@@ -65,10 +65,10 @@ func (m *machine) creating(t *rapid.T, s sent, a asked, from *record, succeeds b
 		m.do(t, s)
 		return
 	}
-	begun := m.now().UTC().Truncate(time.Millisecond)
+	begun := m.begin()
 	before := len(c.messages())
 	c.send(s.line)
-	at := m.verify(t, s, before)
+	at := m.verify(t, s, before) - 1
 	var result struct{ SessionID string }
 	require.NoError(t, json.Unmarshal(c.messages()[at].Result, &result))
 	require.NotContains(t, m.known, result.SessionID)
@@ -211,7 +211,7 @@ func (m *machine) actRelink(t *rapid.T) {
 func (m *machine) actRestart(t *rapid.T) {
 	process := m.drawProcess(t)
 	c := m.clients[process]
-	begun := m.now().UTC().Truncate(time.Millisecond)
+	begun := m.begin()
 	var ended []string
 	for _, id := range m.known {
 		if prompt := m.endTurn(process, id); prompt != "" {

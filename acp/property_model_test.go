@@ -183,19 +183,30 @@ type model struct {
 	stored      map[string]*record
 	seats       []map[string]*seat
 	generations int
-	touched     map[string]bool // whose updatedAt has to be new in the next list
+	touched     map[string]activity // since the last list
 }
+
+// activity says whether a session's updatedAt has to be new.
+type activity int
+
+const (
+	inactive activity = iota
+	perhapsActive
+	active
+)
 
 // answer is what a request is answered.
 type answer struct {
-	code       int
+	code       int      // 0: no error, or one of several
 	reasons    []string // of the error, any of them
 	violations []string // all of them
 	ended      string   // the prompt that is answered as cancelled before
 	said       []part   // what is shown of the session before the answer
 	stopReason string
-	atOnce     bool // it waits for nothing, so it may come before the answer to an earlier request
+	goesOn     bool // nothing is answered yet
 }
+
+func (a answer) isError() bool { return a.code != 0 || a.reasons != nil }
 
 func refused(violations []string) answer { return answer{code: -32602, violations: violations} }
 
@@ -228,7 +239,7 @@ func (m *model) endTurn(process int, id string) (prompt string) {
 	r := m.stored[id]
 	r.history = append(r.history, part{"agent", "waiting"}, part{"agent", "last words"})
 	r.finished = len(r.history)
-	m.touched[id] = true
+	m.touched[id] = active
 	return prompt
 }
 
@@ -252,7 +263,7 @@ func (m *model) created(process int, id string, a asked, from *record) {
 		r.finished = from.finished
 	}
 	m.stored[id] = r
-	m.touched[id] = true
+	m.touched[id] = active
 	m.hand(process, r, roots)
 }
 
@@ -267,7 +278,7 @@ func (m *model) refuseFork(id string, a asked) (answer, bool) {
 // reopen is load and resume (A10 to A13, A17, A27).
 func (m *model) reopen(process int, id string, a asked, replays bool) answer {
 	if wrong := a.shape(); wrong != nil {
-		return answer{code: -32602, violations: wrong, atOnce: true}
+		return refused(wrong)
 	}
 	r := m.stored[id]
 	if r == nil {
@@ -280,7 +291,8 @@ func (m *model) reopen(process int, id string, a asked, replays bool) answer {
 	if wrong := a.disk(m.places); wrong != nil {
 		return refused(wrong)
 	}
-	touched := m.touched[id] // a load is no activity, and the store ends the turn with it (A29)
+	// A load is no activity (A29). The store ends the turn with it, perhaps before a cancel has.
+	touched := min(m.touched[id], perhapsActive)
 	out := answer{ended: m.endTurn(process, id)}
 	m.touched[id] = touched
 	r.finished = len(r.history)
@@ -313,7 +325,7 @@ func (m *model) prompt(process int, id, request, text string, answered *string) 
 	s, r := m.seats[process][id], m.stored[id]
 	switch {
 	case s != nil && s.turn != "":
-		return answer{code: -32600, reasons: []string{"turn_in_progress"}, atOnce: true}
+		return answer{code: -32600, reasons: []string{"turn_in_progress"}}
 	case r == nil:
 		return notFound
 	case s == nil:
@@ -327,11 +339,11 @@ func (m *model) prompt(process int, id, request, text string, answered *string) 
 	if r.title == "" {
 		r.title = text
 	}
-	m.touched[id] = true
+	m.touched[id] = active
 	r.history = append(r.history, part{"user", text})
 	if answered == nil {
 		s.turn = request
-		return answer{said: []part{{"agent", "waiting"}}}
+		return answer{said: []part{{"agent", "waiting"}}, goesOn: true}
 	}
 	r.history = append(r.history, part{"agent", *answered})
 	r.finished = len(r.history)

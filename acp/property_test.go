@@ -33,29 +33,36 @@ func TestA13_RandomLivesOfSessionsAgreeWithTheModel(t *testing.T) {
 		require.NoError(t, two.Close())
 	})
 	memory := sessionstore.NewMemory()
+	inMemory := medium{[]sessionstore.Store{memory, memory}, time.Now}
+	onDisk := medium{[]sessionstore.Store{one, two}, clock}
 	where := places{folder(t)}
 	where.make(t)
-	for name, stores := range map[string][]sessionstore.Store{
-		"one process, in memory":   {memory},
-		"two processes, in memory": {memory, memory},
-		"two processes, on disk":   {one, two},
+	for processes, media := range map[int][]medium{
+		1: {inMemory},
+		2: {inMemory, inMemory, inMemory, inMemory, onDisk}, // a disk is slow
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d processes", processes), func(t *testing.T) {
 			runs := 0
-			now := time.Now
-			if stores[0] == sessionstore.Store(one) {
-				now = clock
-			}
 			rapid.Check(t, func(t *rapid.T) {
 				runs++ // each run has an agent, and so a list, of its own (A31)
 				where.link(t, "a")
-				m := newMachine(t, where, stores, fmt.Sprint(name, runs), now)
+				on := rapid.SampledFrom(media).Draw(t, "medium")
+				on.stores = on.stores[:processes]
+				m := newMachine(t, where, on, fmt.Sprint(processes, runs))
 				t.Repeat(m.actions())
 				m.finish()
 			})
 		})
 	}
 }
+
+// medium is where the processes of a run keep their sessions, with the clock of their activity.
+type medium struct {
+	stores []sessionstore.Store
+	now    func() time.Time
+}
+
+func (m medium) String() string { return fmt.Sprintf("%T", m.stores[0]) }
 
 // ticking is a clock that never shows the same time twice.
 func ticking() func() time.Time {
@@ -68,18 +75,18 @@ func ticking() func() time.Time {
 type machine struct {
 	model
 	t       *rapid.T
-	now     func() time.Time
+	medium  medium
 	serve   []func() *client
 	clients []*client
 	known   []string // every session there ever was
 }
 
-func newMachine(t *rapid.T, where places, stores []sessionstore.Store, kind string, now func() time.Time) *machine {
+func newMachine(t *rapid.T, where places, on medium, kind string) *machine {
 	denied, err := workspace.ParseDir(where.path(deniedDir))
 	require.NoError(t, err)
-	m := &machine{t: t, now: now, known: []string{"sess_unknown"}}
-	m.model = model{places: where, stored: map[string]*record{}, touched: map[string]bool{}}
-	for _, store := range stores {
+	m := &machine{t: t, medium: on, known: []string{"sess_unknown"}}
+	m.model = model{places: where, stored: map[string]*record{}, touched: map[string]activity{}}
+	for _, store := range on.stores {
 		serve := func() *client {
 			c := connect(t, acp.Options{
 				Store: store, Runtime: func() runtime.Runtime { return &scripted{kind: kind} },
@@ -94,6 +101,7 @@ func newMachine(t *rapid.T, where places, stores []sessionstore.Store, kind stri
 		m.clients = append(m.clients, serve())
 		m.seats = append(m.seats, map[string]*seat{})
 	}
+	m.actNew(t)
 	return m
 }
 
@@ -144,7 +152,7 @@ func (a asked) params() map[string]any {
 // do sends requests of one session in one write, checks their answers, and then the list.
 func (m *machine) do(t *rapid.T, requests ...sent) {
 	c := m.clients[requests[0].process]
-	begun := m.now().UTC().Truncate(time.Millisecond)
+	begun := m.begin()
 	from := len(c.messages())
 	var lines []string
 	for _, s := range requests {
@@ -155,47 +163,55 @@ func (m *machine) do(t *rapid.T, requests ...sent) {
 		from = m.verify(t, s, from)
 	}
 	m.listed(t, requests[0].process, begun)
+	require.Empty(t, parts(t, c.messages()[from:], requests[0].session), "nothing is shown that was not asked for")
 }
 
-// verify checks an answer and what came before it, from a place on the wire on. It returns the answer's place.
+// begin is the time of what comes next, as lists show it.
+func (m *machine) begin() time.Time { return m.medium.now().UTC().Truncate(time.Millisecond) }
+
+// verify checks an answer, and what was shown before it from a place on the wire on. It returns the place
+// behind it. An error has no place: it may come after what the next request shows.
 func (m *machine) verify(t *rapid.T, s sent, from int) int {
 	c := m.clients[s.process]
 	if s.want.ended != "" {
 		got, at := c.await(0, isResponse(s.want.ended))
 		require.Equal(t, "cancelled", got.stopReason(t), s.description)
-		from = max(from, at)
+		from = max(from, at+1)
 	}
 	switch {
 	case s.id == "":
 		return from
-	case s.want.code == 0 && s.want.reasons == nil && s.want.said != nil && s.want.stopReason == "" && strings.Contains(s.line, `"session/prompt"`):
-		_, at := c.await(from, func(m message) bool { return slices.Equal(parts(t, []message{m}, s.session), s.want.said) })
-		return at
+	case s.want.isError():
+		m.verifyError(t, s)
+		return from
 	}
-	got, at := c.await(0, isResponse(s.id))
-	switch {
-	case s.want.violations != nil:
-		require.Equal(t, s.want.violations, violations(t, got), s.description)
-		require.Equal(t, -32602, got.Error.Code, s.description)
-	case s.want.reasons != nil:
-		require.Contains(t, s.want.reasons, got.reason(t), s.description)
-		if s.want.code != 0 {
-			require.Equal(t, s.want.code, got.Error.Code, s.description)
-		}
-	default:
-		require.Nil(t, got.Error, "%s: %+v", s.description, got.Error)
+	answered := isResponse(s.id)
+	if s.want.goesOn {
+		answered = func(m message) bool { return len(parts(t, []message{m}, s.session)) > 0 }
 	}
+	got, at := c.await(from, answered)
+	if s.want.goesOn {
+		require.Equal(t, s.want.said, parts(t, []message{got}, s.session), s.description)
+		return at + 1
+	}
+	require.Nil(t, got.Error, "%s: %+v", s.description, got.Error)
+	require.Equal(t, merged(s.want.said), merged(parts(t, c.messages()[from:at], s.session)), s.description)
 	if s.want.stopReason != "" {
 		require.Equal(t, s.want.stopReason, got.stopReason(t), s.description)
 	}
-	if s.want.atOnce {
-		return from
+	return at + 1
+}
+
+func (m *machine) verifyError(t *rapid.T, s sent) {
+	got := m.clients[s.process].response(s.id)
+	if s.want.violations != nil {
+		require.Equal(t, s.want.violations, violations(t, got), s.description)
+	} else {
+		require.Contains(t, s.want.reasons, got.reason(t), s.description)
 	}
-	if at > from {
-		shown := merged(parts(t, c.messages()[from:at], s.session))
-		require.Equal(t, merged(s.want.said), shown, s.description)
+	if s.want.code != 0 {
+		require.Equal(t, s.want.code, got.Error.Code, s.description)
 	}
-	return max(from, at)
 }
 
 // parts are the conversation among messages; a session's title and state are not.
@@ -262,9 +278,10 @@ func (m *machine) listed(t *rapid.T, process int, begun time.Time) {
 		require.Equal(t, r.cwd, s.Cwd)
 		require.Equal(t, r.additional, s.AdditionalDirectories)
 		require.Equal(t, r.title, s.Title)
-		if m.touched[s.SessionID] {
+		switch m.touched[s.SessionID] {
+		case active:
 			require.False(t, s.updated(t).Before(begun), "%s was active at %s, after %s", r.id, s.UpdatedAt, begun)
-		} else {
+		case inactive:
 			require.Equal(t, r.updated, s.UpdatedAt, "%s had no activity", r.id)
 		}
 		r.updated = s.UpdatedAt
