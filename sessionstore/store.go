@@ -142,6 +142,10 @@ type Store interface {
 	// that does not exist is no error. Its leases are answered with *NotFoundError.
 	Delete(ctx context.Context, id ID) error
 
+	// Prune deletes the sessions that q matches, and returns how many there were. It cleans the
+	// medium once for all of them, and may let other writers in between two batches: after an error n are deleted.
+	Prune(ctx context.Context, q PruneQuery) (n int, err error)
+
 	// Close frees the medium, after the calls that run. Calls after it fail with [ErrClosed]; a second Close does nothing.
 	Close() error
 }

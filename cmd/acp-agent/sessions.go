@@ -20,11 +20,11 @@ import (
 func newSessions(s streams, f *serveFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
-		Short: "List, show and delete stored sessions",
+		Short: "List, show, delete and clean up stored sessions",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newSessionsList(s, f), newSessionsShow(s, f), newSessionsDelete(s, f))
+	cmd.AddCommand(newSessionsList(s, f), newSessionsShow(s, f), newSessionsDelete(s, f), newSessionsPrune(s, f))
 	return cmd
 }
 

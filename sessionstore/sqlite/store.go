@@ -35,6 +35,8 @@ type Options struct {
 	Journal Journal
 	// Patience is how long a call waits for other processes before it fails; 0 means DefaultPatience.
 	Patience time.Duration
+	// Retention is how long sessions that were never prompted are kept; 0 means for good. See [Store.Close].
+	Retention time.Duration
 	// Now is the clock; nil means [time.Now].
 	Now func() time.Time
 }
@@ -69,8 +71,10 @@ func New(o Options) *Store {
 // Dir is the directory of the store's files.
 func (s *Store) Dir() string { return s.options.Dir }
 
-// Close implements [sessionstore.Store].
+// Close implements [sessionstore.Store]. If the store was used, and Options.Retention asks for it, it first
+// prunes the sessions that were never prompted, at most once a day among all processes and for about a second.
 func (s *Store) Close() error {
+	s.retain()
 	s.end()
 	s.using.Lock()
 	defer s.using.Unlock()

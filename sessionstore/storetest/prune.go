@@ -1,0 +1,75 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func prunings() []contract {
+	return []contract{
+		{"S10/prune removes what was never used", pruneUnused},
+		{"S10/prune removes everything before a time", pruneAll},
+		{"S10/prune without a bound, and as a dry run, removes nothing", pruneNothing},
+	}
+}
+
+// some makes a session of each sort: never used, talked in, and with a history from elsewhere.
+func some(t *testing.T, s store) (unused sessionstore.Lease) {
+	t.Helper()
+	unused = create(t, s, "unused")
+	record(t, s, create(t, s, "used"), "hello", say("there"))
+	create(t, s, "imported")
+	_, err := s.Activate(t.Context(), "imported", sessionstore.Activation{Keys: keys(t, "app"), History: []update{say("from elsewhere")}})
+	require.NoError(t, err)
+	return unused
+}
+
+// latest is a time after the activity of every session.
+func latest(t *testing.T, s store) time.Time {
+	t.Helper()
+	var last time.Time
+	for _, session := range listAll(t, s, sessionstore.Query{}) {
+		if session.Updated.After(last) {
+			last = session.Updated
+		}
+	}
+	return last.Add(time.Millisecond)
+}
+
+func prune(t *testing.T, s store, q sessionstore.PruneQuery) int {
+	t.Helper()
+	n, err := s.Prune(t.Context(), q)
+	require.NoError(t, err)
+	return n
+}
+
+func pruneUnused(t *testing.T, s store) {
+	lease := some(t, s)
+	require.Zero(t, prune(t, s, sessionstore.PruneQuery{UnusedBefore: get(t, s, "unused").Updated}), "the bound is exclusive")
+	q := sessionstore.PruneQuery{UnusedBefore: latest(t, s)}
+	require.Equal(t, 1, prune(t, s, q))
+	require.ElementsMatch(t, []string{"used", "imported"}, ids(listAll(t, s, sessionstore.Query{})))
+	require.ErrorAs(t, s.Check(t.Context(), lease), new(*sessionstore.NotFoundError))
+	require.Zero(t, prune(t, s, q), "again")
+	require.Len(t, history(t, s, "used"), 2)
+}
+
+func pruneAll(t *testing.T, s store) {
+	some(t, s)
+	require.Equal(t, 3, prune(t, s, sessionstore.PruneQuery{Before: latest(t, s)}))
+	require.Empty(t, listAll(t, s, sessionstore.Query{}))
+	create(t, s, "used")
+	require.Empty(t, history(t, s, "used"))
+}
+
+func pruneNothing(t *testing.T, s store) {
+	some(t, s)
+	require.Zero(t, prune(t, s, sessionstore.PruneQuery{}))
+	require.Equal(t, 1, prune(t, s, sessionstore.PruneQuery{UnusedBefore: latest(t, s), DryRun: true}))
+	require.Equal(t, 3, prune(t, s, sessionstore.PruneQuery{Before: latest(t, s), DryRun: true}))
+	require.Len(t, listAll(t, s, sessionstore.Query{}), 3)
+}
