@@ -4,9 +4,9 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SOURCES      = find . -name '*.go' -not -path '*/node_modules/*' -not -path '*/testdata/*'
 PLATFORMS   := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 FUZZTIME    ?= 30s
-NODE        := testdata/node
-# Where there is a package.json, its packages are what the tests against the official TypeScript client run on.
-PACKAGES    := $(if $(wildcard $(NODE)/package.json),$(NODE)/node_modules/.installed)
+# What the tests run on that drive the program with the official TypeScript client, and with acpx.
+NODE        := testdata/node testdata/node-acpx
+PACKAGES    := $(NODE:%=%/node_modules/.installed)
 
 .PHONY: build test bench lint fmt vet staticcheck cross fuzz conformance clean
 
@@ -57,8 +57,9 @@ conformance:
 	go test ./conformance -run TestTheListsOfTests -update
 
 clean:
-	rm -rf bin $(NODE)/node_modules
+	rm -rf bin $(NODE:%=%/node_modules)
 
-$(NODE)/node_modules/.installed: $(NODE)/package-lock.json $(NODE)/package.json
-	cd $(NODE) && npm ci
+# Node itself is one of acpx's packages, so that npm's complaint about the one that runs it is not shown.
+%/node_modules/.installed: %/package-lock.json %/package.json
+	cd $* && npm ci --ignore-scripts --loglevel=error
 	touch $@
