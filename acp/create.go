@@ -33,11 +33,11 @@ func (a *agent) acceptFork(ctx context.Context, r *wire.Request) wire.Work {
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.lasting(ctx)
 		defer cancel()
-		if err := a.serves(ctx, runtime.Fork); err != nil {
-			return nil, err
-		}
 		source, err := a.stored(ctx, p.id)
 		if err != nil {
+			return nil, err
+		}
+		if err := a.init.serves(runtime.Fork); err != nil {
 			return nil, err
 		}
 		act := runtime.Activation{Cause: runtime.Fork, State: source.State, History: a.options.Store.History(ctx, p.id)}

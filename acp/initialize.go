@@ -211,15 +211,11 @@ func agentCapabilities(given json.RawMessage, info runtime.Info) (json.RawMessag
 	return given, mcpTransports{http: isTrue(kinds["http"]), sse: isTrue(kinds["sse"])}
 }
 
-// serves waits until the connection is initialized, and refuses the methods of causes that the runtime
-// refuses.
-func (a *agent) serves(ctx context.Context, cause runtime.Cause) error {
-	if err := a.initialized(ctx); err != nil {
-		return err
-	}
-	a.init.mu.Lock()
-	defer a.init.mu.Unlock()
-	if slices.Contains(a.init.info.Refuses, cause) {
+// serves refuses the methods of causes that the runtime refuses.
+func (i *initialization) serves(cause runtime.Cause) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if slices.Contains(i.info.Refuses, cause) {
 		return wire.MethodNotFound(string(cause))
 	}
 	return nil

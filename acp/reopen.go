@@ -40,14 +40,14 @@ func (a *agent) acceptReopen(ctx context.Context, r *wire.Request, cause runtime
 // reopen activates a stored session. Whatever can fail comes first; then the running turn of the live
 // session ends, the new activation takes its place, and a load replays the history (A12).
 func (a *agent) reopen(ctx context.Context, at *place, p sessionParams, cause runtime.Cause) (*session, json.RawMessage, error) {
-	if err := a.serves(ctx, cause); err != nil {
-		return nil, nil, err
-	}
 	if err := at.wait(ctx); err != nil {
 		return nil, nil, err
 	}
 	stored, err := a.stored(ctx, p.id)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := a.init.serves(cause); err != nil {
 		return nil, nil, err
 	}
 	if err := matchCwd(p.roots.Cwd(), stored.Keys); err != nil {
@@ -67,7 +67,7 @@ func (a *agent) reopen(ctx context.Context, at *place, p sessionParams, cause ru
 		return nil, nil, err
 	}
 	if cause == runtime.Load {
-		// It is too late to give up: the roots are the new ones. What cannot be shown is not left half open.
+		// What cannot be shown is not left half open.
 		if err := a.replay(context.WithoutCancel(ctx), s, act.opened); err != nil {
 			a.closeSession(a.base, s)
 			return nil, nil, err
@@ -96,7 +96,8 @@ func (a *agent) replace(ctx context.Context, in *lane, before *session, stored s
 		act.abandon()
 		return nil, nil, err
 	}
-	if err := stop(); err != nil {
+	// From here on it is too late to give up.
+	if err := in.endTurn(context.WithoutCancel(ctx), runtime.ErrCancelled); err != nil {
 		a.log.Warn("ending a turn", "session", stored.ID, "error", err)
 	}
 	if before != nil {

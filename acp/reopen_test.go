@@ -107,3 +107,27 @@ func (u *unreadable) History(ctx context.Context, id sessionstore.ID) iter.Seq2[
 	}
 	return func(yield func(sessionstore.Update, error) bool) { yield(nil, u.err) }
 }
+
+func TestA12_ALoadThatTookEffectWaitsForItsTurnThoughItWasCancelled(t *testing.T) {
+	r := &scripted{release: make(chan struct{})}
+	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }, CancelGrace: patience})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	id := c.open(a)
+	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
+	c.send(line)
+	c.await(0, said("stubborn"))
+	load, line := c.request("session/load", rootsParams(id, a, b))
+	c.send(line)
+	require.Eventually(t, func() bool { return len(c.find(id).AdditionalDirectories) == 1 }, patience, time.Millisecond)
+	c.send(notification("$/cancel_request", `{"requestId":`+load+`}`))
+	for range 100 {
+		c.list(`{}`)
+	}
+	close(r.release)
+	require.Nil(t, c.response(load).Error)
+	_, ended := c.await(0, isResponse(prompt))
+	_, loaded := c.await(0, isResponse(load))
+	require.Less(t, ended, loaded, "the turn is answered before the switch")
+	require.Equal(t, []string{"stubborntoo late"}, texts(c.messages()[ended:], id), "its last words are in the history")
+}
