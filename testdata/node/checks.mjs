@@ -6,12 +6,13 @@ export function checks() {
     console.log(JSON.stringify({ name, ok: Boolean(ok), detail }));
   };
 
-  /** Checks that a request is refused with a code. */
-  const refused = async (name, code, request) => {
+  /** Checks that a request is refused with a code and, if one is given, the reason of the first violation. */
+  const refused = async (name, code, request, reason) => {
     try {
       check(name, false, { result: await request() });
     } catch (error) {
-      check(name, error.code === code, { code: error.code, message: error.message, data: error.data });
+      const given = error.data?.violations?.[0]?.reason;
+      check(name, error.code === code && (reason === undefined || given === reason), { code: error.code, message: error.message, data: error.data });
     }
   };
 

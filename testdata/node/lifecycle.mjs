@@ -112,9 +112,9 @@ await restarted(async (agent, updates) => {
   const { sessionId: moved } = await activate(agent, fork, sessionId, { cwd: first });
   check("A14/fork, another cwd", same((await listed(agent, moved))?.cwd, first), {});
   for (const [name, method] of Object.entries({ load, resume })) {
-    await refused(`A11/${name}, another cwd`, -32602, () => activate(agent, method, sessionId, { cwd: first, additionalDirectories: [second] }));
-    await refused(`A6/${name}, a missing directory`, -32602, () => activate(agent, method, sessionId, { additionalDirectories: [cwd + "/missing"] }));
-    await refused(`A3/${name}, null`, -32602, () => activate(agent, method, sessionId, { additionalDirectories: null }));
+    await refused(`A11/${name}, another cwd`, -32602, () => activate(agent, method, sessionId, { cwd: first, additionalDirectories: [second] }), "cwd_mismatch");
+    await refused(`A6/${name}, a missing directory`, -32602, () => activate(agent, method, sessionId, { additionalDirectories: [cwd + "/missing"] }), "missing");
+    await refused(`A3/${name}, null`, -32602, () => activate(agent, method, sessionId, { additionalDirectories: null }), "null");
     await refused(`A28/${name}, an unknown id`, -32002, () => activate(agent, method, "unknown", {}));
   }
   await refused("A28/fork, an unknown id", -32002, () => activate(agent, fork, "unknown", {}));
@@ -157,9 +157,9 @@ await restarted(async (agent, updates) => {
   check("A28/nothing is left of the deleted", same(updates, []), updates);
 });
 
-const foreign = await restarted(async (agent) => (await open(agent, [first])).sessionId);
+const foreign = await restarted(async (agent) => (await open(agent, [first])).sessionId, behind);
 await restarted(async (agent) => {
   for (const [name, method] of Object.entries({ load, resume, fork })) {
-    await refused(`A31/${name}, a session of another agent`, -32602, () => activate(agent, method, foreign, {}));
+    await refused(`A31/${name}, a session of another agent`, -32602, () => activate(agent, method, foreign, {}), "other_agent");
   }
-}, behind);
+});
