@@ -149,14 +149,17 @@ func (p *player) play(t *testing.T, b block) {
 // silence is how long an agent says nothing before a transcript that is being rewritten goes on.
 const silence = 200 * time.Millisecond
 
-// listen returns what the agent says to b: what answers its requests, no fewer lines than it had, and what
+// listen returns what the agent says to b: what answers its requests or asks the client first, no fewer lines than it had, and what
 // comes before it falls silent.
 func (p *player) listen(b block) []string {
 	for _, line := range b.sent {
 		var sent pipes.Message
 		if json.Unmarshal([]byte(line), &sent) == nil && sent.Method != "" && len(sent.ID) > 0 && len(b.want) > 0 {
 			p.a.await(p.seen, func(m pipes.Message) bool {
-				return m.Method == "" && (string(m.ID) == string(sent.ID) || string(m.ID) == "null")
+				if m.Method != "" {
+					return len(m.ID) > 0 // the agent asks first
+				}
+				return string(m.ID) == string(sent.ID) || string(m.ID) == "null"
 			})
 		}
 	}
