@@ -3,12 +3,14 @@ package acp
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/acp-agent/acp-agent/acp/wire"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
+
+// timestamp is RFC 3339 with milliseconds, which sorts as text (A29).
+const timestamp = "2006-01-02T15:04:05.000Z07:00"
 
 // sessionInfo is ACP's SessionInfo with additionalDirectories always present (A15).
 type sessionInfo struct {
@@ -52,7 +54,7 @@ func listResult(page sessionstore.Page) (json.RawMessage, error) {
 			Cwd:                   s.Keys.Roots.Cwd(),
 			AdditionalDirectories: s.Keys.Roots.Additional(),
 			Title:                 s.Title,
-			UpdatedAt:             s.Updated.UTC().Format(time.RFC3339Nano),
+			UpdatedAt:             s.Updated.UTC().Format(timestamp),
 		}
 	}
 	return json.Marshal(result)

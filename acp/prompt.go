@@ -118,7 +118,10 @@ func (s *session) begin(ctx context.Context, p promptParams) error {
 		return nil
 	}
 	s.title = title
-	return s.show(ctx, titleUpdate(title))
+	if err := s.show(ctx, titleUpdate(title)); err != nil {
+		s.agent.log.Debug("title not shown", "session", s.id, "error", err) // the turn has begun, and ends like any other
+	}
+	return nil
 }
 
 // answer commits what the turn said and makes the response of it.
