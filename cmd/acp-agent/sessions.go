@@ -24,7 +24,7 @@ func newSessions(s streams, f *serveFlags) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newSessionsList(s, f), newSessionsShow(s, f), newSessionsDelete(s, f), newSessionsPrune(s, f))
+	cmd.AddCommand(newSessionsList(s, f), newSessionsShow(s, f), newSessionsDelete(s, f), newSessionsPrune(s, f), newSessionsRepair(s, f))
 	return cmd
 }
 

@@ -12,8 +12,9 @@
 // are private to the user (clause S5). Nobody may open sessions.db by other means than SQLite while a program
 // uses it: closing it again would drop SQLite's locks in that process.
 //
-// The file is never renamed, replaced or repaired here. What is wrong with it is a
-// [*sessionstore.UnavailableError] that says what to do (S4).
+// A [Store] never renames, replaces or repairs the file. What is wrong with it is a
+// [*sessionstore.UnavailableError] that says what to do (S4). [Repair] is for when a person asks for it: it keeps
+// the damaged file as sessions.damaged-TIME.db.
 //
 // # Concurrency
 //

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
+)
+
+// repairReport is what a repair did, as it is shown.
+type repairReport struct {
+	Damaged    string            `json:"damagedFile"`
+	Sessions   int               `json:"sessions"`
+	Updates    int               `json:"updates"`
+	Incomplete []sessionstore.ID `json:"incomplete,omitempty"`
+	Lost       []sessionstore.ID `json:"lost,omitempty"`
+}
+
+func newSessionsRepair(s streams, f *serveFlags) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "repair",
+		Short: "Make a damaged session store usable again",
+		Long: "repair copies what can be read of a damaged session store into a new one, and keeps the damaged file beside it. " +
+			"Close your editors first. A store that is not damaged is left alone.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := f.state()
+			if err != nil {
+				return err
+			}
+			done, err := sqlite.Repair(cmd.Context(), sqlite.Options{Dir: dir})
+			if err != nil {
+				return err
+			}
+			return showRepair(s, repairReport(done), asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func showRepair(s streams, r repairReport, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(s.out).Encode(r)
+	}
+	fmt.Fprintf(s.out, "kept %s with %s\n", countOf(r.Sessions, "session"), countOf(r.Updates, "update"))
+	for _, id := range r.Incomplete {
+		fmt.Fprintln(s.out, "lost a part of", id)
+	}
+	for _, id := range r.Lost {
+		fmt.Fprintln(s.out, "lost", id)
+	}
+	_, err := fmt.Fprintf(s.out, "the damaged file is %s; remove it when you do not need it\n", r.Damaged)
+	return err
+}

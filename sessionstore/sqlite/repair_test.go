@@ -1,0 +1,137 @@
+package sqlite_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
+)
+
+// filled is a store with some sessions, closed.
+func filled(t *testing.T, sessions int) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	s := sqlite.New(sqlite.Options{Dir: dir})
+	for i := range sessions {
+		lease := create(t, s, fmt.Sprint("session ", i))
+		for range 5 {
+			require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []sessionstore.Update{say("ask")}}))
+			require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say(strings.Repeat("x", 3000))}))
+			require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"))
+		}
+	}
+	_, err := s.Fork(t.Context(), "session 0", sessionstore.NewSession{ID: "fork", Keys: rooted(t, "app")})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	return dir
+}
+
+// damage overwrites pages of a closed store.
+func damage(t *testing.T, dir string, hit func(page int) bool) (damaged []byte) {
+	t.Helper()
+	const size = 4096
+	path := filepath.Join(dir, "sessions.db")
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for page := 0; page*size < len(content); page++ {
+		if hit(page) {
+			copy(content[page*size:], strings.Repeat("\xff", size))
+		}
+	}
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	return content
+}
+
+// requireUsable reads everything of a store and writes to it.
+func requireUsable(t *testing.T, dir string) (sessions []string) {
+	t.Helper()
+	s := open(t, sqlite.Options{Dir: dir})
+	sessions = ids(t, s)
+	for _, id := range sessions {
+		for u, err := range s.History(t.Context(), sessionstore.ID(id)) {
+			require.NoError(t, err)
+			require.Contains(t, string(u), `"update"`)
+		}
+		lease, err := s.Activate(t.Context(), sessionstore.ID(id), sessionstore.Activation{Keys: rooted(t, "app", "lib")})
+		require.NoError(t, err)
+		require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []sessionstore.Update{say("again")}}))
+		require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"))
+	}
+	create(t, s, "after the repair")
+	require.NoError(t, s.Close())
+	require.Equal(t, "ok", integrity(t, dir))
+	return sessions
+}
+
+func TestS4_RepairKeepsWhatCanBeRead(t *testing.T) {
+	const sessions = 40
+	for stride := 7; stride < 12; stride++ {
+		t.Run(fmt.Sprintf("S4/every %dth page", stride), func(t *testing.T) {
+			dir := filled(t, sessions)
+			// The first pages hold the schema and the roots of tables.
+			before := damage(t, dir, func(page int) bool { return page > 60 && page%stride == 0 })
+			report, err := sqlite.Repair(t.Context(), sqlite.Options{Dir: dir})
+			require.NoError(t, err)
+			kept, err := os.ReadFile(report.Damaged)
+			require.NoError(t, err)
+			require.Equal(t, before, kept)
+			require.Equal(t, sessions+1, report.Sessions+len(report.Lost))
+			require.NotEmpty(t, append(report.Incomplete, report.Lost...))
+			require.Greater(t, report.Updates, sessions*10/2)
+			require.Len(t, requireUsable(t, dir), report.Sessions)
+			_, err = sqlite.Repair(t.Context(), sqlite.Options{Dir: dir})
+			require.ErrorAs(t, err, new(*sqlite.HealthyError), "once is enough")
+		})
+	}
+}
+
+func TestS4_RepairEndsWhateverIsDamaged(t *testing.T) {
+	for page := range 30 {
+		dir := filled(t, 2)
+		damage(t, dir, func(p int) bool { return p == page })
+		_, err := sqlite.Repair(t.Context(), sqlite.Options{Dir: dir})
+		if err != nil {
+			require.ErrorAs(t, err, new(*sqlite.HealthyError), "page %d", page)
+		}
+		requireUsable(t, dir)
+	}
+}
+
+func TestS4_RepairLeavesAHealthyStoreAlone(t *testing.T) {
+	dir := filled(t, 3)
+	before := contents(t, dir)
+	_, err := sqlite.Repair(t.Context(), sqlite.Options{Dir: dir})
+	require.ErrorAs(t, err, new(*sqlite.HealthyError))
+	require.Equal(t, before, contents(t, dir))
+	_, err = sqlite.Repair(t.Context(), sqlite.Options{Dir: t.TempDir()})
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestS4_RepairRefusesAStoreThatIsInUse(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows itself refuses to move a file that is open")
+	}
+	dir := filled(t, 2)
+	s := sqlite.New(sqlite.Options{Dir: dir})
+	create(t, s, "one")
+	require.NoError(t, s.Close())
+	cmd := process(t, "writer", dir, "w")
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	require.True(t, bufio.NewScanner(out).Scan())
+	_, err = sqlite.Repair(t.Context(), sqlite.Options{Dir: dir})
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	used := new(sqlite.InUseError)
+	require.ErrorAs(t, err, &used)
+	require.Equal(t, cmd.Process.Pid, used.PID)
+}
