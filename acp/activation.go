@@ -91,7 +91,7 @@ func (act *activation) keys(cwd workspace.Dir) sessionstore.Keys {
 // commit makes the activation the active session of its lane. It was stored under l.
 func (act *activation) commit(in *lane, l sessionstore.Lease) *session {
 	s := &session{
-		id: act.id, agent: act.agent, lane: in, workspace: act.workspace,
+		id: act.id, member: sessionMember(act.id), agent: act.agent, lane: in, workspace: act.workspace,
 		runtime: act.runtime, host: act.host, current: l, title: act.title,
 	}
 	s.record(act.agent.options.Recorder)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/strict"
@@ -40,16 +41,23 @@ func takeSession(params json.RawMessage) (sessionstore.ID, runtime.Raw, error) {
 	return id, rest, nil
 }
 
-// putSession is params with a session id. Params that have none, as is the rule, are copied as
-// they are; others have theirs replaced.
+// sessionMember is the member that names a session in params.
+func sessionMember(id sessionstore.ID) string { return `"sessionId":` + string(quote(string(id))) }
+
+// putSession is params with a session id.
 func putSession(params runtime.Raw, id sessionstore.ID) json.RawMessage {
-	member := `"sessionId":` + string(quote(string(id)))
+	return putMember(params, sessionMember(id))
+}
+
+// putMember is params with a sessionMember. Params that name no session, as is the rule, are copied
+// as they are; others have theirs replaced.
+func putMember(params runtime.Raw, member string) json.RawMessage {
 	if len(params) > 2 && params[0] == '{' && params[1] == '"' && !mayNameSession(params) {
 		with := make(json.RawMessage, 0, len(params)+len(member)+1)
 		with = append(append(with, '{'), member...)
 		return append(append(with, ','), params[1:]...)
 	}
-	return put(params, "sessionId", quote(string(id)))
+	return put(params, "sessionId", json.RawMessage(strings.TrimPrefix(member, `"sessionId":`)))
 }
 
 // mayNameSession reports whether params may have a sessionId, perhaps spelled with escapes.

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -85,6 +86,9 @@ type openCalls struct {
 
 // see takes note of an update.
 func (o *openCalls) see(u sessionstore.Update) {
+	if !bytes.Contains(u, []byte("tool_call")) {
+		return // most updates, which need not be read
+	}
 	kind := updateKind(u)
 	if kind != "tool_call" && kind != "tool_call_update" {
 		return

@@ -14,6 +14,7 @@ import (
 // right to write.
 type session struct {
 	id        sessionstore.ID
+	member    string // the sessionMember of id
 	agent     *agent
 	lane      *lane
 	workspace *workspace.Workspace
@@ -120,7 +121,7 @@ func (s *session) update(ctx context.Context, u runtime.Update) error {
 
 // show sends the client an update without recording it.
 func (s *session) show(ctx context.Context, u runtime.Update) error {
-	return s.agent.conn.Notify(ctx, methodUpdate, putSession(u, s.id))
+	return s.agent.conn.Notify(ctx, methodUpdate, putMember(u, s.member))
 }
 
 // failed takes note that the store refused a write. A session that another process took, or
