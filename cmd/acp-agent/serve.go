@@ -14,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -92,7 +93,7 @@ func serve(ctx context.Context, s streams, f serveFlags, command []string) error
 	if err != nil {
 		return err
 	}
-	store := sqlite.New(sqlite.Options{Dir: dir})
+	store := sqlite.New(sqlite.Options{Dir: dir, Retention: sessionstore.Retention})
 	err = acp.Serve(ctx, s.in, s.out, acp.Options{
 		Runtime:   func() runtime.Runtime { return newRuntime(command, logger) },
 		Store:     store,
