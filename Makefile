@@ -8,7 +8,7 @@ FUZZTIME    ?= 30s
 NODE        := testdata/node testdata/node-acpx
 PACKAGES    := $(NODE:%=%/node_modules/.installed)
 
-.PHONY: build test bench lint fmt vet staticcheck cross fuzz conformance clean
+.PHONY: build test bench lint fmt vet staticcheck cross fuzz kills conformance clean
 
 # The program, into bin/.
 build:
@@ -51,6 +51,10 @@ fuzz:
 			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$(dirname $$file); \
 		done; \
 	done
+
+# The store against 500 kills of the program, where a run of the tests makes 60.
+kills: $(PACKAGES)
+	ACP_AGENT_KILLS=500 go test -race -count=1 -timeout 10m -run TestS1_FiveHundred ./interop
 
 # The lists in docs/conformance.md, after tests were added, renamed or removed.
 conformance:

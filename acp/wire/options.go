@@ -48,7 +48,7 @@ type Options struct {
 	// Default 64 MiB (W3).
 	MaxLine int
 	// MaxQueue is the number of output bytes at which Call and Post fail and responses
-	// wait. Notify waits at a 128th of it, so that a stream leaves room for what
+	// wait. Notify waits at a 256th of it, so that a stream leaves room for what
 	// cannot wait, and a peer that reads slowly is not far behind. One message may go over
 	// it. Default 4 MiB (W11).
 	MaxQueue int

@@ -28,7 +28,7 @@ type queue struct {
 }
 
 func newQueue(limit int) *queue {
-	q := &queue{limit: limit, stream: max(1, limit/128)}
+	q := &queue{limit: limit, stream: max(1, limit/256)}
 	q.ready.L = &q.mu
 	return q
 }
