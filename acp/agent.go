@@ -72,7 +72,7 @@ func (o Options) withDefaults() Options {
 // does. Requests read before are answered, running turns as cancelled, and what was
 // acknowledged is stored (clause W9). It returns nil at the end of in or of ctx, and an error
 // if a stream broke. When it returns, nothing of it runs any more, except a read from an in that cannot be
-// closed.
+// closed, and a runtime that did not end within CloseGrace.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	if o.Runtime == nil || o.Store == nil {
 		return errors.New("acp: Options need a Runtime and a Store")
@@ -138,13 +138,16 @@ func (a *agent) Accept(ctx context.Context, r *wire.Request) wire.Work {
 // acceptNotification takes session/cancel at once and passes the rest to the runtime.
 func (a *agent) acceptNotification(ctx context.Context, r *wire.Request) wire.Work {
 	id, rest, err := takeSession(r.Params)
-	if err != nil || !a.init.done() || a.isRequest(r.Method) {
+	if err != nil {
 		return nil
 	}
 	if r.Method == methodCancel {
 		if l := a.lanes.find(id); l != nil {
 			l.cancel(rest)
 		}
+		return nil
+	}
+	if !a.init.done() || a.isRequest(r.Method) {
 		return nil
 	}
 	if id == "" {
@@ -280,7 +283,16 @@ func (a *agent) shutdown() {
 	if err := a.runtime.Close(ctx); err != nil {
 		a.log.Warn("closing the agent", "error", err)
 	}
-	a.running.Wait()
+	ended := make(chan struct{})
+	go func() {
+		a.running.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		a.log.Warn("the agent did not end in time")
+	}
 }
 
 // closeSession frees a session if it is still the active one of its lane.
@@ -289,6 +301,8 @@ func (a *agent) closeSession(ctx context.Context, s *session) {
 		return
 	}
 	a.active.Add(-1)
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
 	if err := s.close(ctx); err != nil {
 		a.log.Warn("closing a session", "session", s.id, "error", err)
 	}
@@ -299,7 +313,7 @@ func (a *agent) evict(s *session, cause error) {
 	a.log.Warn("session ends here", "session", s.id, "cause", cause)
 	at := a.lanes.enter(s.id, entryLifecycle)
 	a.running.Go(func() {
-		defer a.lanes.forget(s.lane)
+		defer a.lanes.forget(at.lane)
 		defer at.leave()
 		if at.wait(a.base) != nil || at.lane.active() != s {
 			return

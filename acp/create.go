@@ -18,7 +18,7 @@ func (a *agent) acceptNew(ctx context.Context, r *wire.Request) wire.Work {
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.lasting(ctx)
 		defer cancel()
-		return a.create(ctx, r, p, runtime.Activation{Cause: runtime.New}, func(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
+		return a.create(ctx, r, p, runtime.Activation{Cause: runtime.New}, "", func(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
 			return a.options.Store.Create(ctx, n)
 		})
 	}
@@ -41,8 +41,7 @@ func (a *agent) acceptFork(ctx context.Context, r *wire.Request) wire.Work {
 			return nil, err
 		}
 		act := runtime.Activation{Cause: runtime.Fork, State: source.State, History: a.options.Store.History(ctx, p.id)}
-		return a.create(ctx, r, p, act, func(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
-			n.Title = source.Title
+		return a.create(ctx, r, p, act, source.Title, func(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
 			if n.State == nil {
 				n.State = source.State
 			}
@@ -52,7 +51,7 @@ func (a *agent) acceptFork(ctx context.Context, r *wire.Request) wire.Work {
 }
 
 // create opens a session of a new id and stores it.
-func (a *agent) create(ctx context.Context, r *wire.Request, p sessionParams, ra runtime.Activation,
+func (a *agent) create(ctx context.Context, r *wire.Request, p sessionParams, ra runtime.Activation, title string,
 	store func(context.Context, sessionstore.NewSession) (sessionstore.Lease, error)) (json.RawMessage, error) {
 	if err := a.initialized(ctx); err != nil {
 		return nil, err
@@ -65,7 +64,8 @@ func (a *agent) create(ctx context.Context, r *wire.Request, p sessionParams, ra
 		a.active.Add(-1)
 		return nil, asWire(err)
 	}
-	l, err := store(ctx, sessionstore.NewSession{ID: act.id, Agent: a.init.owner(), Keys: act.keys(p.roots.Cwd()), State: act.host.state})
+	act.title = title
+	l, err := store(ctx, sessionstore.NewSession{ID: act.id, Agent: a.init.owner(), Keys: act.keys(p.roots.Cwd()), State: act.host.state, Title: title})
 	if err != nil {
 		act.abandon()
 		a.active.Add(-1)

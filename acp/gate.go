@@ -103,15 +103,15 @@ func declared(params runtime.Raw, name string) (path string, given bool, err err
 	return path, true, violation.Refuse(wrong...)
 }
 
-// checkPath refuses a path outside of w. One that does not exist yet is judged by the
-// directory that would hold it.
+// checkPath refuses a path outside of w. One that does not exist yet is judged by where a file of that
+// name would be made.
 func checkPath(w *workspace.Workspace, path string) error {
 	if !filepath.IsAbs(path) {
 		return wire.Errorf(wire.CodeInvalidParams, "%s is not absolute: paths in the protocol are", path)
 	}
 	_, err := w.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		_, err = w.Stat(filepath.Dir(path))
+		_, err = w.WriteTarget(path)
 	}
 	if err != nil {
 		return wire.Errorf(wire.CodeInvalidParams, "%v", err)

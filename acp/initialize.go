@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -111,6 +112,7 @@ func (a *agent) acceptInitialize(ctx context.Context, r *wire.Request) wire.Work
 			info runtime.Info
 			mcp  mcpTransports
 		)
+		err = errors.New("initialize did not finish") // unless it does: a panic is no success
 		defer func() { a.init.end(info, mcp, err) }()
 		ctx, cancel := a.lasting(ctx)
 		defer cancel()

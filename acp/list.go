@@ -23,7 +23,7 @@ type sessionInfo struct {
 
 // acceptList is the first half of session/list.
 func (a *agent) acceptList(ctx context.Context, r *wire.Request) wire.Work {
-	q, err := decodeList(r.Params)
+	p, err := decodeList(r.Params)
 	if err != nil {
 		return failed(err)
 	}
@@ -33,8 +33,7 @@ func (a *agent) acceptList(ctx context.Context, r *wire.Request) wire.Work {
 		if err := a.initialized(ctx); err != nil {
 			return nil, err
 		}
-		q.Agent = a.init.owner()
-		page, err := a.options.Store.List(ctx, q)
+		page, err := a.options.Store.List(ctx, p.query(a.init.owner()))
 		if err != nil {
 			return nil, asWire(err)
 		}

@@ -200,41 +200,52 @@ func decodeSessionID(params json.RawMessage) (sessionstore.ID, error) {
 	return sessionstore.ID(id), violation.Refuse(wrong...)
 }
 
+// listParams are the params of session/list.
+type listParams struct {
+	cwd        workspace.Dir // zero for no filter
+	additional workspace.Dirs
+	filtered   bool // by additional, which may be empty
+	cursor     sessionstore.Cursor
+}
+
+// query looks up the real paths of the filters, and so takes its time.
+func (p listParams) query(owner sessionstore.Agent) sessionstore.Query {
+	q := sessionstore.Query{Agent: owner, Cursor: p.cursor}
+	if !p.cwd.IsZero() {
+		q.Cwd = sessionstore.FilterDir(p.cwd)
+	}
+	if p.filtered {
+		q.Additional = sessionstore.FilterDirs(p.additional)
+	}
+	return q
+}
+
 // decodeList reads session/list's filters and cursor (A16).
-func decodeList(params json.RawMessage) (sessionstore.Query, error) {
+func decodeList(params json.RawMessage) (listParams, error) {
 	object, wrong := readParams(params, listShape)
 	if len(wrong) > 0 {
-		return sessionstore.Query{}, violation.Refuse(wrong...)
+		return listParams{}, violation.Refuse(wrong...)
 	}
-	var (
-		q   sessionstore.Query
-		cwd workspace.Dir
-	)
+	var p listParams
 	if path, given, bad := optionalText(object.Field("cwd")); bad != nil {
 		wrong = append(wrong, bad...)
 	} else if given {
 		var err error
-		if cwd, err = workspace.ParseDir(path); err != nil {
-			wrong = append(wrong, violation.Of(err)...)
-		} else {
-			q.Cwd = sessionstore.FilterDir(cwd)
-		}
+		p.cwd, err = workspace.ParseDir(path)
+		wrong = append(wrong, violation.Of(err)...)
 	}
 	if field := object.Field("additionalDirectories"); field.Present() {
 		paths, bad := directories(field)
 		wrong = append(wrong, bad...)
 		dirs, _ := workspace.ParseDirs(paths) // checked by directories
-		q.Additional = sessionstore.FilterDirs(dirs.Without(cwd))
+		p.additional, p.filtered = dirs.Without(p.cwd), true
 	}
 	if cursor, given, bad := optionalText(object.Field("cursor")); bad != nil {
 		wrong = append(wrong, bad...)
-	} else if q.Cursor = sessionstore.Cursor(cursor); given && cursor == "" {
+	} else if p.cursor = sessionstore.Cursor(cursor); given && cursor == "" {
 		wrong = append(wrong, object.Field("cursor").Refuse(violation.InvalidCursor))
 	}
-	if len(wrong) > 0 {
-		return sessionstore.Query{}, violation.Refuse(wrong...)
-	}
-	return q, nil
+	return p, violation.Refuse(wrong...)
 }
 
 // optionalText reads a string that may be absent, or null, which means the same.

@@ -31,6 +31,7 @@ type session struct {
 	title  string // guarded by the lane's head
 	evict  sync.Once
 	closed chan struct{}
+	once   sync.Once // of close
 }
 
 // inOrder runs the first half of a call to the runtime.
@@ -112,9 +113,13 @@ func (s *session) update(ctx context.Context, u runtime.Update) error {
 	case r.kind == recordHistory:
 		return s.recorder.Record(ctx, r.update)
 	case r.title != nil:
-		return s.write(func(l sessionstore.Lease) error {
+		err := s.write(func(l sessionstore.Lease) error {
 			return s.agent.options.Store.SetTitle(ctx, l, *r.title)
 		})
+		if err != nil {
+			s.agent.running.Go(func() { s.failed(err) }) // not here: the turn's end waits for its updates
+		}
+		return err
 	}
 	return nil
 }
@@ -144,10 +149,14 @@ func (s *session) failed(err error) {
 	}
 }
 
-// close frees what the session holds. Its turn was answered.
+// close frees what the session holds, once. Its turn was answered.
 func (s *session) close(ctx context.Context) error {
-	s.host.close()
-	defer close(s.closed)
-	flushed := s.recorder.Close(ctx)
-	return errors.Join(flushed, s.runtime.Close(ctx), s.workspace.Close())
+	var err error
+	s.once.Do(func() {
+		s.host.close()
+		defer close(s.closed)
+		err = s.recorder.Close(ctx)
+		err = errors.Join(err, s.runtime.Close(ctx), s.workspace.Close())
+	})
+	return err
 }

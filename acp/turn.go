@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/wire"
 )
 
 // turn is one prompt, from its arrival to its answer.
 type turn struct {
-	ctx    context.Context
-	stop   context.CancelCauseFunc
-	done   chan struct{} // closed when the prompt was answered
-	finish sync.Once
+	request context.Context // the request's own
+	ctx     context.Context
+	stop    context.CancelCauseFunc
+	done    chan struct{} // closed when the prompt was answered
+	finish  sync.Once
 
 	mu        sync.Mutex
 	stage     turnStage
@@ -35,7 +37,7 @@ const (
 // newTurn returns a turn of the request with context ctx, whose end ends the turn as a
 // cancelled one: the client gave up on the request (W6) or left (W9).
 func newTurn(ctx context.Context) *turn {
-	t := &turn{done: make(chan struct{})}
+	t := &turn{request: ctx, done: make(chan struct{})}
 	t.ctx, t.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() { t.end(runtime.ErrCancelled, nil) })
 	return t
@@ -139,6 +141,10 @@ type outcome struct {
 	err    error
 }
 
+// leaveGrace is how long a turn may take to end when the client has left: its prompt is still answered,
+// within the time that the program has to end (W9).
+const leaveGrace = time.Second
+
 // await runs work and waits for it; once the turn has ended early for at most grace more. What a work
 // returns after that is dropped.
 func (t *turn) await(work runtime.Work, grace time.Duration, owner *sync.WaitGroup) outcome {
@@ -153,11 +159,19 @@ func (t *turn) await(work runtime.Work, grace time.Duration, owner *sync.WaitGro
 	}
 	late := time.NewTimer(grace)
 	defer late.Stop()
-	select {
-	case o := <-returned:
-		return o
-	case <-late.C:
-		return outcome{err: t.cause()}
+	requestEnd := t.request.Done()
+	for {
+		select {
+		case o := <-returned:
+			return o
+		case <-late.C:
+			return outcome{err: t.cause()}
+		case <-requestEnd:
+			requestEnd = nil
+			if errors.Is(context.Cause(t.request), wire.ErrClosed) {
+				late.Reset(min(grace, leaveGrace))
+			}
+		}
 	}
 }
 

@@ -179,20 +179,21 @@ func TestA26_TheClientIsAskedOnlyForWhatItOffersAndInsideTheRoots(t *testing.T) 
 	for name, tc := range map[string]struct {
 		capabilities, method, params, refused string
 	}{
-		"not offered":     {`{}`, "fs/read_text_file", `{"path":"` + inside + `"}`, "does not offer"},
-		"terminal":        {`{}`, "terminal/create", `{"command":"x"}`, "does not offer"},
-		"elicitation":     {`{"fs":{"readTextFile":true}}`, "elicitation/create", `{}`, "does not offer"},
-		"outside":         {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"` + outside + `"}`, "outside"},
-		"dangling":        {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file", `{"path":"` + a + `/dangling","content":""}`, "outside"},
-		"relative":        {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"new.txt"}`, "absolute"},
-		"path twice":      {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"` + outside + `","path":"` + inside + `"}`, "given once"},
-		"PATH":            {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"PATH":"` + outside + `"}`, "given once"},
-		"no path":         {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{}`, "no path"},
-		"cwd outside":     {`{"terminal":true}`, "terminal/create", `{"command":"x","cwd":"/"}`, "outside"},
-		"recorded only":   {`{}`, "session/update", `{"update":{}}`, "recorded"},
-		"inside":          {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file", `{"path":"` + inside + `","content":"x"}`, ""},
-		"no capability":   {`{}`, "session/request_permission", `{"options":[]}`, ""},
-		"unknown methods": {`{}`, "_custom/method", `{"path":"/anything"}`, ""},
+		"not offered":               {`{}`, "fs/read_text_file", `{"path":"` + inside + `"}`, "does not offer"},
+		"terminal":                  {`{}`, "terminal/create", `{"command":"x"}`, "does not offer"},
+		"elicitation":               {`{"fs":{"readTextFile":true}}`, "elicitation/create", `{}`, "does not offer"},
+		"outside":                   {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"` + outside + `"}`, "outside"},
+		"dangling":                  {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file", `{"path":"` + a + `/dangling","content":""}`, "outside"},
+		"relative":                  {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"new.txt"}`, "absolute"},
+		"up behind what is missing": {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file", `{"path":"` + a + `/missing/../../x","content":""}`, "no such file"},
+		"path twice":                {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"` + outside + `","path":"` + inside + `"}`, "given once"},
+		"PATH":                      {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"PATH":"` + outside + `"}`, "given once"},
+		"no path":                   {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{}`, "no path"},
+		"cwd outside":               {`{"terminal":true}`, "terminal/create", `{"command":"x","cwd":"/"}`, "outside"},
+		"recorded only":             {`{}`, "session/update", `{"update":{}}`, "recorded"},
+		"inside":                    {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file", `{"path":"` + inside + `","content":"x"}`, ""},
+		"no capability":             {`{}`, "session/request_permission", `{"options":[]}`, ""},
+		"unknown methods":           {`{}`, "_custom/method", `{"path":"/anything"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := connect(t, acp.Options{})

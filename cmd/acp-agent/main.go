@@ -19,8 +19,9 @@ import (
 )
 
 func main() {
-	// A client that went away is an error of the write, which ends the program in order.
-	signal.Ignore(syscall.SIGPIPE)
+	// A client that went away is an error of the write, which ends the program in order. The signal is
+	// caught, not ignored: child processes would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], standardStreams())
 	stop()

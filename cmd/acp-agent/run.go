@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -92,6 +91,7 @@ func runPrompt(ctx context.Context, s streams, f serveFlags, r runFlags, prompt 
 	}()
 	show := newPrinter(s.out)
 	options := client.Options{Name: "acp-agent run", Version: version(), Updates: show.update, Permission: refusePermission}
+	options.Wire.MaxLine = f.maxLine
 	if r.json {
 		options.Updates, options.Wire.Tap = nil, show.line
 	}
@@ -146,20 +146,11 @@ func (r runFlags) open(ctx context.Context, c *client.Client, setup client.Setup
 
 // roots makes the given folders absolute: a shell's relative paths start where the shell is.
 func (r runFlags) roots() (workspace.Roots, error) {
-	cwd, err := filepath.Abs(r.cwd)
+	paths, err := absolutePaths(append([]string{r.cwd}, r.dirs...)...)
 	if err != nil {
 		return workspace.Roots{}, err
 	}
-	dirs := make([]string, len(r.dirs))
-	for i, dir := range r.dirs {
-		if dir == "" {
-			return workspace.Roots{}, usagef("--dir is empty: give a directory")
-		}
-		if dirs[i], err = filepath.Abs(dir); err != nil {
-			return workspace.Roots{}, err
-		}
-	}
-	return workspace.NewRoots(cwd, dirs)
+	return workspace.NewRoots(paths[0], paths[1:])
 }
 
 // args are the arguments that give the agent process our own flags.

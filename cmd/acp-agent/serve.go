@@ -57,7 +57,15 @@ func newRoot(s streams) *cobra.Command {
 			return serve(cmd.Context(), s, f, args)
 		},
 	}
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return applySettings(cmd, f.config) }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := applySettings(cmd, f.config); err != nil {
+			return err
+		}
+		if f.maxLine < 1 || f.maxRoots < 1 {
+			return usagef("--max-line and --max-roots are at least 1")
+		}
+		return nil
+	}
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)

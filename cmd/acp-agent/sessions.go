@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -123,14 +125,36 @@ func (l listFlags) query() (sessionstore.Query, error) {
 
 // absolute reads a shell's paths, which start where the shell is.
 func absolute(paths ...string) (workspace.Dirs, error) {
-	full := make([]string, len(paths))
-	for i, path := range paths {
-		var err error
-		if full[i], err = filepath.Abs(path); err != nil {
-			return workspace.Dirs{}, err
-		}
+	full, err := absolutePaths(paths...)
+	if err != nil {
+		return workspace.Dirs{}, err
 	}
 	return workspace.ParseDirs(full)
+}
+
+// absolutePaths makes a shell's paths absolute. It keeps ".." as it is: behind a link it means another
+// directory than the text does.
+func absolutePaths(paths ...string) ([]string, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	full := make([]string, len(paths))
+	for i, path := range paths {
+		switch {
+		case path == "":
+			return nil, usagef("a folder's name is empty: give a directory")
+		case filepath.IsAbs(path):
+			full[i] = path
+		case filepath.VolumeName(path) != "" || runtime.GOOS == "windows":
+			if full[i], err = filepath.Abs(path); err != nil {
+				return nil, err
+			}
+		default:
+			full[i] = here + string(filepath.Separator) + path
+		}
+	}
+	return full, nil
 }
 
 func listSessions(ctx context.Context, s streams, store sessionstore.Store, q sessionstore.Query, l listFlags) error {

@@ -80,12 +80,13 @@ func mask(value any) any {
 	return value
 }
 
-// hide replaces every string in value but the names of pairs.
+// hide replaces everything in value but the names of pairs of name and value.
 func hide(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
+		_, pair := v["value"]
 		for name, member := range v {
-			if !strings.EqualFold(name, "name") {
+			if _, text := member.(string); !pair || !text || name != "name" {
 				v[name] = hide(member)
 			}
 		}
@@ -93,7 +94,9 @@ func hide(value any) any {
 		for i := range v {
 			v[i] = hide(v[i])
 		}
-	case string:
+	case nil:
+		return nil
+	default:
 		return "***"
 	}
 	return value
