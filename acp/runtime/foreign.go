@@ -11,6 +11,10 @@ import (
 // Foreign is implemented by a runtime that knows sessions of its own, which the
 // adapter imports into the store so that a list has one source.
 type Foreign interface {
+	// Key is what the runtime itself calls the session that saved state, "" if the state
+	// names none. Two states with the same key are the same session, so that one that
+	// was opened here is not imported as another. It is stable from run to run.
+	Key(state []byte) string
 	// Sessions yields the sessions that the runtime knows, newest first. cwd restricts
 	// them to one working directory; nil asks for all. An error ends the iteration.
 	Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[ForeignSession, error]
@@ -20,8 +24,7 @@ type Foreign interface {
 
 // ForeignSession is a session that a runtime knows and the store may not.
 type ForeignSession struct {
-	// State is what Activation.State carries when the session is opened. Equal states
-	// name the same session.
+	// State is what Activation.State carries when the session is opened. Its Key is not empty.
 	State []byte
 	// Roots is its root set, as far as the runtime knows.
 	Roots workspace.Roots
