@@ -1,0 +1,20 @@
+// Package mcproots is what MCP calls roots: directories as file URIs, in order, from a client to its servers.
+//
+// A directory becomes a URI by [FromDir] and a URI a directory by [ParseURI], exactly and strictly (clause M11):
+// what could be read in two ways is refused, with a [*URIError] that says why.
+//
+// A [Snapshot] is the roots of one session at one time: real paths, in the session's order, each directory once
+// (M1). [Take] makes one of an opened workspace and leaves out what is no longer where it was granted (M6).
+//
+// An [Offer] shows a snapshot to the servers of one client of the official Go SDK, which by itself sorts
+// roots by URI and checks none:
+//
+//	offer := mcproots.NewOffer(snapshot)
+//	client := offer.NewClient(&mcp.Implementation{Name: "example"}, mcp.ClientOptions{})
+//	session, err := client.Connect(ctx, transport, nil)
+//	result, err := offer.CallTool(ctx, session, &mcp.CallToolParams{Name: "list"})
+//
+// It serves both eras of the protocol. Up to revision 2025-11-25 a server sends roots/list and hears of changes. From
+// 2026-07-28 on it puts the question into the result of a call, which is why calls go through the offer: it
+// answers, and calls again.
+package mcproots

@@ -1,0 +1,3 @@
+package mcproots
+
+const native = windows
