@@ -17,12 +17,12 @@ import (
 // be read after its Workspace was closed; opening fails then.
 type Directory struct {
 	w      *Workspace
-	handle *os.Root
+	handle *handle
 	at     location
 	ref    Ref // at, said another way
 }
 
-func (w *Workspace) newDirectory(handle *os.Root, root int, at location) *Directory {
+func (w *Workspace) newDirectory(handle *handle, root int, at location) *Directory {
 	return &Directory{w, handle, at, w.ref(root, at)}
 }
 
@@ -51,24 +51,12 @@ func (w *Workspace) OpenDir(path string) (*Directory, error) {
 	return w.openDir(a)
 }
 
-func (w *Workspace) openDir(a asked) (*Directory, error) {
-	handle, ref, err := w.directDir(a)
-	switch {
-	case err == errUndecided:
-		return w.walkToDir(a)
-	case err != nil:
-		return nil, err
-	default:
-		return &Directory{w, handle, locate(ref.Real()), ref}, nil
-	}
-}
-
-func (w *Workspace) walkToDir(a asked) (d *Directory, err error) {
+func (w *Workspace) openDir(a asked) (d *Directory, err error) {
 	err = w.walk(a, followLast, func(end arrival) error {
-		var handle *os.Root
+		var handle *handle
 		switch {
 		case end.name == "":
-			handle, err = end.dir.OpenRoot(".")
+			handle, err = end.dir.into(".")
 		case end.info.IsDir():
 			handle, err = stepInto(end.dir, end.name, end.info)
 		default:
@@ -161,7 +149,7 @@ func (d *Directory) OpenDir(name string) (*Directory, error) {
 	}
 	child, err := d.openDir(name)
 	if errors.Is(err, errIsLink) {
-		return d.w.walkToDir(d.asked(name))
+		return d.w.openDir(d.asked(name))
 	}
 	return child, err
 }
@@ -189,7 +177,7 @@ func (d *Directory) openFile(name string) (file *File, err error) {
 		case err != nil:
 			return err
 		case info.Mode()&os.ModeSymlink != 0:
-			file, err = d.w.walkToFile(d.asked(name))
+			file, err = d.w.openFile(d.asked(name))
 			return err
 		case !info.Mode().IsRegular():
 			return unfit(d.path(name), info.Mode())
@@ -232,7 +220,7 @@ func (d *Directory) openDir(name string) (child *Directory, err error) {
 
 // openRootDir opens the directory of a root through its handle.
 func (w *Workspace) openRootDir(root int) (*Directory, error) {
-	handle, err := w.handles[root].OpenRoot(".")
+	handle, err := w.handles[root].into(".")
 	if err != nil {
 		return nil, failed("open", w.opened[root].Dir.path, err)
 	}

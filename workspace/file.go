@@ -26,22 +26,7 @@ func (w *Workspace) Open(path string) (*File, error) {
 	return w.openFile(a)
 }
 
-func (w *Workspace) openFile(a asked) (*File, error) {
-	f, info, ref, err := w.direct(a, readFlags)
-	switch {
-	case err == errUndecided:
-		return w.walkToFile(a)
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular() || a.dir:
-		_ = f.Close()
-		return nil, unfit(a.path, info.Mode())
-	default:
-		return &File{f, ref}, nil
-	}
-}
-
-func (w *Workspace) walkToFile(a asked) (file *File, err error) {
+func (w *Workspace) openFile(a asked) (file *File, err error) {
 	err = w.walk(a, followLast, func(end arrival) error {
 		if !end.info.Mode().IsRegular() {
 			return unfit(a.path, end.info.Mode())

@@ -11,6 +11,4 @@ const (
 	readFlags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
 	// lookFlags open whatever it is without touching it, a link included.
 	lookFlags = unix.O_PATH
-	// canLook reports whether the system has lookFlags.
-	canLook = true
 )

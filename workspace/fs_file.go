@@ -48,7 +48,7 @@ func (d *aferoDir) Close() error { return d.dir.Close() }
 func (d *aferoDir) Sync() error  { return nil }
 
 func (d *aferoDir) Stat() (fs.FileInfo, error) {
-	info, err := d.dir.handle.Stat(".")
+	info, err := d.dir.handle.Lstat(".")
 	if err != nil {
 		return nil, failed("stat", d.name, err)
 	}

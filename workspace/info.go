@@ -2,8 +2,6 @@ package workspace
 
 import (
 	"io/fs"
-	"os"
-	"syscall"
 )
 
 // Info describes a file or directory, and says where it is.
@@ -35,36 +33,18 @@ func (w *Workspace) look(path string, last lastLink) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	info, ref, err := w.lookDirect(a, last)
-	if err == errUndecided {
-		err = w.walk(a, last, func(end arrival) error {
-			info, ref = end.info, w.ref(end.root, end.at)
-			return nil
-		})
-	}
+	var (
+		info fs.FileInfo
+		ref  Ref
+	)
+	err = w.walk(a, last, func(end arrival) error {
+		info, ref = end.info, w.ref(end.root, end.at)
+		return nil
+	})
 	if err != nil {
 		return Info{}, err
 	}
 	return Info{info, ref, a.name(ref)}, nil
-}
-
-func (w *Workspace) lookDirect(a asked, last lastLink) (os.FileInfo, Ref, error) {
-	if !canLook {
-		return nil, Ref{}, errUndecided
-	}
-	f, info, ref, err := w.direct(a, lookFlags)
-	if err != nil {
-		return nil, Ref{}, err
-	}
-	_ = f.Close()
-	switch isLink := info.Mode()&os.ModeSymlink != 0; {
-	case isLink && (last == followLast || a.dir):
-		return nil, Ref{}, errUndecided
-	case a.dir && !info.IsDir():
-		return nil, Ref{}, failed("stat", a.path, syscall.ENOTDIR)
-	default:
-		return info, ref, nil
-	}
 }
 
 // name is the last name that was asked for, or the owner's where there is none.

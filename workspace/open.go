@@ -71,11 +71,6 @@ func (w *Workspace) openRoots(ctx context.Context) error {
 	return violation.Refuse(bad...)
 }
 
-// openDirectory opens the directory at path. The "." keeps it from waiting at a FIFO.
-func openDirectory(path string) (*os.Root, error) {
-	return os.OpenRoot(path + string(os.PathSeparator) + ".")
-}
-
 // refusal is why root i could not be opened.
 func (w *Workspace) refusal(i int, err error) violation.Violation {
 	info, statErr := os.Stat(w.roots.At(i).path)

@@ -3,7 +3,6 @@ package workspace
 import (
 	"fmt"
 	"io/fs"
-	"strings"
 	"syscall"
 )
 
@@ -81,12 +80,4 @@ func unfit(path string, mode fs.FileMode) error {
 	default:
 		return &SpecialFileError{Path: path, Kind: "irregular file"}
 	}
-}
-
-// slashed is names as a path for an os.Root, which wants "." for none.
-func slashed(names []string) string {
-	if len(names) == 0 {
-		return "."
-	}
-	return strings.Join(names, "/")
 }

@@ -11,7 +11,7 @@ var errNoRealPath = errors.New("the system does not tell where it is")
 // realPathOf is the real path of the directory that root holds, which was opened by the
 // path name. Where the system cannot tell a handle's path, the path that name resolves
 // to is taken if it leads to the same directory.
-func realPathOf(root *os.Root, name string) (string, error) {
+func realPathOf(root *handle, name string) (string, error) {
 	self, err := root.Open(".")
 	if err != nil {
 		return "", err

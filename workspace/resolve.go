@@ -28,7 +28,7 @@ const (
 // arrival is where a path led: name in the directory dir, or dir itself if name is "". info is nil if
 // there is nothing of that name. It is valid until its walker closes.
 type arrival struct {
-	dir  *os.Root
+	dir  *handle
 	name string
 	info os.FileInfo
 	at   location
@@ -45,9 +45,9 @@ type walker struct {
 	asked asked
 	last  lastLink
 
-	root  int        // the root that the walker is in, or above
-	at    location   // the real path reached: no links, no ".."
-	trail []*os.Root // directories entered below the root, outermost first
+	root  int       // the root that the walker is in, or above
+	at    location  // the real path reached: no links, no ".."
+	trail []*handle // directories entered below the root, outermost first
 
 	rest  []string // the names to go
 	ends  []int    // for each link being walked: len(rest) at the end of its target
@@ -250,7 +250,7 @@ func (k *walker) leave() {
 }
 
 // here is the directory that the walker is in.
-func (k *walker) here() *os.Root {
+func (k *walker) here() *handle {
 	if n := len(k.trail); n > 0 {
 		return k.trail[n-1]
 	}
@@ -259,7 +259,7 @@ func (k *walker) here() *os.Root {
 
 // arriveAtRoot ends the path at the directory that the walker is in.
 func (k *walker) arriveAtRoot() (arrival, error) {
-	info, err := k.here().Stat(".")
+	info, err := k.here().Lstat(".")
 	if err != nil {
 		return arrival{}, k.failed(err)
 	}

@@ -34,7 +34,7 @@ func (w *Workspace) State(i int) (State, error) {
 	there, err := os.Stat(w.opened[i].Dir.path)
 	switch {
 	case err == nil:
-		granted, err := w.handles[i].Stat(".")
+		granted, err := w.handles[i].Lstat(".")
 		if err == nil && os.SameFile(there, granted) {
 			return OK, nil
 		}

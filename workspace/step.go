@@ -16,12 +16,12 @@ var errChanging = errors.New("it keeps changing while it is being opened")
 // at most. Both return errChanging then.
 
 // stepInto opens the directory name of dir. The "." keeps it from waiting at a FIFO.
-func stepInto(dir *os.Root, name string, seen os.FileInfo) (*os.Root, error) {
-	child, err := dir.OpenRoot(name + "/.")
+func stepInto(dir *handle, name string, seen os.FileInfo) (*handle, error) {
+	child, err := dir.into(name)
 	if err != nil {
 		return nil, recheck(dir, name, seen, err)
 	}
-	if info, err := child.Stat("."); err != nil || !os.SameFile(info, seen) {
+	if info, err := child.Lstat("."); err != nil || !os.SameFile(info, seen) {
 		_ = child.Close()
 		if err != nil {
 			return nil, err
@@ -32,7 +32,7 @@ func stepInto(dir *os.Root, name string, seen os.FileInfo) (*os.Root, error) {
 }
 
 // stepOnto opens the file name of dir for reading.
-func stepOnto(dir *os.Root, name string, seen os.FileInfo) (*os.File, os.FileInfo, error) {
+func stepOnto(dir *handle, name string, seen os.FileInfo) (*os.File, os.FileInfo, error) {
 	f, err := dir.OpenFile(name, readFlags, 0)
 	if err != nil {
 		return nil, nil, recheck(dir, name, seen, err)
@@ -49,7 +49,7 @@ func stepOnto(dir *os.Root, name string, seen os.FileInfo) (*os.File, os.FileInf
 }
 
 // recheck is err, or errChanging if name is no longer what was seen.
-func recheck(dir *os.Root, name string, seen os.FileInfo, err error) error {
+func recheck(dir *handle, name string, seen os.FileInfo, err error) error {
 	if now, lstatErr := dir.Lstat(name); lstatErr == nil && !os.SameFile(now, seen) {
 		return errChanging
 	}

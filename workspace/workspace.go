@@ -1,9 +1,6 @@
 package workspace
 
-import (
-	"os"
-	"sync"
-)
+import "sync"
 
 // Workspace is an opened root set. It is safe for concurrent use. [Open] makes one,
 // and Close ends it: operations that run finish, later ones fail with [ErrClosed].
@@ -14,7 +11,7 @@ import (
 type Workspace struct {
 	roots   Roots
 	opened  []Root
-	handles []*os.Root // of opened, one each
+	handles []*handle  // of opened, one each
 	real    []location // of opened, one each
 	doors   []door
 	denied  []denial
@@ -72,7 +69,7 @@ func (w *Workspace) release() {
 	}
 }
 
-func closeAll(handles []*os.Root) {
+func closeAll(handles []*handle) {
 	for _, handle := range handles {
 		_ = handle.Close()
 	}

@@ -15,7 +15,7 @@ const writtenAtOnce = 1 << 20
 // the directory's handle and a name in it, so that nothing that happens to the path leads it elsewhere.
 type replacement struct {
 	asked   asked
-	dir     *os.Root
+	dir     *handle
 	name    string
 	old     os.FileInfo // of the file that bears the name, nil if there is none
 	version Version     // that it must have, or zero

@@ -1,0 +1,133 @@
+//go:build !linux
+
+package workspace
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// handle is a directory that is held open: the one thing through which this package touches the disk.
+// A name that its methods take is that of an entry, one component, or "." for the directory itself;
+// every other is refused. Here it is an [os.Root], which nothing can leave, and a link that
+// takes a name's place between a look and an open leads within the directory at most.
+//
+// It is safe for concurrent use.
+type handle struct{ root *os.Root }
+
+// openDirectory opens the directory at path, which it resolves as the system does. The "." keeps it
+// from waiting at a FIFO.
+func openDirectory(path string) (*handle, error) {
+	root, err := os.OpenRoot(path + string(os.PathSeparator) + ".")
+	if err != nil {
+		return nil, err
+	}
+	return &handle{root}, nil
+}
+
+// into opens the directory name. It fails with ENOTDIR for a link.
+func (h *handle) into(name string) (*handle, error) {
+	seen, err := h.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !seen.IsDir() {
+		return nil, &fs.PathError{Op: "openat", Path: name, Err: syscall.ENOTDIR}
+	}
+	root, err := h.root.OpenRoot(name + "/.")
+	if err != nil {
+		return nil, err
+	}
+	if info, err := root.Stat("."); err != nil || !os.SameFile(info, seen) {
+		_ = root.Close()
+		if err != nil {
+			return nil, err
+		}
+		return nil, errChanging
+	}
+	return &handle{root}, nil
+}
+
+// OpenFile opens name. flags and perm are those of [os.OpenFile].
+func (h *handle) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, error) {
+	if err := inside("openat", name); err != nil {
+		return nil, err
+	}
+	return h.root.OpenFile(name, flags, perm)
+}
+
+// Open opens name for reading.
+func (h *handle) Open(name string) (*os.File, error) { return h.OpenFile(name, readFlags, 0) }
+
+// Lstat describes name, without opening it.
+func (h *handle) Lstat(name string) (os.FileInfo, error) {
+	if err := inside("lstat", name); err != nil {
+		return nil, err
+	}
+	return h.root.Lstat(name)
+}
+
+// Readlink is the target of the link name.
+func (h *handle) Readlink(name string) (string, error) {
+	if err := inside("readlink", name); err != nil {
+		return "", err
+	}
+	return h.root.Readlink(name)
+}
+
+// Mkdir makes the directory name.
+func (h *handle) Mkdir(name string, perm fs.FileMode) error {
+	if err := inside("mkdir", name); err != nil {
+		return err
+	}
+	return h.root.Mkdir(name, perm.Perm())
+}
+
+// Remove removes name: a directory if it is empty, a link itself.
+func (h *handle) Remove(name string) error {
+	if err := inside("remove", name); err != nil {
+		return err
+	}
+	return h.root.Remove(name)
+}
+
+// Rename gives oldname the name newname, in the same directory.
+func (h *handle) Rename(oldname, newname string) error { return h.MoveTo(oldname, h, newname) }
+
+// MoveTo moves name to newname in the directory to. It fails with [syscall.EXDEV] if that is
+// on another file system, or where the system cannot move between two handles.
+func (h *handle) MoveTo(name string, to *handle, newname string) error {
+	switch {
+	case !oneName(name) || !oneName(newname):
+		return &os.LinkError{Op: "rename", Old: name, New: newname, Err: syscall.EINVAL}
+	case to != h:
+		return &os.LinkError{Op: "rename", Old: name, New: newname, Err: syscall.EXDEV}
+	default:
+		return h.root.Rename(name, newname)
+	}
+}
+
+// Link gives the file oldname a further name in the same directory.
+func (h *handle) Link(oldname, newname string) error {
+	if !oneName(oldname) || !oneName(newname) {
+		return &os.LinkError{Op: "link", Old: oldname, New: newname, Err: syscall.EINVAL}
+	}
+	return h.root.Link(oldname, newname)
+}
+
+// Close lets the directory go. A second Close does nothing.
+func (h *handle) Close() error { return h.root.Close() }
+
+// inside refuses a name that can mean anything but an entry of a directory, or the directory itself.
+func inside(op, name string) error {
+	if name != "." && !oneName(name) {
+		return &fs.PathError{Op: op, Path: name, Err: syscall.EINVAL}
+	}
+	return nil
+}
+
+func oneName(name string) bool {
+	top, names, _ := native{}.split(name)
+	return top == "" && len(names) == 1 && names[0] == name && name != ".."
+}
