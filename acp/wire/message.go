@@ -38,6 +38,17 @@ func (r *Request) IsNotification() bool { return r.ID.IsZero() }
 // returns, from one goroutine at a time.
 func (r *Request) AfterResponse(f func()) { r.after = append(r.after, f) }
 
+// answeredKey is under what a request's context holds the channel that [Answered] returns.
+type answeredKey struct{}
+
+// Answered returns a channel that is closed when the request whose context ctx is, or is derived from, was
+// answered: what is sent after that follows its response on the wire. It is closed as well when the connection
+// ended without a response, unless the request's Work never returns. It is nil if there is no such request.
+func Answered(ctx context.Context) <-chan struct{} {
+	answered, _ := ctx.Value(answeredKey{}).(<-chan struct{})
+	return answered
+}
+
 // Work is the part of a request that may take its time. It runs on its own
 // goroutine; what it returns is the response, exactly once. For a notification
 // the result is dropped and an error is logged. A nil result is sent as {}.

@@ -92,7 +92,9 @@ func (c *Conn) requested(base context.Context, e envelope) {
 		c.refuse(base, e.id, Errorf(CodeInvalidRequest, "a request with this id is not answered yet"))
 		return
 	}
-	t := &task{conn: c, ctx: ctx, cancel: cancel, request: &Request{ID: e.id, Method: e.method, Params: e.params}}
+	answered := make(chan struct{})
+	ctx = context.WithValue(ctx, answeredKey{}, (<-chan struct{})(answered))
+	t := &task{conn: c, ctx: ctx, cancel: cancel, answered: answered, request: &Request{ID: e.id, Method: e.method, Params: e.params}}
 	work := t.accept()
 	go t.run(work)
 }

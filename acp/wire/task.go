@@ -15,6 +15,8 @@ type task struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc // of a request
 	request *Request
+
+	answered chan struct{} // of a request
 }
 
 // errPanic is what a panic is answered with. Its details are in the log.
@@ -66,6 +68,7 @@ func (t *task) finish(result json.RawMessage, err error) {
 		}
 		t.conn.send(respond(r.ID, result, failure))
 	}
+	close(t.answered)
 	for _, f := range r.after {
 		t.follow(f)
 	}
