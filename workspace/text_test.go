@@ -1,0 +1,188 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestReadText(t *testing.T) {
+	g := newGrounds(t)
+	for name, c := range map[string]struct {
+		file string
+		o    workspace.TextOptions
+		want workspace.Text
+		next int
+	}{
+		"empty":          {"", workspace.TextOptions{}, workspace.Text{First: 1}, 0},
+		"one line":       {"a\n", workspace.TextOptions{}, workspace.Text{Content: "a\n", First: 1, Lines: 1, Total: 1}, 0},
+		"no last end":    {"a\nb", workspace.TextOptions{}, workspace.Text{Content: "a\nb", First: 1, Lines: 2, Total: 2}, 0},
+		"ends are kept":  {"a\r\nb\rc\n", workspace.TextOptions{}, workspace.Text{Content: "a\r\nb\rc\n", First: 1, Lines: 2, Total: 2}, 0},
+		"from a line on": {"a\nb\nc\n", workspace.TextOptions{First: 2}, workspace.Text{Content: "b\nc\n", First: 2, Lines: 2, Total: 3}, 0},
+		"past the end":   {"a\nb\n", workspace.TextOptions{First: 4}, workspace.Text{First: 4, Total: 2}, 0},
+		"some lines": {"a\nb\nc\nd\n", workspace.TextOptions{First: 2, MaxLines: 2},
+			workspace.Text{Content: "b\nc\n", First: 2, Lines: 2, Total: 4, Cut: workspace.CutByLines}, 4},
+		"exactly as many lines": {"a\nb\n", workspace.TextOptions{MaxLines: 2}, workspace.Text{Content: "a\nb\n", First: 1, Lines: 2, Total: 2}, 0},
+		"exactly as many bytes": {"aa\nbb\n", workspace.TextOptions{MaxBytes: 6}, workspace.Text{Content: "aa\nbb\n", First: 1, Lines: 2, Total: 2}, 0},
+		"cut by bytes": {"aa\nbb\ncc", workspace.TextOptions{MaxBytes: 5},
+			workspace.Text{Content: "aa\n", First: 1, Lines: 1, Total: 3, Cut: workspace.CutByBytes}, 2},
+		"the last line does not fit": {"aa\nbbb", workspace.TextOptions{MaxBytes: 5},
+			workspace.Text{Content: "aa\n", First: 1, Lines: 1, Total: 2, Cut: workspace.CutByBytes}, 2},
+		"cut in a line": {"äöü\nb\n", workspace.TextOptions{MaxBytes: 5},
+			workspace.Text{Content: "äö", First: 1, Lines: 1, Total: 2, Cut: workspace.CutInLine}, 2},
+		"byte order mark": {"\xef\xbb\xbfa\n", workspace.TextOptions{}, workspace.Text{Content: "a\n", First: 1, Lines: 1, Total: 1, BOM: true}, 0},
+		"only a mark":     {"\xef\xbb\xbf", workspace.TextOptions{}, workspace.Text{First: 1, BOM: true}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			write(t, filepath.Join(g.a, "text"), c.file)
+			got, err := g.ws.ReadText(t.Context(), "text", c.o)
+			require.NoError(t, err)
+			require.Equal(t, filepath.Join(g.a, "text"), got.Ref.Path())
+			c.want.Ref, c.want.Size, c.want.Version = got.Ref, int64(len(c.file)), workspace.VersionOf([]byte(c.file))
+			require.Equal(t, c.want, got)
+			require.Equal(t, c.next, got.Next())
+		})
+	}
+}
+
+func TestReadTextRefusesWhatIsNoText(t *testing.T) {
+	g := newGrounds(t)
+	for text, want := range map[string]workspace.NotTextError{
+		"a\nb\x00":                                   {Kind: "binary", Line: 2},
+		"\xff\xfea\x00":                              {Kind: "UTF-16", Line: 1},
+		"\xfe\xff\x00a":                              {Kind: "UTF-16", Line: 1},
+		"\xff\xfe\x00\x00a\x00\x00\x00":              {Kind: "UTF-32", Line: 1},
+		"a\n\n\xe4\n":                                {Kind: "not UTF-8", Line: 3},
+		"\xed\xa0\x80":                               {Kind: "not UTF-8", Line: 1},
+		"ends in the middle \xc3":                    {Kind: "not UTF-8", Line: 1},
+		strings.Repeat("x", 1<<16) + "\n\xc3\n":      {Kind: "not UTF-8", Line: 2},
+		strings.Repeat("many\n", 100_000) + "\x00\n": {Kind: "binary", Line: 100_001},
+	} {
+		write(t, filepath.Join(g.a, "text"), text)
+		_, err := g.ws.ReadText(t.Context(), "text", workspace.TextOptions{MaxLines: 1})
+		var refused *workspace.NotTextError
+		require.ErrorAs(t, err, &refused)
+		want.Path = "text"
+		require.Equal(t, want, *refused)
+	}
+}
+
+// A file that would not fit into memory is read as far as its lines are asked for.
+func TestReadTextDoesNotReadAllOfALargeFile(t *testing.T) {
+	g := newGrounds(t)
+	path := filepath.Join(g.a, "large")
+	write(t, path, strings.Repeat("line\n", 1000))
+	require.NoError(t, os.Truncate(path, 1<<40)) // a sparse file: NULs from here on
+
+	text, err := g.ws.ReadText(t.Context(), "large", workspace.TextOptions{First: 10, MaxLines: 5, MaxScan: 1 << 20})
+	require.NoError(t, err)
+	require.Equal(t, strings.Repeat("line\n", 5), text.Content)
+	require.Equal(t, -1, text.Total)
+	require.EqualValues(t, 1<<40, text.Size)
+	require.Equal(t, 15, text.Next())
+
+	_, err = g.ws.ReadText(t.Context(), "large", workspace.TextOptions{First: 2000})
+	var binary *workspace.NotTextError
+	require.ErrorAs(t, err, &binary)
+
+	write(t, path, strings.Repeat("line\n", 100_000))
+	_, err = g.ws.ReadText(t.Context(), "large", workspace.TextOptions{First: 90_000, MaxWhole: 1000, MaxScan: 1 << 17})
+	var limit *workspace.LimitError
+	require.ErrorAs(t, err, &limit)
+	require.EqualValues(t, 1<<17, limit.Limit)
+}
+
+// What was read of a large file tells its version too, so that a stale one is not written over.
+func TestC11_ALargeFileThatHasChangedIsNotWritten(t *testing.T) {
+	g := newGrounds(t)
+	path := filepath.Join(g.a, "f")
+	write(t, path, strings.Repeat("line\n", 1000))
+	o := workspace.TextOptions{MaxLines: 1, MaxWhole: 10}
+	first, err := g.ws.ReadText(t.Context(), "f", o)
+	require.NoError(t, err)
+	again, err := g.ws.ReadText(t.Context(), "f", o)
+	require.NoError(t, err)
+	require.Equal(t, first.Version, again.Version)
+	_, err = g.ws.WriteFile(t.Context(), "f", []byte(strings.Repeat("LINE\n", 1000)), workspace.WriteOptions{IfUnchanged: first.Version})
+	require.NoError(t, err)
+	_, err = g.ws.WriteFile(t.Context(), "f", nil, workspace.WriteOptions{IfUnchanged: first.Version})
+	var changed *workspace.ChangedError
+	require.ErrorAs(t, err, &changed)
+}
+
+func TestReadTextEndsWithItsContext(t *testing.T) {
+	g := newGrounds(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(syscall.ECANCELED)
+	_, err := g.ws.ReadText(ctx, "f", workspace.TextOptions{})
+	require.ErrorIs(t, err, syscall.ECANCELED)
+	_, err = g.ws.ReadText(t.Context(), "f", workspace.TextOptions{First: -1})
+	require.Error(t, err)
+	_, err = g.ws.ReadText(t.Context(), "d", workspace.TextOptions{})
+	require.ErrorIs(t, err, syscall.EISDIR)
+}
+
+// Read page by page, a text is what strings.SplitAfter makes of the file.
+func TestReadTextPages(t *testing.T) {
+	g := newGrounds(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		file := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "ä", "\n", "\r\n", "bcd", "𝄞", strings.Repeat("é", 35_000)}), 0, 12).Draw(rt, "file"), "")
+		require.NoError(rt, os.WriteFile(filepath.Join(g.a, "text"), []byte(file), 0o644))
+		o := workspace.TextOptions{
+			MaxLines: rapid.IntRange(1, 5).Draw(rt, "lines"), MaxBytes: rapid.IntRange(1, 100_000).Draw(rt, "bytes"),
+			MaxWhole: int64(rapid.SampledFrom([]int{1, 1 << 20}).Draw(rt, "whole")),
+		}
+		lines := strings.SplitAfter(file, "\n")
+		if lines[len(lines)-1] == "" {
+			lines = lines[:len(lines)-1]
+		}
+		for o.First = 1; o.First != 0; {
+			got, err := g.ws.ReadText(t.Context(), "text", o)
+			require.NoError(rt, err)
+			require.LessOrEqual(rt, len(got.Content), o.MaxBytes)
+			require.LessOrEqual(rt, got.Lines, o.MaxLines)
+			want := strings.Join(lines[o.First-1:o.First-1+got.Lines], "")
+			if got.Cut == workspace.CutInLine {
+				require.True(rt, strings.HasPrefix(want, got.Content))
+				require.Equal(rt, 1, got.Lines)
+			} else {
+				require.Equal(rt, want, got.Content)
+			}
+			if got.Total >= 0 {
+				require.Equal(rt, len(lines), got.Total)
+				require.Equal(rt, workspace.VersionOf([]byte(file)), got.Version)
+			}
+			if o.First = got.Next(); o.First == 0 {
+				require.Equal(rt, len(lines), max(got.First-1, 0)+got.Lines, "nothing is left out")
+			}
+			if o.First > len(lines) {
+				break // the last line was cut
+			}
+		}
+	})
+}
+
+func BenchmarkReadText(b *testing.B) {
+	root := realDir(b)
+	for _, size := range []int{4 << 10, 1 << 20, 16 << 20} {
+		write(b, filepath.Join(root, "text"), strings.Repeat("some text of a line\n", size/20))
+		ws := open(b, root)
+		b.Run(strconv.Itoa(size>>10)+"_KiB", func(b *testing.B) {
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				_, err := ws.ReadText(b.Context(), "text", workspace.TextOptions{})
+				require.NoError(b, errors.Unwrap(err))
+			}
+		})
+	}
+}
