@@ -157,6 +157,7 @@ func (s *session) commitTurn(t *turn, o outcome) error {
 		})
 	}
 	if err != nil {
+		s.open = true
 		s.failed(err)
 	}
 	return err

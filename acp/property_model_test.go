@@ -183,17 +183,8 @@ type model struct {
 	stored      map[string]*record
 	seats       []map[string]*seat
 	generations int
-	touched     map[string]activity // since the last list
+	touched     map[string]bool // had activity since the last list
 }
-
-// activity says whether a session's updatedAt has to be new.
-type activity int
-
-const (
-	inactive activity = iota
-	perhapsActive
-	active
-)
 
 // answer is what a request is answered.
 type answer struct {
@@ -218,6 +209,16 @@ func (m *model) owns(process int, id string) bool {
 	return s != nil && r != nil && s.generation == r.generation
 }
 
+// inTurn reports whether a turn runs that is being recorded.
+func (m *model) inTurn(id string) bool {
+	for process, seats := range m.seats {
+		if s := seats[id]; s != nil && s.turn != "" && m.owns(process, id) {
+			return true
+		}
+	}
+	return false
+}
+
 // hand gives a process a new generation of the session.
 func (m *model) hand(process int, r *record, roots []string) {
 	m.generations++
@@ -239,7 +240,7 @@ func (m *model) endTurn(process int, id string) (prompt string) {
 	r := m.stored[id]
 	r.history = append(r.history, part{"agent", "waiting"}, part{"agent", "last words"})
 	r.finished = len(r.history)
-	m.touched[id] = active
+	m.touched[id] = true
 	return prompt
 }
 
@@ -263,7 +264,7 @@ func (m *model) created(process int, id string, a asked, from *record) {
 		r.finished = from.finished
 	}
 	m.stored[id] = r
-	m.touched[id] = active
+	m.touched[id] = true
 	m.hand(process, r, roots)
 }
 
@@ -291,10 +292,11 @@ func (m *model) reopen(process int, id string, a asked, replays bool) answer {
 	if wrong := a.disk(m.places); wrong != nil {
 		return refused(wrong)
 	}
-	// A load is no activity (A29). The store ends the turn with it, perhaps before a cancel has.
-	touched := min(m.touched[id], perhapsActive)
+	// A load is no activity, but the end of the turn that it ends is, whosever that is (A29).
+	if m.inTurn(id) {
+		m.touched[id] = true
+	}
 	out := answer{ended: m.endTurn(process, id)}
-	m.touched[id] = touched
 	r.finished = len(r.history)
 	r.additional, r.real = []string{}, []string{realOf(roots[0])}
 	for _, path := range roots[1:] {
@@ -339,7 +341,7 @@ func (m *model) prompt(process int, id, request, text string, answered *string) 
 	if r.title == "" {
 		r.title = text
 	}
-	m.touched[id] = active
+	m.touched[id] = true
 	r.history = append(r.history, part{"user", text})
 	if answered == nil {
 		s.turn = request

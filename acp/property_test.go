@@ -85,7 +85,7 @@ func newMachine(t *rapid.T, where places, on medium, kind string) *machine {
 	denied, err := workspace.ParseDir(where.path(deniedDir))
 	require.NoError(t, err)
 	m := &machine{t: t, medium: on, known: []string{"sess_unknown"}}
-	m.model = model{places: where, stored: map[string]*record{}, touched: map[string]activity{}}
+	m.model = model{places: where, stored: map[string]*record{}, touched: map[string]bool{}}
 	for _, store := range on.stores {
 		serve := func() *client {
 			c := connect(t, acp.Options{
@@ -278,10 +278,9 @@ func (m *machine) listed(t *rapid.T, process int, begun time.Time) {
 		require.Equal(t, r.cwd, s.Cwd)
 		require.Equal(t, r.additional, s.AdditionalDirectories)
 		require.Equal(t, r.title, s.Title)
-		switch m.touched[s.SessionID] {
-		case active:
+		if m.touched[s.SessionID] {
 			require.False(t, s.updated(t).Before(begun), "%s was active at %s, after %s", r.id, s.UpdatedAt, begun)
-		case inactive:
+		} else {
 			require.Equal(t, r.updated, s.UpdatedAt, "%s had no activity", r.id)
 		}
 		r.updated = s.UpdatedAt

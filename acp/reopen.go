@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
@@ -101,7 +102,7 @@ func (a *agent) replace(ctx context.Context, in *lane, before *session, stored s
 		a.log.Warn("ending a turn", "session", stored.ID, "error", err)
 	}
 	if before != nil {
-		before.retire(a.base)
+		before.retire(a.base, l)
 	}
 	return act.commit(in, l), act, nil
 }
@@ -113,20 +114,23 @@ func (a *agent) takeOver(ctx context.Context, before *session, act *activation, 
 	if cause == runtime.Load && act.opened.Replay == runtime.ByRuntime {
 		change.History = append([]sessionstore.Update{}, act.host.replayed...)
 	}
-	activate := func() (sessionstore.Lease, error) {
-		return a.options.Store.Activate(context.WithoutCancel(ctx), stored.ID, change)
-	}
+	ctx = context.WithoutCancel(ctx)
 	if before == nil {
-		return activate()
+		return a.options.Store.Activate(ctx, stored.ID, change)
 	}
-	return before.takeOver(context.WithoutCancel(ctx), activate)
+	return before.takeOver(ctx, change)
 }
 
-// retire frees an activation that was replaced.
-func (s *session) retire(ctx context.Context) {
+// retire frees an activation that was replaced by the one with lease l, and makes up for the end of a turn
+// that could not be stored.
+func (s *session) retire(ctx context.Context, l sessionstore.Lease) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
-	if err := s.close(ctx); err != nil {
+	err := s.close(ctx)
+	if s.open {
+		err = errors.Join(err, s.agent.options.Store.EndTurn(ctx, l, ""))
+	}
+	if err != nil {
 		s.agent.log.Warn("closing an activation", "session", s.id, "error", err)
 	}
 }

@@ -29,6 +29,7 @@ type session struct {
 	current sessionstore.Lease
 
 	title  string // guarded by the lane's head
+	open   bool   // a turn is over whose end was not stored; guarded by the lane's head and its turn
 	evict  sync.Once
 	closed chan struct{}
 	once   sync.Once // of close
@@ -48,25 +49,25 @@ func (s *session) write(do func(sessionstore.Lease) error) error {
 	return do(s.current)
 }
 
-// takeOver replaces the lease by the one that activate returns. Writes wait meanwhile, and go
+// takeOver replaces the lease by that of an activation. Writes wait meanwhile, and go
 // on with the new one: a turn that still runs is recorded to its end. A fenced session keeps its old lease,
-// so that what it still says does not come after what another process wrote (S3).
-func (s *session) takeOver(ctx context.Context, activate func() (sessionstore.Lease, error)) (sessionstore.Lease, error) {
+// so that what it still says does not come after what another process wrote (S3). Which of the two
+// it is, the store decides with the activation itself.
+func (s *session) takeOver(ctx context.Context, change sessionstore.Activation) (sessionstore.Lease, error) {
 	s.lease.Lock()
 	defer s.lease.Unlock()
-	var fenced *sessionstore.FencedError
-	err := s.agent.options.Store.Check(ctx, s.current)
-	if errors.As(err, &fenced) {
-		return activate()
-	}
-	if err != nil {
-		return sessionstore.Lease{}, err
-	}
-	l, err := activate()
+	change.Held = s.current.Generation
+	l, err := s.agent.options.Store.Activate(ctx, s.id, change)
 	if err == nil {
 		s.current = l
+		return l, nil
 	}
-	return l, err
+	var fenced *sessionstore.FencedError
+	if !errors.As(err, &fenced) {
+		return l, err
+	}
+	change.Held = 0
+	return s.agent.options.Store.Activate(ctx, s.id, change)
 }
 
 // leased is the store as the session's recorder sees it: it appends with the lease that is

@@ -119,11 +119,16 @@ func (m *Memory) Activate(ctx context.Context, id ID, a Activation) (Lease, erro
 	if err != nil {
 		return Lease{}, err
 	}
+	if a.Held != 0 && a.Held != s.record.Generation {
+		return Lease{}, &FencedError{ID: id, Held: a.Held, Current: s.record.Generation}
+	}
 	s.record.Keys = a.Keys.WithCwd(s.record.Keys.Roots.Cwd())
 	if a.State != nil {
 		s.record.State = cloneState(a.State)
 	}
-	s.turn = -1
+	if a.Held == 0 || a.History != nil {
+		m.endTurn(s)
+	}
 	if a.History != nil {
 		s.history, s.epoch = nil, s.epoch+1
 		s.add(replaced)

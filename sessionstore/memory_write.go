@@ -32,12 +32,15 @@ func (m *Memory) Append(ctx context.Context, l Lease, segment []Update) error {
 
 // EndTurn implements [Store].
 func (m *Memory) EndTurn(ctx context.Context, l Lease, _ StopReason) error {
-	return m.leased(ctx, l, func(s *memorySession) {
-		if s.turn >= 0 {
-			s.turn = -1
-			m.touch(s)
-		}
-	})
+	return m.leased(ctx, l, m.endTurn)
+}
+
+// endTurn ends the running turn, if there is one.
+func (m *Memory) endTurn(s *memorySession) {
+	if s.turn >= 0 {
+		s.turn = -1
+		m.touch(s)
+	}
 }
 
 // SetTitle implements [Store].

@@ -61,6 +61,11 @@ type Activation struct {
 	// Keys are the session's new roots and real paths. The spelling of cwd on record stays:
 	// it is the session's from new or fork on (A17), and [Keys.WithCwd] says what becomes of the rest.
 	Keys Keys
+	// Held, if not 0, is the generation of the lease that the caller holds. The activation then happens only
+	// if that is still the newest, else it is a [*FencedError]: a holder that was fenced meanwhile does not go
+	// on with a newer lease, and so never writes after what it has not seen (S3). A turn that runs under it
+	// goes on under the new lease, until EndTurn; unless History replaces it.
+	Held int64
 	// State replaces the runtime's value; nil leaves it.
 	State []byte
 	// History, if not nil, replaces the stored history in the same step (clause P7); state
@@ -97,7 +102,7 @@ type Store interface {
 	Get(ctx context.Context, id ID) (Session, error)
 
 	// Activate gives the session its new roots and a new generation, in one step; older
-	// leases are fenced. A turn that was left open ends with it.
+	// leases are fenced. A turn that was left open ends with it, unless its holder goes on with it (Held).
 	Activate(ctx context.Context, id ID, a Activation) (Lease, error)
 
 	// BeginTurn durably records a turn's start and its prompt before the runtime acts (S8).

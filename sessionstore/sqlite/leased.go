@@ -79,11 +79,16 @@ func (s *Store) Activate(ctx context.Context, id sessionstore.ID, a sessionstore
 	var lease sessionstore.Lease
 	err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		r, err := find(ctx, tx, id)
+		if a.Held != 0 {
+			r, err = claim(ctx, tx, sessionstore.Lease{ID: id, Generation: a.Held})
+		}
 		if err != nil {
 			return err
 		}
-		if err := s.interrupt(ctx, tx, &r); err != nil {
-			return err
+		if a.Held == 0 || a.History != nil {
+			if err := s.interrupt(ctx, tx, &r); err != nil {
+				return err
+			}
 		}
 		if err := rekey(ctx, tx, &r, a.Keys); err != nil {
 			return err

@@ -82,7 +82,12 @@ func (s *Store) interrupt(ctx context.Context, tx *sql.Tx, r *row) error {
 		return nil
 	}
 	r.open = 0
-	_, err := tx.ExecContext(ctx, "UPDATE turns SET ended = ? WHERE session = ? AND number = ?", s.clock(), r.key, r.turns)
+	now := s.clock()
+	_, err := tx.ExecContext(ctx, "UPDATE turns SET ended = ? WHERE session = ? AND number = ?", now, r.key, r.turns)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "UPDATE sessions SET updated = max(updated, ?) WHERE key = ?", now, r.key)
 	return err
 }
 

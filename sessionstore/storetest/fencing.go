@@ -14,6 +14,8 @@ func fencing() []contract {
 		{"S3/an older lease is fenced from every write", olderLease},
 		{"S8/deleted and fenced are told apart", deletedNotFenced},
 		{"S3/histories never interleave", neverInterleave},
+		{"S3/an activation by a holder that was fenced is refused", fencedHolder},
+		{"S8/a turn goes on under the new lease of its holder", turnGoesOn},
 	}
 }
 
@@ -84,4 +86,47 @@ func neverInterleave(t *testing.T, s store) {
 		want = append(want, words)
 	}
 	require.Equal(t, texts(want...), history(t, s, "one"))
+}
+
+func fencedHolder(t *testing.T, s store) {
+	old := create(t, s, "one")
+	newer, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), Held: old.Generation})
+	require.NoError(t, err)
+	require.NoError(t, s.BeginTurn(t.Context(), newer, sessionstore.Turn{Prompt: []update{say("newer")}}))
+	before := get(t, s, "one")
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{
+		Keys: keys(t, "app", "lib"), State: []byte("old"), History: []update{say("old")}, Held: old.Generation,
+	})
+	var fenced *sessionstore.FencedError
+	require.ErrorAs(t, err, &fenced)
+	require.Equal(t, sessionstore.FencedError{ID: "one", Held: old.Generation, Current: newer.Generation}, *fenced)
+	require.Equal(t, before, get(t, s, "one"), "nothing changed")
+	require.Equal(t, texts(say("newer")), history(t, s, "one"))
+	_, err = s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
+	require.NoError(t, err)
+	require.Empty(t, history(t, s, "fork"), "the newer one's turn runs")
+	require.NoError(t, s.EndTurn(t.Context(), newer, "end_turn"))
+
+	require.NoError(t, s.Delete(t.Context(), "one"))
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), Held: newer.Generation})
+	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
+}
+
+func turnGoesOn(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []update{say("asked")}}))
+	next, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), Held: lease.Generation})
+	require.NoError(t, err)
+	require.ErrorAs(t, s.Append(t.Context(), lease, nil), new(*sessionstore.FencedError))
+	fork := func(id string) []string {
+		_, err := s.Fork(t.Context(), "one", sessionstore.NewSession{ID: sessionstore.ID(id), Agent: explore(), Keys: keys(t, "app")})
+		require.NoError(t, err)
+		return history(t, s, id)
+	}
+	require.Empty(t, fork("f1"), "it runs")
+	require.NoError(t, s.Append(t.Context(), next, []update{say("answered")}))
+	moved := ticked(t, s, "one")
+	require.NoError(t, s.EndTurn(t.Context(), next, "cancelled"))
+	require.Equal(t, texts(say("asked"), say("answered")), fork("f2"))
+	moved(get(t, s, "one").Updated)
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,6 +14,7 @@ func turns() []contract {
 		{"S8/a turn begins with its prompt on record", promptFirst},
 		{"A29/the first prompt names the session", firstPromptNames},
 		{"a turn that was left open ends with the next, and with an activation", openTurnEnds},
+		{"A29/a turn that an activation ends is activity", endByActivation},
 		{"A27/states are kept as the latest of each kind", latestStates},
 		{"A27/unknown kinds and members are history, byte by byte", unknownKinds},
 		{"session_info_update is not kept", noTitles},
@@ -148,4 +150,35 @@ func severalLines(t *testing.T, s store) {
 	require.Len(t, got, 3)
 	require.JSONEq(t, string(pretty), got[1])
 	require.NotContains(t, got[1], "\n")
+}
+
+func endByActivation(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []update{say("asked")}}))
+	moved := ticked(t, s, "one")
+	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	ended := get(t, s, "one").Updated
+	moved(ended)
+
+	ticked(t, s, "one")
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	require.Equal(t, ended, get(t, s, "one").Updated, "no turn was open")
+}
+
+// ticked waits until the store's clock shows a later time than a session's last activity, unless it stands. It
+// returns a check that a time is of now.
+func ticked(t *testing.T, s store, id string) (isNew func(time.Time)) {
+	t.Helper()
+	before := get(t, s, id).Updated
+	for wait := time.Now().Add(100 * time.Millisecond); time.Now().Before(wait); {
+		create(t, s, "clock of "+id)
+		shown := get(t, s, "clock of "+id).Updated
+		require.NoError(t, s.Delete(t.Context(), sessionstore.ID("clock of "+id)))
+		if shown.After(before) {
+			return func(at time.Time) { require.False(t, at.Before(shown), "%s is not of %s", at, shown) }
+		}
+	}
+	return func(at time.Time) { require.Equal(t, before, at, "the clock stands") }
 }
