@@ -1,0 +1,177 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// scanned are the files, and the directories that failed, that a scan delivers in order.
+func scanned(tb testing.TB, ws *workspace.Workspace, start string, o workspace.ScanOptions) (rels []string) {
+	tb.Helper()
+	require.NoError(tb, ws.Scan(context.Background(), start, o, func(f *workspace.Folder) func() error {
+		var found []string
+		if f.Err != nil {
+			found = append(found, "! "+f.Ref().Rel())
+		}
+		for _, e := range f.Entries {
+			if !e.Type.IsDir() {
+				found = append(found, f.RefOf(e).Rel())
+			}
+		}
+		return func() error {
+			rels = append(rels, found...)
+			return nil
+		}
+	}))
+	return rels
+}
+
+func TestScan_TheOrderIsAlwaysTheSame(t *testing.T) {
+	dir := realDir(t)
+	var want []string
+	var fill func(rel string, depth int)
+	fill = func(rel string, depth int) {
+		for i := range 3 {
+			name := filepath.Join(rel, fmt.Sprint("f", i))
+			write(t, filepath.Join(dir, name), name)
+			want = append(want, name)
+		}
+		for i := range 3 {
+			if depth < 4 {
+				fill(filepath.Join(rel, fmt.Sprint("d", i)), depth+1)
+			}
+		}
+	}
+	fill("", 0)
+	ws := open(t, dir)
+	for workers := range 6 {
+		require.Equal(t, want, scanned(t, ws, ".", workspace.ScanOptions{Workers: workers}))
+	}
+}
+
+func TestScan_ALargeDirectoryIsShared(t *testing.T) {
+	dir := realDir(t)
+	var want []string
+	for i := range 2000 {
+		name := fmt.Sprintf("f%04d", i)
+		write(t, filepath.Join(dir, name), "")
+		want = append(want, name)
+	}
+	write(t, filepath.Join(dir, "a/below"), "")
+	ws := open(t, dir)
+	require.Equal(t, append(want, "a/below"), scanned(t, ws, ".", workspace.ScanOptions{Workers: 4}))
+}
+
+func TestScan_LeavesOutWhatGitIgnores(t *testing.T) {
+	dir := realDir(t)
+	for path, text := range map[string]string{
+		".git/info/exclude": "local\n", ".git/config": "", "local": "", "kept": "",
+		".gitignore": "*.o\n/build/\n!keep.o\n", "x.o": "", "keep.o": "", "build/x": "", "build/deep/y.o": "",
+		"src/build/x": "", "src/.gitignore": "!y.o\nsecret\n", "src/y.o": "", "src/x.o": "", "src/secret/z": "",
+		"nested/.git/HEAD": "", "nested/x.o": "", "nested/.gitignore": "x\n", "nested/x": "",
+	} {
+		write(t, filepath.Join(dir, path), text)
+	}
+	ws := open(t, dir)
+	git := workspace.ScanOptions{Ignored: workspace.LeaveIgnored}
+	require.Equal(t, []string{
+		".gitignore", "keep.o", "kept", "nested/.gitignore", "nested/x.o", "src/.gitignore", "src/y.o", "src/build/x",
+	}, scanned(t, ws, ".", git))
+	require.Equal(t, []string{"src/.gitignore", "src/y.o", "src/build/x"}, scanned(t, ws, "src", git), "the rules above count")
+	require.Equal(t, []string{"build/x", "build/deep/y.o"}, scanned(t, ws, "build", git), "who starts in it wants what is in it")
+	require.Contains(t, scanned(t, ws, ".", workspace.ScanOptions{}), ".git/config")
+	require.Equal(t, []string{".gitignore", "keep.o", "kept", "nested/.gitignore", "nested/x.o"},
+		scanned(t, ws, ".", workspace.ScanOptions{Ignored: workspace.LeaveIgnored, Leave: func(dir workspace.Ref, e workspace.Entry) bool {
+			return dir.Rel() == "." && e.Name == "src"
+		}}))
+}
+
+func TestScan_StopsAndFails(t *testing.T) {
+	dir := realDir(t)
+	for i := range 200 {
+		write(t, filepath.Join(dir, fmt.Sprintf("d%03d/f", i)), "")
+	}
+	ws := open(t, dir)
+	before := openFiles(t)
+	broken := errors.New("broken")
+	for name, c := range map[string]struct{ with, want error }{
+		"stopped": {fs.SkipAll, nil},
+		"failed":  {broken, broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			delivered := 0
+			err := ws.Scan(t.Context(), ".", workspace.ScanOptions{Workers: 4}, func(*workspace.Folder) func() error {
+				return func() error {
+					if delivered++; delivered == 7 {
+						return c.with
+					}
+					return nil
+				}
+			})
+			require.Equal(t, c.want, err)
+			require.Equal(t, 7, delivered)
+		})
+	}
+	t.Run("its context ends", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var looks atomic.Int32
+		err := ws.Scan(ctx, ".", workspace.ScanOptions{Workers: 4}, func(*workspace.Folder) func() error {
+			if looks.Add(1) == 5 {
+				cancel(broken)
+				<-ctx.Done()
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, broken)
+	})
+	require.Equal(t, before, openFiles(t), "nothing stays open")
+}
+
+func TestScan_BoundsItsDepth(t *testing.T) {
+	dir := realDir(t)
+	write(t, filepath.Join(dir, "1/2/3/f"), "")
+	write(t, filepath.Join(dir, "1/f"), "")
+	ws := open(t, dir)
+	require.Equal(t, []string{"1/f", "! 1/2/3"}, scanned(t, ws, ".", workspace.ScanOptions{MaxDepth: 2}))
+}
+
+func TestScan_ReportsWhatItCannotOpen(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("permissions mean nothing to root")
+	}
+	dir := realDir(t)
+	write(t, filepath.Join(dir, "closed/f"), "")
+	write(t, filepath.Join(dir, "open/f"), "")
+	require.NoError(t, os.Chmod(filepath.Join(dir, "closed"), 0))
+	defer os.Chmod(filepath.Join(dir, "closed"), 0o755)
+	require.Equal(t, []string{"! closed", "open/f"}, scanned(t, open(t, dir), ".", workspace.ScanOptions{}))
+}
+
+func TestA23_AScanNamesTheDeepestRoot(t *testing.T) {
+	outer := realDir(t)
+	inner := filepath.Join(outer, "x/inner")
+	write(t, filepath.Join(inner, "d/f"), "")
+	write(t, filepath.Join(outer, "x/f"), "")
+	ws := open(t, outer, inner)
+	var owners []string
+	require.NoError(t, ws.Scan(t.Context(), ".", workspace.ScanOptions{}, func(f *workspace.Folder) func() error {
+		return func() error {
+			for _, e := range f.Entries {
+				ref := f.RefOf(e)
+				owners = append(owners, fmt.Sprint(ref.Root().Index, " ", ref.Rel()))
+			}
+			return nil
+		}
+	}))
+	require.Equal(t, []string{"0 x", "0 x/f", "1 .", "1 d", "1 d/f"}, owners)
+}
