@@ -9,12 +9,13 @@ import (
 // rooms are the packages of the module, from the top down. A package may import only those on
 // lines below its own. What is on one line does not know of each other.
 var rooms = [][]string{
-	{"conformance", "interop", "bench"}, // tests of the whole
+	{"conformance", "interop", "interop/agents", "bench"}, // tests of the whole
 	{"bench/echo", "bench/flood"},
-	{"interop/pipes", "interop/schema", "interop/scripted", "interop/stock"},
+	{"interop/modelserver", "interop/pipes", "interop/schema", "interop/scripted", "interop/stock"},
 	{"cmd/acp-agent"},
 	{"acp"},
 	{"acp/explore", "acp/proxy", "acp/mcpservers"},
+	{"acp/proxy/profile"},
 	{"acp/client"},
 	{"acp/runtime"},
 	{"acp/child"},

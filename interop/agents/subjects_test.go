@@ -1,0 +1,118 @@
+package agents
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// packages are where npm has installed the agents of the tests, and those of the table.
+const (
+	packages     = "../../testdata/node-agents/node_modules"
+	morePackages = "../../testdata/node-agents/more/node_modules"
+)
+
+// subject is an agent to put behind the program.
+type subject struct {
+	name string // what people call it
+	// modules is the directory of its packages, versioned the package that has its version.
+	modules, versioned string
+	// program is its file in modules, a script if node is to run it; args are its arguments.
+	program string
+	args    []string
+	// env are its variables, and files what stands in its home, by path. Both may say @MODEL@ for the model's
+	// address, @HOME@ for the home and @MODULES@ for modules.
+	env   []string
+	files map[string]string
+	// method is how it is to authenticate, "" if it need not.
+	method string
+}
+
+var opencode = subject{
+	name: "opencode", modules: packages, versioned: "opencode-linux-x64",
+	program: "opencode-linux-x64/bin/opencode", args: []string{"acp"},
+	env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
+		"OPENCODE_DISABLE_DEFAULT_PLUGINS=1"},
+	files: map[string]string{".config/opencode/opencode.json": `{
+		"autoupdate": false,
+		"share": "disabled",
+		"model": "scripted/scripted",
+		"small_model": "scripted/scripted",
+		"permission": {"edit": "ask"},
+		"provider": {"scripted": {
+			"npm": "@ai-sdk/openai-compatible",
+			"options": {"baseURL": "@MODEL@/v1", "apiKey": "none"},
+			"models": {"scripted": {"tool_call": true, "limit": {"context": 100000, "output": 8000}}}
+		}}
+	}`},
+}
+
+var claude = subject{
+	name: "Claude Code", modules: packages, versioned: "@agentclientprotocol/claude-agent-acp",
+	program: "@agentclientprotocol/claude-agent-acp/dist/index.js",
+	env: []string{"ANTHROPIC_BASE_URL=@MODEL@", "ANTHROPIC_API_KEY=none", "CLAUDE_CONFIG_DIR=@HOME@/.claude",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
+		"IS_SANDBOX=1", // otherwise it refuses to run as root
+	},
+}
+
+// start is the subject's command.
+func (s subject) start(t *testing.T) []string {
+	t.Helper()
+	program := s.file(t, filepath.Join(s.modules, s.program))
+	command := append([]string{program}, s.args...)
+	if filepath.Ext(program) == ".js" {
+		command = append([]string{s.file(t, filepath.Join(packages, ".bin/node"))}, command...)
+	}
+	return command
+}
+
+// file is an installed file. Without it the test is skipped, except in CI.
+func (s subject) file(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	require.NoError(t, err)
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%v: run make test or make interop-agents, which install it", err)
+		}
+		t.Skipf("%s is not installed: run make test or make interop-agents", s.name)
+	}
+	return path
+}
+
+// version is the installed version.
+func (s subject) version(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(s.file(t, filepath.Join(s.modules, s.versioned, "package.json")))
+	require.NoError(t, err)
+	var described struct{ Version string }
+	require.NoError(t, json.Unmarshal(text, &described))
+	return described.Version
+}
+
+// settle prepares a home for the subject, and returns the environment that is to be added for it.
+func (s subject) settle(t *testing.T, home, model string) []string {
+	t.Helper()
+	modules, err := filepath.Abs(s.modules)
+	require.NoError(t, err)
+	fill := strings.NewReplacer("@MODEL@", model, "@HOME@", home, "@MODULES@", modules).Replace
+	for name, text := range s.files {
+		path := filepath.Join(home, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(fill(text)), 0o644))
+	}
+	bin, err := filepath.Abs(filepath.Join(packages, ".bin"))
+	require.NoError(t, err)
+	env := []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home + "/.config", "XDG_DATA_HOME=" + home + "/.local/share",
+		"XDG_STATE_HOME=" + home + "/.local/state", "XDG_CACHE_HOME=" + home + "/.cache",
+		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH")}
+	for _, variable := range s.env {
+		env = append(env, fill(variable))
+	}
+	return env
+}
