@@ -52,15 +52,17 @@ func (w *Workspace) OpenDir(path string) (*Directory, error) {
 }
 
 func (w *Workspace) openDir(a asked) (d *Directory, err error) {
-	err = w.walk(a, followLast, func(end arrival) error {
-		var handle *handle
+	err = w.walk(a, toOpen, func(end arrival) error {
+		name := end.name
 		switch {
-		case end.name == "":
-			handle, err = end.dir.into(".")
-		case end.info.IsDir():
-			handle, err = stepInto(end.dir, end.name, end.info)
-		default:
+		case name == "":
+			name = "."
+		case !end.seen.isDir():
 			return failed("open", a.path, syscall.ENOTDIR)
+		}
+		handle, err := end.dir.into(name)
+		if notEntered(err) {
+			return errChanging
 		}
 		if err != nil {
 			return failed("open", a.path, err)
@@ -158,10 +160,8 @@ func (d *Directory) OpenDir(name string) (*Directory, error) {
 func (d *Directory) Close() error { return d.handle.Close() }
 
 func (d *Directory) lstat(name string) (os.FileInfo, error) {
-	if len(d.w.denied) > 0 {
-		if err := d.w.allowed(d.path(name), d.at.child(name)); err != nil {
-			return nil, err
-		}
+	if err := d.allowed(name); err != nil {
+		return nil, err
 	}
 	info, err := d.handle.Lstat(name)
 	if err != nil {
@@ -170,21 +170,30 @@ func (d *Directory) lstat(name string) (os.FileInfo, error) {
 	return info, nil
 }
 
+// allowed returns a *DeniedError if the policy refuses name.
+func (d *Directory) allowed(name string) error {
+	if len(d.w.denied) == 0 {
+		return nil
+	}
+	return d.w.allowed(d.path(name), d.at.child(name))
+}
+
 func (d *Directory) openFile(name string) (file *File, err error) {
+	if err := d.allowed(name); err != nil {
+		return nil, err
+	}
 	err = retry(func() error {
-		info, err := d.lstat(name)
+		seen, err := d.handle.look(name)
 		switch {
 		case err != nil:
-			return err
-		case info.Mode()&os.ModeSymlink != 0:
+			return d.failed("open", name, err)
+		case seen.isLink():
 			file, err = d.w.openFile(d.asked(name))
 			return err
-		case !info.Mode().IsRegular():
-			return unfit(d.path(name), info.Mode())
 		}
-		f, _, err := stepOnto(d.handle, name, info)
+		f, err := openSeen(d.handle, name, seen, d.path(name))
 		if err != nil {
-			return d.failed("open", name, err)
+			return err
 		}
 		file = &File{f, d.ref.child(name)}
 		return nil
@@ -198,24 +207,19 @@ func (d *Directory) openDir(name string) (child *Directory, err error) {
 	if root, ok := d.w.rootAt(at); ok {
 		return d.w.openRootDir(root)
 	}
-	err = retry(func() error {
-		info, err := d.lstat(name)
-		switch {
-		case err != nil:
-			return err
-		case info.Mode()&os.ModeSymlink != 0:
-			return errIsLink
-		case !info.IsDir():
-			return d.failed("open", name, syscall.ENOTDIR)
+	if err := d.allowed(name); err != nil {
+		return nil, err
+	}
+	handle, err := d.handle.into(name)
+	if err == nil {
+		return &Directory{d.w, handle, at, d.ref.child(name)}, nil
+	}
+	if notEntered(err) {
+		if seen, lookErr := d.handle.look(name); lookErr == nil && seen.isLink() {
+			return nil, errIsLink
 		}
-		handle, err := stepInto(d.handle, name, info)
-		if err != nil {
-			return d.failed("open", name, err)
-		}
-		child = &Directory{d.w, handle, at, d.ref.child(name)}
-		return nil
-	})
-	return child, err
+	}
+	return nil, d.failed("open", name, err)
 }
 
 // openRootDir opens the directory of a root through its handle.

@@ -8,40 +8,6 @@ import (
 // ErrClosed is returned by operations on a closed Workspace.
 var ErrClosed = errors.New("the session's workspace is closed")
 
-// OutsideError: a path that does not lie in the workspace, or whose way leaves it.
-type OutsideError struct {
-	// Path is the path as it was asked for.
-	Path string
-	// Why names the step that leaves the roots, in a person's words.
-	Why string
-}
-
-func (e *OutsideError) Error() string {
-	return fmt.Sprintf("%s is outside the session's roots: %s", e.Path, e.Why)
-}
-
-// DeniedError: a path that the user's policy refuses.
-type DeniedError struct {
-	Path string
-	// By is the denied directory that holds it.
-	By Dir
-}
-
-func (e *DeniedError) Error() string {
-	return fmt.Sprintf("%s is refused by policy: %s is denied", e.Path, e.By)
-}
-
-// SpecialFileError: something that is neither a regular file nor a directory (C6).
-type SpecialFileError struct {
-	Path string
-	// Kind is "fifo", "socket", "device" or "irregular file".
-	Kind string
-}
-
-func (e *SpecialFileError) Error() string {
-	return fmt.Sprintf("%s is a %s, not a regular file", e.Path, e.Kind)
-}
-
 // TooLargeError: more than may be written at once.
 type TooLargeError struct {
 	Path string
@@ -125,3 +91,18 @@ type ProtectedError struct {
 func (e *ProtectedError) Error() string {
 	return fmt.Sprintf("%s stays where it is: it is, or holds, %s, which the session's roots or its policy name", e.Path, e.Dir)
 }
+
+// LeftoverError: something was moved to another file system, and what is left at its old place could not be removed.
+type LeftoverError struct {
+	Path string
+	// At is where that is.
+	At  Ref
+	Err error
+}
+
+func (e *LeftoverError) Error() string {
+	return fmt.Sprintf("%s was moved, but not all of it could be removed: delete %s (%v)", e.Path, e.At.Path(), e.Err)
+}
+
+// Unwrap is what the system said.
+func (e *LeftoverError) Unwrap() error { return e.Err }

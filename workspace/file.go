@@ -27,13 +27,13 @@ func (w *Workspace) Open(path string) (*File, error) {
 }
 
 func (w *Workspace) openFile(a asked) (file *File, err error) {
-	err = w.walk(a, followLast, func(end arrival) error {
-		if !end.info.Mode().IsRegular() {
-			return unfit(a.path, end.info.Mode())
+	err = w.walk(a, toOpen, func(end arrival) error {
+		if end.name == "" {
+			return unfit(a.path, fs.ModeDir)
 		}
-		f, _, err := stepOnto(end.dir, end.name, end.info)
+		f, err := openSeen(end.dir, end.name, end.seen, a.path)
 		if err != nil {
-			return failed("open", a.path, err)
+			return err
 		}
 		file = &File{f, w.ref(end.root, end.at)}
 		return nil

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"strings"
@@ -13,11 +14,13 @@ import (
 // handle is a directory that is held open: the one thing through which this package touches the disk.
 // A name that its methods take is that of an entry, one component, or "." for the directory itself;
 // every other is refused, and no link is ever followed. So nothing that is done through a handle
-// can leave its directory, whatever happens to the disk meanwhile.
+// can leave its directory, whatever happens to the disk meanwhile. What it opens or looks at must lie in
+// a mount that is granted, which its children inherit (C7).
 //
 // It is safe for concurrent use. The descriptor lives until Close was called and nobody uses it any more.
 type handle struct {
-	fd int
+	fd      int
+	granted *granted
 
 	mu     sync.Mutex
 	users  int
@@ -30,7 +33,7 @@ func openDirectory(path string) (*handle, error) {
 	var h *handle
 	err := uninterrupted(func() error {
 		fd, err := unix.Open(path+"/.", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		h = &handle{fd: fd}
+		h = &handle{fd: fd, granted: &granted{policy: AnyMounts}}
 		return err
 	})
 	if err != nil {
@@ -41,32 +44,70 @@ func openDirectory(path string) (*handle, error) {
 
 // into opens the directory name. It fails with ENOTDIR for a link.
 func (h *handle) into(name string) (*handle, error) {
-	var child *handle
-	err := h.do(name, func(fd int) error {
-		got, err := unix.Openat(fd, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		child = &handle{fd: got}
+	got, _, err := h.open(name, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &handle{fd: got, granted: h.granted}, nil
+}
+
+// open opens name, and looks at what it opened unless every mount is granted.
+func (h *handle) open(name string, flags int, perm fs.FileMode) (got int, seen sight, err error) {
+	err = h.do(name, func(fd int) error {
+		got, err = unix.Openat(fd, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(perm.Perm()))
 		return err
 	})
-	if err != nil {
-		return nil, &fs.PathError{Op: "openat", Path: name, Err: err}
+	if err == nil && h.granted.policy != AnyMounts {
+		if seen, err = see(got, ""); err == nil {
+			err = h.granted.refused(seen.mount)
+		}
+		if err != nil {
+			_ = unix.Close(got)
+		}
 	}
-	return child, nil
+	return got, seen, named("openat", name, err)
+}
+
+// look looks at name, without opening it.
+func (h *handle) look(name string) (sight, error) {
+	var seen sight
+	err := h.do(name, func(fd int) (err error) {
+		seen, err = see(fd, name)
+		return err
+	})
+	if err == nil {
+		err = h.granted.refused(seen.mount)
+	}
+	return seen, named("statx", name, err)
+}
+
+// openSeen opens for reading the regular file name, which was seen. It fails with errChanging if
+// it is another by now.
+func (h *handle) openSeen(name string, was sight) (*os.File, error) {
+	got, now, err := h.open(name, readFlags, 0)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, errChanging
+	}
+	if err != nil {
+		return nil, err
+	}
+	if now == (sight{}) {
+		now, err = see(got, "")
+	}
+	if err != nil || now != was {
+		_ = unix.Close(got)
+		return nil, errChanging
+	}
+	return os.NewFile(uintptr(got), name), nil
 }
 
 // OpenFile opens name. flags and perm are those of [os.OpenFile].
 func (h *handle) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, error) {
-	var f *os.File
-	err := h.do(name, func(fd int) error {
-		got, err := unix.Openat(fd, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(perm.Perm()))
-		if err == nil {
-			f = os.NewFile(uintptr(got), name)
-		}
-		return err
-	})
+	got, _, err := h.open(name, flags, perm)
 	if err != nil {
-		return nil, &fs.PathError{Op: "openat", Path: name, Err: err}
+		return nil, err
 	}
-	return f, nil
+	return os.NewFile(uintptr(got), name), nil
 }
 
 // Open opens name for reading.

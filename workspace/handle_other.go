@@ -11,10 +11,14 @@ import (
 // handle is a directory that is held open: the one thing through which this package touches the disk.
 // A name that its methods take is that of an entry, one component, or "." for the directory itself;
 // every other is refused. Here it is an [os.Root], which nothing can leave, and a link that
-// takes a name's place between a look and an open leads within the directory at most.
+// takes a name's place between a look and an open leads within the directory at most. What it opens or
+// looks at must lie in a mount that is granted, which its children inherit (C7).
 //
 // It is safe for concurrent use.
-type handle struct{ root *os.Root }
+type handle struct {
+	root    *os.Root
+	granted *granted
+}
 
 // openDirectory opens the directory at path, which it resolves as the system does. The "." keeps it
 // from waiting at a FIFO.
@@ -23,7 +27,7 @@ func openDirectory(path string) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &handle{root}, nil
+	return &handle{root, &granted{policy: AnyMounts}}, nil
 }
 
 // into opens the directory name. It fails with ENOTDIR for a link.
@@ -46,7 +50,7 @@ func (h *handle) into(name string) (*handle, error) {
 		}
 		return nil, errChanging
 	}
-	return &handle{root}, nil
+	return &handle{root, h.granted}, nil
 }
 
 // OpenFile opens name. flags and perm are those of [os.OpenFile].
@@ -54,7 +58,19 @@ func (h *handle) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, e
 	if err := inside("openat", name); err != nil {
 		return nil, err
 	}
-	return h.root.OpenFile(name, flags, perm)
+	f, err := h.root.OpenFile(name, flags, perm)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = h.granted.refused(mountOf(info))
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, &fs.PathError{Op: "openat", Path: name, Err: err}
+	}
+	return f, nil
 }
 
 // Open opens name for reading.
@@ -65,8 +81,41 @@ func (h *handle) Lstat(name string) (os.FileInfo, error) {
 	if err := inside("lstat", name); err != nil {
 		return nil, err
 	}
-	return h.root.Lstat(name)
+	info, err := h.root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.granted.refused(mountOf(info)); err != nil {
+		return nil, &fs.PathError{Op: "lstat", Path: name, Err: err}
+	}
+	return info, nil
 }
+
+// look looks at name, without opening it.
+func (h *handle) look(name string) (sight, error) {
+	info, err := h.Lstat(name)
+	if err != nil {
+		return sight{}, err
+	}
+	return sightOf(info), nil
+}
+
+// openSeen opens for reading the regular file name, which was seen. It fails with errChanging if
+// it is another by now.
+func (h *handle) openSeen(name string, was sight) (*os.File, error) {
+	f, err := h.Open(name)
+	if err != nil {
+		return nil, recheck(h, name, was.info, err)
+	}
+	if info, err := f.Stat(); err != nil || !was.is(info) {
+		_ = f.Close()
+		return nil, errChanging
+	}
+	return f, nil
+}
+
+// linksMislead reports whether the links in h lead elsewhere than they say. Only Linux has such.
+func (h *handle) linksMislead() (bool, error) { return false, nil }
 
 // Readlink is the target of the link name.
 func (h *handle) Readlink(name string) (string, error) {

@@ -19,10 +19,16 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	if err := counted(roots, o.MaxRoots); err != nil {
 		return nil, err
 	}
-	w := &Workspace{roots: roots, denied: denials(o.Policy.Deny)}
+	w := &Workspace{roots: roots, denied: denials(o.Policy.Deny), maxEntries: o.MaxEntries}
+	if w.maxEntries <= 0 {
+		w.maxEntries = DefaultMaxEntries
+	}
 	err := w.openRoots(ctx)
 	if err == nil {
 		err = w.judgeRoots(o.Policy)
+	}
+	if err == nil {
+		err = w.grantMounts(o.Mounts)
 	}
 	if err != nil {
 		closeAll(w.handles)
@@ -82,6 +88,21 @@ func (w *Workspace) refusal(i int, err error) violation.Violation {
 	default:
 		return w.roots.violation(i, violation.Unreadable).Expecting(cause(err).Error())
 	}
+}
+
+// grantMounts makes each root's handle reach what is mounted below it, as far as the policy says.
+func (w *Workspace) grantMounts(policy Mounts) error {
+	var points []location
+	if policy == ExistingMounts {
+		points = mountPoints()
+	}
+	var bad []violation.Violation
+	for i, handle := range w.handles {
+		if err := handle.grant(policy, w.real[i], points); err != nil {
+			bad = append(bad, w.refusal(i, err))
+		}
+	}
+	return violation.Refuse(bad...)
 }
 
 // cause is what the system said, without the names that we gave it.

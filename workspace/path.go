@@ -57,11 +57,10 @@ func parseName(name string) error {
 // failed is err about the path that was asked for, not about the part of it that was
 // being walked. errors.Is still finds what it was.
 func failed(op, path string, err error) error {
+	if isMountRefusal(err) {
+		return &MountError{Path: path, Why: cause(err)}
+	}
 	return &fs.PathError{Op: op, Path: path, Err: cause(err)}
-}
-
-func outside(path, why string, args ...any) error {
-	return &OutsideError{Path: path, Why: fmt.Sprintf(why, args...)}
 }
 
 // unfit is why something of this type is not the file that was asked for.

@@ -2,8 +2,10 @@ package workspace
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 )
 
@@ -23,13 +25,15 @@ const (
 	followLast lastLink = iota
 	keepLast
 	orMissing // follow it; what it, or the path, leads to need not exist
+	toOpen    // follow it; whoever opens what is there needs no info
 )
 
 // arrival is where a path led: name in the directory dir, or dir itself if name is "". info is nil if
-// there is nothing of that name. It is valid until its walker closes.
+// there is nothing of that name. The handle is valid until its walker closes.
 type arrival struct {
 	dir  *handle
 	name string
+	seen sight
 	info os.FileInfo
 	at   location
 	root int
@@ -46,12 +50,12 @@ type walker struct {
 	last  lastLink
 
 	root  int       // the root that the walker is in, or above
-	at    location  // the real path reached: no links, no ".."
+	at    location  // the real path reached: no links, no ".."; the names are the walker's own
 	trail []*handle // directories entered below the root, outermost first
 
-	rest  []string // the names to go
-	ends  []int    // for each link being walked: len(rest) at the end of its target
-	links []string // and the link itself, for a person
+	rest  []string   // the names to go
+	ends  []int      // for each link being walked: len(rest) at the end of its target
+	links []location // and the link itself, for a person
 	hops  int
 	steps int
 }
@@ -97,7 +101,7 @@ func (k *walker) run() (arrival, error) {
 			continue
 		}
 		if len(k.rest) == 0 {
-			return k.arriveAtRoot()
+			return k.arrive("", k.at)
 		}
 		end, arrived, err := k.step()
 		if arrived || err != nil {
@@ -108,13 +112,21 @@ func (k *walker) run() (arrival, error) {
 
 // approach goes through the deepest door on the way, if there is one.
 func (k *walker) approach() bool {
-	ahead := k.at.child(k.rest[:len(k.rest)-k.end()]...)
+	target := k.rest[:len(k.rest)-k.end()]
+	ahead := location{k.at.top, target}
+	if len(k.at.names) > 0 {
+		ahead = k.at.child(target...)
+	}
 	root, taken, ok := k.w.enter(ahead)
 	if !ok {
 		return false
 	}
 	// The door may lie behind, when ".." led out of a root inside another.
-	k.rest = append(ahead.names[taken:len(ahead.names):len(ahead.names)], k.rest[len(k.rest)-k.end():]...)
+	if len(target) == len(k.rest) {
+		k.rest = ahead.names[taken:]
+	} else {
+		k.rest = slices.Concat(ahead.names[taken:], k.rest[len(target):])
+	}
 	k.enter(root)
 	return true
 }
@@ -122,7 +134,7 @@ func (k *walker) approach() bool {
 // stepAbove takes one name above the roots: only towards a root.
 func (k *walker) stepAbove() error {
 	if len(k.rest) == 0 {
-		return outside(k.asked.path, "it leads to %s, which is in none of them", k.at)
+		return k.outside("it leads to")
 	}
 	name := k.rest[0]
 	k.rest = k.rest[1:]
@@ -130,14 +142,26 @@ func (k *walker) stepAbove() error {
 		k.at = k.at.parent()
 		return nil
 	}
-	k.at = k.at.child(name)
+	k.at = k.into(name)
 	if !k.w.leadsToRoot(k.at) {
-		if len(k.links) > 0 {
-			return outside(k.asked.path, "the link %s leads to %s, which is in none of them", k.links[len(k.links)-1], k.at)
-		}
-		return outside(k.asked.path, "%s is in none of them", k.at)
+		return k.outside("")
 	}
 	return nil
+}
+
+// outside says that the walker is in no root, and how it came there.
+func (k *walker) outside(how string) error {
+	e := &OutsideError{Path: k.asked.path, Roots: k.w.roots}
+	if n := len(k.links); n > 0 {
+		e.Link = k.links[n-1].String()
+		how = fmt.Sprintf("the link %s leads to", e.Link)
+	}
+	if how != "" {
+		e.Why = fmt.Sprintf("%s %s, which is in none of them", how, k.at)
+	} else {
+		e.Why = fmt.Sprintf("%s is in none of them", k.at)
+	}
+	return e
 }
 
 // end is the length of rest at which the innermost link's target ends.
@@ -153,7 +177,7 @@ func (k *walker) end() int {
 func (k *walker) endLinks() error {
 	for len(k.ends) > 0 && len(k.rest) == k.end() {
 		if k.root == above {
-			return outside(k.asked.path, "the link %s leads to %s, which is in none of them", k.links[len(k.links)-1], k.at)
+			return k.outside("it leads to")
 		}
 		k.ends = k.ends[:len(k.ends)-1]
 		k.links = k.links[:len(k.links)-1]
@@ -169,53 +193,109 @@ func (k *walker) step() (end arrival, arrived bool, err error) {
 		k.up()
 		return arrival{}, false, nil
 	}
-	at := k.at.child(name)
+	at := k.into(name)
 	if root, ok := k.w.rootAt(at); ok {
 		k.rest = k.rest[1:]
 		k.enter(root)
 		return arrival{}, false, nil
 	}
-	info, err := k.here().Lstat(name)
-	last := len(k.rest) == 1
+	if len(k.rest) == 1 {
+		return k.lastStep(name, at)
+	}
+	child, err := k.here().into(name)
 	switch {
-	case last && k.last == orMissing && !k.asked.dir && errors.Is(err, fs.ErrNotExist):
-		return arrival{k.here(), name, nil, at, k.root}, true, nil
+	case err == nil:
+		k.rest = k.rest[1:]
+		k.trail = append(k.trail, child)
+		k.at = at
+		return arrival{}, false, nil
+	case !notEntered(err):
+		return arrival{}, false, k.failed(err)
+	}
+	seen, err := k.here().look(name)
+	switch {
+	case err != nil:
+		return arrival{}, false, k.failed(err)
+	case seen.isLink():
+		k.rest = k.rest[1:]
+		return arrival{}, false, k.follow(name, at)
+	case seen.isDir():
+		return arrival{}, false, errChanging
+	default:
+		return arrival{}, false, k.failed(syscall.ENOTDIR)
+	}
+}
+
+// notEntered reports whether err says that something is no directory, but maybe a link to one.
+func notEntered(err error) bool {
+	return errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
+}
+
+// lastStep takes the last name of the path, which is at.
+func (k *walker) lastStep(name string, at location) (end arrival, arrived bool, err error) {
+	seen, err := k.here().look(name)
+	switch {
+	case k.last == orMissing && !k.asked.dir && errors.Is(err, fs.ErrNotExist):
+		return arrival{k.here(), name, sight{}, nil, k.kept(at), k.root}, true, nil
 	case err != nil:
 		return arrival{}, false, k.failed(err)
 	}
-	k.rest = k.rest[1:]
 	switch {
-	case info.Mode()&os.ModeSymlink != 0 && !(last && k.last == keepLast && !k.asked.dir):
-		return arrival{}, false, k.follow(name, at, info)
-	case last && (info.IsDir() || !k.asked.dir):
-		return arrival{k.here(), name, info, at, k.root}, true, nil
-	case !info.IsDir():
+	case seen.isLink() && (k.last != keepLast || k.asked.dir):
+		k.rest = k.rest[1:]
+		return arrival{}, false, k.follow(name, at)
+	case k.asked.dir && !seen.isDir():
 		return arrival{}, false, k.failed(syscall.ENOTDIR)
 	}
-	child, err := stepInto(k.here(), name, info)
-	if err != nil {
-		return arrival{}, false, k.failed(err)
+	end, err = k.arrive(name, at)
+	if err == nil && end.info != nil && !seen.is(end.info) {
+		err = errChanging
 	}
-	k.trail = append(k.trail, child)
-	k.at = at
-	return arrival{}, false, nil
+	end.seen = seen
+	return end, true, err
+}
+
+// arrive ends the path at name, or at the directory that the walker is in if name is "".
+func (k *walker) arrive(name string, at location) (arrival, error) {
+	end := arrival{dir: k.here(), name: name, at: k.kept(at), root: k.root}
+	if k.last == toOpen {
+		return end, nil
+	}
+	if name == "" {
+		name = "."
+	}
+	var err error
+	if end.info, err = end.dir.Lstat(name); err != nil {
+		return arrival{}, k.failed(err)
+	}
+	return end, nil
 }
 
 // follow puts the target of the link name, which is at, in its place.
-func (k *walker) follow(name string, at location, seen os.FileInfo) error {
+func (k *walker) follow(name string, at location) error {
 	if k.hops++; k.hops > maxLinks {
-		return k.failed(syscall.ELOOP)
+		return &TooManyLinksError{Path: k.asked.path, Link: at.String(), Limit: maxLinks}
+	}
+	link := k.kept(at)
+	if misleads, err := k.here().linksMislead(); err != nil {
+		return k.failed(err)
+	} else if misleads {
+		return &OutsideError{Path: k.asked.path, Link: link.String(), Roots: k.w.roots,
+			Why: fmt.Sprintf("the link %s is one of the system's own, which leads elsewhere than it says", link)}
 	}
 	target, err := k.here().Readlink(name)
+	if errors.Is(err, syscall.EINVAL) {
+		return errChanging // it is no link any more
+	}
 	if err != nil {
-		return k.failed(recheck(k.here(), name, seen, err))
+		return k.failed(err)
 	}
 	top, names, dir := native{}.split(target)
 	if len(k.rest) == 0 && dir {
 		k.asked.dir = true
 	}
 	k.ends = append(k.ends, len(k.rest))
-	k.links = append(k.links, at.String())
+	k.links = append(k.links, link)
 	k.rest = append(names, k.rest...)
 	if top != "" {
 		k.leave()
@@ -240,8 +320,17 @@ func (k *walker) up() {
 func (k *walker) enter(root int) {
 	k.leave()
 	k.root = root
-	k.at = k.w.real[root]
+	real := k.w.real[root]
+	k.at = location{real.top, append(make([]string, 0, len(real.names)+len(k.rest)), real.names...)}
 }
+
+// into is name in the directory that the walker is in, until the walker takes another step.
+func (k *walker) into(name string) location {
+	return location{k.at.top, append(k.at.names, name)}
+}
+
+// kept is at, to be kept.
+func (k *walker) kept(at location) location { return location{at.top, slices.Clone(at.names)} }
 
 // leave closes the directories entered below the root.
 func (k *walker) leave() {
@@ -255,15 +344,6 @@ func (k *walker) here() *handle {
 		return k.trail[n-1]
 	}
 	return k.w.handles[k.root]
-}
-
-// arriveAtRoot ends the path at the directory that the walker is in.
-func (k *walker) arriveAtRoot() (arrival, error) {
-	info, err := k.here().Lstat(".")
-	if err != nil {
-		return arrival{}, k.failed(err)
-	}
-	return arrival{k.here(), "", info, k.at, k.root}, nil
 }
 
 func (k *walker) failed(err error) error { return failed("open", k.asked.path, err) }

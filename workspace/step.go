@@ -48,6 +48,18 @@ func stepOnto(dir *handle, name string, seen os.FileInfo) (*os.File, os.FileInfo
 	return f, info, nil
 }
 
+// openSeen opens for reading the file name of dir, which was seen, and is what path leads to.
+func openSeen(dir *handle, name string, seen sight, path string) (*os.File, error) {
+	if !seen.isRegular() {
+		return nil, unfit(path, seen.mode())
+	}
+	f, err := dir.openSeen(name, seen)
+	if err != nil && err != errChanging {
+		err = failed("open", path, err)
+	}
+	return f, err
+}
+
 // recheck is err, or errChanging if name is no longer what was seen.
 func recheck(dir *handle, name string, seen os.FileInfo, err error) error {
 	if now, lstatErr := dir.Lstat(name); lstatErr == nil && !os.SameFile(now, seen) {

@@ -16,6 +16,8 @@ type Workspace struct {
 	doors   []door
 	denied  []denial
 
+	maxEntries int
+
 	mu      sync.Mutex
 	running int
 	closed  bool

@@ -1,0 +1,92 @@
+package workspace
+
+import (
+	"errors"
+	"slices"
+)
+
+// Mounts says which mounts below a root belong to it (C7). A root that is itself where something
+// is mounted is what was granted, and a mount over a root that came later is not looked at.
+type Mounts int
+
+const (
+	// ExistingMounts are those that were there when the session opened, such as the node_modules of
+	// a development container.
+	ExistingMounts Mounts = iota
+	// NoMounts: everything must be where the root's own directory is.
+	NoMounts
+	// AnyMounts are those that come later too. Whoever can mount below a root decides what is read.
+	AnyMounts
+)
+
+// mountID tells mounts apart. Zero is an unknown one.
+type mountID uint64
+
+// granted is what of the mounted file systems the handles of a root may reach. It does not change
+// after Open.
+type granted struct {
+	policy Mounts
+	ids    []mountID
+}
+
+// refused is why nothing in the mount id may be reached, nil if it may.
+func (g *granted) refused(id mountID) error {
+	switch {
+	case g.policy == AnyMounts, id != 0 && slices.Contains(g.ids, id):
+		return nil
+	case id == 0:
+		return errMountUnknown
+	case g.policy == NoMounts:
+		return errMounted
+	default:
+		return errMountedLater
+	}
+}
+
+// A handle's errors for what it does not reach. What the user sees is a [MountError].
+var (
+	errMounted      = errors.New("something is mounted there, and the session reaches no mounts")
+	errMountedLater = errors.New("something was mounted there after the session had opened: open the session again to reach it")
+	errMountUnknown = errors.New("this system does not tell what is mounted there: only a session that reaches any mounts can open it")
+)
+
+func isMountRefusal(err error) bool {
+	return errors.Is(err, errMounted) || errors.Is(err, errMountedLater) || errors.Is(err, errMountUnknown)
+}
+
+// grant makes a root's handle reach what the policy says: its own mount, and those that are below it now. at is
+// its real path.
+func (h *handle) grant(policy Mounts, at location, points []location) error {
+	own, err := h.look(".")
+	if err != nil {
+		return err
+	}
+	g := &granted{policy: policy, ids: []mountID{own.mount}}
+	if policy == ExistingMounts {
+		for _, point := range points {
+			if point.below(at) && !point.equal(at) {
+				g.ids = append(g.ids, h.mountAt(point.names[len(at.names):])...)
+			}
+		}
+	}
+	h.granted = g
+	return nil
+}
+
+// mountAt is the mount that the names, which are no links, lead to from h; none if they lead nowhere.
+func (h *handle) mountAt(names []string) []mountID {
+	dir := h
+	for _, name := range names[:len(names)-1] {
+		next, err := dir.into(name)
+		if err != nil {
+			return nil
+		}
+		defer next.Close()
+		dir = next
+	}
+	there, err := dir.look(names[len(names)-1])
+	if err != nil || there.mount == 0 {
+		return nil
+	}
+	return []mountID{there.mount}
+}
