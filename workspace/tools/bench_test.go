@@ -1,0 +1,105 @@
+package tools
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+var benchFiles = flag.Int("bench.files", 20_000, "files of the tree that benchmarks go through")
+
+const rare = "xyzzyneedle"
+
+// benchTree makes a tree of Go-like files, 20 in each directory, of which one in 20,000 has a rare word.
+func benchTree(b *testing.B) string {
+	b.Helper()
+	top, err := filepath.EvalSymlinks(b.TempDir())
+	require.NoError(b, err)
+	words := strings.Fields("func return if err nil store find order id context package import type struct interface " +
+		"string int range append make map chan select case default switch error request response handler client server")
+	random := rand.New(rand.NewPCG(1, 2))
+	texts := make([]string, 200)
+	for i := range texts {
+		var text strings.Builder
+		for range 20 + random.IntN(100) {
+			text.WriteString(strings.Repeat("\t", random.IntN(4)))
+			for range 2 + random.IntN(7) {
+				text.WriteString(words[random.IntN(len(words))] + " ")
+			}
+			text.WriteString("\n")
+		}
+		texts[i] = text.String()
+	}
+	for n := range *benchFiles {
+		dir := filepath.Join(top, fmt.Sprintf("mod%02d/pkg%d/sub%d/d%d", n/10000, n/1000%10, n/100%10, n/20%5))
+		if n%20 == 0 {
+			require.NoError(b, os.MkdirAll(dir, 0o700))
+		}
+		text := texts[random.IntN(len(texts))]
+		if n%20_000 == 777 {
+			text += rare + "\n"
+		}
+		require.NoError(b, os.WriteFile(filepath.Join(dir, fmt.Sprintf("file%02d.go", n%20)), []byte(text), 0o600))
+	}
+	rules := "*.log\n/build/\nnode_modules/\n*.o\n.env\n!keep.log\n/docs/**/gen/\ntmp*\n"
+	require.NoError(b, os.WriteFile(filepath.Join(top, ".gitignore"), []byte(rules), 0o600))
+	return top
+}
+
+// BenchmarkAgainstRipgrep compares a search for a rare word, and a listing of all files, with
+// those of ripgrep on the same tree, with as many threads.
+func BenchmarkAgainstRipgrep(b *testing.B) {
+	rg, err := exec.LookPath("rg")
+	if err != nil {
+		b.Skip("ripgrep is not installed")
+	}
+	top := benchTree(b)
+	if named := os.Getenv("BENCH_TREE"); named != "" {
+		top = named
+	}
+	roots, err := workspace.NewRoots(top, nil)
+	require.NoError(b, err)
+	ws, err := workspace.Open(context.Background(), roots, workspace.Options{})
+	require.NoError(b, err)
+	defer ws.Close()
+	scan := Scan{Workspace: ws, Ignored: workspace.LeaveIgnored, MaxFiles: 1 << 30}
+	search := func(b *testing.B, text string, s Syntax, c Case) {
+		pattern, err := NewPattern(text, s, c)
+		require.NoError(b, err)
+		for b.Loop() {
+			_, err = scan.Search(b.Context(), Lookup{Query: pattern}, func(Found) error { return nil })
+			require.NoError(b, err)
+		}
+	}
+	ripgrep := func(b *testing.B, args ...string) {
+		for b.Loop() {
+			args := append([]string{"--threads=2", "--hidden", "--no-require-git", "--no-messages"}, args...)
+			require.NoError(b, exec.Command(rg, append(args, top)...).Run())
+		}
+	}
+	b.Run("search/ours", func(b *testing.B) { search(b, rare, Literal, CaseMatters) })
+	b.Run("search/rg", func(b *testing.B) { ripgrep(b, "--fixed-strings", rare) })
+	b.Run("expression/ours", func(b *testing.B) { search(b, `xyz+y\w+dle`, Expression, CaseMatters) })
+	b.Run("expression/rg", func(b *testing.B) { ripgrep(b, `xyz+y\w+dle`) })
+	b.Run("case/ours", func(b *testing.B) { search(b, rare, Literal, CaseIgnored) })
+	b.Run("case/rg", func(b *testing.B) { ripgrep(b, "--fixed-strings", "--ignore-case", rare) })
+	b.Run("files/ours", func(b *testing.B) {
+		for b.Loop() {
+			n := 0
+			_, err := scan.Files(b.Context(), func(File) error { n++; return nil })
+			require.NoError(b, err)
+			require.GreaterOrEqual(b, n, *benchFiles)
+		}
+	})
+	b.Run("files/rg", func(b *testing.B) { ripgrep(b, "--files") })
+}

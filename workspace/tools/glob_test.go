@@ -1,0 +1,66 @@
+package tools
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestGlob(t *testing.T) {
+	for _, c := range []struct{ glob, yes, no string }{
+		{"*.go", "a.go b/c.go b/d/.go", "a.goo go b.go/c"},
+		{"**/*.go", "a.go b/c.go", "a.goo"},
+		{"./*.go", "a.go b/c.go", "go"},
+		{"/a", "", "a b/a"},
+		{"a/*.go", "a/b.go", "b.go a/b/c.go x/a/b.go"},
+		{"a/**/*.go", "a/b.go a/b/c.go", "b.go"},
+		{"**", "a a/b", ""},
+		{"*", "a a/b", ""},
+		{"main.go", "main.go a/main.go", "amain.go"},
+		{"{a,b}/*.[ch]", "a/x.c b/y.h", "c/x.c a/x.o"},
+		{"**/test/**", "test/a x/test/y/z", "testing/a"},
+		{`\*.go`, "*.go a/*.go", "a.go"},
+	} {
+		g, err := NewGlob(c.glob)
+		require.NoError(t, err)
+		for p := range strings.FieldsSeq(c.yes) {
+			require.True(t, g.Match(p), "%s %s", c.glob, p)
+		}
+		for p := range strings.FieldsSeq(c.no) {
+			require.False(t, g.Match(p), "%s %s", c.glob, p)
+		}
+	}
+}
+
+// The cheap forms match what doublestar matches.
+func TestGlobEqualsDoublestar(t *testing.T) {
+	piece := rapid.SampledFrom([]string{"a", "b", ".go", "*", "**", "?", "/", "[ab]", "{a,b}", `\*`})
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(piece, 1, 5).Draw(t, "glob"), "")
+		g, err := NewGlob(text)
+		if err != nil || strings.HasPrefix(text, "./") {
+			return
+		}
+		at := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "a.go", "*", "ab"}), 1, 3).Draw(t, "path"), "/")
+		want := doublestar.MatchUnvalidated(text, at)
+		if !strings.Contains(text, "/") {
+			want = doublestar.MatchUnvalidated(text, path.Base(at))
+		}
+		require.Equal(t, want, g.Match(at), "%q %q", text, at)
+	})
+}
+
+func TestWhatIsNoGlobIsExplained(t *testing.T) {
+	for glob, why := range map[string]string{
+		"": "empty", "[a": "not closed", `a\`: "backslash", strings.Repeat("{a,b}", 9): "8 braces", strings.Repeat("**/a/", 9): `8 "**"`, strings.Repeat("a", 2000): "1024 bytes",
+	} {
+		_, err := NewGlob(glob)
+		var bad *GlobError
+		require.ErrorAs(t, err, &bad, glob)
+		require.Contains(t, err.Error(), why)
+	}
+}

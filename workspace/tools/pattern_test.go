@@ -1,0 +1,86 @@
+package tools
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// The quick ways of Pattern.Find give what line by line gives.
+func TestPatternFind(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines := rapid.SliceOf(rapid.StringOf(rapid.SampledFrom([]rune("abékKſsS \r"))).Filter(func(s string) bool {
+			return !strings.HasSuffix(s, "\r")
+		})).Draw(t, "lines")
+		ending := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "ending")
+		expression := rapid.SampledFrom([]string{
+			"ab", "a.*b", "^a", "b$", "^$", "é+", "[^a]", "(?i)AB", "abba", `a\r`, "a$|^b", "[^b]ab", "(a+b)+", "(?:ab){2}", "(ab)?b", "(ab)*é",
+			"(?:a b){0,2}b", "b (?i)A", "a\\nb", "a|é", "ab|éb|sS", "(?i)ks", "(?i)abs", "(?i)aé|s", "(ab|ba)+k", "k(?:a|b|s|é)",
+		}).Draw(t, "expression")
+		c := rapid.SampledFrom([]Case{CaseMatters, CaseIgnored}).Draw(t, "case")
+		s := rapid.SampledFrom([]Syntax{Expression, Literal}).Draw(t, "syntax")
+		p, err := NewPattern(expression, s, c)
+		require.NoError(t, err)
+
+		var want, got []int
+		for i, line := range lines {
+			if p.expression.MatchString(line) {
+				want = append(want, i+1)
+			}
+		}
+		text := strings.Join(append(lines, ""), ending)
+		err = p.Find(t.Context(), []byte(text), func(m Match) bool {
+			require.Equal(t, lines[m.Number-1], strings.TrimSuffix(text[m.Start:m.End], "\r"))
+			require.Equal(t, p.expression.FindStringIndex(lines[m.Number-1])[0], m.At)
+			got = append(got, m.Number)
+			return true
+		})
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	})
+}
+
+func TestRequired(t *testing.T) {
+	for expression, want := range map[string][]string{
+		"func.*[Rr]etry": {"func"}, "[x-z]needle$": {"needle"}, "(foo)+x": {"foo"}, "a|b": nil, "foo|[a-z]": nil,
+		"(foo)*xy": {"xy"}, "(?:foo){2,}": {"foo"}, "(?:foo){0,2}": nil, "": nil, "x.*longer": {"longer"}, "hello|world": {"hello", "world"},
+		"(?i)ab": {"Ab", "AB", "ab", "aB"}, "(?i)x1234": {"X1234", "x1234"}, "(?i)ſ": {"S", "s", "ſ"}, `a\nb`: nil,
+	} {
+		p, err := NewPattern(expression, Expression, CaseMatters)
+		require.NoError(t, err)
+		var got []string
+		for _, literal := range p.literals {
+			got = append(got, string(literal))
+		}
+		require.ElementsMatch(t, want, got, expression)
+	}
+}
+
+func TestWhatIsNoPatternIsExplained(t *testing.T) {
+	for expression, why := range map[string]string{
+		"(": "missing closing )", ")|(": "unexpected )", `(?:[a-z]{50}){1000}`: "", `(?:abcdefghijklmn){900}`: "the limit is 10000",
+	} {
+		for _, c := range []Case{CaseMatters, CaseIgnored} {
+			_, err := NewPattern(expression, Expression, c)
+			var bad *PatternError
+			require.ErrorAs(t, err, &bad)
+			require.Equal(t, expression, bad.Pattern)
+			require.Contains(t, err.Error(), why)
+		}
+		_, err := NewPattern(expression, Literal, CaseMatters)
+		require.NoError(t, err)
+	}
+}
+
+func TestASearchWithinAFileIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	never := func(Match) bool { return true }
+	p, err := NewPattern("a[^a]", Expression, CaseMatters)
+	require.NoError(t, err)
+	require.ErrorIs(t, p.Find(ctx, []byte(strings.Repeat("ab\n", searchedAtOnce)), never), context.Canceled)
+	require.ErrorIs(t, p.Find(ctx, []byte(strings.Repeat("b", 2*longLine)), never), context.Canceled)
+}

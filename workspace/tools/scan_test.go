@@ -1,0 +1,274 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// rels are the files that a scan gives out, each behind the number of the root it came from.
+func rels(tb testing.TB, s Scan) (all []string, tally Tally) {
+	tb.Helper()
+	tally, err := s.Files(tb.Context(), func(f File) error {
+		all = append(all, fmt.Sprint(f.Root().Index, ":", f.Rel()))
+		return nil
+	})
+	require.NoError(tb, err)
+	return all, tally
+}
+
+func TestA20_AScanGoesThroughTheRootsInOrder(t *testing.T) {
+	a := plant(t, fileTree{"b/2": "", "1": "", "a/3": "", "z": ""})
+	b := plant(t, fileTree{"1": "", "0/5": ""})
+	for range 10 {
+		got, tally := rels(t, Scan{Workspace: openRoots(t, b, a)})
+		require.Equal(t, []string{"0:1", "0:0/5", "1:1", "1:z", "1:a/3", "1:b/2"}, got)
+		require.Equal(t, 6, tally.Files)
+	}
+}
+
+func TestScanBeginsWhereItIsTold(t *testing.T) {
+	a := plant(t, fileTree{
+		".gitignore": "*.log\n/gen/\n", "x/.gitignore": "/no/\n", "x/y/a": "", "x/y/b.log": "", "x/no/c": "", "x/no/d.log": "", "gen/e": "", "gen/f/g": "", "top": "",
+	})
+	b := plant(t, fileTree{"sub/k": ""})
+	symlink(t, filepath.Join(b, "sub"), filepath.Join(a, "link"))
+	ws := openRoots(t, a, b)
+	for path, want := range map[string][]string{
+		"x":                      {"0:x/.gitignore", "0:x/y/a"},
+		"x/y":                    {"0:x/y/a"},
+		"./x/../x//y/.":          {"0:x/y/a"},
+		"x/no":                   {"0:x/no/c", "0:x/no/d.log"},
+		"gen":                    {"0:gen/e", "0:gen/f/g"},
+		"gen/f":                  {"0:gen/f/g"},
+		"x/y/b.log":              {"0:x/y/b.log"},
+		"top":                    {"0:top"},
+		"link":                   {"1:sub/k"},
+		"link/k":                 {"1:sub/k"},
+		b:                        {"1:sub/k"},
+		filepath.Join(b, "."):    {"1:sub/k"},
+		"../" + filepath.Base(b): {"1:sub/k"},
+	} {
+		got, _ := rels(t, Scan{Workspace: ws, Path: path, Ignored: workspace.LeaveIgnored})
+		require.Equal(t, want, got, path)
+	}
+	one, err := NewGlob("y/*")
+	require.NoError(t, err)
+	got, _ := rels(t, Scan{Workspace: ws, Path: "x", Only: one, Ignored: workspace.LeaveIgnored})
+	require.Equal(t, []string{"0:x/y/a"}, got, "a glob is compared below the path")
+
+	_, err = Scan{Workspace: ws, Path: "missing"}.Files(t.Context(), func(File) error { return nil })
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func TestAFileOfOverlappingRootsComesOnce(t *testing.T) {
+	top := plant(t, fileTree{"src/.gitignore": "gen/\n", "src/a": "", "src/lib/b": "", "src/gen/c": ""})
+	src, lib, gen := filepath.Join(top, "src"), filepath.Join(top, "src/lib"), filepath.Join(top, "src/gen")
+	symlink(t, lib, filepath.Join(top, "other"))
+	for name, c := range map[string]struct {
+		roots []string
+		want  []string
+	}{
+		"the outer first":             {[]string{src, lib}, []string{"0:.gitignore", "0:a", "0:lib/b"}},
+		"the inner first":             {[]string{lib, src}, []string{"0:b", "1:.gitignore", "1:a"}},
+		"the outer ignores the inner": {[]string{src, gen}, []string{"0:.gitignore", "0:a", "0:lib/b", "1:c"}},
+		"two spellings of one":        {[]string{lib, filepath.Join(top, "other")}, []string{"0:b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ws := openRoots(t, c.roots[0], c.roots[1:]...)
+			got, tally := rels(t, Scan{Workspace: ws, Ignored: workspace.LeaveIgnored})
+			require.Equal(t, c.want, got)
+			require.Equal(t, len(c.want), tally.Files)
+			for most := range len(c.want) {
+				got, tally = rels(t, Scan{Workspace: ws, Ignored: workspace.LeaveIgnored, MaxFiles: most + 1})
+				require.Equal(t, c.want[:most+1], got)
+				require.Equal(t, most+1 < len(c.want), tally.Full)
+			}
+		})
+	}
+	t.Run("the owner is the deepest root", func(t *testing.T) {
+		var owners []string
+		_, err := Scan{Workspace: openRoots(t, src, lib), Path: src}.Files(t.Context(), func(f File) error {
+			owners = append(owners, f.Place().Root)
+			require.Equal(t, f.Path(), f.Place().Path)
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, []string{src, src, src, lib}, owners)
+	})
+}
+
+func TestAScanIsBounded(t *testing.T) {
+	files := fileTree{}
+	for i := range 700 {
+		files[fmt.Sprintf("d%d/%04d", i%3, i)] = "x\n"
+	}
+	for i := range 1200 {
+		files[fmt.Sprintf("%04d", i)] = "x\n"
+	}
+	ws := openRoots(t, plant(t, files))
+	all, tally := rels(t, Scan{Workspace: ws})
+	require.Len(t, all, 1900)
+	require.False(t, tally.Full)
+	for _, most := range []int{1, 600, 1200, 1201, 1899, 1900} {
+		got, tally := rels(t, Scan{Workspace: ws, MaxFiles: most})
+		require.Equal(t, all[:most], got)
+		require.Equal(t, most < 1900, tally.Full)
+		require.Equal(t, most, tally.Files)
+	}
+	deep := openRoots(t, plant(t, fileTree{"1/2/3/f": "", "1/g": ""}))
+	got, tally := rels(t, Scan{Workspace: deep, MaxDepth: 2})
+	require.Equal(t, []string{"0:1/g"}, got)
+	require.Equal(t, 1, tally.Skipped.Unreadable)
+	require.Equal(t, "1/2/3", tally.Skipped.First.Rel)
+}
+
+func TestAScanEndsAndLeavesNobodyBehind(t *testing.T) {
+	files := fileTree{}
+	for i := range 300 {
+		files[fmt.Sprintf("%03d/f", i)] = "x\n"
+	}
+	ws := openRoots(t, plant(t, files))
+	s := Scan{Workspace: ws, Workers: 4}
+	broken := errors.New("broken")
+	n := 0
+	_, err := s.Files(t.Context(), func(File) error { n++; return broken })
+	require.ErrorIs(t, err, broken)
+	require.Equal(t, 1, n)
+	_, err = s.Files(t.Context(), func(File) error { return fs.SkipAll })
+	require.NoError(t, err)
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	_, err = s.Files(ctx, func(File) error { cancel(broken); return nil })
+	require.ErrorIs(t, err, broken)
+
+	require.Panics(t, func() {
+		_, _ = s.Search(t.Context(), Lookup{Query: panicking{}}, func(Found) error { return nil })
+	})
+	require.NoError(t, ws.Close())
+	_, err = s.Files(t.Context(), func(File) error { return nil })
+	require.ErrorIs(t, err, workspace.ErrClosed)
+}
+
+type panicking struct{}
+
+func (panicking) Full() int                                            { return 1 }
+func (panicking) Find(context.Context, []byte, func(Match) bool) error { panic("a defect") }
+
+func TestWhatIsNotSearchedIsCounted(t *testing.T) {
+	cwd := plant(t, fileTree{
+		"nul": "needle\x00", "latin": "needle \xe9\n", "elsewhere": "\xe9\n", "large": strings.Repeat("needle\n", 200), "fits": strings.Repeat("n", 94) + "needle",
+	})
+	p, err := NewPattern("needle", Literal, CaseMatters)
+	require.NoError(t, err)
+	var names []string
+	tally, err := Scan{Workspace: openRoots(t, cwd)}.Search(t.Context(), Lookup{Query: p, MaxFileSize: 100}, func(f Found) error {
+		names = append(names, f.Rel())
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{"fits"}, names)
+	require.Equal(t, Tally{Files: 5, Skipped: Skipped{Binary: 2, Large: 1}}, tally)
+}
+
+// A search gives what reading file by file and line by line gives, whatever the tree, the sizes, the context.
+func TestSearchEqualsANaiveOne(t *testing.T) {
+	home := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom([]string{"a", "b", "c", "d.txt", "é", ".h"})
+		text := rapid.Custom(func(t *rapid.T) string {
+			lines := rapid.SliceOfN(rapid.SampledFrom([]string{"", "ab", "aab", "b", "needle", "NEEDLE x", "é needle", "a\rb"}), 0, 12).Draw(t, "lines")
+			return strings.Join(lines, rapid.SampledFrom([]string{"\n", "\n", "\r\n"}).Draw(t, "ending"))
+		})
+		var tops []string
+		for range rapid.IntRange(1, 3).Draw(t, "roots") {
+			top, err := os.MkdirTemp(home, "root")
+			require.NoError(t, err)
+			defer os.RemoveAll(top)
+			for range rapid.IntRange(0, 12).Draw(t, "files") {
+				path := filepath.Join(append([]string{top}, rapid.SliceOfN(name, 1, 3).Draw(t, "path")...)...)
+				if os.MkdirAll(filepath.Dir(path), 0o700) == nil {
+					_ = os.WriteFile(path, []byte(text.Draw(t, "text")), 0o600)
+				}
+			}
+			top, err = filepath.EvalSymlinks(top)
+			require.NoError(t, err)
+			tops = append(tops, top)
+		}
+		p, err := NewPattern(rapid.SampledFrom([]string{"needle", "a+b", "^$", "b$", "(?i)needle|é", "x"}).Draw(t, "pattern"), Expression, CaseMatters)
+		require.NoError(t, err)
+		around := rapid.IntRange(0, 3).Draw(t, "context")
+
+		roots, err := workspace.NewRoots(tops[0], tops[1:])
+		require.NoError(t, err)
+		ws, err := workspace.Open(t.Context(), roots, workspace.Options{})
+		require.NoError(t, err)
+		defer ws.Close()
+		var got []string
+		_, err = Scan{Workspace: ws, Workers: 3}.Search(t.Context(), Lookup{Query: p, Context: around}, func(f Found) error {
+			for _, line := range f.Lines {
+				got = append(got, fmt.Sprintf("%s:%d:%d:%q", f.Path(), line.Number, line.Role, line.Text))
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, naive(t, tops, p, around), got)
+	})
+}
+
+// naive searches without any of the quick ways.
+func naive(t *rapid.T, tops []string, p *Pattern, around int) (all []string) {
+	var search func(dir string)
+	search = func(dir string) {
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		for _, e := range entries {
+			if e.IsDir() {
+				continue
+			}
+			path := filepath.Join(dir, e.Name())
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			lines := bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
+			if len(text) == 0 {
+				continue
+			}
+			hit := func(i int) bool {
+				return i >= 0 && i < len(lines) && p.expression.Match(bytes.TrimSuffix(lines[i], []byte("\r")))
+			}
+			for i, line := range lines {
+				near := false
+				for d := -around; d <= around; d++ {
+					near = near || hit(i+d)
+				}
+				if near {
+					role := Around
+					if hit(i) {
+						role = Hit
+					}
+					all = append(all, fmt.Sprintf("%s:%d:%d:%q", path, i+1, role, line))
+				}
+			}
+		}
+		for _, e := range entries {
+			if e.IsDir() {
+				search(filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	for _, top := range tops {
+		search(top)
+	}
+	return all
+}
