@@ -1,0 +1,324 @@
+package workspace_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// inNamespace runs the test in a user and mount namespace of its own, where it may mount. It reports
+// whether this process is the one that runs it.
+func inNamespace(t *testing.T) bool {
+	const inside = "WORKSPACE_TEST_NAMESPACE"
+	if os.Getenv(inside) != "" {
+		require.NoError(t, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
+		return true
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	output, err := cmd.CombinedOutput()
+	for _, refusal := range []error{syscall.EPERM, syscall.ENOSPC, syscall.EINVAL, syscall.ENOSYS} {
+		if errors.Is(err, refusal) {
+			t.Skip("this system gives no user namespace to mount in:", err)
+		}
+	}
+	require.NoError(t, err, "%s", output)
+	require.Contains(t, string(output), "--- PASS: "+t.Name())
+	t.Logf("%s", output)
+	return false
+}
+
+func mount(t *testing.T, source, target, kind string, flags uintptr) {
+	t.Helper()
+	require.NoError(t, unix.Mount(source, target, kind, flags, ""), "mounting %s at %s", source, target)
+	t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
+}
+
+func bind(t *testing.T, source, target string) {
+	t.Helper()
+	mount(t, source, target, "", unix.MS_BIND|unix.MS_REC)
+}
+
+func withMounts(tb testing.TB, m workspace.Mounts, cwd string, additional ...string) *workspace.Workspace {
+	return openWith(tb, workspace.Options{Mounts: m}, cwd, additional...)
+}
+
+// requireMounted requires that no way reaches path, because of what is mounted.
+func requireMounted(t *testing.T, ws *workspace.Workspace, path string) {
+	t.Helper()
+	for name, way := range ways {
+		var refused *workspace.MountError
+		require.ErrorAs(t, way(ws, path), &refused, "%s %s", name, path)
+		require.Equal(t, path, refused.Path, name)
+	}
+}
+
+var policies = map[string]workspace.Mounts{
+	"none": workspace.NoMounts, "existing": workspace.ExistingMounts, "any": workspace.AnyMounts,
+}
+
+func TestC7_Mounts(t *testing.T) {
+	if !inNamespace(t) {
+		return
+	}
+	for name, test := range map[string]func(*testing.T){
+		"C7/made after opening":          mountedLater,
+		"C7/a file":                      aMountedFile,
+		"C7/there before":                mountedBefore,
+		"C7/another in its place":        mountedInPlace,
+		"C7/over a root":                 mountedOverARoot,
+		"C7/a root is one":               aRootThatIsMounted,
+		"C7/proc":                        procInARoot,
+		"C7/walks go on":                 walksPassMounts,
+		"C7/a name with spaces":          mountPointNames,
+		"C7/links lead into one":         linksIntoAMount,
+		"C7/nothing is written into one": mountsAreNotWritten,
+	} {
+		t.Run(name, test)
+	}
+}
+
+func mountedLater(t *testing.T) {
+	for name, policy := range policies {
+		t.Run(name, func(t *testing.T) {
+			g := newGrounds(t)
+			ws := withMounts(t, policy, g.a, g.b)
+			d, err := ws.OpenDir(".")
+			require.NoError(t, err)
+			defer d.Close()
+			write(t, filepath.Join(g.out, "e/f"), "OUT")
+			bind(t, g.out, filepath.Join(g.a, "d"))
+			if policy == workspace.AnyMounts {
+				requireRead(t, ws, "d/e/f", "OUT", 0, "d/e/f")
+				return
+			}
+			for _, path := range []string{"d", "d/", "d/e", "d/e/f", "d/secret", "d/none", "d/..", "d/../f", g.a + "/d/e/f", "../A/d/e"} {
+				requireMounted(t, ws, path)
+				var refused *workspace.MountError
+				_, err := ws.Lstat(path)
+				require.ErrorAs(t, err, &refused, path)
+			}
+			var refused *workspace.MountError
+			_, err = d.OpenDir("d")
+			require.ErrorAs(t, err, &refused)
+			_, err = d.Lstat("d")
+			require.ErrorAs(t, err, &refused)
+			require.NoError(t, unix.Unmount(filepath.Join(g.a, "d"), unix.MNT_DETACH))
+			requireRead(t, ws, "d/e/f", "A/d/e/f", 0, "d/e/f")
+		})
+	}
+}
+
+func aMountedFile(t *testing.T) {
+	for name, policy := range policies {
+		t.Run(name, func(t *testing.T) {
+			g := newGrounds(t)
+			bind(t, filepath.Join(g.out, "secret"), filepath.Join(g.a, "d/e/f"))
+			ws := withMounts(t, policy, g.a, g.b)
+			bind(t, filepath.Join(g.out, "secret"), filepath.Join(g.a, "f"))
+			for path, granted := range map[string]bool{
+				"d/e/f": policy != workspace.NoMounts,
+				"f":     policy == workspace.AnyMounts,
+			} {
+				if granted {
+					requireRead(t, ws, path, "SECRET", 0, path)
+					continue
+				}
+				for _, way := range []string{"Open", "Stat", "WriteFile", "WriteTarget, WriteFile", "Fs.Open", "Fs.Stat"} {
+					var refused *workspace.MountError
+					require.ErrorAs(t, ways[way](ws, path), &refused, "%s %s", way, path)
+				}
+			}
+		})
+	}
+}
+
+// mountedBefore is a development container: a file system of its own at node_modules.
+func mountedBefore(t *testing.T) {
+	for name, policy := range policies {
+		t.Run(name, func(t *testing.T) {
+			g := newGrounds(t)
+			modules := mkdir(t, filepath.Join(g.a, "d/node_modules"))
+			mount(t, "tmpfs", modules, "tmpfs", 0)
+			write(t, filepath.Join(modules, "x/index.js"), "x")
+			inner := mkdir(t, filepath.Join(modules, "x/inner"))
+			mount(t, "tmpfs", inner, "tmpfs", 0)
+			write(t, filepath.Join(inner, "f"), "inner")
+			ws := withMounts(t, policy, g.a, g.b)
+			if policy == workspace.NoMounts {
+				requireMounted(t, ws, "d/node_modules/x/index.js")
+				requireMounted(t, ws, "d/node_modules/x/inner")
+				requireRead(t, ws, "d/e/f", "A/d/e/f", 0, "d/e/f")
+				return
+			}
+			requireRead(t, ws, "d/node_modules/x/index.js", "x", 0, "d/node_modules/x/index.js")
+			requireRead(t, ws, "d/node_modules/x/inner/f", "inner", 0, "d/node_modules/x/inner/f")
+			_, err := ws.WriteFile(t.Context(), "d/node_modules/x/new", []byte("new"), workspace.WriteOptions{})
+			require.NoError(t, err)
+			require.FileExists(t, filepath.Join(modules, "x/new"))
+			// A second mount of what is there is another mount.
+			bind(t, modules, mkdir(t, filepath.Join(g.b, "again")))
+			if policy == workspace.ExistingMounts {
+				requireMounted(t, ws, "../B/again")
+			}
+		})
+	}
+}
+
+// mountedInPlace: the system may use the id of a mount again once it is gone.
+func mountedInPlace(t *testing.T) {
+	var stat unix.Statx_t
+	require.NoError(t, unix.Statx(unix.AT_FDCWD, "/", 0, unix.STATX_MNT_ID_UNIQUE, &stat))
+	if stat.Mask&unix.STATX_MNT_ID_UNIQUE == 0 {
+		t.Skip("this kernel has no unique ids of mounts, which came with Linux 6.8")
+	}
+	g := newGrounds(t)
+	at := mkdir(t, filepath.Join(g.a, "m"))
+	mount(t, "tmpfs", at, "tmpfs", 0)
+	write(t, filepath.Join(at, "f"), "before")
+	ws := open(t, g.a, g.b)
+	requireRead(t, ws, "m/f", "before", 0, "m/f")
+	for range 100 {
+		require.NoError(t, unix.Unmount(at, 0))
+		require.NoError(t, unix.Mount(g.out, at, "", unix.MS_BIND, ""))
+		_, _, err := read(ws, "m/secret")
+		var refused *workspace.MountError
+		require.ErrorAs(t, err, &refused)
+	}
+}
+
+func mountedOverARoot(t *testing.T) {
+	for name, policy := range policies {
+		t.Run(name, func(t *testing.T) {
+			g := newGrounds(t)
+			ws := withMounts(t, policy, g.a, g.b)
+			write(t, filepath.Join(g.out, "d/e/f"), "OUT")
+			bind(t, g.out, g.a)
+			requireRead(t, ws, "d/e/f", "A/d/e/f", 0, "d/e/f")
+			requireRead(t, ws, g.a+"/d/e/f", "A/d/e/f", 0, "d/e/f")
+			requireRead(t, ws, "../B/../A/f", "A/f", 0, "f")
+			_, err := ws.Stat("secret")
+			require.ErrorIs(t, err, fs.ErrNotExist)
+			state, err := ws.State(0)
+			require.NoError(t, err)
+			require.Equal(t, workspace.Replaced, state)
+		})
+	}
+}
+
+func aRootThatIsMounted(t *testing.T) {
+	g := newGrounds(t)
+	inner := mkdir(t, filepath.Join(g.a, "inner"))
+	mount(t, "tmpfs", inner, "tmpfs", 0)
+	write(t, filepath.Join(inner, "f"), "inner")
+	ws := withMounts(t, workspace.NoMounts, g.a, inner)
+	requireRead(t, ws, "inner/f", "inner", 1, "f")
+	requireRead(t, ws, "inner/../f", "A/f", 0, "f")
+	requireRead(t, ws, inner+"/f", "inner", 1, "f")
+}
+
+func procInARoot(t *testing.T) {
+	for name, policy := range policies {
+		t.Run(name, func(t *testing.T) {
+			g := newGrounds(t)
+			link(t, g.a, filepath.Join(g.out, "way-in"))
+			bind(t, "/proc", mkdir(t, filepath.Join(g.a, "proc")))
+			ws := withMounts(t, policy, g.a, g.b)
+			dir, err := os.Open(g.a)
+			require.NoError(t, err)
+			defer dir.Close()
+			for _, path := range []string{
+				"proc/self/root/etc/passwd", "proc/self/cwd", "proc/self/cwd/f", "proc/self/fd/0", "proc/self/exe",
+				"proc/thread-self/root/" + g.out + "/secret", "proc/self", "proc/mounts",
+			} {
+				for name, way := range ways {
+					err := way(ws, path)
+					if policy == workspace.NoMounts {
+						var refused *workspace.MountError
+						require.ErrorAs(t, err, &refused, "%s %s", name, path)
+						continue
+					}
+					var outside *workspace.OutsideError
+					require.ErrorAs(t, err, &outside, "%s %s", name, path)
+					require.Contains(t, outside.Why, "one of the system's own")
+				}
+			}
+		})
+	}
+}
+
+func walksPassMounts(t *testing.T) {
+	g := newGrounds(t)
+	write(t, filepath.Join(g.a, "d/z"), "z")
+	ws := open(t, g.a, g.b)
+	bind(t, g.out, filepath.Join(g.a, "d/e"))
+	var walked, failed []string
+	require.NoError(t, ws.Walk(t.Context(), ".", func(v workspace.Visit) error {
+		walked = append(walked, v.Ref().Rel())
+		if v.Err != nil {
+			var refused *workspace.MountError
+			require.ErrorAs(t, v.Err, &refused)
+			failed = append(failed, v.Ref().Rel())
+		}
+		return nil
+	}))
+	require.Equal(t, []string{".", "d", "d/e", "d/e", "d/z", "f"}, walked)
+	require.Equal(t, []string{"d/e"}, failed)
+	require.Equal(t, []string{"f", "d/z", "! d/e"}, scanned(t, ws, ".", workspace.ScanOptions{}))
+}
+
+func mountPointNames(t *testing.T) {
+	g := newGrounds(t)
+	for _, name := range []string{"with space", "tab\tnewline\n", `back\040slash`, "#"} {
+		at := mkdir(t, filepath.Join(g.a, name))
+		mount(t, "tmpfs", at, "tmpfs", 0)
+		write(t, filepath.Join(at, "f"), name)
+	}
+	ws := open(t, g.a, g.b)
+	for _, name := range []string{"with space", "tab\tnewline\n", `back\040slash`, "#"} {
+		requireRead(t, ws, name+"/f", name, 0, name+"/f")
+	}
+}
+
+func linksIntoAMount(t *testing.T) {
+	g := newGrounds(t)
+	link(t, "d", filepath.Join(g.a, "in"))
+	link(t, filepath.Join(g.a, "d"), filepath.Join(g.b, "across"))
+	ws := open(t, g.a, g.b)
+	bind(t, g.out, filepath.Join(g.a, "d"))
+	for _, path := range []string{"in", "in/secret", "../B/across", "../B/across/secret"} {
+		requireMounted(t, ws, path)
+	}
+}
+
+func mountsAreNotWritten(t *testing.T) {
+	g := newGrounds(t)
+	ws := open(t, g.a, g.b)
+	bind(t, g.out, filepath.Join(g.a, "d"))
+	for _, path := range []string{"d/new", "d/secret", "d/x/new"} {
+		_, err := ws.WriteFile(t.Context(), path, []byte("written"), workspace.WriteOptions{})
+		var refused *workspace.MountError
+		require.ErrorAs(t, err, &refused, path)
+	}
+	require.NoError(t, unix.Unmount(filepath.Join(g.a, "d"), unix.MNT_DETACH))
+	list, err := os.ReadDir(g.out)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	text, err := os.ReadFile(filepath.Join(g.out, "secret"))
+	require.NoError(t, err)
+	require.Equal(t, "SECRET", string(text))
+}
