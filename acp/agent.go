@@ -33,6 +33,10 @@ type Options struct {
 	Name, Version string
 	// MaxSessions is the most sessions that are active at once. Default 1,000.
 	MaxSessions int
+	// ReplayRate is how many updates a second a load replays at most, behind its first 512, so that a client that
+	// reads faster than it handles what it reads is not flooded; such clients keep no more than so many.
+	// Default 10,000; negative for no bound.
+	ReplayRate int
 	// CancelGrace is how long a cancelled turn's runtime may take before its prompt is answered
 	// without it. Default 5 s.
 	CancelGrace time.Duration
@@ -52,6 +56,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxSessions == 0 {
 		o.MaxSessions = 1000
+	}
+	if o.ReplayRate == 0 {
+		o.ReplayRate = replayRate
 	}
 	if o.CancelGrace == 0 {
 		o.CancelGrace = 5 * time.Second

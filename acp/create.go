@@ -11,13 +11,13 @@ import (
 
 // acceptNew is the first half of session/new. The new session's lane is its own, so it waits for no other.
 func (a *agent) acceptNew(ctx context.Context, r *wire.Request) wire.Work {
-	p, err := a.decodeSession(r.Params, newFields)
-	if err != nil {
-		return failed(err)
-	}
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.lasting(ctx)
 		defer cancel()
+		p, err := a.decodeSession(ctx, r.Params, newFields)
+		if err != nil {
+			return nil, err
+		}
 		return a.create(ctx, r, p, runtime.Activation{Cause: runtime.New}, "", func(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
 			return a.options.Store.Create(ctx, n)
 		})
@@ -26,13 +26,13 @@ func (a *agent) acceptNew(ctx context.Context, r *wire.Request) wire.Work {
 
 // acceptFork is the first half of session/fork. It does not wait for its source.
 func (a *agent) acceptFork(ctx context.Context, r *wire.Request) wire.Work {
-	p, err := a.decodeSession(r.Params, forkFields)
-	if err != nil {
-		return failed(err)
-	}
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.lasting(ctx)
 		defer cancel()
+		p, err := a.decodeSession(ctx, r.Params, forkFields)
+		if err != nil {
+			return nil, err
+		}
 		source, err := a.stored(ctx, p.id)
 		if err != nil {
 			return nil, err
@@ -53,9 +53,6 @@ func (a *agent) acceptFork(ctx context.Context, r *wire.Request) wire.Work {
 // create opens a session of a new id and stores it.
 func (a *agent) create(ctx context.Context, r *wire.Request, p sessionParams, ra runtime.Activation, title string,
 	store func(context.Context, sessionstore.NewSession) (sessionstore.Lease, error)) (json.RawMessage, error) {
-	if err := a.initialized(ctx); err != nil {
-		return nil, err
-	}
 	if err := a.reserve(); err != nil {
 		return nil, err
 	}

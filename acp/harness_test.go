@@ -70,6 +70,9 @@ func connect(t tester, o acp.Options) *client {
 	if o.Runtime == nil {
 		o.Runtime = func() runtime.Runtime { return &scripted{} }
 	}
+	if o.ReplayRate == 0 {
+		o.ReplayRate = -1 // these clients take what comes
+	}
 	in, clientOut := io.Pipe()
 	clientIn, out := io.Pipe()
 	ctx, stop := context.WithCancel(context.Background())

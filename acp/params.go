@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"unicode"
@@ -44,8 +45,12 @@ var (
 	forkFields   = sessionFields{shape: loadShape, id: required, servers: optional}
 )
 
-// decodeSession reads the params of a lifecycle method, and reports everything that is wrong with them.
-func (a *agent) decodeSession(params json.RawMessage, f sessionFields) (sessionParams, error) {
+// decodeSession reads the params of a lifecycle method, and reports everything that is wrong with them. It waits
+// for an initialize that is at work, which says what MCP transports are advertised.
+func (a *agent) decodeSession(ctx context.Context, params json.RawMessage, f sessionFields) (sessionParams, error) {
+	if err := a.initialized(ctx); err != nil {
+		return sessionParams{}, err
+	}
 	object, wrong := readParams(params, f.shape)
 	if len(wrong) > 0 {
 		return sessionParams{}, violation.Refuse(wrong...)

@@ -15,61 +15,69 @@ import (
 
 // acceptReopen is the first half of session/load and session/resume.
 func (a *agent) acceptReopen(ctx context.Context, r *wire.Request, cause runtime.Cause) wire.Work {
-	fields := resumeFields
-	if cause == runtime.Load {
-		fields = loadFields
-	}
-	p, err := a.decodeSession(r.Params, fields)
+	id, _, err := takeSession(r.Params)
 	if err != nil {
 		return failed(err)
 	}
-	at := a.lanes.enter(p.id, entryLifecycle)
+	o := &reopening{agent: a, at: a.lanes.enter(id, entryLifecycle), cause: cause, pace: a.options.newPace(ctx)}
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.lasting(ctx)
 		defer cancel()
-		s, result, err := a.reopen(ctx, at, p, cause)
+		s, result, err := o.run(ctx, r.Params)
 		if err != nil {
-			at.leave()
-			a.lanes.forget(at.lane)
+			o.at.leave()
+			a.lanes.forget(o.at.lane)
 			return nil, asWire(err)
 		}
-		a.settle(r, at, s)
+		a.settle(r, o.at, s)
 		return result, nil
 	}
 }
 
-// reopen activates a stored session. Whatever can fail comes first; then the running turn of the live
+// reopening is a session/load or session/resume on its way.
+type reopening struct {
+	agent  *agent
+	at     *place
+	cause  runtime.Cause
+	pace   *pace
+	params sessionParams
+
+	stored sessionstore.Session
+	before *session // the live session, nil if there is none
+}
+
+// run activates a stored session. Whatever can fail comes first; then the running turn of the live
 // session ends, the new activation takes its place, and a load replays the history (A12).
-func (a *agent) reopen(ctx context.Context, at *place, p sessionParams, cause runtime.Cause) (*session, json.RawMessage, error) {
-	if err := at.wait(ctx); err != nil {
+func (o *reopening) run(ctx context.Context, params json.RawMessage) (*session, json.RawMessage, error) {
+	fields, a := resumeFields, o.agent
+	if o.cause == runtime.Load {
+		fields = loadFields
+	}
+	var err error
+	if o.params, err = a.decodeSession(ctx, params, fields); err != nil {
 		return nil, nil, err
 	}
-	stored, err := a.stored(ctx, p.id)
-	if err != nil {
+	if err := o.at.wait(ctx); err != nil {
 		return nil, nil, err
 	}
-	if err := a.init.serves(cause); err != nil {
+	if err := o.find(ctx); err != nil {
 		return nil, nil, err
 	}
-	if err := matchCwd(p.roots.Cwd(), stored.Keys); err != nil {
-		return nil, nil, err
-	}
-	before := at.lane.active()
-	if before == nil {
+	if o.before == nil {
 		if err := a.reserve(); err != nil {
 			return nil, nil, err
 		}
 	}
-	s, act, err := a.replace(ctx, at.lane, before, stored, p, cause)
+	s, act, err := o.replace(ctx)
 	if err != nil {
-		if before == nil {
+		if o.before == nil {
 			a.active.Add(-1)
 		}
 		return nil, nil, err
 	}
-	if cause == runtime.Load {
+	if o.cause == runtime.Load {
 		// What cannot be shown is not left half open.
-		if err := a.replay(context.WithoutCancel(ctx), s, act.opened); err != nil {
+		if err := a.replay(context.WithoutCancel(ctx), s, act.opened, o.pace); err != nil {
 			a.closeSession(a.base, s)
 			return nil, nil, err
 		}
@@ -77,48 +85,61 @@ func (a *agent) reopen(ctx context.Context, at *place, p sessionParams, cause ru
 	return s, act.opened.Result, nil
 }
 
-// replace opens a new activation of a stored session and puts it in the place of before.
-func (a *agent) replace(ctx context.Context, in *lane, before *session, stored sessionstore.Session, p sessionParams, cause runtime.Cause) (*session, *activation, error) {
+// find looks up the session, and refuses one that may not be opened so.
+func (o *reopening) find(ctx context.Context) (err error) {
+	if o.stored, err = o.agent.stored(ctx, o.params.id); err != nil {
+		return err
+	}
+	if err := o.agent.init.serves(o.cause); err != nil {
+		return err
+	}
+	o.before = o.at.lane.active()
+	return matchCwd(o.params.roots.Cwd(), o.stored.Keys)
+}
+
+// replace opens a new activation of the session and puts it in the place of the live one.
+func (o *reopening) replace(ctx context.Context) (*session, *activation, error) {
+	a, in := o.agent, o.at.lane
 	stop := sync.OnceValue(func() error { return in.endTurn(ctx, runtime.ErrCancelled) })
 	ra := runtime.Activation{
-		Cause: cause, State: stored.State, History: a.options.Store.History(ctx, stored.ID),
+		Cause: o.cause, State: o.stored.State, History: a.options.Store.History(ctx, o.stored.ID),
 		Stop: func(context.Context) error { return stop() },
 	}
-	if before != nil {
-		ra.Previous = before.runtime
+	if o.before != nil {
+		ra.Previous = o.before.runtime
 	}
-	act, err := a.open(ctx, stored.ID, p, ra)
+	act, err := a.open(ctx, o.stored.ID, o.params, ra)
 	if err != nil {
 		return nil, nil, err
 	}
-	act.title = stored.Title
-	l, err := a.takeOver(ctx, before, act, stored, cause)
+	act.title = o.stored.Title
+	l, err := o.takeOver(ctx, act)
 	if err != nil {
 		act.abandon()
 		return nil, nil, err
 	}
 	// From here on it is too late to give up.
 	if err := in.endTurn(context.WithoutCancel(ctx), runtime.ErrCancelled); err != nil {
-		a.log.Warn("ending a turn", "session", stored.ID, "error", err)
+		a.log.Warn("ending a turn", "session", o.stored.ID, "error", err)
 	}
-	if before != nil {
-		before.retire(a.base, l)
+	if o.before != nil {
+		o.before.retire(a.base, l)
 	}
 	return act.commit(in, l), act, nil
 }
 
-// takeOver gives the session its new roots and a new generation. The turn that runs in before goes on
+// takeOver gives the session its new roots and a new generation. The turn that runs in the live one goes on
 // with the new generation, unless it was fenced.
-func (a *agent) takeOver(ctx context.Context, before *session, act *activation, stored sessionstore.Session, cause runtime.Cause) (sessionstore.Lease, error) {
-	change := sessionstore.Activation{Keys: act.keys(stored.Keys.Roots.Cwd()), State: act.host.state}
-	if cause == runtime.Load && act.opened.Replay == runtime.ByRuntime {
+func (o *reopening) takeOver(ctx context.Context, act *activation) (sessionstore.Lease, error) {
+	change := sessionstore.Activation{Keys: act.keys(o.stored.Keys.Roots.Cwd()), State: act.host.state}
+	if o.cause == runtime.Load && act.opened.Replay == runtime.ByRuntime {
 		change.History = append([]sessionstore.Update{}, act.host.replayed...)
 	}
 	ctx = context.WithoutCancel(ctx)
-	if before == nil {
-		return a.options.Store.Activate(ctx, stored.ID, change)
+	if o.before == nil {
+		return o.agent.options.Store.Activate(ctx, o.stored.ID, change)
 	}
-	return before.takeOver(ctx, change)
+	return o.before.takeOver(ctx, change)
 }
 
 // retire frees an activation that was replaced by the one with lease l, and makes up for the end of a turn

@@ -12,9 +12,9 @@ import (
 
 // replay shows the client a loaded session's conversation before the response (A27): the stored history,
 // unless the runtime has sent its own, then the states as they are now.
-func (a *agent) replay(ctx context.Context, s *session, opened runtime.Opened) error {
+func (a *agent) replay(ctx context.Context, s *session, opened runtime.Opened, p *pace) error {
 	if opened.Replay == runtime.FromStore {
-		if err := a.replayHistory(ctx, s); err != nil {
+		if err := a.replayHistory(ctx, s, p); err != nil {
 			return err
 		}
 	}
@@ -48,13 +48,14 @@ func statedBy(kind string) string {
 }
 
 // replayHistory sends the stored history, and closes the tool calls that it leaves open.
-func (a *agent) replayHistory(ctx context.Context, s *session) error {
+func (a *agent) replayHistory(ctx context.Context, s *session, p *pace) error {
 	open := openCalls{}
-	for u, err := range a.options.Store.History(ctx, s.id) {
+	for u, err := range sessionstore.Joined(a.options.Store.History(ctx, s.id)) {
 		if err != nil {
 			return asWire(err)
 		}
 		open.see(u)
+		p.wait(ctx)
 		if err := s.show(ctx, u); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// remember gives a session a turn that said texts.
+// remember gives a session a turn that said texts, each as a message of its own.
 func remember(t *testing.T, store sessionstore.Store, id string, texts ...string) {
 	t.Helper()
 	session, err := store.Get(t.Context(), sessionstore.ID(id))
@@ -29,11 +29,16 @@ func remember(t *testing.T, store sessionstore.Store, id string, texts ...string
 	for part := range slices.Chunk(texts, 1000) {
 		var segment []sessionstore.Update
 		for _, text := range part {
-			segment = append(segment, say(text))
+			segment = append(segment, apart(text))
 		}
 		require.NoError(t, store.Append(t.Context(), l, segment))
 	}
 	require.NoError(t, store.EndTurn(t.Context(), l, "end_turn"))
+}
+
+// apart is a message of its own, which is not joined with its neighbours.
+func apart(text string) sessionstore.Update {
+	return sessionstore.Update(`{"update":{"sessionUpdate":"agent_message_chunk","messageId":` + encode(text) + `,"content":` + encode(map[string]string{"type": "text", "text": text}) + `}}`)
 }
 
 // numbers are those below n.
