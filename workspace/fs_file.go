@@ -12,7 +12,8 @@ import (
 // aferoFile is a File as an afero.File.
 type aferoFile struct {
 	*File
-	name string
+	name    string
+	refusal error // of what would write
 }
 
 var _ afero.File = (*aferoFile)(nil)
@@ -27,18 +28,38 @@ func (f *aferoFile) Readdirnames(int) ([]string, error) {
 	return nil, failed("readdir", f.name, syscall.ENOTDIR)
 }
 
-func (f *aferoFile) Write([]byte) (int, error)          { return 0, readOnly("write", f.name) }
-func (f *aferoFile) WriteAt([]byte, int64) (int, error) { return 0, readOnly("write", f.name) }
-func (f *aferoFile) WriteString(string) (int, error)    { return 0, readOnly("write", f.name) }
-func (f *aferoFile) Truncate(int64) error               { return readOnly("truncate", f.name) }
+func (f *aferoFile) Write([]byte) (int, error)          { return 0, f.refuse() }
+func (f *aferoFile) WriteAt([]byte, int64) (int, error) { return 0, f.refuse() }
+func (f *aferoFile) WriteString(string) (int, error)    { return 0, f.refuse() }
+func (f *aferoFile) Truncate(int64) error               { return f.refuse() }
 func (f *aferoFile) Sync() error                        { return nil }
+func (f *aferoFile) refuse() error                      { return failed("write", f.name, f.refusal) }
+
+// aferoWritable is a WritableFile as an afero.File.
+type aferoWritable struct {
+	*WritableFile
+	name string
+}
+
+var _ afero.File = (*aferoWritable)(nil)
+
+func (f *aferoWritable) Name() string { return f.name }
+
+func (f *aferoWritable) Readdir(int) ([]fs.FileInfo, error) {
+	return nil, failed("readdir", f.name, syscall.ENOTDIR)
+}
+
+func (f *aferoWritable) Readdirnames(int) ([]string, error) {
+	return nil, failed("readdir", f.name, syscall.ENOTDIR)
+}
 
 // aferoDir is a Directory as an afero.File. It lists itself once, sorted, when it is first asked.
 type aferoDir struct {
-	dir    *Directory
-	name   string
-	listed bool
-	rest   []Entry
+	dir     *Directory
+	name    string
+	refusal error // of what would write
+	listed  bool
+	rest    []Entry
 }
 
 var _ afero.File = (*aferoDir)(nil)
@@ -105,7 +126,8 @@ func (d *aferoDir) ReadAt([]byte, int64) (int, error) {
 	return 0, failed("read", d.name, syscall.EISDIR)
 }
 func (d *aferoDir) Seek(int64, int) (int64, error)     { return 0, failed("seek", d.name, syscall.EISDIR) }
-func (d *aferoDir) Write([]byte) (int, error)          { return 0, readOnly("write", d.name) }
-func (d *aferoDir) WriteAt([]byte, int64) (int, error) { return 0, readOnly("write", d.name) }
-func (d *aferoDir) WriteString(string) (int, error)    { return 0, readOnly("write", d.name) }
-func (d *aferoDir) Truncate(int64) error               { return readOnly("truncate", d.name) }
+func (d *aferoDir) Write([]byte) (int, error)          { return 0, d.refuse() }
+func (d *aferoDir) WriteAt([]byte, int64) (int, error) { return 0, d.refuse() }
+func (d *aferoDir) WriteString(string) (int, error)    { return 0, d.refuse() }
+func (d *aferoDir) Truncate(int64) error               { return d.refuse() }
+func (d *aferoDir) refuse() error                      { return failed("write", d.name, d.refusal) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 )
 
 // What [TextOptions] are where they name no other number.
@@ -135,7 +136,8 @@ func (o TextOptions) complete(path string) (TextOptions, error) {
 	return o, nil
 }
 
-func setDefault[N int | int64](n *N, value N) {
+// setDefault gives an option that is zero its default.
+func setDefault[N int | int64 | fs.FileMode](n *N, value N) {
 	if *n == 0 {
 		*n = value
 	}

@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
@@ -38,8 +37,7 @@ func (r replacement) put(ctx context.Context, data []byte) error {
 }
 
 func (r replacement) replace(ctx context.Context, data []byte) error {
-	// A random name is nobody's: neither a file that is there nor a trap.
-	temp := ".acp-agent-" + rand.Text()
+	temp := hiddenName()
 	if err := r.fill(ctx, temp, data); err != nil {
 		return err
 	}
@@ -52,7 +50,7 @@ func (r replacement) replace(ctx context.Context, data []byte) error {
 	}
 	_ = r.dir.Remove(temp) // where it was renamed there is none
 	if err == nil {
-		r.settle()
+		settle(r.dir)
 	}
 	return err
 }
@@ -142,13 +140,4 @@ func (r replacement) take(temp string) error {
 		// Not every file system has hard links.
 	}
 	return r.dir.Rename(temp, r.name)
-}
-
-// settle makes the name survive a loss of power, where the system has a way to. The file is there in
-// any case, so a failure is none of the write's.
-func (r replacement) settle() {
-	if d, err := r.dir.Open("."); err == nil {
-		_ = d.Sync()
-		_ = d.Close()
-	}
 }

@@ -1,0 +1,46 @@
+package workspace
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// move gives what is in one slot the name of another. It fails with EXDEV between file systems.
+func move(_ *Workspace, from, to slot, create Create) error {
+	if create != CreateOnly {
+		return from.dir.MoveTo(from.name, to.dir, to.name)
+	}
+	err := from.dir.with(from.name, to.dir, to.name, "renameat2", func(olddir int, oldname string, newdir int, newname string) error {
+		return unix.Renameat2(olddir, oldname, newdir, newname, unix.RENAME_NOREPLACE)
+	})
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not every file system has it
+		return from.dir.MoveTo(from.name, to.dir, to.name)
+	}
+	return err
+}
+
+// symlink makes a link with the name and the target, whatever that is.
+func (h *handle) symlink(target, name string) error {
+	return named("symlinkat", name, h.do(name, func(fd int) error {
+		return unix.Symlinkat(target, fd, name)
+	}))
+}
+
+// setTimes sets the times of name, of a link itself. A zero time is left as it is.
+func (h *handle) setTimes(name string, accessed, modified time.Time) error {
+	times := make([]unix.Timespec, 2)
+	for i, t := range []time.Time{accessed, modified} {
+		times[i] = unix.Timespec{Nsec: unix.UTIME_OMIT}
+		if !t.IsZero() {
+			var err error
+			if times[i], err = unix.TimeToTimespec(t); err != nil {
+				return named("utimensat", name, err)
+			}
+		}
+	}
+	return named("utimensat", name, h.do(name, func(fd int) error {
+		return unix.UtimesNanoAt(fd, name, times, unix.AT_SYMLINK_NOFOLLOW)
+	}))
+}
