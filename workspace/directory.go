@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -33,9 +32,6 @@ type Entry struct {
 	Type fs.FileMode
 }
 
-// entriesAtOnce is how many entries are read between two looks at the context.
-const entriesAtOnce = 1024
-
 var errIsLink = errors.New("it is a link")
 
 // OpenDir opens a directory. The caller closes it.
@@ -60,7 +56,7 @@ func (w *Workspace) openDir(a asked) (d *Directory, err error) {
 		case !end.seen.isDir():
 			return failed("open", a.path, syscall.ENOTDIR)
 		}
-		handle, err := end.dir.into(name)
+		handle, err := end.dir.intoToList(name)
 		if notEntered(err) {
 			return errChanging
 		}
@@ -86,28 +82,24 @@ func (d *Directory) refOf(e Entry) Ref {
 	return d.ref.child(e.Name)
 }
 
-// Entries lists the directory, sorted by name. The error is an *[fs.PathError], or the context's.
+// Entries lists the directory, sorted by name, with [Options].MaxEntries at most. If there are more, they are
+// missing in no order, and the error is a *[LimitError]. Else it is an *[fs.PathError], or
+// the context's; what was read until then comes with it.
 func (d *Directory) Entries(ctx context.Context) ([]Entry, error) {
-	list, err := d.handle.Open(".")
-	if err != nil {
-		return nil, failed("readdir", d.ref.Path(), err)
+	buf := d.w.buffer()
+	defer d.w.buffers.Put(buf)
+	entries, err := d.handle.list(ctx, d.w.maxEntries, *buf)
+	switch {
+	case err != nil:
+		err = failed("readdir", d.ref.Path(), err)
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case len(entries) > d.w.maxEntries:
+		entries = entries[:d.w.maxEntries]
+		err = &LimitError{Path: d.ref.Path(), What: "entries", Limit: int64(d.w.maxEntries)}
 	}
-	defer list.Close()
-	var entries []Entry
-	for ctx.Err() == nil {
-		some, err := list.ReadDir(entriesAtOnce)
-		for _, e := range some {
-			entries = append(entries, Entry{e.Name(), e.Type()})
-		}
-		if errors.Is(err, io.EOF) {
-			slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
-			return entries, nil
-		}
-		if err != nil {
-			return nil, failed("readdir", d.ref.Path(), err)
-		}
-	}
-	return nil, context.Cause(ctx)
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	return entries, err
 }
 
 // Lstat describes the entry name, a link itself. name is one component.
@@ -210,7 +202,7 @@ func (d *Directory) openDir(name string) (child *Directory, err error) {
 	if err := d.allowed(name); err != nil {
 		return nil, err
 	}
-	handle, err := d.handle.into(name)
+	handle, err := d.handle.intoToList(name)
 	if err == nil {
 		return &Directory{d.w, handle, at, d.ref.child(name)}, nil
 	}
@@ -224,7 +216,7 @@ func (d *Directory) openDir(name string) (child *Directory, err error) {
 
 // openRootDir opens the directory of a root through its handle.
 func (w *Workspace) openRootDir(root int) (*Directory, error) {
-	handle, err := w.handles[root].into(".")
+	handle, err := w.handles[root].intoToList(".")
 	if err != nil {
 		return nil, failed("open", w.opened[root].Dir.path, err)
 	}

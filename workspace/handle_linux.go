@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -21,6 +22,7 @@ import (
 type handle struct {
 	fd      int
 	granted *granted
+	unread  atomic.Bool // it was opened to be listed, and was not yet
 
 	mu     sync.Mutex
 	users  int

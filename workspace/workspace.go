@@ -17,6 +17,7 @@ type Workspace struct {
 	denied  []denial
 
 	maxEntries int
+	buffers    sync.Pool // of *[]byte, to list directories with
 
 	mu      sync.Mutex
 	running int
@@ -62,6 +63,15 @@ func (w *Workspace) end() {
 	defer w.mu.Unlock()
 	w.running--
 	w.release()
+}
+
+// buffer is one to list a directory with, which goes back to buffers.
+func (w *Workspace) buffer() *[]byte {
+	if buf, ok := w.buffers.Get().(*[]byte); ok {
+		return buf
+	}
+	buf := make([]byte, listingBuffer)
+	return &buf
 }
 
 // release lets the directories go once nobody needs them. The caller holds mu.
