@@ -58,6 +58,7 @@ func sessionOf(params json.RawMessage) (id string, rest json.RawMessage, named b
 
 // pass passes on what names no session.
 func (a *agent) pass(ctx context.Context, r *wire.Request) wire.Work {
+	a.behind.wait(ctx)
 	if !r.IsNotification() {
 		return wire.Work(a.client.Call(ctx, r.Method, r.Params))
 	}
@@ -69,12 +70,12 @@ func (a *agent) pass(ctx context.Context, r *wire.Request) wire.Work {
 
 // route gives m to its session, or holds it, or refuses it.
 func (a *agent) route(id string, m message) {
-	s, err := a.routes.find(id, m)
+	l, err := a.routes.find(id, m)
 	switch {
 	case err != nil:
 		a.refuse(m, err)
-	case s != nil:
-		s.deliver(m)
+	case l != nil:
+		l.deliver(m)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/child"
@@ -22,13 +24,24 @@ type agent struct {
 	conn    *wire.Conn
 	info    client.Agent // set by initialize
 	routes  *routes
+	behind  barrier // of what names no session
+	outbox  outbox
 
-	stop  context.CancelFunc // ends the connection
-	done  chan struct{}      // closed when connection and process have ended
-	ended error              // why, set before done is closed
+	owned bool     // it is there for one session, and ends with it
+	flags []string // what it was given for that session's roots
+	holds atomic.Int32
+
+	stop   context.CancelFunc // ends the connection
+	ending atomic.Bool        // the connection has ended
+	done   chan struct{}      // closed when connection and process have ended
+	ended  error              // why, set before done is closed
+
+	mu  sync.Mutex
+	why error // why we end it, nil if we do not
 }
 
-func startAgent(ctx context.Context, c child.Command, o Options, to runtime.Client) (*agent, error) {
+// startAgent starts a child. ended is called once it has ended, with whether that was its own doing.
+func startAgent(ctx context.Context, c child.Command, o Options, to runtime.Client, ended func(byItself bool)) (*agent, error) {
 	process, err := child.Start(ctx, c, o.Child)
 	if err != nil {
 		return nil, err
@@ -44,29 +57,34 @@ func startAgent(ctx context.Context, c child.Command, o Options, to runtime.Clie
 	a.conn = wire.NewConn(process.Stdout(), input{process}, wire.HandlerFunc(a.accept), o.Wire)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	a.stop = stop
-	go a.serve(serving)
+	a.outbox.serving = serving
+	go a.serve(serving, ended)
 	return a, nil
 }
 
 // serve is the connection's life. The process does not outlive it.
-func (a *agent) serve(ctx context.Context) {
+func (a *agent) serve(ctx context.Context, ended func(byItself bool)) {
 	defer close(a.done)
 	defer a.stop()
 	err := a.conn.Serve(ctx)
+	a.ending.Store(true)
 	byItself := ctx.Err() == nil
 	if err != nil && byItself {
 		a.log.Warn("the connection to the agent failed", "error", err)
 	}
+	a.stop()
+	a.outbox.draining.Wait()
 	ctx = context.WithoutCancel(ctx)
 	_ = a.process.Stdout().Close() // the connection may have closed it
 	if a.ended = a.process.Stop(ctx); a.ended != nil {
 		a.log.Error("the agent cannot be ended", "error", a.ended)
-		return
+	} else {
+		a.ended = &EndedError{Name: a.process.Name(), Exit: a.process.Wait(ctx), Why: a.whyEnded()}
 	}
-	a.ended = &EndedError{Name: a.process.Name(), Exit: a.process.Wait(ctx)}
 	if byItself {
 		a.log.Warn("the agent ended by itself", "error", a.ended)
 	}
+	ended(byItself)
 }
 
 // input is the child's stdin. A child that no longer takes input has ended or is made to; the connection goes
@@ -83,6 +101,40 @@ func (i input) Write(p []byte) (int, error) {
 
 // Close unblocks Write.
 func (i input) Close() error { return i.process.Stdin().Close() }
+
+// hasEnded reports whether the child can no longer be talked to.
+func (a *agent) hasEnded() bool { return a.ending.Load() }
+
+// fail ends the child, because of what it does.
+func (a *agent) fail(why error) {
+	a.mu.Lock()
+	first := a.why == nil
+	if first {
+		a.why = why
+	}
+	a.mu.Unlock()
+	if first {
+		a.log.Error("the agent is ended", "why", why)
+		a.stop()
+	}
+}
+
+func (a *agent) whyEnded() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.why
+}
+
+// hold keeps a child that is there for one session.
+func (a *agent) hold() { a.holds.Add(1) }
+
+// release undoes hold. With the last one such a child ends.
+func (a *agent) release(ctx context.Context) error {
+	if a.holds.Add(-1) > 0 || !a.owned {
+		return nil
+	}
+	return a.close(ctx)
+}
 
 // close ends the connection, which lets what was sent reach the child, and then the child. When ctx ends,
 // the child is killed.
@@ -120,20 +172,33 @@ func (a *agent) initialize(ctx context.Context, params runtime.Raw, timeout time
 	return nil
 }
 
-// call sends the child a request. Its answer passes as it is.
+// call sends the child a request of ours.
 func (a *agent) call(ctx context.Context, method string, params runtime.Raw) runtime.Work {
-	work := a.conn.Call(ctx, method, params)
+	return a.ask(ctx, wire.Question{Method: method, Params: params})
+}
+
+// passOn sends the child a request of the client's that names no session. What the child sends behind its
+// answer follows ours.
+func (a *agent) passOn(ctx context.Context, method string, params runtime.Raw) runtime.Work {
+	return a.ask(ctx, wire.Question{Method: method, Params: params, Answered: func(runtime.Raw, error) {
+		a.behind.add(wire.Answered(ctx))
+	}})
+}
+
+// ask sends the child a request. Its answer passes as it is.
+func (a *agent) ask(ctx context.Context, q wire.Question) runtime.Work {
+	work := a.conn.Ask(ctx, q)
 	return func() (runtime.Raw, error) {
 		result, err := work()
 		if errors.Is(err, wire.ErrClosed) {
-			return nil, a.why(ctx, err)
+			return nil, a.cause(ctx, err)
 		}
 		return result, err
 	}
 }
 
-// why says why the connection ended, once that is known.
-func (a *agent) why(ctx context.Context, closed error) error {
+// cause says why the connection ended, once that is known.
+func (a *agent) cause(ctx context.Context, closed error) error {
 	select {
 	case <-a.done:
 		return a.ended
@@ -142,9 +207,29 @@ func (a *agent) why(ctx context.Context, closed error) error {
 	}
 }
 
-// post sends the child a notification, without waiting for a child that does not read.
-func (a *agent) post(method string, params runtime.Raw) {
-	if err := a.conn.Post(method, params); err != nil {
-		a.log.Warn("a notification did not reach the agent", "method", method, "error", err)
+// closeSession closes a session in the child, if that can be said to it. A child that does not answer in time
+// is not waited for.
+func (a *agent) closeSession(ctx context.Context, id runtime.Raw) error {
+	if !a.info.Close || a.hasEnded() {
+		return nil
 	}
+	return a.end(ctx, "session/close", id)
+}
+
+// end closes or deletes a session in the child, in bounded time. One that is not there is no error.
+func (a *agent) end(ctx context.Context, method string, id runtime.Raw) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, a.options.EndTimeout, errNoAnswer)
+	defer cancel()
+	_, err := a.call(ctx, method, runtime.Raw(`{"sessionId":`+string(id)+`}`))()
+	if _, ended := errors.AsType[*EndedError](err); ended {
+		return nil
+	}
+	if refused := refusal(err); refused != nil && refused.Code == codeNotFound {
+		return nil
+	}
+	if errors.Is(err, errNoAnswer) {
+		a.log.Warn("the agent did not answer in time", "method", method, "limit", a.options.EndTimeout)
+		return nil
+	}
+	return err
 }

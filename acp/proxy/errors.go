@@ -1,13 +1,21 @@
 package proxy
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
 
-// EndedError: the child ended, or closed its output. Every request that was or is meant for it fails with this.
+	"github.com/acp-agent/acp-agent/acp/wire"
+)
+
+// EndedError: the child ended, or closed its output. Every request that it had fails with this; the next one
+// starts it anew.
 type EndedError struct {
 	// Name is the child's name, as in the log.
 	Name string
 	// Exit is a *child.ExitError, nil if it ended with status 0.
 	Exit error
+	// Why is why we ended it, nil if it ended by itself.
+	Why error
 }
 
 func (e *EndedError) Error() string {
@@ -15,7 +23,10 @@ func (e *EndedError) Error() string {
 	if e.Exit != nil {
 		how = e.Exit.Error()
 	}
-	return fmt.Sprintf("the agent %s; what it wrote to stderr is in acp-agent's log, under child=%s; start acp-agent again to go on", how, e.Name)
+	if e.Why != nil {
+		how = fmt.Sprintf("%s was ended: %v", e.Name, e.Why)
+	}
+	return fmt.Sprintf("the agent %s; what it wrote to stderr is in acp-agent's log, under child=%s; try again: it is started anew, and the session goes on", how, e.Name)
 }
 
 // Unwrap returns how it ended.
@@ -31,4 +42,38 @@ type VersionError struct {
 
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("%s speaks version %d of ACP, acp-agent speaks 1: install a version of it that does", e.Name, e.Version)
+}
+
+// errNotReading is why a child that takes no input is ended.
+var errNotReading = errors.New("it does not read what it is sent")
+
+// Error codes of ACP.
+const (
+	codeAuthRequired = -32000
+	codeNotFound     = -32002
+)
+
+// refusal is the error that the child answered with, nil if err is something else.
+func refusal(err error) *wire.Error {
+	var refused *wire.Error
+	errors.As(err, &refused)
+	return refused
+}
+
+// surmountable reports whether another way to a session is worth trying after the child refused one. Agents
+// answer with many codes for a session that they do not know.
+func surmountable(err error) bool {
+	refused := refusal(err)
+	return refused != nil && refused.Code != codeAuthRequired && refused.Code != wire.CodeCancelled
+}
+
+// explained adds to a child's refusal what a person can do about it.
+func (p *proxy) explained(err error) error {
+	refused := refusal(err)
+	if refused == nil || refused.Code != codeAuthRequired || p.profile.Login == "" {
+		return err
+	}
+	e := *refused
+	e.Message += fmt.Sprintf(" (if your editor does not offer a way to log in, type in a terminal: %s)", p.profile.Login)
+	return &e
 }

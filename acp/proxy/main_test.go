@@ -21,6 +21,9 @@ func TestMain(m *testing.M) {
 	if script, ok := os.LookupEnv(scriptVariable); ok {
 		os.Exit(play(script))
 	}
+	if config, ok := os.LookupEnv(simulatedVariable); ok {
+		os.Exit(simulate(config))
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -1,22 +1,16 @@
 package proxy
 
 import (
-	"path/filepath"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 )
 
-// profile names the agent that a command starts, to which its sessions belong (A31): the program's base
+// agentName names the agent that a command starts, to which its sessions belong (A31): the program's base
 // name and its arguments, as "opencode acp". It must not change when the program moves.
-func profile(c child.Command) string {
-	program := filepath.Base(c.Path)
-	for _, ending := range []string{".exe", ".cmd", ".bat"} {
-		if cut := len(program) - len(ending); cut > 0 && strings.EqualFold(program[cut:], ending) {
-			program = program[:cut]
-		}
-	}
-	return line(program, c.Args)
+func agentName(c child.Command) string {
+	return line(profile.Program(c.Path), c.Args)
 }
 
 // commandLine is what a person types to reach this agent again.

@@ -6,11 +6,18 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/acp/wire"
 )
 
 // Options configure a proxy. The zero value is usable.
 type Options struct {
+	// Profile says how the agent takes directories, and where it departs from the protocol. Its
+	// command is not looked at. Default: nothing special.
+	Profile profile.Profile
+	// CacheDir is the directory in which is kept what agents that have a process for each session answered to
+	// initialize, so that none is started for that alone. It is made when needed. Default: not kept.
+	CacheDir string
 	// Logger takes what cannot be passed on, and the child's stderr. Default: discarded.
 	Logger *slog.Logger
 	// Child is how the process is run. Its Logger is Logger if it has none.
@@ -23,8 +30,19 @@ type Options struct {
 	StartTimeout time.Duration
 	// CancelGrace is how long a turn that ended early waits for the child's answer. Default 5 s.
 	CancelGrace time.Duration
+	// EndTimeout is how long the child may take to close or delete a session. Default 2 s.
+	EndTimeout time.Duration
+	// Backoff is how long the second start in a row that fails is waited for, or the start after the second time
+	// that the child ended by itself; each further one takes twice as long, up to 32 times. Default 250 ms.
+	Backoff time.Duration
+	// MaxContext bounds the conversation that a child is given in place of a history of its own, in bytes of
+	// text. Default 32 KiB.
+	MaxContext int
+	// MaxForeign bounds the sessions that are taken from the child's list. Default 1,000.
+	MaxForeign int
 	// MaxHeld is the number of messages that are held for sessions which the child has not yet
-	// announced; what comes beyond is dropped with a warning. Default 1,000.
+	// announced, and of notifications for a child that does not read; the former are dropped
+	// with a warning beyond it, the latter end the child. Default 1,000.
 	MaxHeld int
 	// MaxHeldBytes is the same in bytes of params. Default 4 MiB.
 	MaxHeldBytes int
@@ -40,6 +58,10 @@ func (o Options) withDefaults() Options {
 	o.Wire.Grace = cmp.Or(o.Wire.Grace, 100*time.Millisecond)
 	o.StartTimeout = cmp.Or(o.StartTimeout, time.Minute)
 	o.CancelGrace = cmp.Or(o.CancelGrace, 5*time.Second)
+	o.EndTimeout = cmp.Or(o.EndTimeout, 2*time.Second)
+	o.Backoff = cmp.Or(o.Backoff, 250*time.Millisecond)
+	o.MaxContext = cmp.Or(o.MaxContext, 32<<10)
+	o.MaxForeign = cmp.Or(o.MaxForeign, 1000)
 	o.MaxHeld = cmp.Or(o.MaxHeld, 1000)
 	o.MaxHeldBytes = cmp.Or(o.MaxHeldBytes, 4<<20)
 	return o

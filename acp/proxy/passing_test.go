@@ -39,7 +39,7 @@ func TestP6_AnUpdateArrivesAsItWasSent(t *testing.T) {
 	s, opened := b.open()
 	require.JSONEq(t, `{"modes":{"n":1.0}}`, string(opened.Result))
 	require.Contains(t, string(opened.Result), `{"n":1.0}`)
-	require.Equal(t, "child-1", b.editor.state)
+	require.Equal(t, `{"v":1,"id":"child-1","way":"context"}`, b.editor.state)
 	result, err := b.prompt(s)
 	require.NoError(t, err)
 	require.Equal(t, `{"stopReason":"end_turn","_meta":{"n":1e0}}`, result)

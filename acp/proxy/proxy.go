@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/strict"
-	"github.com/acp-agent/acp-agent/acp/wire"
 )
 
 // Kind is the kind under which sessions of agents behind us are stored (A31). Their profile is the
@@ -17,93 +19,171 @@ import (
 const Kind = "proxy"
 
 // New returns a runtime that answers from the agent that command starts. Nothing is started
-// before Initialize.
+// before Initialize. It implements [runtime.Foreign].
 func New(command child.Command, o Options) runtime.Runtime {
-	return &proxy{command: command, options: o.withDefaults()}
+	o = o.withDefaults()
+	return &proxy{command: command, options: o, profile: o.Profile, log: o.Logger, children: newChildren()}
 }
 
 type proxy struct {
-	command child.Command
-	options Options
+	command  child.Command
+	options  Options
+	profile  profile.Profile
+	log      *slog.Logger
+	children children
 
-	mu    sync.Mutex
-	agent *agent // nil before Initialize
+	mu     sync.Mutex
+	client runtime.Client // nil before Initialize
+	params runtime.Raw    // of initialize, as each child is sent them
+	info   client.Agent   // what the latest child said of itself
+	cached bool           // info is from an earlier run
+	login  runtime.Raw    // params of the authenticate that succeeded, nil if none did
 }
 
 var errNotStarted = errors.New("the agent was not started: initialize comes first")
 
-// Initialize starts the child and asks it who it is.
+const (
+	authenticateMethod = "authenticate"
+	logoutMethod       = "logout"
+)
+
+// Initialize starts the child and asks it who it is, unless that is known and each session gets a child of
+// its own.
 func (p *proxy) Initialize(ctx context.Context, params runtime.Raw, c runtime.Client) (runtime.Info, error) {
 	// What the client and we speak is settled between us; the child is asked for what we speak.
 	params, err := strict.Put(params, "protocolVersion", runtime.Raw(`1`))
 	if err != nil {
 		return runtime.Info{}, fmt.Errorf("initialize: %w", err)
 	}
-	a, err := startAgent(ctx, p.command, p.options, c)
-	if err != nil {
-		return runtime.Info{}, err
-	}
-	if err := a.initialize(ctx, params, p.options.StartTimeout); err != nil {
-		return runtime.Info{}, errors.Join(err, a.close(context.WithoutCancel(ctx)))
-	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.agent = a
+	p.client, p.params = c, params
+	p.mu.Unlock()
+	if !p.recall() {
+		if _, err := p.mainChild(ctx); err != nil {
+			p.mu.Lock()
+			p.client = nil
+			p.mu.Unlock()
+			return runtime.Info{}, err
+		}
+	}
 	return runtime.Info{
 		Kind:       Kind,
-		Profile:    profile(p.command),
+		Profile:    agentName(p.command),
 		Command:    commandLine(p.command),
-		Initialize: a.info.Raw,
+		Initialize: p.known().Raw,
 		MCP:        runtime.RuntimeConnects,
-		Refuses:    []runtime.Cause{runtime.Load, runtime.Resume, runtime.Fork},
 	}, nil
 }
 
-// Open makes a session in the child.
+// known is what is known of the agent.
+func (p *proxy) known() client.Agent {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.info
+}
+
+func (p *proxy) toClient() runtime.Client {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.client
+}
+
+// forNewChild is what a new child is sent.
+func (p *proxy) forNewChild() (initialize, login runtime.Raw) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.params, p.login
+}
+
+// Open gives an activation a session of the child's.
 func (p *proxy) Open(ctx context.Context, a runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
-	agent, err := p.started()
+	if p.toClient() == nil {
+		return nil, runtime.Opened{}, errNotStarted
+	}
+	roots, err := rootsIn(a.Params)
 	if err != nil {
 		return nil, runtime.Opened{}, err
 	}
-	if a.Cause != runtime.New {
-		return nil, runtime.Opened{}, wire.Errorf(wire.CodeMethodNotFound,
-			"%s is not possible with an agent behind acp-agent: start a new session", a.Cause)
+	s := &session{
+		proxy: p, host: h, roots: roots, params: a.Params, history: a.History,
+		connecting: make(chan struct{}, 1),
 	}
-	return agent.newSession(ctx, a.Params, h)
+	w := wanted{cause: a.Cause, state: readState(a.State), stop: a.Stop}
+	w.previous, _ = a.Previous.(*session)
+	opened, err := s.connect(ctx, w)
+	if err != nil {
+		return nil, runtime.Opened{}, err
+	}
+	return s, opened, nil
 }
 
 // Call passes a request on.
 func (p *proxy) Call(ctx context.Context, method string, params runtime.Raw) runtime.Work {
-	agent, err := p.started()
-	if err != nil {
-		return failed(err)
+	if p.toClient() == nil {
+		return failed(errNotStarted)
 	}
-	return agent.call(ctx, method, params)
+	if a := p.children.running(); a != nil {
+		return p.noted(ctx, a, method, params, a.passOn(ctx, method, params))
+	}
+	return func() (runtime.Raw, error) {
+		a, err := p.mainChild(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return p.noted(ctx, a, method, params, a.passOn(ctx, method, params))()
+	}
+}
+
+// noted is work that takes note of who is logged in: what the main child is told the others are told too.
+func (p *proxy) noted(ctx context.Context, to *agent, method string, params runtime.Raw, work runtime.Work) runtime.Work {
+	if method != authenticateMethod && method != logoutMethod {
+		return work
+	}
+	return func() (runtime.Raw, error) {
+		result, err := work()
+		if err != nil {
+			return result, err
+		}
+		p.mu.Lock()
+		p.login = nil
+		if method == authenticateMethod {
+			p.login = params
+		}
+		p.mu.Unlock()
+		ctx, cancel := context.WithTimeout(ctx, p.options.StartTimeout)
+		defer cancel()
+		for _, a := range p.children.list() {
+			if a == to {
+				continue
+			}
+			if _, err := a.call(ctx, method, params)(); err != nil {
+				a.log.Warn("another process of the agent did not take this", "method", method, "error", err)
+			}
+		}
+		return result, nil
+	}
 }
 
 // Notify passes a notification on.
 func (p *proxy) Notify(_ context.Context, method string, params runtime.Raw) {
-	if agent, err := p.started(); err == nil {
-		agent.post(method, params)
+	if a := p.children.running(); a != nil {
+		a.post(method, params)
 	}
 }
 
-// Close ends the child and what it started.
+// Close ends the children and what they started.
 func (p *proxy) Close(ctx context.Context) error {
-	agent, err := p.started()
-	if err != nil {
-		return nil
+	p.children.mu.Lock()
+	p.children.closed = true
+	p.children.mu.Unlock()
+	list := p.children.list()
+	errs := make([]error, len(list))
+	var closing sync.WaitGroup
+	for i, a := range list {
+		closing.Go(func() { errs[i] = a.close(ctx) })
 	}
-	return agent.close(ctx)
-}
-
-func (p *proxy) started() (*agent, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.agent == nil {
-		return nil, errNotStarted
-	}
-	return p.agent, nil
+	closing.Wait()
+	return errors.Join(errs...)
 }
 
 func failed(err error) runtime.Work {

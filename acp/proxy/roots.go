@@ -1,12 +1,13 @@
 package proxy
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/strict"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -14,77 +15,124 @@ import (
 
 const rootsMember = "additionalDirectories"
 
-// rootsFor fits the roots in a lifecycle request to what the child can do: to one that supports
-// additional roots each is sent once (P2), to another none. Those that it was not sent are returned.
-func rootsFor(a client.Agent, params runtime.Raw) (fitted runtime.Raw, unsent workspace.Dirs, err error) {
+// rootsIn reads the roots in the params of a lifecycle request.
+func rootsIn(params runtime.Raw) (workspace.Roots, error) {
 	var given struct {
 		Cwd        string   `json:"cwd"`
 		Additional []string `json:"additionalDirectories"`
 	}
 	if err := json.Unmarshal(params, &given); err != nil {
-		return nil, workspace.Dirs{}, err
+		return workspace.Roots{}, err
 	}
-	if given.Additional == nil {
-		return params, workspace.Dirs{}, nil
-	}
-	roots, err := workspace.NewRoots(given.Cwd, given.Additional)
-	if err != nil {
-		return nil, workspace.Dirs{}, err
-	}
-	if !a.AdditionalDirectories {
-		_, fitted, err = strict.Take(params, rootsMember)
-		return fitted, roots.Additional(), err
-	}
-	list, err := json.Marshal(roots.Additional())
-	if err != nil {
-		return nil, workspace.Dirs{}, err
-	}
-	fitted, err = strict.Put(params, rootsMember, list)
-	return fitted, workspace.Dirs{}, err
+	return workspace.NewRoots(given.Cwd, given.Additional)
 }
 
-// maxIntroduction bounds the paths in an introduction, in bytes.
-const maxIntroduction = 16 << 10
+// way is how a child with these capabilities is given roots, and with what flags.
+func way(p profile.Profile, a client.Agent, roots workspace.Roots) (profile.Way, []string) {
+	flags, flagged := p.Flags(roots.Additional())
+	switch {
+	case a.AdditionalDirectories && (p.Roots == profile.Auto || p.Roots == profile.ByProtocol):
+		return profile.ByProtocol, nil
+	case flagged && (p.Roots == profile.Auto || p.Roots == profile.ByFlags):
+		return profile.ByFlags, flags
+	}
+	return profile.ByContext, nil
+}
 
-// introduction is the context that tells a child of roots which it cannot be sent, "" if there are none.
-func introduction(others workspace.Dirs) string {
-	if others.Len() == 0 {
-		return ""
+// fitted are the params of a lifecycle request as the child can have them. A child that takes roots by the
+// protocol is sent each once (P2), another none. A request other than session/new always says which (P3).
+func fitted(w profile.Way, method runtime.Cause, params runtime.Raw, roots workspace.Roots) (runtime.Raw, error) {
+	given, without, err := strict.Take(params, rootsMember)
+	if err != nil {
+		return nil, err
+	}
+	if w == profile.ByProtocol && (given != nil || method != runtime.New) {
+		list, err := json.Marshal(roots.Additional())
+		if err != nil {
+			return nil, err
+		}
+		params, err = strict.Put(params, rootsMember, list)
+		if err != nil {
+			return nil, err
+		}
+	} else {
+		params = without
+	}
+	if method != runtime.New && method != runtime.Load {
+		return params, nil
+	}
+	// The client may have asked for something else, which does not need the member.
+	if servers, _, err := strict.Take(params, serversMember); err != nil || servers != nil {
+		return params, err
+	}
+	return strict.Put(params, serversMember, runtime.Raw(`[]`))
+}
+
+const serversMember = "mcpServers"
+
+// Bounds of an introduction.
+const (
+	maxIntroduction = 16 << 10 // bytes of paths and names
+	maxNames        = 12       // of a root's entries
+)
+
+// introduction tells a child of roots that it cannot be sent, in order, with what is in them.
+func introduction(ctx context.Context, roots workspace.Roots, w *workspace.Workspace) string {
+	if roots.Additional().Len() == 0 {
+		return "This session has no directory besides the working directory any more.\n"
 	}
 	var b strings.Builder
-	b.WriteString("<acp-agent-context>\nThis session also includes these directories, besides the working directory:\n")
-	for i, dir := range others.All() {
-		path := fmt.Sprintf("- %q\n", dir)
-		if b.Len()+len(path) > maxIntroduction {
-			fmt.Fprintf(&b, "- and %d more\n", others.Len()-i)
+	b.WriteString("This session has several root directories, in this order:\n")
+	for i, dir := range roots.All() {
+		line := fmt.Sprintf("%d. %q", i+1, dir)
+		if i == 0 {
+			line += " (the working directory)"
+		}
+		line += contents(ctx, w, dir) + "\n"
+		if b.Len()+len(line) > maxIntroduction {
+			fmt.Fprintf(&b, "and %d more\n", roots.Len()-i)
 			break
 		}
-		b.WriteString(path)
+		b.WriteString(line)
 	}
-	b.WriteString("Relative paths start at the working directory; use absolute paths for files in the others.\n</acp-agent-context>")
+	b.WriteString("You may read and change files in all of them as in the working directory. " +
+		"Relative paths start at the working directory: use absolute paths for files in the others.\n")
 	return b.String()
 }
 
-// introduced puts a text before a prompt's own content.
-func introduced(params runtime.Raw, text string) (runtime.Raw, error) {
-	if text == "" {
-		return params, nil
+// contents are the names of a root's first entries; hidden ones, which are many and say little, are left out.
+func contents(ctx context.Context, w *workspace.Workspace, dir workspace.Dir) string {
+	if w == nil {
+		return ""
 	}
-	prompt, _, err := strict.Take(params, "prompt")
+	opened, err := w.OpenDir(dir.String())
 	if err != nil {
-		return nil, err
+		return ""
 	}
-	content := bytes.TrimSpace(prompt)
-	if len(content) == 0 || content[0] != '[' {
-		return params, nil // the child says what is wrong with it
-	}
-	block, err := json.Marshal(map[string]string{"type": "text", "text": text})
+	defer opened.Close()
+	entries, err := opened.Entries(ctx)
 	if err != nil {
-		return nil, err
+		return ""
 	}
-	longer := append([]byte{'['}, block...)
-	if rest := bytes.TrimSpace(content[1:]); len(rest) > 0 && rest[0] != ']' {
-		longer = append(longer, ',')
+	var names []string
+	more := 0
+	for _, e := range entries {
+		switch {
+		case strings.HasPrefix(e.Name, "."):
+		case len(names) == maxNames:
+			more++
+		case e.Type.IsDir():
+			names = append(names, fmt.Sprintf("%q", e.Name+"/"))
+		default:
+			names = append(names, fmt.Sprintf("%q", e.Name))
+		}
 	}
-	return strict.Put(params, "prompt", append(longer, content[1:]...))
+	if len(names) == 0 {
+		return ""
+	}
+	text := ", with " + strings.Join(names, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

@@ -57,8 +57,7 @@ func TestP1_AChildThatKnowsNoRootsIsToldInItsFirstPrompt(t *testing.T) {
 	context := first.Params.Prompt[0]
 	require.Equal(t, "text", context.Type)
 	require.True(t, strings.HasPrefix(context.Text, "<acp-agent-context>\n") && strings.HasSuffix(context.Text, "\n</acp-agent-context>"))
-	require.Contains(t, context.Text, "- \"/b\"\n- \"/c d\"\n")
-	require.NotContains(t, context.Text, `"/a"`)
+	require.Contains(t, context.Text, "1. \"/a\" (the working directory)\n2. \"/b\"\n3. \"/c d\"\n")
 	require.Equal(t, "hello", first.Params.Prompt[1].Text)
 	require.Contains(t, got[2], `"prompt":[{"type":"text","text":"hello"}]`, "the second prompt is as it was sent")
 }
@@ -74,7 +73,7 @@ func TestP7_TheContextIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	prompt := b.received("session/prompt")[0]
 	require.Less(t, len(prompt), 20_000)
-	require.Contains(t, prompt, "- and 47 more")
+	require.Contains(t, prompt, "and 47 more")
 }
 
 func TestP1_APromptWithoutContentIsStillToldOfTheRoots(t *testing.T) {

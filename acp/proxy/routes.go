@@ -10,19 +10,19 @@ import (
 type routes struct {
 	maxHeld, maxBytes int
 
-	mu       sync.Mutex
-	sessions map[string]*session
-	opening  int                  // sessions being made
-	held     map[string][]message // by the id that nobody knows yet
-	count    int                  // of held messages
-	bytes    int                  // of their params
+	mu      sync.Mutex
+	links   map[string]*link
+	opening int                  // sessions being made
+	held    map[string][]message // by the id that nobody knows yet
+	count   int                  // of held messages
+	bytes   int                  // of their params
 }
 
 func newRoutes(maxHeld, maxBytes int) *routes {
 	return &routes{
 		maxHeld:  maxHeld,
 		maxBytes: maxBytes,
-		sessions: make(map[string]*session),
+		links:    make(map[string]*link),
 		held:     make(map[string][]message),
 	}
 }
@@ -30,15 +30,16 @@ func newRoutes(maxHeld, maxBytes int) *routes {
 var (
 	errUnknownSession = errors.New("no session has this id")
 	errTooManyHeld    = errors.New("too many messages for a session that the agent has not announced yet")
+	errSameID         = errors.New("the agent gave a new session the id of another one")
 )
 
 // find returns the session of an id. If there is none, m is held if it can still become one, or the error
 // says why not.
-func (r *routes) find(id string, m message) (*session, error) {
+func (r *routes) find(id string, m message) (*link, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.sessions[id]; s != nil {
-		return s, nil
+	if l := r.links[id]; l != nil {
+		return l, nil
 	}
 	switch {
 	case r.opening == 0:
@@ -75,13 +76,13 @@ func (r *routes) end() (orphans []message) {
 }
 
 // attach gives an id its session, and returns what was held for it. The caller holds the session's order.
-func (r *routes) attach(id string, s *session) (held []message, err error) {
+func (r *routes) attach(id string, l *link) (held []message, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.sessions[id] != nil {
-		return nil, errors.New("the agent gave a new session the id of another one")
+	if r.links[id] != nil {
+		return nil, errSameID
 	}
-	r.sessions[id] = s
+	r.links[id] = l
 	held = r.held[id]
 	delete(r.held, id)
 	r.count -= len(held)
@@ -95,5 +96,5 @@ func (r *routes) attach(id string, s *session) (held []message, err error) {
 func (r *routes) detach(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.sessions, id)
+	delete(r.links, id)
 }

@@ -2,155 +2,96 @@ package proxy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"iter"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// session is a session of the child's.
+// session is one activation.
 type session struct {
-	agent *agent
-	host  runtime.Host
-	id    runtime.Raw // the child's, as it sent it
-	key   string      // the same, decoded
+	proxy   *proxy
+	host    runtime.Host
+	roots   workspace.Roots
+	params  runtime.Raw // of its lifecycle request, to open it in a child that was started anew
+	history iter.Seq2[runtime.Update, error]
 
-	order sync.Mutex // held while a message of the child's is handed over
+	connecting chan struct{} // holds one value while the child is asked for a session
 
-	mu           sync.Mutex
-	introduction string // what the next prompt begins with, "" for nothing
-	turn         *turn  // the latest one, nil if it is over and was answered
+	sending sync.Mutex // held while a prompt is sent, so that its cancel comes after it
+	sent    *link      // where the latest prompt went, nil if it went nowhere yet
+
+	mu       sync.Mutex
+	link     *link // nil once closed
+	closed   bool
+	saved    state
+	pending  pending
+	listener listener
 }
 
-// newSession asks the child for a session.
-func (a *agent) newSession(ctx context.Context, params runtime.Raw, h runtime.Host) (_ runtime.Session, opened runtime.Opened, err error) {
-	params, others, err := rootsFor(a.info, params)
-	if err != nil {
-		return nil, runtime.Opened{}, err
-	}
-	if others.Len() > 0 {
-		a.log.Warn("the agent does not support additional directories: it is told of them in the first prompt",
-			"agent", a.info.Name, "directories", others.Strings())
-	}
-	a.routes.begin()
-	defer func() {
-		for _, m := range a.routes.end() {
-			a.refuse(m, errUnknownSession)
-		}
-	}()
-	result, err := a.call(ctx, string(runtime.New), params)()
-	if err != nil {
-		return nil, runtime.Opened{}, err
-	}
-	id, result, err := strict.Take(result, "sessionId")
-	s := &session{agent: a, host: h, id: id, introduction: introduction(others)}
-	if err != nil || json.Unmarshal(id, &s.key) != nil || s.key == "" {
-		return nil, runtime.Opened{}, errors.New("the agent answered session/new without a session id")
-	}
-	if err := h.SaveState(ctx, []byte(s.key)); err != nil {
-		return nil, runtime.Opened{}, err
-	}
-	if err := s.attach(); err != nil {
-		return nil, runtime.Opened{}, err
-	}
-	return s, runtime.Opened{Result: result}, nil
-}
+var errSessionClosed = errors.New("the session was closed")
 
-// attach has the child's messages come to s, those first that were held.
-func (s *session) attach() error {
-	s.order.Lock()
-	defer s.order.Unlock()
-	held, err := s.agent.routes.attach(s.key, s)
-	for _, m := range held {
-		s.hand(m)
-	}
-	return err
-}
-
-// deliver hands over a message of the child's.
-func (s *session) deliver(m message) {
-	s.order.Lock()
-	defer s.order.Unlock()
-	s.hand(m)
-}
-
-func (s *session) hand(m message) {
-	switch {
-	case m.method == updateMethod:
-		err := s.update(m.ctx, m.params)
-		if m.answer != nil {
-			m.answer <- failed(err)
-		} else if err != nil {
-			s.agent.dropped(m.method, err)
-		}
-	case m.answer != nil:
-		m.answer <- s.host.Call(m.ctx, m.method, m.params)
-	default:
-		if err := s.host.Notify(m.ctx, m.method, m.params); err != nil {
-			s.agent.dropped(m.method, err)
-		}
-	}
-}
-
-// update shows the client an update, in the turn if there is one. What comes after the end of a turn that
-// was cut short is still of that turn, and comes too late (W6).
-func (s *session) update(ctx context.Context, u runtime.Update) error {
+// living is the session's link, nil if the child has to be started anew first.
+func (s *session) living() *link {
 	s.mu.Lock()
-	t := s.turn
-	s.mu.Unlock()
-	if t == nil {
-		return s.host.Update(ctx, u)
+	defer s.mu.Unlock()
+	if s.link == nil || !s.link.alive() {
+		return nil
 	}
-	err := t.updates.Update(ctx, u)
-	if errors.Is(err, runtime.ErrTurnOver) && !t.cutShort() {
-		return s.host.Update(ctx, u)
+	return s.link
+}
+
+// adopt makes l the session's link and returns the one before. A session that was closed meanwhile takes none.
+func (s *session) adopt(l *link, saved state, p pending) (before *link, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, false
 	}
-	return err
+	before = s.link
+	s.link, s.saved, s.pending = l, saved, p
+	return before, true
 }
 
 // Call passes a request on.
 func (s *session) Call(ctx context.Context, method string, params runtime.Raw) runtime.Work {
-	params, err := s.named(params)
-	if err != nil {
-		return failed(err)
+	if l := s.living(); l != nil {
+		return l.call(ctx, method, params)
 	}
-	return s.agent.call(ctx, method, params)
+	return func() (runtime.Raw, error) {
+		l, err := s.revive(ctx, 0)
+		if err != nil {
+			return nil, err
+		}
+		return l.call(ctx, method, params)()
+	}
 }
 
-// Notify passes a notification on.
+// Notify passes a notification on. A child that has ended hears nothing.
 func (s *session) Notify(_ context.Context, method string, params runtime.Raw) {
-	params, err := s.named(params)
-	if err != nil {
-		s.agent.log.Warn("a notification has params that are not an object", "method", method)
+	l := s.living()
+	if l == nil {
+		s.proxy.log.Debug("a notification for an agent that has ended", "method", method)
 		return
 	}
-	s.agent.post(method, params)
+	named, err := l.named(params)
+	if err != nil {
+		s.proxy.log.Warn("a notification has params that are not an object", "method", method)
+		return
+	}
+	l.agent.post(method, named)
 }
 
-// named is params with the child's id for the session.
-func (s *session) named(params runtime.Raw) (runtime.Raw, error) {
-	return strict.Put(params, "sessionId", s.id)
-}
-
-// codeNotFound is the error of a session that is not there.
-const codeNotFound = -32002
-
-// Close closes the session in the child, if that can be said to it.
+// Close closes the session in the child, unless another activation goes on with it.
 func (s *session) Close(ctx context.Context) error {
-	defer s.agent.routes.detach(s.key)
-	if !s.agent.info.Close {
+	s.mu.Lock()
+	l := s.link
+	s.link, s.closed = nil, true
+	s.mu.Unlock()
+	if l == nil {
 		return nil
 	}
-	_, err := s.Call(ctx, "session/close", nil)()
-	var (
-		ended   *EndedError
-		unknown *wire.Error
-	)
-	if errors.As(err, &ended) || errors.As(err, &unknown) && unknown.Code == codeNotFound {
-		return nil // it is closed then
-	}
-	return err
+	return l.leave(ctx, s)
 }

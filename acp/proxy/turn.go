@@ -7,63 +7,92 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/wire"
 )
 
-// turn is a prompt that the child was sent.
+// turn is a prompt that the child was sent, or is to be.
 type turn struct {
 	ctx     context.Context
 	updates runtime.Updates
 }
 
-// cutShort reports whether the turn was ended before the child ended it.
-func (t *turn) cutShort() bool {
-	return t.ctx.Err() != nil && !errors.Is(context.Cause(t.ctx), runtime.ErrTurnOver)
-}
-
 var cancelled = runtime.Raw(`{"stopReason":"cancelled"}`)
 
-// Prompt sends the child the prompt.
+// Prompt sends the child the prompt. A child that has ended is started anew first.
 func (s *session) Prompt(ctx context.Context, params runtime.Raw, u runtime.Updates) runtime.Work {
 	t := &turn{ctx: ctx, updates: u}
-	s.mu.Lock()
-	s.turn = t
-	params, err := introduced(params, s.introduction)
-	s.introduction = ""
-	s.mu.Unlock()
-	if err == nil {
-		params, err = s.named(params)
+	s.setTurn(nil)
+	if l := s.living(); l != nil {
+		return s.send(l, t, params)
 	}
+	return func() (runtime.Raw, error) {
+		l, err := s.revive(ctx, blocksOf(params))
+		if err != nil && ctx.Err() == nil {
+			return nil, err
+		}
+		return s.send(l, t, params)()
+	}
+}
+
+// send sends the child the prompt, with the context that it is to be given.
+func (s *session) send(l *link, t *turn, params runtime.Raw) runtime.Work {
+	due := s.context()
+	with, err := introduced(params, due.text)
 	if err != nil {
 		return failed(err)
 	}
 	// The child is to end a turn that was cancelled by itself: its answer is waited for.
-	lasting, free := outlast(ctx, s.agent.options.CancelGrace)
-	work := s.agent.call(lasting, "session/prompt", params)
+	lasting, free := outlast(t.ctx, s.proxy.options.CancelGrace)
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	if t.ctx.Err() != nil { // while the child was started: it need not hear of the turn
+		free()
+		return func() (runtime.Raw, error) { return cancelled, nil }
+	}
+	if with, err = l.named(with); err != nil {
+		free()
+		return failed(err)
+	}
+	l.beginTurn(t)
+	s.sent = l
+	work := l.agent.ask(lasting, wire.Question{Method: "session/prompt", Params: with, Answered: func(runtime.Raw, error) {
+		l.endTurn(t)
+		l.behind.add(wire.Answered(t.ctx))
+	}})
 	return func() (runtime.Raw, error) {
 		defer free()
 		result, err := work()
-		if errors.Is(err, errNoAnswer) {
-			// The turn stays: what the child still says in it is not for the client.
-			s.agent.log.Warn("the agent did not end a cancelled turn", "grace", s.agent.options.CancelGrace)
+		switch {
+		case err == nil:
+			s.proxy.thrives()
+			s.given(lasting, due)
+		case errors.Is(err, errNoAnswer):
+			// What the child still says in the turn is not for the client.
+			s.proxy.log.Warn("the agent did not end a cancelled turn", "grace", s.proxy.options.CancelGrace)
 			return cancelled, nil
 		}
-		s.over(t)
 		return result, err
 	}
 }
 
-// over says that the child has answered t's prompt.
-func (s *session) over(t *turn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.turn == t {
-		s.turn = nil
-	}
+// setTurn says where the turn is that a cancel is for, nil if the child has not been sent it.
+func (s *session) setTurn(l *link) {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	s.sent = l
 }
 
-// Cancel tells the child that the turn is to end.
+// Cancel tells the child that the turn is to end, if it has begun there.
 func (s *session) Cancel(params runtime.Raw) {
-	s.Notify(context.Background(), "session/cancel", params)
+	s.sending.Lock()
+	l := s.sent
+	s.sending.Unlock()
+	if l == nil {
+		return
+	}
+	if params, err := l.named(params); err == nil {
+		l.agent.cancel(params)
+	}
 }
 
 var errNoAnswer = errors.New("the agent did not answer")

@@ -1,0 +1,227 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/strict"
+)
+
+// What a child is told in words stands in a block of its own before a prompt, between these marks. It is for
+// the child alone: where it comes back, in a replay or a title, it is taken out (P7).
+const (
+	contextTag   = "acp-agent-context"
+	contextBegin = "<" + contextTag + ">"
+	contextEnd   = "</" + contextTag + ">"
+)
+
+// pending is what the child is to be told with the next prompt.
+type pending struct {
+	text string
+	told string // the digest of the roots that text names, "" if it names none
+	due  bool   // text has the conversation so far
+}
+
+// context is what is to be told with the next prompt.
+func (s *session) context() pending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pending
+}
+
+// given takes note that the child has been told: a prompt with it was answered.
+func (s *session) given(ctx context.Context, p pending) {
+	if p.text == "" {
+		return
+	}
+	s.mu.Lock()
+	if s.pending != p {
+		s.mu.Unlock()
+		return
+	}
+	s.pending = pending{}
+	if p.told != "" {
+		s.saved.Told = p.told
+	}
+	s.saved.Due = s.saved.Due && !p.due
+	saved := s.saved
+	s.mu.Unlock()
+	if err := s.save(ctx, saved); err != nil {
+		s.proxy.log.Warn("what the agent was told could not be recorded: it is told again", "error", err)
+	}
+}
+
+// save stores what is known of the child's session.
+func (s *session) save(ctx context.Context, saved state) error {
+	raw, err := saved.encode()
+	if err != nil {
+		return err
+	}
+	return s.host.SaveState(ctx, raw)
+}
+
+// block puts marks around a text. Whatever in it looks like the end mark is made not to.
+func block(parts ...string) string {
+	var told []string
+	for _, part := range parts {
+		if part != "" {
+			told = append(told, strings.ReplaceAll(part, "</"+contextTag, `<\/`+contextTag))
+		}
+	}
+	if len(told) == 0 {
+		return ""
+	}
+	return contextBegin + "\n" + strings.Join(told, "\n") + contextEnd
+}
+
+// introduced puts a text before a prompt's own content.
+func introduced(params runtime.Raw, text string) (runtime.Raw, error) {
+	if text == "" {
+		return params, nil
+	}
+	prompt, _, err := strict.Take(params, "prompt")
+	if err != nil {
+		return nil, err
+	}
+	content := bytes.TrimSpace(prompt)
+	if len(content) == 0 || content[0] != '[' {
+		return params, nil // the child says what is wrong with it
+	}
+	block, err := json.Marshal(map[string]string{"type": "text", "text": text})
+	if err != nil {
+		return nil, err
+	}
+	longer := append([]byte{'['}, block...)
+	if rest := bytes.TrimSpace(content[1:]); len(rest) > 0 && rest[0] != ']' {
+		longer = append(longer, ',')
+	}
+	return strict.Put(params, "prompt", append(longer, content[1:]...))
+}
+
+// blocksOf is the number of blocks in a prompt.
+func blocksOf(params runtime.Raw) int {
+	var p struct{ Prompt []json.RawMessage }
+	_ = json.Unmarshal(params, &p)
+	return len(p.Prompt)
+}
+
+// said is a piece of a conversation, in words.
+type said struct {
+	who  string
+	text string
+}
+
+// conversation tells a history in at most limit bytes of text, the end of it if it is longer; "" if there is
+// none. unsaid is the number of blocks at its end that are about to be sent.
+func conversation(history iter.Seq2[runtime.Update, error], limit, unsaid int) (string, error) {
+	if history == nil {
+		return "", nil
+	}
+	var kept tail
+	kept.limit = limit
+	var held []said // the last user blocks, which may be those about to be sent
+	for u, err := range history {
+		if err != nil {
+			return "", err
+		}
+		piece, ok := words(u)
+		if !ok {
+			continue
+		}
+		if piece.who != "User" {
+			kept.add(held...)
+			held = held[:0]
+			kept.add(piece)
+			continue
+		}
+		held = append(held, piece)
+	}
+	kept.add(held[:max(0, len(held)-unsaid)]...)
+	return kept.text(), nil
+}
+
+// words is what an update says in a conversation.
+func words(u runtime.Update) (said, bool) {
+	var p struct {
+		Update struct {
+			Kind    string `json:"sessionUpdate"`
+			Title   string
+			Content json.RawMessage
+		}
+	}
+	if json.Unmarshal(u, &p) != nil {
+		return said{}, false
+	}
+	who := ""
+	switch p.Update.Kind {
+	case "user_message_chunk":
+		who = "User"
+	case "agent_message_chunk":
+		who = "You"
+	case "tool_call":
+		return said{"You used a tool", p.Update.Title}, p.Update.Title != ""
+	default:
+		return said{}, false
+	}
+	var content struct{ Type, Text, URI, Name string }
+	_ = json.Unmarshal(p.Update.Content, &content)
+	switch content.Type {
+	case "text":
+		return said{who, content.Text}, true
+	case "":
+		return said{}, false
+	}
+	return said{who, fmt.Sprintf("[%s %s]", content.Type, content.URI)}, true
+}
+
+// tail keeps the end of a conversation.
+type tail struct {
+	limit  int
+	pieces []said
+	size   int
+	cut    bool
+}
+
+// add adds pieces. One that goes on with what was said last is joined to it.
+func (t *tail) add(pieces ...said) {
+	for _, p := range pieces {
+		p.text = strings.ToValidUTF8(p.text, "\uFFFD")
+		if n := len(t.pieces); n > 0 && t.pieces[n-1].who == p.who && p.who != "You used a tool" && len(t.pieces[n-1].text) < t.limit {
+			t.pieces[n-1].text += p.text
+		} else {
+			t.pieces = append(t.pieces, p)
+		}
+		t.size += len(p.text)
+		for t.size > t.limit && len(t.pieces) > 1 && t.size-len(t.pieces[0].text) >= t.limit {
+			t.size -= len(t.pieces[0].text)
+			t.pieces = t.pieces[1:]
+			t.cut = true
+		}
+	}
+}
+
+func (t *tail) text() string {
+	if len(t.pieces) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	over := t.size - t.limit
+	for _, p := range t.pieces {
+		if over > 0 {
+			drop := min(over, len(p.text))
+			over -= drop
+			p.text, t.cut = strings.ToValidUTF8(p.text[drop:], ""), true
+		}
+		fmt.Fprintf(&b, "%s: %s\n", p.who, strings.TrimSpace(p.text))
+	}
+	begin := "This session goes on from one whose messages you do not have. What was said in it so far, oldest first:\n"
+	if t.cut {
+		begin = "This session goes on from one whose messages you do not have. The last part of what was said in it, oldest first:\n"
+	}
+	return begin + b.String() + "End of what was said so far. What follows this block is new.\n"
+}

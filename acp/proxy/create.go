@@ -1,0 +1,190 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/acp/wire"
+)
+
+// reopen opens the child's session that was saved.
+func (s *session) reopen(ctx context.Context, by step, a *agent, how profile.Way, w wanted) (c connection, err error) {
+	params, err := s.request(by, how, w.state.ID)
+	if err != nil {
+		return c, err
+	}
+	l, err := s.enter(ctx, a, w)
+	if err != nil {
+		return c, err
+	}
+	shows := by == byLoad && w.shows()
+	mode := ignoring
+	if shows {
+		mode = replaying
+	}
+	s.listen(mode)
+	heard := 0
+	c = connection{link: l, by: by, way: how}
+	c.result, err = a.ask(ctx, wire.Question{Method: string(by), Params: params, Answered: func(_ runtime.Raw, err error) {
+		if err == nil {
+			heard = s.tune(ctx, by)
+		}
+	}})()
+	if err == nil {
+		l.open(c.result)
+		if shows {
+			c.shown = heard
+		}
+		return c, nil
+	}
+	if so, _ := s.heard(passingOn); shows {
+		c.shown = so
+	}
+	l.quit(ctx, s, refusal(err) == nil)
+	return c, err
+}
+
+// enter makes the session a user of the link of the child's session that was saved. From then on what the child
+// says of it comes here.
+func (s *session) enter(ctx context.Context, a *agent, w wanted) (*link, error) {
+	if before := w.link(); before != nil && before.agent == a && before.key == w.state.key() {
+		// Its turn's updates could not be told from the replay.
+		if w.stop != nil {
+			if err := w.stop(ctx); err != nil {
+				return nil, err
+			}
+		}
+		before.join(s)
+		before.own(s)
+		a.holds.Add(-1) // the link has one
+		return before, nil
+	}
+	l := newLink(a, w.state.ID)
+	l.join(s)
+	return l, l.attach()
+}
+
+// tune takes what the child said until it answered, on the read loop: what comes from here on is new.
+func (s *session) tune(ctx context.Context, by step) (heard int) {
+	next := passingOn
+	if by == byLoad && s.proxy.profile.LateReplay {
+		next = lagging
+	}
+	heard, states := s.heard(next)
+	for _, state := range states {
+		if err := s.host.Update(ctx, state.update); err != nil {
+			s.proxy.log.Debug("a state of the agent was not passed on", "kind", state.kind, "error", err)
+		}
+	}
+	return heard
+}
+
+// request are the params of a lifecycle request to the child.
+func (s *session) request(by step, how profile.Way, id runtime.Raw) (runtime.Raw, error) {
+	params, err := fitted(how, runtime.Cause(by), s.params, s.roots)
+	if err != nil || by == byNew {
+		return params, err
+	}
+	return strict.Put(params, "sessionId", id)
+}
+
+// create has the child make a session, its own or a copy of the one that was saved.
+func (s *session) create(ctx context.Context, by step, a *agent, how profile.Way, w wanted) (connection, error) {
+	params, err := s.request(by, how, w.state.ID)
+	if err != nil {
+		return connection{}, err
+	}
+	a.routes.begin()
+	defer func() {
+		for _, m := range a.routes.end() {
+			a.refuse(m, errUnknownSession)
+		}
+	}()
+	s.listen(passingOn)
+	if by == byFork {
+		s.listen(ignoring) // some replay the copy
+	}
+	made := &creation{session: s, agent: a, by: by}
+	_, err = a.ask(ctx, wire.Question{Method: string(by), Params: params, Answered: func(result runtime.Raw, err error) {
+		if err == nil {
+			made.answered(ctx, result)
+		}
+	}})()
+	l, result, failure := made.taken(err != nil)
+	switch {
+	case err != nil && l != nil:
+		// It was answered at the moment at which it was given up.
+		l.quit(ctx, s, true)
+		return connection{}, err
+	case err == nil:
+		err = failure
+	}
+	return connection{link: l, by: by, way: how, result: result}, err
+}
+
+// creation is a session that the child was asked to make. It is there as soon as the answer is read; if nobody
+// waits any more by then, it is closed again.
+type creation struct {
+	session *session
+	agent   *agent
+	by      step
+
+	mu      sync.Mutex
+	givenUp bool
+	link    *link
+	result  runtime.Raw
+	failure error
+}
+
+// answered takes the child's answer, on the read loop.
+func (c *creation) answered(ctx context.Context, answer runtime.Raw) {
+	id, result, err := strict.Take(answer, "sessionId")
+	if err != nil || sessionKey(id) == "" {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.failure = fmt.Errorf("the agent answered %s without a session id", c.by)
+		return
+	}
+	l := newLink(c.agent, id)
+	l.result = result
+	l.join(c.session)
+	c.mu.Lock()
+	if c.givenUp {
+		c.mu.Unlock()
+		c.discard(id)
+		return
+	}
+	c.link, c.result = l, result
+	c.mu.Unlock()
+	if err := l.attach(); err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.link, c.failure = nil, err
+		return
+	}
+	c.session.tune(ctx, c.by)
+}
+
+// discard ends a session that nobody wants any more. Its answers are not waited for.
+func (c *creation) discard(id runtime.Raw) {
+	c.agent.log.Info("the agent made a session that nobody waits for any more: it is closed again")
+	params := runtime.Raw(`{"sessionId":` + string(id) + `}`)
+	if c.agent.info.Close {
+		_ = c.agent.call(context.Background(), "session/close", params)
+	}
+	if c.agent.info.Delete {
+		_ = c.agent.call(context.Background(), "session/delete", params)
+	}
+}
+
+// taken is what was made. From here on, if it was given up, what comes is discarded.
+func (c *creation) taken(givenUp bool) (*link, runtime.Raw, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.givenUp = givenUp
+	return c.link, c.result, c.failure
+}

@@ -1,0 +1,153 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// maxTitle bounds the title of a session that the child lists, in characters.
+const maxTitle = 200
+
+// Key implements [runtime.Foreign]: it is the child's session id.
+func (p *proxy) Key(saved []byte) string { return readState(saved).key() }
+
+// Sessions implements [runtime.Foreign]: what the child lists, page by page, up to Options.MaxForeign. A child that
+// lists none yields none. Entries that make no sense are passed over.
+func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[runtime.ForeignSession, error] {
+	return func(yield func(runtime.ForeignSession, error) bool) {
+		a, err := p.lister(ctx)
+		if a == nil {
+			if err != nil {
+				yield(runtime.ForeignSession{}, err)
+			}
+			return
+		}
+		left, cursors := p.options.MaxForeign, make(map[string]bool)
+		for cursor := ""; ; {
+			page, err := a.page(ctx, cwd, cursor)
+			if err != nil {
+				yield(runtime.ForeignSession{}, err)
+				return
+			}
+			for _, raw := range page.Sessions {
+				f, err := foreign(raw)
+				if err != nil {
+					a.log.Debug("a session in the agent's list is passed over", "error", err)
+					continue
+				}
+				if left--; left < 0 {
+					a.log.Warn("the agent lists more sessions than are taken", "limit", p.options.MaxForeign)
+					return
+				}
+				if !yield(f, nil) {
+					return
+				}
+			}
+			// A list that goes round in circles, or on without sessions, has been seen to its end.
+			if cursor = page.NextCursor; cursor == "" || cursors[cursor] || len(cursors) > p.options.MaxForeign {
+				return
+			}
+			cursors[cursor] = true
+		}
+	}
+}
+
+// lister is a child that lists sessions, nil if the agent does not.
+func (p *proxy) lister(ctx context.Context) (*agent, error) {
+	switch {
+	case p.toClient() == nil:
+		return nil, errNotStarted
+	case !p.known().List:
+		return nil, nil
+	}
+	a, err := p.mainChild(ctx)
+	if err != nil || !a.info.List {
+		return nil, err
+	}
+	return a, nil
+}
+
+// listPage is an answer to session/list.
+type listPage struct {
+	Sessions   []json.RawMessage `json:"sessions"`
+	NextCursor string            `json:"nextCursor"`
+}
+
+func (a *agent) page(ctx context.Context, cwd *workspace.Dir, cursor string) (listPage, error) {
+	params, err := json.Marshal(struct {
+		Cwd    *workspace.Dir `json:"cwd,omitempty"`
+		Cursor string         `json:"cursor,omitempty"`
+	}{cwd, cursor})
+	if err != nil {
+		return listPage{}, err
+	}
+	result, err := a.call(ctx, "session/list", params)()
+	if err != nil {
+		return listPage{}, fmt.Errorf("session/list of the agent: %w", err)
+	}
+	var page listPage
+	if err := json.Unmarshal(result, &page); err != nil {
+		return listPage{}, fmt.Errorf("the agent's answer to session/list cannot be read: %w", err)
+	}
+	return page, nil
+}
+
+// foreign reads an entry of the child's list.
+func foreign(raw json.RawMessage) (runtime.ForeignSession, error) {
+	var entry struct {
+		ID         json.RawMessage `json:"sessionId"`
+		Cwd        string          `json:"cwd"`
+		Additional []string        `json:"additionalDirectories"`
+		Title      string          `json:"title"`
+		Updated    string          `json:"updatedAt"`
+	}
+	if err := json.Unmarshal(raw, &entry); err != nil {
+		return runtime.ForeignSession{}, err
+	}
+	saved := state{ID: entry.ID}
+	if saved.key() == "" {
+		return runtime.ForeignSession{}, fmt.Errorf("it has no id")
+	}
+	roots, err := workspace.NewRoots(entry.Cwd, entry.Additional)
+	if err != nil {
+		return runtime.ForeignSession{}, err
+	}
+	encoded, err := saved.encode()
+	if err != nil {
+		return runtime.ForeignSession{}, err
+	}
+	updated, err := time.Parse(time.RFC3339, entry.Updated)
+	if err != nil {
+		updated = time.Time{}
+	}
+	return runtime.ForeignSession{State: encoded, Roots: roots, Title: titleLine(entry.Title), Updated: updated}, nil
+}
+
+// titleLine is a title without what we told the child, as one bounded line.
+func titleLine(title string) string {
+	runes := []rune(strings.Join(strings.Fields(withoutBlocks(title)), " "))
+	if len(runes) > maxTitle {
+		return string(runes[:maxTitle-1]) + "…"
+	}
+	return string(runes)
+}
+
+// Delete implements [runtime.Foreign]: it has the child delete the session, if it can.
+func (p *proxy) Delete(ctx context.Context, saved []byte) error {
+	s := readState(saved)
+	if s.key() == "" || p.toClient() == nil || !p.known().Delete {
+		return nil
+	}
+	a, err := p.mainChild(ctx)
+	if err != nil || !a.info.Delete {
+		return err
+	}
+	return a.end(ctx, "session/delete", s.ID)
+}

@@ -1,0 +1,185 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/acp/wire"
+)
+
+// link is a session of the child's. Two activations have it in common while one replaces the other: what the
+// child says goes to its owner, and it lasts until the last of them has left.
+type link struct {
+	agent *agent
+	id    runtime.Raw // the child's, as it sent it
+	key   string      // the same, decoded
+
+	order  sync.Mutex // held while a message of the child's is handed over
+	behind barrier
+
+	mu       sync.Mutex
+	users    []*session
+	owner    *session
+	turn     *turn       // the one whose prompt the child has not answered, nil if there is none
+	result   runtime.Raw // of the lifecycle request that opened it
+	settings settings
+}
+
+func newLink(a *agent, id runtime.Raw) *link {
+	return &link{agent: a, id: id, key: sessionKey(id)}
+}
+
+// join makes s a user.
+func (l *link) join(s *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.users = append(l.users, s)
+	if l.owner == nil {
+		l.owner = s
+	}
+}
+
+// own has the child's messages go to s, which is a user.
+func (l *link) own(s *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.owner = s
+}
+
+// leave undoes join. After the last user the child's session is closed.
+func (l *link) leave(ctx context.Context, s *session) error {
+	l.mu.Lock()
+	l.users = slices.DeleteFunc(l.users, func(u *session) bool { return u == s })
+	left := len(l.users)
+	if left > 0 && l.owner == s {
+		l.owner = l.users[left-1]
+	}
+	l.mu.Unlock()
+	if left > 0 {
+		return nil
+	}
+	defer l.agent.routes.detach(l.key)
+	return errors.Join(l.agent.closeSession(ctx, l.id), l.agent.release(ctx))
+}
+
+// quit takes off a user for whom the child's session could not be opened after all, and who keeps a hold on the
+// child. One that may be open all the same is closed.
+func (l *link) quit(ctx context.Context, s *session, maybeOpen bool) {
+	l.mu.Lock()
+	l.users = slices.DeleteFunc(l.users, func(u *session) bool { return u == s })
+	left := len(l.users)
+	if left > 0 && l.owner == s {
+		l.owner = l.users[left-1]
+	}
+	l.mu.Unlock()
+	if left > 0 {
+		l.agent.hold()
+		return
+	}
+	l.agent.routes.detach(l.key)
+	if maybeOpen {
+		if err := l.agent.closeSession(context.WithoutCancel(ctx), l.id); err != nil {
+			l.agent.log.Warn("closing a session of the agent", "error", err)
+		}
+	}
+}
+
+// alive reports whether the child is there to talk to.
+func (l *link) alive() bool { return !l.agent.hasEnded() }
+
+// attach has the child's messages come here, those first that were held.
+func (l *link) attach() error {
+	l.order.Lock()
+	defer l.order.Unlock()
+	held, err := l.agent.routes.attach(l.key, l)
+	for _, m := range held {
+		l.hand(m)
+	}
+	return err
+}
+
+// deliver hands over a message of the child's.
+func (l *link) deliver(m message) {
+	l.order.Lock()
+	defer l.order.Unlock()
+	l.behind.wait(m.ctx)
+	l.hand(m)
+}
+
+func (l *link) hand(m message) {
+	l.mu.Lock()
+	s, t := l.owner, l.turn
+	l.mu.Unlock()
+	if s == nil {
+		l.agent.refuse(m, errUnknownSession)
+		return
+	}
+	switch {
+	case m.method == updateMethod:
+		l.settings.see(m.params)
+		err := s.update(m.ctx, t, m.params)
+		if m.answer != nil {
+			m.answer <- failed(err)
+		} else if err != nil {
+			l.agent.dropped(m.method, err)
+		}
+	case m.answer != nil:
+		m.answer <- s.host.Call(m.ctx, m.method, m.params)
+	default:
+		if err := s.host.Notify(m.ctx, m.method, m.params); err != nil {
+			l.agent.dropped(m.method, err)
+		}
+	}
+}
+
+// call passes a request of the client's on. What the child sends behind its answer follows ours.
+func (l *link) call(ctx context.Context, method string, params runtime.Raw) runtime.Work {
+	named, err := l.named(params)
+	if err != nil {
+		return failed(err)
+	}
+	return l.agent.ask(ctx, wire.Question{Method: method, Params: named, Answered: func(result runtime.Raw, err error) {
+		if err == nil {
+			l.settings.set(method, params, result)
+		}
+		l.behind.add(wire.Answered(ctx))
+	}})
+}
+
+// named is params with the child's id for the session.
+func (l *link) named(params runtime.Raw) (runtime.Raw, error) {
+	return strict.Put(params, "sessionId", l.id)
+}
+
+// beginTurn makes t the turn that the child's updates are of.
+func (l *link) beginTurn(t *turn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turn = t
+}
+
+// endTurn says that the child has answered t's prompt.
+func (l *link) endTurn(t *turn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.turn == t {
+		l.turn = nil
+	}
+}
+
+// open takes the result of the lifecycle request that opened the child's session.
+func (l *link) open(result runtime.Raw) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.result = result
+}
+
+func (l *link) opened() runtime.Raw {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.result
+}

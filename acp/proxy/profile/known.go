@@ -1,0 +1,80 @@
+package profile
+
+// Known are the agents that are known without configuration, by name.
+func Known() []Profile {
+	return []Profile{
+		{
+			Name: "auggie", Title: "Auggie CLI", Command: "auggie", Args: []string{"--acp"},
+			Packages: []string{"@augmentcode/auggie"},
+			Login:    "auggie login", Install: "npm install -g @augmentcode/auggie", Checked: "0.36.0",
+		},
+		{
+			Name: "claude", Title: "Claude Code", Command: "claude-agent-acp",
+			Packages: []string{"@agentclientprotocol/claude-agent-acp", "@zed-industries/claude-agent-acp", "@zed-industries/claude-code-acp"},
+			Login:    "claude /login", Install: "npm install -g @agentclientprotocol/claude-agent-acp", Checked: "0.100.0",
+		},
+		{
+			// The name that claude-agent-acp had before.
+			Name: "claude-code-acp", Title: "Claude Code, older adapter", Command: "claude-code-acp",
+			Login: "claude /login", Install: "npm install -g @agentclientprotocol/claude-agent-acp",
+		},
+		{
+			Name: "cline", Title: "Cline", Command: "cline", Args: []string{"--acp"},
+			Packages: []string{"cline"},
+			Login:    "cline auth", Install: "npm install -g cline", Checked: "3.0.65",
+		},
+		{
+			Name: "codex", Title: "Codex", Command: "codex-acp",
+			Packages: []string{"@agentclientprotocol/codex-acp", "@zed-industries/codex-acp"},
+			Login:    "codex login", Install: "npm install -g @agentclientprotocol/codex-acp", Checked: "2.6.0",
+		},
+		{
+			Name: "copilot", Title: "GitHub Copilot CLI", Command: "copilot", Args: []string{"--acp"},
+			Packages: []string{"@github/copilot"},
+			Flag:     "--add-dir",
+			Login:    "copilot login", Install: "npm install -g @github/copilot", Checked: "1.0.102",
+		},
+		{
+			Name: "cursor", Title: "Cursor CLI", Command: "cursor-agent", Args: []string{"acp"},
+			Login: "cursor-agent login", Install: "see cursor.com/cli",
+		},
+		{
+			Name: "gemini", Title: "Gemini CLI", Command: "gemini", Args: []string{"--acp"},
+			Packages: []string{"@google/gemini-cli"},
+			Flag:     "--include-directories", FlagSplits: ",", LateReplay: true,
+			Login: "gemini", Install: "npm install -g @google/gemini-cli", Checked: "0.61.0",
+		},
+		{
+			Name: "goose", Title: "goose", Command: "goose", Args: []string{"acp"},
+			Login: "goose configure", Install: "see goose-docs.ai",
+		},
+		{
+			Name: "kimi", Title: "Kimi CLI", Command: "kimi", Args: []string{"acp"},
+			Login: "kimi, then /login", Install: "uv tool install kimi-cli",
+		},
+		{
+			Name: "kiro", Title: "Kiro CLI", Command: "kiro-cli", Args: []string{"acp"},
+			Login: "kiro-cli login", Install: "see kiro.dev",
+		},
+		{
+			Name: "opencode", Title: "opencode", Command: "opencode", Args: []string{"acp"},
+			Packages: []string{"opencode-ai"},
+			Login:    "opencode auth login", Install: "npm install -g opencode-ai", Checked: "1.18.33",
+		},
+		{
+			Name: "pi", Title: "pi", Command: "pi-acp",
+			Packages: []string{"pi-acp"},
+			Login:    "pi, then /login", Install: "npm install -g pi-acp @mariozechner/pi-coding-agent", Checked: "0.0.34",
+		},
+		{
+			Name: "qwen", Title: "Qwen Code", Command: "qwen", Args: []string{"--acp"},
+			Packages: []string{"@qwen-code/qwen-code"},
+			Flag:     "--include-directories", FlagSplits: ",",
+			Login: "qwen", Install: "npm install -g @qwen-code/qwen-code", Checked: "0.24.4",
+		},
+		{
+			Name: "vibe", Title: "Mistral Vibe", Command: "vibe-acp",
+			Login: "vibe --setup", Install: "uv tool install mistral-vibe",
+		},
+	}
+}

@@ -1,0 +1,351 @@
+package proxy_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/child"
+)
+
+// The test binary plays an agent that can do what it is told to, and that knows its sessions again
+// when it is started anew: it keeps them as files.
+//
+// Its answer to a prompt is "N:" and all prompts that it knows of, joined by "+": those in its own history, and
+// with "~" before them those that it was told of in a marked block. A few prompts mean more:
+//
+//	crash     it exits with status 3 in the turn
+//	hang      it answers only a cancel
+//	mode M    it says that the current mode is M
+const simulatedVariable = "ACP_PROXY_TEST_SIMULATED"
+
+// abilities are what a simulated agent can do, and how it does it.
+type abilities struct {
+	Load, Resume, Fork, List, Close, Delete, Roots bool
+
+	Dir string // of the sessions' files
+	// LateReplay: it goes on replaying behind its answer to session/load.
+	LateReplay bool
+	// Refuse is what it refuses, with Code.
+	Refuse string
+	Code   int
+	// Login: it wants to be logged in first.
+	Login bool
+	// Page is the number of sessions in a page of its list, all if 0.
+	Page int
+}
+
+// simulatedCommand starts this binary as a simulated agent.
+func simulatedCommand(t testing.TB, a abilities) (c child.Command, record string) {
+	path, err := os.Executable()
+	require.NoError(t, err)
+	raw, err := json.Marshal(a)
+	require.NoError(t, err)
+	record = filepath.Join(t.TempDir(), "received")
+	return child.Command{Path: path, Name: "simulated", Env: []string{
+		simulatedVariable + "=" + string(raw), recordVariable + "=" + record, "GORACE=atexit_sleep_ms=0",
+	}}, record
+}
+
+// simulated is the agent's state.
+type simulated struct {
+	abilities
+	hanging  json.RawMessage // id of the prompt that hangs
+	loggedIn bool
+}
+
+// simulatedSession is what it keeps of a session.
+type simulatedSession struct {
+	Cwd     string
+	Roots   []string
+	Updates []json.RawMessage
+}
+
+type simulatedMessage struct {
+	ID     json.RawMessage
+	Method string
+	Params struct {
+		SessionID             string
+		Cwd                   string
+		AdditionalDirectories []string
+		Cursor                string
+		ModeID                string
+		Prompt                []struct{ Text string }
+	}
+}
+
+// simulate plays the agent until its input ends.
+func simulate(config string) int {
+	s := &simulated{}
+	if json.Unmarshal([]byte(config), &s.abilities) != nil {
+		return 95
+	}
+	record, err := os.OpenFile(os.Getenv(recordVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 94
+	}
+	flags := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return strings.HasPrefix(a, "-test.") })
+	fmt.Fprintf(record, "{\"method\":\"start\",\"params\":%q}\n", strings.Join(flags, " "))
+	for lines := bufio.NewReader(os.Stdin); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return 0
+		}
+		if _, err := record.Write(line); err != nil {
+			return 93
+		}
+		var m simulatedMessage
+		if json.Unmarshal(line, &m) != nil {
+			return 92
+		}
+		s.take(m)
+	}
+}
+
+func (s *simulated) take(m simulatedMessage) {
+	if s.Refuse == m.Method {
+		s.fail(m, s.Code, "refused")
+		return
+	}
+	if s.Login && !s.loggedIn && strings.HasPrefix(m.Method, "session/") {
+		s.fail(m, -32000, "Authentication required")
+		return
+	}
+	id := m.Params.SessionID
+	switch m.Method {
+	case "initialize":
+		s.answer(m, s.initialize())
+	case "authenticate", "logout":
+		s.loggedIn = m.Method == "authenticate"
+		s.answer(m, `{}`)
+	case "session/new":
+		id = s.free()
+		s.store(id, simulatedSession{Cwd: m.Params.Cwd, Roots: m.Params.AdditionalDirectories})
+		s.commands(id)
+		s.answer(m, `{"sessionId":"`+id+`","modes":{"currentModeId":"ask","availableModes":[]}}`)
+	case "session/load", "session/resume", "session/fork":
+		s.reopen(m)
+	case "session/prompt":
+		s.prompt(m)
+	case "session/cancel":
+		if s.hanging != nil {
+			m.ID, s.hanging = s.hanging, nil
+			s.answer(m, `{"stopReason":"cancelled"}`)
+		}
+	case "session/set_mode":
+		s.update(id, `{"sessionUpdate":"current_mode_update","currentModeId":"`+m.Params.ModeID+`"}`)
+		s.answer(m, `{}`)
+	case "session/list":
+		s.list(m)
+	case "session/close":
+		s.answer(m, `{}`)
+	case "session/delete":
+		_ = os.Remove(s.file(id))
+		s.answer(m, `{}`)
+	default:
+		s.fail(m, -32601, "method not found")
+	}
+}
+
+func (s *simulated) initialize() string {
+	sessions := map[string]any{}
+	for name, has := range map[string]bool{
+		"resume": s.Resume, "fork": s.Fork, "list": s.List, "close": s.Close, "delete": s.Delete, "additionalDirectories": s.Roots,
+	} {
+		if has {
+			sessions[name] = map[string]any{}
+		}
+	}
+	raw, _ := json.Marshal(map[string]any{
+		"protocolVersion": 1, "agentInfo": map[string]string{"name": "simulated", "version": "1"},
+		"authMethods":       []any{map[string]string{"id": "key", "name": "A key"}},
+		"agentCapabilities": map[string]any{"loadSession": s.Load, "sessionCapabilities": sessions, "promptCapabilities": map[string]bool{"image": true}},
+	})
+	return string(raw)
+}
+
+// reopen is load, resume and fork of a session that it knows.
+func (s *simulated) reopen(m simulatedMessage) {
+	id := m.Params.SessionID
+	kept, ok := s.read(id)
+	if !ok {
+		s.fail(m, -32002, "unknown session")
+		return
+	}
+	kept.Roots = m.Params.AdditionalDirectories
+	result := `{"modes":{"currentModeId":"ask","availableModes":[]}}`
+	if m.Method == "session/fork" {
+		id = s.free()
+		result = `{"sessionId":"` + id + `","modes":{"currentModeId":"ask","availableModes":[]}}`
+	}
+	s.store(id, kept)
+	if m.Method != "session/resume" && !s.LateReplay {
+		s.replay(id, kept)
+	}
+	s.commands(id)
+	s.answer(m, result)
+	if m.Method != "session/resume" && s.LateReplay {
+		s.replay(id, kept)
+	}
+}
+
+func (s *simulated) replay(id string, kept simulatedSession) {
+	for i, u := range kept.Updates {
+		s.update(id, string(u))
+		s.update(id, fmt.Sprintf(`{"sessionUpdate":"usage_update","used":%d}`, i))
+	}
+}
+
+// commands is a state that is told with every opening.
+func (s *simulated) commands(id string) {
+	s.update(id, `{"sessionUpdate":"available_commands_update","availableCommands":[]}`)
+}
+
+func (s *simulated) prompt(m simulatedMessage) {
+	id := m.Params.SessionID
+	kept, ok := s.read(id)
+	if !ok {
+		s.fail(m, -32002, "unknown session")
+		return
+	}
+	var word string
+	for _, block := range m.Params.Prompt {
+		if !strings.HasPrefix(block.Text, "<acp-agent-context>") {
+			word += block.Text
+		}
+		kept.Updates = append(kept.Updates, chunk("user", block.Text))
+	}
+	answer := "N:" + strings.Join(known(kept), "+")
+	s.store(id, kept)
+	switch {
+	case word == "crash":
+		s.update(id, string(chunk("agent", "dying")))
+		os.Exit(3)
+	case word == "hang":
+		s.hanging = m.ID
+		s.update(id, string(chunk("agent", "hanging")))
+		return
+	case strings.HasPrefix(word, "mode "):
+		s.update(id, `{"sessionUpdate":"current_mode_update","currentModeId":"`+word[5:]+`"}`)
+	}
+	kept.Updates = append(kept.Updates, chunk("agent", answer))
+	s.store(id, kept)
+	s.update(id, string(chunk("agent", answer)))
+	s.answer(m, `{"stopReason":"end_turn"}`)
+	s.update(id, `{"sessionUpdate":"session_info_update","title":"`+word+`"}`)
+}
+
+func chunk(who, text string) json.RawMessage {
+	raw, _ := json.Marshal(map[string]any{"sessionUpdate": who + "_message_chunk", "content": map[string]string{"type": "text", "text": text}})
+	return raw
+}
+
+// known are the prompts in its own history, those that it was told of in words marked.
+func known(kept simulatedSession) []string {
+	var words []string
+	for _, u := range kept.Updates {
+		var c struct {
+			SessionUpdate string
+			Content       struct{ Text string }
+		}
+		_ = json.Unmarshal(u, &c)
+		switch text := c.Content.Text; {
+		case c.SessionUpdate != "user_message_chunk":
+		case strings.HasPrefix(text, "<acp-agent-context>"):
+			words = append(words, hearsay(text)...)
+		default:
+			words = append(words, text)
+		}
+	}
+	return words
+}
+
+// hearsay are the prompts in a marked block.
+func hearsay(block string) []string {
+	var words []string
+	for line := range strings.Lines(block) {
+		if word, ok := strings.CutPrefix(line, "User: "); ok {
+			words = append(words, "~"+strings.TrimSpace(word))
+		}
+	}
+	return words
+}
+
+func (s *simulated) list(m simulatedMessage) {
+	files := s.files()
+	from := 0
+	_, _ = fmt.Sscanf(m.Params.Cursor, "from %d", &from)
+	to := len(files)
+	if s.Page > 0 {
+		to = min(to, from+s.Page)
+	}
+	var entries []string
+	for _, id := range files[from:to] {
+		kept, _ := s.read(id)
+		if m.Params.Cwd != "" && m.Params.Cwd != kept.Cwd {
+			continue
+		}
+		entry, _ := json.Marshal(map[string]any{"sessionId": id, "cwd": kept.Cwd, "title": "title of " + id, "updatedAt": "2026-01-02T03:04:05Z"})
+		entries = append(entries, string(entry))
+	}
+	next := ""
+	if to < len(files) {
+		next = fmt.Sprintf(`,"nextCursor":"from %d"`, to)
+	}
+	s.answer(m, `{"sessions":[`+strings.Join(entries, ",")+`]`+next+`}`)
+}
+
+func (s *simulated) answer(m simulatedMessage, result string) {
+	fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result)
+}
+
+func (s *simulated) fail(m simulatedMessage, code int, message string) {
+	if m.ID != nil {
+		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", m.ID, code, message)
+	}
+}
+
+func (s *simulated) update(id, update string) {
+	fmt.Printf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"%s","update":%s}}`+"\n", id, update)
+}
+
+func (s *simulated) file(id string) string { return filepath.Join(s.Dir, id+".json") }
+
+// files are the ids of its sessions.
+func (s *simulated) files() []string {
+	entries, _ := os.ReadDir(s.Dir)
+	var ids []string
+	for _, e := range entries {
+		ids = append(ids, strings.TrimSuffix(e.Name(), ".json"))
+	}
+	return ids
+}
+
+// free is an id that no session has.
+func (s *simulated) free() string {
+	for n := 1; ; n++ {
+		id := fmt.Sprintf("c%d", n)
+		if _, taken := s.read(id); !taken {
+			return id
+		}
+	}
+}
+
+func (s *simulated) store(id string, kept simulatedSession) {
+	raw, _ := json.Marshal(kept)
+	if os.WriteFile(s.file(id), raw, 0o600) != nil {
+		os.Exit(91)
+	}
+}
+
+func (s *simulated) read(id string) (kept simulatedSession, ok bool) {
+	raw, err := os.ReadFile(s.file(id))
+	return kept, err == nil && json.Unmarshal(raw, &kept) == nil
+}
