@@ -28,6 +28,8 @@ type subject struct {
 	// address, @HOME@ for the home and @MODULES@ for modules.
 	env   []string
 	files map[string]string
+	// elsewhere are the hosts that it asks for all the same, in vain, and does without.
+	elsewhere []string
 	// method is how it is to authenticate, "" if it need not.
 	method string
 }
@@ -35,6 +37,7 @@ type subject struct {
 var opencode = subject{
 	name: "opencode", modules: packages, versioned: "opencode-linux-x64",
 	program: "opencode-linux-x64/bin/opencode", args: []string{"acp"},
+	elsewhere: []string{"CONNECT registry.npmjs.org:443"}, // the types of its plugins
 	env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
 		"OPENCODE_DISABLE_DEFAULT_PLUGINS=1"},
 	files: map[string]string{".config/opencode/opencode.json": `{
@@ -59,6 +62,61 @@ var claude = subject{
 		"IS_SANDBOX=1", // otherwise it refuses to run as root
 	},
 }
+
+// The others take more time and room than a test that runs at every change may.
+var (
+	codex = subject{
+		name: "Codex", modules: morePackages, versioned: "@agentclientprotocol/codex-acp",
+		program: "@agentclientprotocol/codex-acp/dist/index.js",
+		env:     []string{"CODEX_HOME=@HOME@/.codex", "SCRIPTED_KEY=none"},
+		files: map[string]string{".codex/config.toml": `
+model = "scripted"
+model_provider = "scripted"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[model_providers.scripted]
+name = "Scripted"
+base_url = "@MODEL@/v1"
+env_key = "SCRIPTED_KEY"
+wire_api = "responses"
+`},
+	}
+	gemini = subject{
+		name: "Gemini CLI", modules: morePackages, versioned: "@google/gemini-cli",
+		program: "@google/gemini-cli/bundle/gemini.js", args: []string{"--acp", "--skip-trust"},
+		env:    []string{"GOOGLE_GEMINI_BASE_URL=@MODEL@", "GEMINI_API_KEY=none", "GEMINI_MODEL=scripted"},
+		method: "gemini-api-key",
+		files: map[string]string{".gemini/settings.json": `{
+			"general": {"enableAutoUpdate": false},
+			"privacy": {"usageStatisticsEnabled": false},
+			"telemetry": {"enabled": false},
+			"security": {"auth": {"selectedType": "gemini-api-key"}}
+		}`},
+	}
+	pi = subject{
+		name: "pi", modules: morePackages, versioned: "pi-acp",
+		program: "pi-acp/dist/index.js",
+		env:     []string{"PI_ACP_PI_COMMAND=@MODULES@/.bin/pi", "PI_OFFLINE=1"},
+		files: map[string]string{
+			".pi/agent/models.json": `{"providers": {"scripted": {
+				"baseUrl": "@MODEL@/v1", "api": "openai-completions", "apiKey": "none",
+				"models": [{"id": "scripted", "contextWindow": 100000, "maxTokens": 8000}]
+			}}}`,
+			".pi/agent/settings.json": `{"defaultProvider": "scripted", "defaultModel": "scripted"}`,
+		},
+	}
+	qwen = subject{
+		name: "Qwen Code", modules: morePackages, versioned: "@qwen-code/qwen-code",
+		program: "@qwen-code/qwen-code/cli.js", args: []string{"--acp", "--auth-type", "openai"},
+		env: []string{"OPENAI_BASE_URL=@MODEL@/v1", "OPENAI_API_KEY=none", "OPENAI_MODEL=scripted"},
+		files: map[string]string{".qwen/settings.json": `{
+			"general": {"enableAutoUpdate": false},
+			"privacy": {"usageStatisticsEnabled": false},
+			"telemetry": {"enabled": false}
+		}`},
+	}
+)
 
 // start is the subject's command.
 func (s subject) start(t *testing.T) []string {
@@ -110,7 +168,10 @@ func (s subject) settle(t *testing.T, home, model string) []string {
 	require.NoError(t, err)
 	env := []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home + "/.config", "XDG_DATA_HOME=" + home + "/.local/share",
 		"XDG_STATE_HOME=" + home + "/.local/state", "XDG_CACHE_HOME=" + home + "/.cache",
-		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH")}
+		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"),
+		// Nothing leaves the machine: the model server refuses, and tells of it.
+		"HTTP_PROXY=" + model, "http_proxy=" + model, "HTTPS_PROXY=" + model, "https_proxy=" + model,
+		"NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost"}
 	for _, variable := range s.env {
 		env = append(env, fill(variable))
 	}

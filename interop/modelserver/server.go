@@ -44,7 +44,13 @@ func Start() (*Server, error) {
 	}}))
 	mux.HandleFunc("GET /v1beta/models", fixed(map[string]any{"models": []any{map[string]string{"name": "models/" + Model}}}))
 	mux.HandleFunc("/", s.notFound)
-	s.server = &http.Server{Handler: mux}
+	s.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, asked *http.Request) {
+		if asked.Method == http.MethodConnect || asked.URL.IsAbs() {
+			s.refuse(w, asked)
+			return
+		}
+		mux.ServeHTTP(w, asked)
+	})}
 	go func() { s.done <- s.server.Serve(listener) }()
 	return s, nil
 }
@@ -62,7 +68,8 @@ func (s *Server) Requests() []Request {
 	return slices.Clone(s.requests)
 }
 
-// Unknown are the requests so far that no endpoint is for, as "METHOD /path".
+// Unknown are the requests so far that no endpoint is for, as "METHOD /path", and those to elsewhere that came here
+// because the server's address was given to an agent as its proxy, as "METHOD host".
 func (s *Server) Unknown() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,6 +121,14 @@ func (s *Server) gemini(w http.ResponseWriter, asked *http.Request) {
 	default:
 		s.notFound(w, asked)
 	}
+}
+
+// refuse lets an agent go nowhere.
+func (s *Server) refuse(w http.ResponseWriter, asked *http.Request) {
+	s.mu.Lock()
+	s.unknown = append(s.unknown, asked.Method+" "+asked.Host)
+	s.mu.Unlock()
+	http.Error(w, "there is no network here", http.StatusForbidden)
 }
 
 func (s *Server) notFound(w http.ResponseWriter, asked *http.Request) {

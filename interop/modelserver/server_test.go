@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -195,6 +196,11 @@ func TestToolsAreFittedByTheirSchema(t *testing.T) {
 		{"a list of edits", modelserver.Edit("/a", "old", "new"),
 			[]any{f.tool("edit", properties("path", "edits"))},
 			`"input":{"edits":[{"newText":"new","oldText":"old"}],"path":"/a"}`},
+		{"a shell to read", modelserver.Read("/a"), []any{f.tool("exec_command", properties("cmd"))}, `"input":{"cmd":"cat '/a'"}`},
+		{"a shell to edit", modelserver.Edit("/it's", "old", "new"), []any{f.tool("shell", properties("command"))},
+			`"input":{"command":"sed -i 's|old|new|' '/it'\\''s'"}`},
+		{"a shell to write", modelserver.Write("/a", "text"), []any{f.tool("shell", properties("command"))},
+			`"input":{"command":"printf %s 'text' \u003e '/a'"}`},
 		{"a tool that is not there", modelserver.Read("/a"), []any{f.tool("dance", properties())},
 			`no tool on offer is for \"read\": dance`},
 	} {
@@ -243,4 +249,18 @@ func TestOtherRequests(t *testing.T) {
 	require.NoError(t, answer.Body.Close())
 	require.Equal(t, http.StatusBadRequest, answer.StatusCode)
 	require.Empty(t, s.Requests())
+}
+
+func TestAProxyThatLeadsNowhere(t *testing.T) {
+	s := start(t)
+	address, err := url.Parse(s.URL())
+	require.NoError(t, err)
+	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(address), DisableKeepAlives: true}}
+	_, err = client.Get("https://example.test/secure")
+	require.Error(t, err)
+	answer, err := client.Get("http://example.test/plain")
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusForbidden, answer.StatusCode)
+	require.Equal(t, []string{"CONNECT example.test:443", "GET example.test"}, s.Unknown())
 }

@@ -21,12 +21,32 @@ var names = map[string][]string{
 	"write": {"write", "write_file"},
 }
 
+// shells are the tools of an agent that has none for files, but one for commands.
+var shells = []string{"exec_command", "shell"}
+
+// command is an order as a command line. An edit is of plain words.
+func (o Order) command() string {
+	path := quoted(o.Path)
+	switch o.Do {
+	case "read":
+		return "cat " + path
+	case "edit":
+		return "sed -i " + quoted("s|"+o.Old+"|"+o.Text+"|") + " " + path
+	}
+	return "printf %s " + quoted(o.Text) + " > " + path
+}
+
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
 // carryOut is an order in terms of the tools on offer.
 func (r Request) carryOut(o Order) act {
 	if o.Do == "say" {
 		return act{say: o.Text}
 	}
-	at := slices.IndexFunc(r.Tools, func(t Tool) bool { return slices.Contains(names[o.Do], strings.ToLower(t.Name)) })
+	at := r.tool(names[o.Do])
+	if at < 0 {
+		at = r.tool(shells)
+	}
 	if at < 0 {
 		return act{say: fmt.Sprintf("no tool on offer is for %q: %s", o.Do, strings.Join(r.toolNames(), " "))}
 	}
@@ -35,6 +55,11 @@ func (r Request) carryOut(o Order) act {
 		return act{say: fmt.Sprintf("the tool %s: %v", r.Tools[at].Name, err)}
 	}
 	return act{tool: r.Tools[at].Name, args: args}
+}
+
+// tool is the place of the first tool with one of some names, -1 if there is none.
+func (r Request) tool(names []string) int {
+	return slices.IndexFunc(r.Tools, func(t Tool) bool { return slices.Contains(names, strings.ToLower(t.Name)) })
 }
 
 func (r Request) toolNames() []string {
@@ -63,6 +88,8 @@ func (t Tool) arguments(o Order) (json.RawMessage, error) {
 			args[name] = o.Old
 		case "newstring", "newtext", "content":
 			args[name] = o.Text
+		case "cmd", "command":
+			args[name] = o.command()
 		case "edits":
 			args[name] = []any{map[string]string{"oldText": o.Old, "newText": o.Text}}
 		default:
