@@ -115,7 +115,7 @@ func (d *Directory) Lstat(name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{info, d.ref.child(name), name}, nil
+	return Info{info, d.refOf(Entry{name, info.Mode().Type()}), name}, nil
 }
 
 // Open opens the regular file name for reading, as [Workspace.Open] does. A link is followed
@@ -191,6 +191,17 @@ func (d *Directory) openFile(name string) (file *File, err error) {
 		return nil
 	})
 	return file, err
+}
+
+// openEntry is openFile for an entry, without a look at what was listed as a regular file.
+func (d *Directory) openEntry(e Entry) (*File, error) {
+	if e.Type.IsRegular() && len(d.w.denied) == 0 {
+		f, err := d.handle.openRegular(e.Name)
+		if err == nil {
+			return &File{f, d.ref.child(e.Name)}, nil
+		}
+	}
+	return d.openFile(e.Name)
 }
 
 // openDir opens the directory name, and fails with errIsLink for a link.

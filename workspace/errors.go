@@ -6,7 +6,7 @@ import (
 )
 
 // ErrClosed is returned by operations on a closed Workspace.
-var ErrClosed = errors.New("the session's workspace is closed")
+var ErrClosed = errors.New("the session's workspace is closed: its roots have changed or the session has ended, so ask again")
 
 // TooLargeError: more than may be written at once.
 type TooLargeError struct {

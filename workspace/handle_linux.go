@@ -103,6 +103,26 @@ func (h *handle) openSeen(name string, was sight) (*os.File, error) {
 	return os.NewFile(uintptr(got), name), nil
 }
 
+// openRegular opens for reading the regular file name, which was listed as one. It fails with errChanging
+// if it is something else by now.
+func (h *handle) openRegular(name string) (*os.File, error) {
+	got, now, err := h.open(name, readFlags, 0)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, errChanging
+	}
+	if err != nil {
+		return nil, err
+	}
+	if now == (sight{}) {
+		now, err = see(got, "")
+	}
+	if err != nil || !now.isRegular() {
+		_ = unix.Close(got)
+		return nil, errChanging
+	}
+	return os.NewFile(uintptr(got), name), nil
+}
+
 // OpenFile opens name. flags and perm are those of [os.OpenFile].
 func (h *handle) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, error) {
 	got, _, err := h.open(name, flags, perm)

@@ -114,6 +114,19 @@ func (h *handle) openSeen(name string, was sight) (*os.File, error) {
 	return f, nil
 }
 
+// openRegular opens for reading the regular file name, which was listed as one. It fails with errChanging
+// if it is something else by now.
+func (h *handle) openRegular(name string) (*os.File, error) {
+	seen, err := h.look(name)
+	if err != nil {
+		return nil, err
+	}
+	if !seen.isRegular() {
+		return nil, errChanging
+	}
+	return h.openSeen(name, seen)
+}
+
 // linksMislead reports whether the links in h lead elsewhere than they say. Only Linux has such.
 func (h *handle) linksMislead() (bool, error) { return false, nil }
 

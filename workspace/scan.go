@@ -76,7 +76,7 @@ func (f *Folder) Open(e Entry) (*File, error) {
 	if err := parseName(e.Name); err != nil {
 		return nil, err
 	}
-	return f.dir.openFile(e.Name)
+	return f.dir.openEntry(e)
 }
 
 // Scan looks at the directory start and at all directories below it, several at once, and delivers

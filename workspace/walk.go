@@ -24,7 +24,7 @@ func (v Visit) Open() (*File, error) {
 	if v.in == nil {
 		return nil, unfit(v.ref.Path(), fs.ModeDir)
 	}
-	return v.in.openFile(v.Name)
+	return v.in.openEntry(v.Entry)
 }
 
 // Walk visits the directory start and all that is below it, depth first, sorted by name, each directory
