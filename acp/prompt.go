@@ -134,8 +134,8 @@ func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
 	} else if cause := t.cause(); cause != nil {
 		o.err = cause
 	}
-	if err := s.commitTurn(t, *o); err != nil && t.cause() == nil {
-		o.err = err
+	if err := s.commitTurn(t, *o); err != nil && o.err == nil && !t.isCancelled() {
+		o.err = err // which may have ended the turn meanwhile, so its cause tells nothing
 	}
 	if t.settle() { // perhaps while the end was committed (W5)
 		return cancelledResult(o.result), nil
