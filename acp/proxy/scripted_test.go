@@ -16,6 +16,7 @@ import (
 //	await reply ID    reads up to the answer to our request ID
 //	replies N         reads up to the Nth answer from here
 //	send LINE         writes a line, in which $METHOD$ is the id of the last message awaited with it
+//	both A B          writes two lines in one write; "} {" is between them
 //	repeat N LINE     the same, N times, in which $i is 0, 1, 2 …
 //	stderr LINE
 //	close             closes stdout
@@ -53,6 +54,8 @@ func play(script string) int {
 			}
 		case "send":
 			fmt.Println(s.filled(rest))
+		case "both":
+			fmt.Print(strings.Replace(s.filled(rest), "} {", "}\n{", 1) + "\n")
 		case "repeat":
 			times, line, _ := strings.Cut(rest, " ")
 			n, _ := strconv.Atoi(times)
