@@ -297,3 +297,15 @@ func requireOnlyWhatItHas(t *testing.T, a abilities, got []received, first works
 	require.NotContains(t, told[1], first.At(2).String())
 	require.Contains(t, told[2], first.At(2).String())
 }
+
+// dirOf is where a house's agent keeps its sessions.
+func dirOf(t testing.TB, h *house) string {
+	for _, variable := range h.command.Env {
+		if config, ok := strings.CutPrefix(variable, simulatedVariable+"="); ok {
+			var a abilities
+			require.NoError(t, json.Unmarshal([]byte(config), &a))
+			return a.Dir
+		}
+	}
+	return ""
+}
