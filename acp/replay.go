@@ -87,7 +87,7 @@ type openCalls struct {
 
 // see takes note of an update.
 func (o *openCalls) see(u sessionstore.Update) {
-	if !bytes.Contains(u, []byte("tool_call")) {
+	if isChunk(u) || !bytes.Contains(u, []byte("tool_call")) {
 		return // most updates, which need not be read
 	}
 	kind := updateKind(u)
@@ -117,6 +117,12 @@ func (o *openCalls) see(u sessionstore.Update) {
 		}
 	}
 }
+
+// chunkStart is how most updates begin.
+var chunkStart = []byte(`{"update":{"sessionUpdate":"agent_message_chunk","`)
+
+// isChunk reports whether an update is seen from its start to be a piece of a message.
+func isChunk(u sessionstore.Update) bool { return bytes.HasPrefix(u, chunkStart) }
 
 // failures are updates that end the open calls (A27).
 func (o *openCalls) failures() []runtime.Update {

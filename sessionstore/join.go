@@ -6,8 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxRun is how many chunks are joined at most, so that a client still sees a long answer grow.
-const maxRun = 256
+const (
+	// maxRun is how many chunks are joined at most, so that a client still sees a long answer grow.
+	maxRun = 256
+	// maxRunBytes is how long they may get. Longer ones are few, and not worth the copying.
+	maxRunBytes = 8 << 10
+)
 
 // Joined yields a history with neighbouring text chunks of the agent joined, which a client shows as one
 // anyway, also where they were stored in different segments. That is what [Merge] does within one; it is
@@ -59,14 +63,13 @@ func (r *run) begin(u Update) {
 
 // take adds u to the run, if it can.
 func (r *run) take(u Update) bool {
-	if r.head == nil || r.count == maxRun || !bytes.HasPrefix(u, r.head) || !r.open() || !bytes.HasSuffix(u, r.tail) {
-		return false
-	}
-	if len(u) < len(r.head)+len(r.tail) {
+	// What is quickly seen comes first: most neighbours that are not joined are long, or of other messages.
+	if r.head == nil || r.count == maxRun || max(len(r.first), len(r.joined))+len(u) > maxRunBytes ||
+		!bytes.HasPrefix(u, r.head) || !r.open() || !bytes.HasSuffix(u, r.tail) || len(u) < len(r.head)+len(r.tail) {
 		return false
 	}
 	text := u[len(r.head) : len(u)-len(r.tail)]
-	if len(r.joined)+len(text) > maxMerged || !isText(text) {
+	if !isText(text) {
 		return false
 	}
 	r.joined = append(r.joined, text...)

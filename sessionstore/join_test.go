@@ -89,8 +89,9 @@ func TestA27_RunsOfChunksAreBounded(t *testing.T) {
 		long = append(long, piece("agent_message_chunk", "", strings.Repeat("x", 1000)))
 	}
 	require.Len(t, joined(t, short), 4)
+	require.Less(t, len(joined(t, long)), 150)
 	for _, u := range joined(t, long) {
-		require.Less(t, len(u), 70<<10)
+		require.Less(t, len(u), 8<<10)
 	}
 }
 
