@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -74,6 +75,10 @@ func (w *Workspace) walkOnce(a asked, last lastLink, use func(arrival) error) er
 	}
 	end, err := k.run()
 	if err != nil {
+		if k.root != above {
+			// What is in a denied directory, and what is not, is nobody's business.
+			err = cmp.Or(w.allowed(a.path, k.at), err)
+		}
 		return err
 	}
 	if err := w.allowed(a.path, end.at); err != nil {
