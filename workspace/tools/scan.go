@@ -13,7 +13,7 @@ import (
 
 // Bounds of a [Scan] where it names no others.
 const (
-	DefaultMaxFiles = 200_000
+	DefaultMaxFiles = 1_000_000
 	DefaultMaxDepth = 100
 )
 

@@ -1,0 +1,90 @@
+package tools
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestArgumentsAreDecodedStrictly(t *testing.T) {
+	set := New(openRoots(t, plant(t, fileTree{"a": "x\n"})), Options{})
+	for _, c := range []struct {
+		tool, arguments string
+		problems        []string
+	}{
+		{"read_file", ``, []string{"path is missing: give a string"}},
+		{"read_file", `null`, []string{"the arguments must be a JSON object"}},
+		{"read_file", `["a"]`, []string{"the arguments must be a JSON object"}},
+		{"read_file", `{"path":"a"}{}`, []string{"there is more behind the object of the arguments"}},
+		{"read_file", `{"path":"a"`, []string{"the arguments are not JSON: EOF"}},
+		{"read_file", `{"path":"a","ofset":1}`, []string{`there is no argument "ofset": there are limit, offset, path`}},
+		{"read_file", `{"Path":"a"}`, []string{`there is no argument "Path": there are limit, offset, path`, "path is missing: give a string"}},
+		{"read_file", `{"path":"a","path":"b"}`, []string{"path is given twice"}},
+		{"read_file", `{"path":["a"],"offset":"1","limit":0}`, []string{"path must be a string", "offset must be an integer", "limit must be at least 1"}},
+		{"read_file", `{"path":null}`, []string{"path is null: leave it out, or give a string"}},
+		{"read_file", `{"path":"a","limit":1.5}`, []string{"limit must be an integer of at most 2147483647"}},
+		{"read_file", `{"path":"a","limit":1e300}`, []string{"limit must be an integer of at most 2147483647"}},
+		{"read_file", `{"path":"\ud800"}`, []string{"path has half of a surrogate pair, which is no character"}},
+		{"read_file", `{"path":"\udc00\ud800"}`, []string{"path has half of a surrogate pair, which is no character"}},
+		{"search", `{"pattern":"x","literal":"yes","context":99}`, []string{"literal must be a boolean", "context must be at most 20"}},
+		{"find_files", `{"ignored":"no"}`, []string{`ignored must be one of ["leave_out","include"]`}},
+		{"list_roots", `{"path":"a"}`, []string{`there is no argument "path": there are none`}},
+		{"list_directory", `{"x":1}`, []string{`there is no argument "x": there is only path`}},
+	} {
+		_, err := set.Call(t.Context(), c.tool, json.RawMessage(c.arguments))
+		var wrong *ArgumentError
+		require.ErrorAs(t, err, &wrong, c.arguments)
+		require.Equal(t, c.problems, wrong.Problems, c.arguments)
+		require.ErrorContains(t, err, "the arguments of "+c.tool+" are not right: ")
+	}
+	for _, arguments := range []string{`{"path":"a","limit":1.0,"offset":1e0}`, ` {"path":"\u0061"} `, `{"path":"a","limit":2147483647}`} {
+		_, err := set.Call(t.Context(), "read_file", json.RawMessage(arguments))
+		require.NoError(t, err, arguments)
+	}
+	_, err := set.Call(t.Context(), "find_files", json.RawMessage(`{"glob":"\ud83d\ude00"}`))
+	require.NoError(t, err)
+}
+
+// What is decoded is what the schema holds for valid, for every tool.
+func TestDecodingAgreesWithTheSchema(t *testing.T) {
+	h := serve(t, nil, Options{})
+	tools := h.set.Tools()
+	rapid.Check(t, func(t *rapid.T) {
+		tool := rapid.SampledFrom(tools).Draw(t, "tool")
+		value := rapid.SampledFrom([]any{"", "a", "replace", "fail", "include", "leave_out", 0, 1, 2.0, -1, 1.5, 20, 21, true, false, nil, []string{"a"}, args{}})
+		var known struct{ Properties map[string]any }
+		require.NoError(t, json.Unmarshal(tool.InputSchema, &known))
+		names := []string{"unknown"}
+		for name := range known.Properties {
+			names = append(names, name, name, name)
+		}
+		arguments := make(args)
+		for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 0, 6).Draw(t, "names") {
+			arguments[name] = value.Draw(t, name)
+		}
+		raw := encode(arguments)
+		invalid := valid(t, h.schemas[tool.Name][0], raw)
+		_, err := tool.Call(t.Context(), raw)
+		var wrong *ArgumentError
+		require.Equal(t, invalid != nil, errors.As(err, &wrong), "%s %s: %v, %v", tool.Name, raw, invalid, err)
+	})
+}
+
+// FuzzDecode feeds any arguments to every tool.
+func FuzzDecode(f *testing.F) {
+	f.Add(`{"path":"a","offset":1,"limit":2.0}`)
+	f.Add(`{"pattern":"\ud83d\ude00","context":1e0,"literal":true}`)
+	f.Add(`{"path":"\ud800\\u","path":null}`)
+	set := New(nil, Options{})
+	f.Fuzz(func(t *testing.T, arguments string) {
+		for _, tool := range set.Tools() {
+			result, err := tool.Call(t.Context(), json.RawMessage(arguments))
+			require.Error(t, err)
+			require.Zero(t, result)
+			require.NotEmpty(t, err.Error())
+		}
+	})
+}

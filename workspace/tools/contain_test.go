@@ -1,0 +1,195 @@
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// doors are the ways by which each tool is given a path.
+var doors = map[string]func(path string) (tool string, a args){
+	"list_directory": func(path string) (string, args) { return "list_directory", args{"path": path} },
+	"file_info":      func(path string) (string, args) { return "file_info", args{"path": path} },
+	"read_file":      func(path string) (string, args) { return "read_file", args{"path": path} },
+	"find_files":     func(path string) (string, args) { return "find_files", args{"path": path, "ignored": "include"} },
+	"search":         func(path string) (string, args) { return "search", args{"path": path, "pattern": "."} },
+	"write_file":     func(path string) (string, args) { return "write_file", args{"path": path, "content": "intruder\n"} },
+	"edit_file": func(path string) (string, args) {
+		return "edit_file", args{"path": path, "old_text": "secret", "new_text": "intruder"}
+	},
+}
+
+// outsideOf makes two roots and what is outside of them: top/app, top/lib, top/out and siblings that begin alike.
+func outsideOf(t *testing.T) (top string, h *host) {
+	t.Helper()
+	top = plant(t, fileTree{
+		"app/in": "fine\n", "app/sub/in": "fine\n", "lib/in": "fine\n", "out/secret": "secret\n", "out/sub/secret": "secret\n",
+		"app-evil/secret": "secret\n", "app.bak/secret": "secret\n", "appx/secret": "secret\n",
+	})
+	return top, serve(t, openRoots(t, filepath.Join(top, "app"), filepath.Join(top, "lib")), Options{})
+}
+
+// requireRefused requires that no tool gets at a path, nor asks about it, nor changes anything.
+func requireRefused(t *testing.T, h *host, top string, paths ...string) {
+	t.Helper()
+	before := planted(t, top)
+	for _, path := range paths {
+		for door, way := range doors {
+			result, err := h.try(way(path))
+			require.Error(t, err, "%s %q gives %s", door, path, result.Text)
+			require.NotContains(t, err.Error(), "secret\n")
+		}
+	}
+	require.Empty(t, h.asked)
+	require.Equal(t, before, planted(t, top))
+}
+
+func requireOutside(t *testing.T, h *host, top string, paths ...string) {
+	t.Helper()
+	requireRefused(t, h, top, paths...)
+	for _, path := range paths {
+		for door, way := range doors {
+			_, err := h.try(way(path))
+			var outside *workspace.OutsideError
+			require.ErrorAs(t, err, &outside, "%s %q", door, path)
+			require.ErrorContains(t, err, "The roots are ")
+		}
+	}
+}
+
+func TestC1_DotDotLeadsOutOfNoRoot(t *testing.T) {
+	top, h := outsideOf(t)
+	symlink(t, filepath.Join(top, "lib"), filepath.Join(top, "app/tolib"))
+	requireOutside(t, h, top,
+		"../out/secret", "../out", "sub/../../out/secret", filepath.Join(top, "app/../out/secret"), filepath.Join(top, "out"),
+		"..", "../..", "tolib/../out/secret", "/etc/passwd", "/", "sub/../../../../../../../../etc/passwd")
+	require.Equal(t, "fine\n", do[fileText](h, "read_file", args{"path": "tolib/../lib/in"}).Content, "as the system does")
+}
+
+func TestC2_SiblingsThatBeginLikeARootAreOutside(t *testing.T) {
+	top, h := outsideOf(t)
+	for _, sibling := range []string{"app-evil", "app.bak", "appx"} {
+		requireOutside(t, h, top, filepath.Join(top, sibling), filepath.Join(top, sibling, "secret"), "../"+sibling+"/secret")
+	}
+}
+
+func TestC3_LinksOutAreRefused(t *testing.T) {
+	top, h := outsideOf(t)
+	out := filepath.Join(top, "out")
+	symlink(t, out, filepath.Join(top, "app/dir"))
+	symlink(t, filepath.Join(out, "secret"), filepath.Join(top, "app/file"))
+	symlink(t, "../out/secret", filepath.Join(top, "app/relative"))
+	symlink(t, filepath.Join(top, "lib/far"), filepath.Join(top, "app/near"))
+	symlink(t, filepath.Join(out, "back"), filepath.Join(top, "lib/far"))
+	symlink(t, filepath.Join(top, "app/in"), filepath.Join(out, "back"))
+	symlink(t, "loop", filepath.Join(top, "app/loop"))
+	requireOutside(t, h, top, "dir", "dir/", "dir/secret", "dir/sub", "file", "relative", "near", "dir/back")
+	requireRefused(t, h, top, "loop", "loop/x")
+
+	for i := range 45 {
+		symlink(t, fmt.Sprintf("chain%d", i+1), filepath.Join(top, fmt.Sprintf("app/chain%d", i)))
+	}
+	symlink(t, "in", filepath.Join(top, "app/chain45"))
+	requireRefused(t, h, top, "chain0")
+
+	for _, tool := range []struct {
+		name string
+		args args
+	}{{"search", args{"pattern": "secret", "ignored": "include"}}, {"find_files", args{"glob": "*secret*", "ignored": "include"}}} {
+		result, err := h.try(tool.name, tool.args)
+		require.NoError(t, err)
+		require.NotContains(t, string(result.Structured), out, "no tool goes through a link by itself")
+	}
+}
+
+func TestC4_NothingIsMadeThroughALinkOut(t *testing.T) {
+	top, h := outsideOf(t)
+	symlink(t, filepath.Join(top, "out/new"), filepath.Join(top, "app/dangling"))
+	symlink(t, filepath.Join(top, "out/sub"), filepath.Join(top, "app/l"))
+	requireRefused(t, h, top, "dangling", "l/newfile", "l/", "l//", "l/.", "l/..", "dangling/", "dangling/x", "l/./newfile")
+	require.NoFileExists(t, filepath.Join(top, "out/new"))
+}
+
+func TestC9_NamesAreTakenAsTheyAreOrRefused(t *testing.T) {
+	top, h := outsideOf(t)
+	requireRefused(t, h, top, "a\x00b", "\x00", strings.Repeat("n", 256), strings.Repeat("d/", 3000)+"f", strings.Repeat("x", 40_000))
+	for _, name := range []string{"-rf", " ", "a\nb", "é", "é", "A", "a", "…", `quote"d`, strings.Repeat("n", 255), "%2e%2e", "~", "$HOME", "*", "[a]"} {
+		if err := os.WriteFile(filepath.Join(top, "app", name), []byte("here "+name+"\n"), 0o600); err != nil {
+			continue // this file system does not have it
+		}
+		require.Equal(t, "here "+name+"\n", do[fileText](h, "read_file", args{"path": name}).Content)
+		do[changedFile](h, "edit_file", args{"path": name, "old_text": "here", "new_text": "there"})
+		found := do[searchResult](h, "search", args{"path": name, "pattern": "^there"})
+		require.Len(t, found.Files, 1)
+		require.Equal(t, filepath.Join(top, "app", name), found.Files[0].Path)
+		require.Len(t, do[foundFiles](h, "find_files", args{"path": name}).Files, 1)
+		require.NoError(t, os.Remove(filepath.Join(top, "app", name)))
+	}
+	_, err := h.set.Call(t.Context(), "read_file", []byte("{\"path\":\"\xff\"}"))
+	require.ErrorContains(t, err, "not valid UTF-8")
+	_, err = h.set.Call(t.Context(), "read_file", []byte(`{"path":""}`))
+	require.ErrorContains(t, err, "path is empty")
+}
+
+func TestC10_LinksBetweenRootsWork(t *testing.T) {
+	top, h := outsideOf(t)
+	symlink(t, filepath.Join(top, "app/sub"), filepath.Join(top, "app/absolute"))
+	symlink(t, filepath.Join(top, "lib"), filepath.Join(top, "app/tolib"))
+	symlink(t, "../app/sub", filepath.Join(top, "lib/back"))
+	for i := range 30 {
+		symlink(t, fmt.Sprintf("chain%d", i+1), filepath.Join(top, fmt.Sprintf("app/chain%d", i)))
+	}
+	symlink(t, "in", filepath.Join(top, "app/chain30"))
+	app, lib := filepath.Join(top, "app"), filepath.Join(top, "lib")
+	for path, want := range map[string]Place{
+		"absolute/in":   {filepath.Join(app, "sub/in"), app},
+		"tolib/in":      {filepath.Join(lib, "in"), lib},
+		"tolib/back/in": {filepath.Join(app, "sub/in"), app},
+		"../lib/in":     {filepath.Join(lib, "in"), lib},
+		"chain0":        {filepath.Join(app, "in"), app},
+	} {
+		require.Equal(t, want, do[fileText](h, "read_file", args{"path": path}).Place, path)
+		require.Equal(t, want, do[fileInfo](h, "file_info", args{"path": path}).Place, path)
+		require.Equal(t, []Place{want}, do[foundFiles](h, "find_files", args{"path": path}).Files, path)
+		require.Equal(t, want, do[searchResult](h, "search", args{"path": path, "pattern": "fine"}).Files[0].Place, path)
+		require.Equal(t, want, do[changedFile](h, "edit_file", args{"path": path, "old_text": "fine", "new_text": "FINE"}).Place, path)
+		require.Equal(t, want, do[changedFile](h, "write_file", args{"path": path, "content": "fine\n"}).Place, path)
+	}
+	require.Equal(t, Place{lib, lib}, do[directoryList](h, "list_directory", args{"path": "tolib"}).Place)
+}
+
+func TestA24_NoArgumentChangesTheScope(t *testing.T) {
+	top, h := outsideOf(t)
+	for _, tool := range h.set.Tools() {
+		for _, name := range []string{"roots", "root", "cwd", "additionalDirectories", "_meta", "Path"} {
+			_, err := tool.Call(t.Context(), encode(args{"path": "in", name: top}))
+			var wrong *ArgumentError
+			require.ErrorAs(t, err, &wrong, "%s %s", tool.Name, name)
+			require.Contains(t, strings.Join(wrong.Problems, "\n"), fmt.Sprintf("there is no argument %q", name))
+		}
+	}
+	requireOutside(t, h, top, filepath.Join(top, "out/secret"))
+}
+
+func TestA6_WhatIsDeniedIsRefusedByEveryTool(t *testing.T) {
+	top := plant(t, fileTree{"app/in": "fine\n", "app/private/secret": "secret\n"})
+	deny, err := workspace.ParseDir(filepath.Join(top, "app/private"))
+	require.NoError(t, err)
+	o := workspace.Options{Policy: workspace.Policy{Deny: []workspace.Dir{deny}}}
+	h := serve(t, openWith(t, o, filepath.Join(top, "app")), Options{})
+	requireRefused(t, h, top, "private", "private/secret")
+	for door, way := range doors {
+		_, err := h.try(way("private/secret"))
+		var denied *workspace.DeniedError
+		require.True(t, errors.As(err, &denied), "%s %v", door, err)
+	}
+	require.Empty(t, do[searchResult](h, "search", args{"pattern": "secret", "ignored": "include"}).Files)
+	require.Len(t, do[foundFiles](h, "find_files", args{"ignored": "include"}).Files, 1)
+}

@@ -1,0 +1,88 @@
+//go:build unix
+
+package tools
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestC6_SpecialFilesAreRefusedAtOnce(t *testing.T) {
+	top, h := outsideOf(t)
+	require.NoError(t, syscall.Mkfifo(filepath.Join(top, "app/fifo"), 0o600))
+	symlink(t, "fifo", filepath.Join(top, "app/tofifo"))
+	for door, way := range doors {
+		for _, path := range []string{"fifo", "tofifo"} {
+			result, err := h.try(way(path))
+			switch door {
+			case "file_info":
+				require.NoError(t, err)
+				require.Equal(t, "other", do[fileInfo](h, "file_info", args{"path": path}).Type)
+			case "list_directory":
+				require.Error(t, err, result.Text)
+			default:
+				var special *workspace.SpecialFileError
+				require.ErrorAs(t, err, &special, "%s %s", door, path)
+				require.Equal(t, "fifo", special.Kind)
+			}
+		}
+	}
+	// A tree that holds one is gone through without waiting for its other end.
+	require.Len(t, do[searchResult](h, "search", args{"pattern": "fine", "ignored": "include"}).Files, 3)
+	require.Len(t, do[foundFiles](h, "find_files", args{}).Files, 3)
+	require.Empty(t, h.asked)
+}
+
+// A directory is swapped with a link out while every tool works in it: nothing from outside is ever seen or written.
+func TestC5_ASwappedDirectoryShowsNothingFromOutside(t *testing.T) {
+	top, h := outsideOf(t)
+	inside, link := filepath.Join(top, "app/d"), filepath.Join(top, "app/e")
+	require.NoError(t, os.Mkdir(inside, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(inside, "secret"), []byte("fine\n"), 0o600))
+	symlink(t, filepath.Join(top, "out"), link)
+
+	const calls = 60
+	var stop atomic.Bool
+	var swapper sync.WaitGroup
+	swapper.Go(func() {
+		spare := filepath.Join(top, "app/spare")
+		for !stop.Load() {
+			_ = os.Rename(inside, spare)
+			_ = os.Rename(link, inside)
+			_ = os.Rename(spare, link)
+		}
+	})
+	defer swapper.Wait()
+	defer stop.Store(true)
+	for range calls {
+		for door, way := range doors {
+			path := "d/secret"
+			if door == "list_directory" {
+				path = "d"
+			}
+			tool, a := way(path)
+			result, err := h.set.Call(t.Context(), tool, encode(a))
+			if err != nil {
+				continue
+			}
+			require.NotContains(t, result.Text, filepath.Join(top, "out"), door)
+			if door == "read_file" {
+				var text fileText
+				require.NoError(t, json.Unmarshal(result.Structured, &text))
+				require.Contains(t, []string{"fine\n", "intruder\n"}, text.Content)
+			}
+		}
+		outside, err := os.ReadFile(filepath.Join(top, "out/secret"))
+		require.NoError(t, err)
+		require.Equal(t, "secret\n", string(outside))
+	}
+}

@@ -1,0 +1,79 @@
+package tools
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestReadFile(t *testing.T) {
+	app := plant(t, fileTree{
+		"a.txt": "one\ntwo\nthree\nfour\n", "no end": "one\ntwo", "empty": "", "crlf": "a\r\nb\r\n", "bom": "\ufeffx\n", "nul": "a\nb\x00", "latin": "\xe9",
+	})
+	h := serve(t, openRoots(t, app), Options{})
+	for _, c := range []struct {
+		args                args
+		content             string
+		first, lines, total int
+	}{
+		{args{"path": "a.txt"}, "one\ntwo\nthree\nfour\n", 1, 4, 4},
+		{args{"path": filepath.Join(app, "a.txt"), "offset": 2, "limit": 2}, "two\nthree\n", 2, 2, 4},
+		{args{"path": "a.txt", "offset": 4, "limit": 9}, "four\n", 4, 1, 4},
+		{args{"path": "a.txt", "offset": 9}, "", 9, 0, 4},
+		{args{"path": "no end", "offset": 2.0}, "two", 2, 1, 2},
+		{args{"path": "empty"}, "", 1, 0, 0},
+		{args{"path": "crlf"}, "a\r\nb\r\n", 1, 2, 2},
+		{args{"path": "bom"}, "x\n", 1, 1, 1},
+	} {
+		got := do[fileText](h, "read_file", c.args)
+		require.Equal(t, []any{c.content, c.first, c.lines, c.total}, []any{got.Content, got.First, got.Lines, got.Total}, c.args)
+		require.Nil(t, got.Cut)
+		require.Equal(t, app, got.Root)
+		require.Equal(t, filepath.Join(app, filepath.Base(c.args["path"].(string))), got.Path)
+		whole := c.first == 1 && c.lines == c.total
+		require.Equal(t, whole, got.Version != "")
+	}
+	var no *workspace.NotTextError
+	require.ErrorAs(t, h.refused("read_file", args{"path": "nul"}), &no)
+	require.Equal(t, 2, no.Line)
+	require.ErrorAs(t, h.refused("read_file", args{"path": "latin"}), &no)
+	require.ErrorContains(t, h.refused("read_file", args{"path": "."}), "list_directory lists it")
+}
+
+func TestReadFileIsBounded(t *testing.T) {
+	app := plant(t, fileTree{"a.txt": strings.Repeat("1234567\n", 100), "long": strings.Repeat("é", 100) + "\nend\n"})
+	h := serve(t, openRoots(t, app), Options{MaxLines: 10, MaxBytes: 20})
+	got := do[fileText](h, "read_file", args{"path": "a.txt", "offset": 3})
+	require.Equal(t, 2, got.Lines)
+	require.Equal(t, Cut{"bytes", 20, "line 4", 5, "Go on with offset 5."}, *got.Cut)
+	got = do[fileText](h, "read_file", args{"path": "long"})
+	require.Equal(t, strings.Repeat("é", 10), got.Content)
+	require.Equal(t, 2, got.Cut.Next)
+	h = serve(t, openRoots(t, app), Options{MaxLines: 10})
+	got = do[fileText](h, "read_file", args{"path": "a.txt"})
+	require.Equal(t, Cut{"lines", 10, "line 10", 11, "Go on with offset 11."}, *got.Cut)
+	require.Empty(t, got.Version)
+	require.Nil(t, do[fileText](h, "read_file", args{"path": "a.txt", "limit": 9}).Cut, "that is what was asked for")
+	require.NotNil(t, do[fileText](h, "read_file", args{"path": "a.txt", "limit": 11}).Cut)
+}
+
+func TestA20_RelativePathsStartAtCwdOnly(t *testing.T) {
+	app, lib := plant(t, fileTree{"both": "app\n"}), plant(t, fileTree{"both": "lib\n", "only": "lib\n", "sub/x": ""})
+	h := serve(t, openRoots(t, app, lib), Options{})
+	require.Equal(t, "app\n", do[fileText](h, "read_file", args{"path": "both"}).Content)
+	for name, a := range map[string]args{
+		"read_file": {"path": "only"}, "file_info": {"path": "only"}, "list_directory": {"path": "sub"}, "find_files": {"path": "sub"},
+		"search": {"path": "sub", "pattern": "x"}, "edit_file": {"path": "only", "old_text": "l", "new_text": "L"},
+	} {
+		err := h.refused(name, a)
+		require.ErrorContains(t, err, "A relative path starts at "+app, name)
+		require.ErrorContains(t, err, "another root has one: "+filepath.Join(lib, a["path"].(string)), name)
+	}
+	require.ErrorContains(t, h.refused("write_file", args{"path": "sub/new", "content": ""}), "The directory must exist")
+	do[changedFile](h, "write_file", args{"path": "new", "content": "x\n"})
+	require.Equal(t, fileTree{"both": "app\n", "new": "x\n"}, planted(t, app))
+}

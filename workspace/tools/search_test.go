@@ -1,0 +1,144 @@
+package tools
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFindFiles(t *testing.T) {
+	app := plant(t, fileTree{".gitignore": "*.log\nbuild/\n", "main.go": "", "x/util.go": "", "x/util_test.go": "", "x/y.log": "", "build/z.go": "", ".git/config": ""})
+	lib := plant(t, fileTree{"lib.go": "", "x/more.go": ""})
+	symlink(t, filepath.Join(lib, "lib.go"), filepath.Join(app, "link.go"))
+	h := serve(t, openRoots(t, app, lib), Options{})
+	find := func(a args) (names []string) {
+		for _, f := range do[foundFiles](h, "find_files", a).Files {
+			rel, err := filepath.Rel(f.Root, f.Path)
+			require.NoError(t, err)
+			if f.Root == lib {
+				rel = "lib:" + rel
+			}
+			names = append(names, filepath.ToSlash(rel))
+		}
+		return names
+	}
+	for _, c := range []struct {
+		args args
+		want []string
+	}{
+		{args{}, []string{".gitignore", "main.go", "x/util.go", "x/util_test.go", "lib:lib.go", "lib:x/more.go"}},
+		{args{"glob": "*.go"}, []string{"main.go", "x/util.go", "x/util_test.go", "lib:lib.go", "lib:x/more.go"}},
+		{args{"glob": "x/*.go"}, []string{"x/util.go", "x/util_test.go", "lib:x/more.go"}},
+		{args{"glob": "*.go", "path": "x"}, []string{"x/util.go", "x/util_test.go"}},
+		{args{"glob": "**/*_test.go", "path": app}, []string{"x/util_test.go"}},
+		{args{"glob": "*.{log,go}", "path": ".", "ignored": "include"}, []string{"main.go", "build/z.go", "x/util.go", "x/util_test.go", "x/y.log"}},
+		{args{"path": "build"}, []string{"build/z.go"}},
+		{args{"path": lib, "glob": "lib.go"}, []string{"lib:lib.go"}},
+		{args{"path": "link.go"}, []string{"lib:lib.go"}},
+		{args{"glob": "nothing"}, nil},
+	} {
+		require.Equal(t, c.want, find(c.args), c.args)
+	}
+	var bad *GlobError
+	require.ErrorAs(t, h.refused("find_files", args{"glob": "[a"}), &bad)
+
+	h = serve(t, openRoots(t, app, lib), Options{MaxEntries: 3})
+	cut := do[foundFiles](h, "find_files", args{})
+	require.Len(t, cut.Files, 3)
+	require.Equal(t, Cut{Limit: "entries", Bound: 3, After: filepath.Join(app, "x/util.go"), How: cut.Cut.How}, *cut.Cut)
+	h = serve(t, openRoots(t, app, lib), Options{MaxBytes: 2*len(app+app) + 30})
+	require.Equal(t, "bytes", do[foundFiles](h, "find_files", args{}).Cut.Limit)
+	h = serve(t, openRoots(t, app, lib), Options{MaxFiles: 2})
+	require.Equal(t, "files", do[foundFiles](h, "find_files", args{}).Cut.Limit)
+	h = serve(t, openRoots(t, app, lib), Options{MaxTime: time.Nanosecond})
+	require.Equal(t, "time", do[foundFiles](h, "find_files", args{}).Cut.Limit)
+	require.Equal(t, "time", do[searchResult](h, "search", args{"pattern": "x"}).Cut.Limit)
+}
+
+func TestSearch(t *testing.T) {
+	app := plant(t, fileTree{
+		".gitignore": "*.log\n", "a.go": "one\nTwo needle\nthree\nneedle\nfive\n", "sub/b.go": "a.b\naxb\r\n", "c.log": "needle\n", "bin": "needle\x00",
+	})
+	lib := plant(t, fileTree{"d.txt": "Needle\n"})
+	h := serve(t, openRoots(t, app, lib), Options{})
+	lines := func(r searchResult) (all []string) {
+		for _, f := range r.Files {
+			rel, err := filepath.Rel(f.Root, f.Path)
+			require.NoError(t, err)
+			for _, line := range f.Lines {
+				sign := "-"
+				if line.Match {
+					sign = ":"
+				}
+				all = append(all, fmt.Sprintf("%s%s%d%s%s", filepath.ToSlash(rel), sign, line.Line, sign, line.Text))
+			}
+		}
+		return all
+	}
+	for _, c := range []struct {
+		args    args
+		want    []string
+		matches int
+	}{
+		{args{"pattern": "needle"}, []string{"a.go:2:Two needle", "a.go:4:needle"}, 2},
+		{args{"pattern": "needle", "ignore_case": true}, []string{"a.go:2:Two needle", "a.go:4:needle", "d.txt:1:Needle"}, 3},
+		{args{"pattern": "^needle$", "context": 1}, []string{"a.go-3-three", "a.go:4:needle", "a.go-5-five"}, 1},
+		{args{"pattern": "needle", "context": 1}, []string{"a.go-1-one", "a.go:2:Two needle", "a.go-3-three", "a.go:4:needle", "a.go-5-five"}, 2},
+		{args{"pattern": "a.b"}, []string{"sub/b.go:1:a.b", "sub/b.go:2:axb"}, 2},
+		{args{"pattern": "a.b", "literal": true}, []string{"sub/b.go:1:a.b"}, 1},
+		{args{"pattern": "[", "literal": true}, nil, 0},
+		{args{"pattern": "axb$", "path": "sub"}, []string{"sub/b.go:2:axb"}, 1},
+		{args{"pattern": "needle", "path": "c.log"}, []string{"c.log:1:needle"}, 1},
+		{args{"pattern": "needle", "glob": "*.log", "ignored": "include"}, []string{"c.log:1:needle"}, 1},
+		{args{"pattern": "(?i)needle", "path": lib, "glob": "*.txt"}, []string{"d.txt:1:Needle"}, 1},
+	} {
+		got := do[searchResult](h, "search", c.args)
+		require.Equal(t, c.want, lines(got), c.args)
+		require.Equal(t, c.matches, got.Matches)
+		require.Nil(t, got.Cut)
+	}
+	require.Equal(t, 1, do[searchResult](h, "search", args{"pattern": "needle"}).LeftOut.Binary)
+	var bad *PatternError
+	require.ErrorAs(t, h.refused("search", args{"pattern": "("}), &bad)
+
+	result, err := h.try("search", args{"pattern": "needle", "context": 1})
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(app, "a.go")+" (root "+app+")\n1-one\n2:Two needle\n3-three\n4:needle\n5-five\n\n2 matching lines in 1 file, 5 looked at\n[left out: 1 binary]\n", result.Text)
+}
+
+func TestSearchIsBounded(t *testing.T) {
+	app := plant(t, fileTree{"a": strings.Repeat("needle\n", 5), "b": strings.Repeat("x", 1000) + "éneedleé" + strings.Repeat("y", 1000) + "\n"})
+	a := filepath.Join(app, "a")
+	h := serve(t, openRoots(t, app), Options{MaxMatches: 3, MaxLine: 40})
+	got := do[searchResult](h, "search", args{"pattern": "needle"})
+	require.Equal(t, 3, got.Matches)
+	require.Equal(t, Cut{Limit: "matches", Bound: 3, After: a + ":3", How: got.Cut.How}, *got.Cut)
+	long := do[searchResult](h, "search", args{"pattern": "needle", "path": "b"}).Files[0].Lines[0].Text
+	require.Contains(t, long, "éneedleé")
+	require.LessOrEqual(t, len(long), 40+len("……")+1)
+
+	h = serve(t, openRoots(t, app), Options{MaxMatches: 5})
+	require.Nil(t, do[searchResult](h, "search", args{"pattern": "needle", "path": "a"}).Cut, "it just fits")
+	h = serve(t, openRoots(t, app), Options{MaxBytes: len(a+app) + 14})
+	got = do[searchResult](h, "search", args{"pattern": "needle"})
+	require.Equal(t, 2, got.Matches)
+	require.Equal(t, "bytes", got.Cut.Limit)
+	h = serve(t, openRoots(t, app), Options{MaxFileSize: 100})
+	require.Equal(t, 1, do[searchResult](h, "search", args{"pattern": "needle"}).LeftOut.Large)
+}
+
+func TestC9_NamesThatNoAnswerCanHoldAreCounted(t *testing.T) {
+	app := plant(t, fileTree{"a": "needle\n"})
+	if os.WriteFile(filepath.Join(app, "\xff"), []byte("needle\n"), 0o600) != nil {
+		t.Skip("this file system has no such names")
+	}
+	h := serve(t, openRoots(t, app), Options{})
+	require.Equal(t, 1, do[directoryList](h, "list_directory", args{}).LeftOut.Unnameable)
+	require.Equal(t, 1, do[foundFiles](h, "find_files", args{}).LeftOut.Unnameable)
+	require.Equal(t, 1, do[searchResult](h, "search", args{"pattern": "needle"}).LeftOut.Unnameable)
+}

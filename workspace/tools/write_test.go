@@ -1,0 +1,166 @@
+package tools
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestWriteFile(t *testing.T) {
+	app, lib := plant(t, fileTree{"a": "one\ntwo\n"}), plant(t, nil)
+	symlink(t, filepath.Join(lib, "b"), filepath.Join(app, "link"))
+	h := serve(t, openRoots(t, app, lib), Options{})
+	got := do[changedFile](h, "write_file", args{"path": "a", "content": "one\n2\n"})
+	a := filepath.Join(app, "a")
+	require.Equal(t, changedFile{Place: Place{a, app}, Outcome: "changed", Lines: 2, Version: got.Version,
+		Diff: "--- " + a + "\n+++ " + a + "\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}, got)
+	require.Equal(t, do[fileText](h, "read_file", args{"path": "a"}).Version, got.Version)
+	require.Equal(t, "unchanged", do[changedFile](h, "write_file", args{"path": "a", "content": "one\n2\n"}).Outcome)
+	got = do[changedFile](h, "write_file", args{"path": "link", "content": "x"})
+	require.Equal(t, Place{filepath.Join(lib, "b"), lib}, got.Place, "a link is written through")
+	require.Equal(t, "created", got.Outcome)
+	require.Len(t, h.asked, 2, "nobody is asked about what changes nothing")
+
+	require.ErrorIs(t, h.refused("write_file", args{"path": "a", "content": "", "if_exists": "fail"}), fs.ErrExist)
+	require.ErrorIs(t, h.refused("write_file", args{"path": "no/a", "content": ""}), fs.ErrNotExist)
+	require.ErrorContains(t, h.refused("write_file", args{"path": ".", "content": ""}), "list_directory")
+	require.Error(t, h.refused("write_file", args{"path": "a", "content": "a\x00"}))
+	require.Len(t, h.asked, 2)
+	require.Equal(t, fileTree{"a": "one\n2\n"}, planted(t, app))
+}
+
+func TestEditFile(t *testing.T) {
+	app := plant(t, fileTree{"a": "x := 1\ny := 1\n", "crlf": "a\r\nb\r\n", "mixed": "a\r\nb\n", "nul": "a\x00", "bom": "\ufeffx\n"})
+	h := serve(t, openRoots(t, app), Options{MaxFileSize: 100})
+	for _, c := range []struct {
+		args args
+		want string
+	}{
+		{args{"path": "a", "old_text": "x := 1\n", "new_text": ""}, "y := 1\n"},
+		{args{"path": "a", "old_text": "1", "new_text": "2", "replace_all": true}, "x := 2\ny := 2\n"},
+		{args{"path": "crlf", "old_text": "a\nb", "new_text": "a\nc\nb"}, "a\r\nc\r\nb\r\n"},
+		{args{"path": "mixed", "old_text": "b\n", "new_text": "c\n"}, "a\r\nc\n"},
+		{args{"path": "bom", "old_text": "x", "new_text": "y"}, "\ufeffy\n"},
+	} {
+		path := filepath.Join(app, c.args["path"].(string))
+		before, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NotEmpty(t, do[changedFile](h, "edit_file", c.args).Diff)
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, c.want, string(after), c.args)
+		require.NoError(t, os.WriteFile(path, before, 0o600))
+	}
+	before, asked := planted(t, app), len(h.asked)
+	var match *MatchError
+	require.ErrorAs(t, h.refused("edit_file", args{"path": "a", "old_text": "1", "new_text": "2"}), &match)
+	require.Equal(t, MatchError{Path: "a", Lines: []int{1, 2}, Count: 2}, *match)
+	require.ErrorAs(t, h.refused("edit_file", args{"path": "a", "old_text": "z", "new_text": "2"}), &match)
+	require.Zero(t, match.Count)
+	require.ErrorAs(t, h.refused("edit_file", args{"path": "mixed", "old_text": "a\nb", "new_text": "2"}), &match)
+	require.ErrorIs(t, h.refused("edit_file", args{"path": "new", "old_text": "z", "new_text": "2"}), fs.ErrNotExist)
+	var no *workspace.NotTextError
+	require.ErrorAs(t, h.refused("edit_file", args{"path": "nul", "old_text": "a", "new_text": "b"}), &no)
+	var large *workspace.TooLargeError
+	require.ErrorAs(t, h.refused("edit_file", args{"path": "a", "old_text": "x", "new_text": strings.Repeat("x", 100)}), &large)
+	require.Len(t, h.asked, asked)
+	require.Equal(t, before, planted(t, app))
+}
+
+func TestAStaleVersionIsRefused(t *testing.T) {
+	app := plant(t, fileTree{"a": "one\n"})
+	h := serve(t, openRoots(t, app), Options{})
+	read := do[fileText](h, "read_file", args{"path": "a"}).Version
+	wrote := do[changedFile](h, "write_file", args{"path": "a", "content": "two\n", "if_version": read}).Version
+	var changed *workspace.ChangedError
+	require.ErrorAs(t, h.refused("write_file", args{"path": "a", "content": "3\n", "if_version": read}), &changed)
+	require.ErrorAs(t, h.refused("edit_file", args{"path": "a", "old_text": "two", "new_text": "3", "if_version": read}), &changed)
+	require.ErrorAs(t, h.refused("write_file", args{"path": "new", "content": "3\n", "if_version": read}), &changed)
+	do[changedFile](h, "edit_file", args{"path": "a", "old_text": "two", "new_text": "3", "if_version": wrote})
+	require.Equal(t, fileTree{"a": "3\n"}, planted(t, app))
+}
+
+func TestA30_WhatIsNotPermittedIsNotWritten(t *testing.T) {
+	app := plant(t, fileTree{"a": "one\n"})
+	h := serve(t, openRoots(t, app), Options{})
+	no := errors.New("the user said no")
+	h.decide = func(Change) error {
+		require.Equal(t, fileTree{"a": "one\n"}, planted(t, app), "nothing is written before")
+		return no
+	}
+	for name, a := range map[string]args{
+		"write_file": {"path": "new", "content": "x"}, "edit_file": {"path": "a", "old_text": "one", "new_text": "x"},
+	} {
+		err := h.refused(name, a)
+		require.ErrorIs(t, err, no)
+		require.ErrorContains(t, err, "nothing was written")
+		var refused *RefusedError
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, a["path"], refused.Change.Asked)
+	}
+	require.Len(t, h.asked, 2)
+	require.Equal(t, fileTree{"a": "one\n"}, planted(t, app))
+}
+
+func TestC11_ThePermitIsShownTheResolvedPathAndItsRoot(t *testing.T) {
+	top := plant(t, fileTree{"app/a": "", "lib/b": "one\ntwo\n"})
+	lib := filepath.Join(top, "spelled")
+	symlink(t, filepath.Join(top, "lib"), lib)
+	symlink(t, filepath.Join(top, "lib/b"), filepath.Join(top, "app/link"))
+	h := serve(t, openRoots(t, filepath.Join(top, "app"), lib), Options{})
+	do[changedFile](h, "edit_file", args{"path": "link", "old_text": "two", "new_text": "2"})
+	c := h.asked[0]
+	require.Equal(t, "link", c.Asked)
+	require.Equal(t, Place{filepath.Join(lib, "b"), lib}, PlaceOf(c.Ref))
+	require.Contains(t, c.Diff(), "-two\n+2\n")
+	require.Equal(t, 2, c.FirstLine())
+}
+
+func TestC11_ThePathIsCheckedAgainAfterTheAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		path string
+		do   func(t *testing.T, top string)
+		want any
+	}{
+		"link to another root": {"l/a", relink("lib"), new(*workspace.MovedError)},
+		"link out":             {"l/a", relink("out"), new(*workspace.OutsideError)},
+		"link out, new file":   {"l/new", relink("out"), new(*workspace.OutsideError)},
+		"changed":              {"l/a", rewrite("app/d/a"), new(*workspace.ChangedError)},
+		"gone":                 {"l/a", func(t *testing.T, top string) { require.NoError(t, os.Remove(filepath.Join(top, "app/d/a"))) }, new(*workspace.ChangedError)},
+		"made":                 {"l/new", rewrite("app/d/new"), new(*fs.PathError)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := plant(t, fileTree{"app/d/a": "one\n", "lib/a": "one\n", "out/a": "one\n"})
+			symlink(t, filepath.Join(top, "app/d"), filepath.Join(top, "app/l"))
+			h := serve(t, openRoots(t, filepath.Join(top, "app"), filepath.Join(top, "lib")), Options{})
+			var then fileTree
+			h.decide = func(Change) error {
+				c.do(t, top)
+				then = planted(t, top)
+				return nil
+			}
+			require.ErrorAs(t, h.refused("write_file", args{"path": c.path, "content": "x\n"}), c.want)
+			require.Equal(t, then, planted(t, top))
+		})
+	}
+}
+
+func relink(target string) func(*testing.T, string) {
+	return func(t *testing.T, top string) {
+		require.NoError(t, os.Remove(filepath.Join(top, "app/l")))
+		symlink(t, filepath.Join(top, target), filepath.Join(top, "app/l"))
+	}
+}
+
+func rewrite(path string) func(*testing.T, string) {
+	return func(t *testing.T, top string) {
+		require.NoError(t, os.WriteFile(filepath.Join(top, path), []byte("two\n"), 0o600))
+	}
+}
