@@ -1,0 +1,79 @@
+package discovery_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/discovery"
+)
+
+// corpus is the folder of real files that ACP_AGENT_CORPUS names: awesome-copilot at ab7544d and awesome-cursorrules at
+// b044f95.
+func corpus(t *testing.T, part string) string {
+	t.Helper()
+	top := os.Getenv("ACP_AGENT_CORPUS")
+	if top == "" {
+		t.Skip("ACP_AGENT_CORPUS names no folder of real files")
+	}
+	return filepath.Join(top, part)
+}
+
+// counts are how many artifacts of a kind have each state and mode, and how many break each rule.
+func counts(c *discovery.Catalog, kind discovery.Kind) map[string]int {
+	n := make(map[string]int)
+	for _, a := range c.Of(kind) {
+		n[string(a.State)]++
+		if a.Applies.Mode != "" {
+			n["applies/"+string(a.Applies.Mode)]++
+		}
+		for _, d := range a.Diagnostics {
+			n[string(d.Rule)]++
+		}
+	}
+	return n
+}
+
+// Every skill of the corpus loads. Seventeen are inside of other skills.
+func TestA25_CorpusOfSkills(t *testing.T) {
+	o := discovery.Options{Conventions: append(discovery.Conventions(),
+		discovery.Convention{Place: "skills/**/SKILL.md", Format: discovery.SkillFile})}
+	c := scan(t, o, corpus(t, "awesome-copilot"))
+	require.Empty(t, c.Cuts())
+	require.Equal(t, map[string]int{
+		"active": 419, "frontmatter/value": 7, "skill/name-folder": 15, "skill/unknown-key": 15,
+	}, counts(c, discovery.Skill))
+}
+
+// A root that is a folder of skills needs no row of its own.
+func TestA25_CorpusAsAFolderOfSkills(t *testing.T) {
+	c := scan(t, discovery.Options{}, corpus(t, "awesome-copilot/skills"))
+	require.Empty(t, c.Cuts())
+	require.Equal(t, map[string]int{
+		"active": 402, "frontmatter/value": 6, "skill/unknown-key": 14,
+	}, counts(c, discovery.Skill))
+}
+
+func TestA25_CorpusOfInstructions(t *testing.T) {
+	o := discovery.Options{Conventions: []discovery.Convention{
+		{Place: "instructions/**/*.instructions.md", Format: discovery.CopilotRule},
+		{Place: "docs/*.instructions.md", Format: discovery.CopilotRule},
+	}}
+	c := scan(t, o, corpus(t, "awesome-copilot"))
+	require.Empty(t, c.Cuts())
+	require.Equal(t, map[string]int{
+		"active": 192, "applies/always": 46, "applies/paths": 138, "applies/description": 2, "applies/request": 6,
+	}, counts(c, discovery.Instruction))
+}
+
+// Most rules are not YAML and load all the same. One has nothing but its frontmatter.
+func TestA25_CorpusOfCursorRules(t *testing.T) {
+	o := discovery.Options{Conventions: []discovery.Convention{{Place: "rules/**/*.mdc", Format: discovery.CursorRule}}}
+	c := scan(t, o, corpus(t, "awesome-cursorrules"))
+	require.Empty(t, c.Cuts())
+	require.Equal(t, map[string]int{
+		"active": 256, "invalid": 1, "applies/always": 1, "applies/paths": 256, "frontmatter/yaml": 230,
+	}, counts(c, discovery.Instruction))
+}

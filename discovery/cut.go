@@ -1,0 +1,53 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Cut says that a bound ended a search before its end: there may be more than the catalog shows.
+type Cut struct {
+	Root workspace.Root
+	// Place is the convention that was being searched for.
+	Place string
+	// At is where, in the client's spelling.
+	At string
+	// Bound is the field of [Options], Limit its value; of Timeout in nanoseconds.
+	Bound string
+	Limit int64
+}
+
+// String says what was cut, and what to do.
+func (c Cut) String() string {
+	return fmt.Sprintf("%s was not searched to the end for %s: the bound %s is %d", c.At, c.Place, c.Bound, c.Limit)
+}
+
+var errTimeout = errors.New("the time for one root is over")
+
+// cut records a cut, once for each row and bound.
+func (s *search) cut(r row, rel, bound string, limit int64) {
+	for _, c := range s.cuts {
+		if c.Place == r.Place && c.Bound == bound {
+			return
+		}
+	}
+	s.cuts = append(s.cuts, Cut{s.root, r.Place, s.path(rel), bound, limit})
+}
+
+// spent reports whether the search has to end here.
+func (s *search) spent(ctx context.Context, r row) bool {
+	switch {
+	case ctx.Err() != nil:
+		s.cut(r, ".", "Timeout", int64(s.o.Timeout))
+	case len(s.artifacts) >= s.o.MaxArtifacts:
+		s.cut(r, ".", "MaxArtifacts", int64(s.o.MaxArtifacts))
+	case s.bytes >= s.o.MaxBytes:
+		s.cut(r, ".", "MaxBytes", s.o.MaxBytes)
+	default:
+		return false
+	}
+	return true
+}

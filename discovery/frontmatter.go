@@ -1,0 +1,157 @@
+package discovery
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// frontmatter is what stands between two lines of "---" at the beginning of a file.
+type frontmatter struct {
+	values map[string]value
+	lines  map[string]value // the same by the lenient reader
+	body   string
+	// none: the file has none. fault: it is none that can be read. yaml: it is not YAML, and why.
+	none        bool
+	fault, yaml string
+}
+
+// value is the value of a key.
+type value struct {
+	text string   // of a scalar; of a list its items, separated by commas
+	list []string // of a list
+	kind yaml.Kind
+	line string // a list as it is written, if on one line
+}
+
+func (v value) isScalar() bool { return v.kind == yaml.ScalarNode }
+
+// parseFrontmatter splits text. It takes YAML, and where that fails lines of "key: value". YAML is read as a tree and
+// aliases are not followed, so that it takes no more memory than its length.
+func parseFrontmatter(text string, max int) frontmatter {
+	head, body, found, fault := splitFrontmatter(text, max)
+	f := frontmatter{body: body, none: !found, fault: fault}
+	if !found || fault != "" {
+		return f
+	}
+	f.lines = readLines(head)
+	var err error
+	if f.values, err = readYAML(head); err != nil {
+		f.values, f.yaml = f.lines, err.Error()
+	}
+	return f
+}
+
+// splitFrontmatter finds the two lines.
+func splitFrontmatter(text string, max int) (head, body string, found bool, fault string) {
+	first, rest, _ := strings.Cut(text, "\n")
+	if strings.TrimSpace(first) != "---" {
+		return "", text, false, ""
+	}
+	for at := 0; at < len(rest); {
+		end := len(rest)
+		if i := strings.IndexByte(rest[at:], '\n'); i >= 0 {
+			end = at + i
+		}
+		if strings.TrimRight(rest[at:end], " \t\r") == "---" {
+			return rest[:at], rest[min(end+1, len(rest)):], true, ""
+		}
+		if at = end + 1; at > max {
+			return "", "", true, fmt.Sprintf("its frontmatter does not end within %d bytes (MaxFrontmatter)", max)
+		}
+	}
+	return "", "", true, "its frontmatter does not end: a line --- is missing"
+}
+
+// readYAML reads a mapping's values.
+func readYAML(head string) (values map[string]value, err error) {
+	var doc yaml.Node
+	// The line before makes its line numbers those of the file.
+	if err := yaml.Unmarshal([]byte("\n"+head), &doc); err != nil {
+		return nil, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	values = make(map[string]value)
+	if len(doc.Content) == 0 {
+		return values, nil
+	}
+	top := doc.Content[0]
+	if top.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("it is not a mapping of keys to values")
+	}
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key, node := top.Content[i], top.Content[i+1]
+		if _, twice := values[key.Value]; twice {
+			return nil, fmt.Errorf("line %d: the key %q is given twice", key.Line, key.Value)
+		}
+		values[key.Value] = valueOf(node)
+	}
+	return values, nil
+}
+
+func valueOf(node *yaml.Node) value {
+	v := value{kind: node.Kind}
+	switch {
+	case node.Kind == yaml.ScalarNode && node.ShortTag() != "!!null":
+		v.text = node.Value
+	case node.Kind == yaml.SequenceNode:
+		for _, item := range node.Content {
+			if item.Kind == yaml.ScalarNode {
+				v.list = append(v.list, item.Value)
+			}
+		}
+		v.text = strings.Join(v.list, ", ")
+	}
+	return v
+}
+
+// readLines is the lenient reader: a line "key: value" begins a value, indented lines and items go on with it.
+func readLines(head string) map[string]value {
+	values := make(map[string]value)
+	var key string
+	var lines []string
+	end := func() {
+		if _, twice := values[key]; key != "" && !twice {
+			values[key] = lineValue(lines)
+		}
+	}
+	for line := range strings.SplitSeq(head, "\n") {
+		name, rest, ok := strings.Cut(line, ":")
+		if ok && name != "" && name == strings.TrimSpace(name) && !strings.ContainsAny(name[:1], "-#\"'[{") {
+			end()
+			key, lines = name, []string{strings.TrimSpace(rest)}
+		} else if key != "" && !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	end()
+	return values
+}
+
+// lineValue is the value of the lines after a key.
+func lineValue(lines []string) value {
+	first, rest := lines[0], lines[1:]
+	if first == ">" || first == ">-" || first == "|" || first == "|-" {
+		return value{kind: yaml.ScalarNode, text: strings.TrimSpace(strings.Join(rest, " "))}
+	}
+	var list []string
+	for _, line := range rest {
+		if item, ok := strings.CutPrefix(line, "- "); ok {
+			list = append(list, unquote(item))
+		}
+	}
+	if first == "" && len(list) > 0 {
+		return value{kind: yaml.SequenceNode, list: list, text: strings.Join(list, ", ")}
+	}
+	text := strings.TrimSpace(strings.Join(lines, " "))
+	return value{kind: yaml.ScalarNode, text: unquote(text), line: first}
+}
+
+// unquote takes the quotes off a value that begins and ends with the same one.
+func unquote(s string) string {
+	s = strings.TrimSpace(s)
+	if n := len(s); n >= 2 && (s[0] == '"' || s[0] == '\'') && s[n-1] == s[0] {
+		return s[1 : n-1]
+	}
+	return s
+}

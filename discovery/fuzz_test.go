@@ -1,0 +1,85 @@
+package discovery
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func FuzzFrontmatter(f *testing.F) {
+	for _, seed := range []string{
+		"---\nname: x\ndescription: y\n---\nbody", "---\nglobs: **/*.ts,*.{a,b}\nalwaysApply: false\n---\n", "---\n- a\n---", "---\na: &x [*x]\n---\n",
+		"---\ndescription: >-\n  a\n  b\n---\n", "---\n", "", "---\nargument-hint: [a] [b]\n---\n", "---\npaths:\n  - 'a'\n  - b\n---\nx",
+	} {
+		f.Add(seed)
+	}
+	o := Options{}.withDefaults()
+	f.Fuzz(func(t *testing.T, text string) {
+		if !utf8.ValidString(text) {
+			return
+		}
+		for _, format := range []Format{CopilotRule, ClaudeRule, CursorRule, Text} {
+			a := Artifact{State: Active}
+			readInstruction(&a, text, format, o)
+			check(t, a)
+			a.Applies.matches("src/deep/file.ts")
+		}
+		a := Artifact{State: Active, rel: ".agents/skills/x/SKILL.md"}
+		readSkill(&a, text, o)
+		check(t, a)
+		if a.State == Active && (a.Name == "" || a.Description == "") {
+			t.Fatalf("a skill without a name or description counts: %+v", a)
+		}
+		a = Artifact{State: Active, rel: ".claude/commands/x.md"}
+		readCommand(&a, text, ".claude/commands", o)
+		check(t, a)
+	})
+}
+
+// check says what is wrong with an artifact, whatever it was made of.
+func check(t *testing.T, a Artifact) {
+	t.Helper()
+	if strings.ContainsAny(a.Description+a.Hint, "\n\r") || utf8.RuneCountInString(a.Description) > maxDescription {
+		t.Fatalf("not a line: %q", a.Description)
+	}
+	if (a.State == Active) != (a.Reason == "") {
+		t.Fatalf("state and reason: %+v", a)
+	}
+}
+
+func FuzzServers(f *testing.F) {
+	for _, seed := range []string{
+		`{"mcpServers": {"x": {"command": "x", "args": ["a"], "env": {"A": "b"}}}}`, `{"servers": {"x": {"url": "http://u:p@h?q=1"}}, "inputs": [{"id": "k"}]}`,
+		"{/* c */ \"servers\": {\"a\": {},},} // x", `{"mcpServers": []}`, `"\`, `{"mcpServers": {"x": null}}`, `/*`, `{"servers": {"x": {"url": "%zz@?a=b"}}}`,
+	} {
+		f.Add(seed)
+	}
+	o := Options{}.withDefaults()
+	f.Fuzz(func(t *testing.T, text string) {
+		if plain := withoutComments([]byte(text)); len(plain) != len(text) || (json.Valid([]byte(text)) && string(plain) != text) {
+			t.Fatalf("%q became %q", text, plain)
+		}
+		for _, format := range []Format{MCPServers, VSCodeServers} {
+			for _, a := range readServers(Artifact{State: Active, Kind: MCPServer}, text, format, o) {
+				if (a.State == Active) != (a.Reason == "") || (a.State == Active) != (a.Server != nil) {
+					t.Fatalf("%+v", a)
+				}
+				if _, err := json.Marshal(a.Server); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+func FuzzImports(f *testing.F) {
+	f.Add("See @a.md, `@b` and\n```\n@c\n```\n@d\\ e.md ``x` @y`` @")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, path := range importsOf(text) {
+			if path == "" || strings.Contains(path, "\n") {
+				t.Fatalf("%q imports %q", text, path)
+			}
+		}
+	})
+}

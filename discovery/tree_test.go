@@ -1,0 +1,130 @@
+package discovery_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fataler is what testing.T, testing.B and rapid.T share.
+type fataler interface {
+	Helper()
+	Errorf(format string, args ...any)
+	FailNow()
+}
+
+// tree is a directory of a test, with its real path.
+func tree(t testing.TB, files map[string]string) string {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	for name, text := range files {
+		write(t, filepath.Join(top, filepath.FromSlash(name)), text)
+	}
+	return top
+}
+
+// write writes a file that looks as if it had been there for an hour.
+func write(t fataler, path, text string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	age(t, path)
+}
+
+// age makes a path look unchanged for an hour.
+func age(t fataler, path string) {
+	t.Helper()
+	hourAgo := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(path, hourAgo, hourAgo))
+}
+
+func link(t fataler, target, path string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.Symlink(target, path))
+}
+
+// open opens a workspace on the roots, cwd first. The caller closes it.
+func open(t fataler, roots ...string) *workspace.Workspace {
+	t.Helper()
+	set, err := workspace.NewRoots(roots[0], roots[1:])
+	require.NoError(t, err)
+	ws, err := workspace.Open(testContext(t), set, workspace.Options{})
+	require.NoError(t, err)
+	return ws
+}
+
+// scan scans the roots with the options.
+func scan(t testing.TB, o discovery.Options, roots ...string) *discovery.Catalog {
+	t.Helper()
+	ws := open(t, roots...)
+	t.Cleanup(func() { _ = ws.Close() })
+	c, err := discovery.Scan(t.Context(), ws, o)
+	require.NoError(t, err)
+	return c
+}
+
+// skill is a SKILL.md that keeps every rule.
+func skill(name, description string) string {
+	return "---\nname: " + name + "\ndescription: " + description + "\n---\n\nDo it.\n"
+}
+
+// names are the names of artifacts.
+func names(list []discovery.Artifact) []string {
+	all := []string{}
+	for _, a := range list {
+		all = append(all, a.Name)
+	}
+	return all
+}
+
+// summary is a line for each artifact, with paths from top.
+func summary(c *discovery.Catalog, top string) string {
+	var b strings.Builder
+	for _, a := range c.Artifacts() {
+		b.WriteString(line(a, top))
+	}
+	for _, cut := range c.Cuts() {
+		b.WriteString("cut " + relative(cut.String(), top) + "\n")
+	}
+	return b.String()
+}
+
+func line(a discovery.Artifact, top string) string {
+	s := string(a.State) + " " + string(a.Kind) + " " + a.Name + " in " + relative(a.Path, top)
+	if a.Description != "" {
+		s += "\n\tdescription: " + a.Description
+	}
+	if a.Hint != "" {
+		s += "\n\thint: " + a.Hint
+	}
+	if a.Applies.Mode != "" && a.Applies.Mode != discovery.Always {
+		s += "\n\tapplies: " + strings.Join(append([]string{string(a.Applies.Mode)}, a.Applies.Globs...), " ")
+	}
+	for _, in := range a.Imports {
+		s += "\n\timports: " + relative(in.Ref.Real(), top)
+	}
+	if a.Reason != "" {
+		s += "\n\twhy: " + relative(a.Reason, top)
+	}
+	for _, d := range a.Diagnostics {
+		s += "\n\trule: " + relative(d.String(), top)
+	}
+	return s + "\n"
+}
+
+// relative is text with slashes and without top.
+func relative(text, top string) string {
+	return filepath.ToSlash(strings.ReplaceAll(text, top+string(filepath.Separator), ""))
+}
