@@ -51,10 +51,13 @@ func (a *agent) open(ctx context.Context, id sessionstore.ID, p sessionParams, r
 		a.log.Info("MCP server accepted, not started", "session", id, "server", s.name, "transport", s.transport)
 	}
 	r.Params = p.rest
-	act.runtime, act.opened, err = a.runtime.Open(ctx, r, act.host)
+	opening, opened, err := a.runtime.Open(ctx, r, act.host)
 	if err != nil {
-		act.runtime = nil
 		return nil, err
+	}
+	act.runtime, act.opened = opening, opened
+	if a.lanes.over() {
+		return nil, runtime.ErrClosed // nothing is committed for a connection that has ended
 	}
 	if act.opened.Result, err = lifecycleResult(act.opened.Result); err != nil {
 		return nil, err
@@ -88,14 +91,18 @@ func (act *activation) keys(cwd workspace.Dir) sessionstore.Keys {
 	return k
 }
 
-// commit makes the activation the active session of its lane. It was stored under l.
-func (act *activation) commit(in *lane, l sessionstore.Lease) *session {
+// commit makes the activation the active session of its lane. It was stored under l. Once the connection has
+// ended it is too late: what was stored stays, and what was opened is freed.
+func (act *activation) commit(in *lane, l sessionstore.Lease) (*session, error) {
 	s := &session{
 		id: act.id, member: sessionMember(act.id), agent: act.agent, lane: in, workspace: act.workspace,
 		runtime: act.runtime, host: act.host, current: l, title: act.title,
 	}
 	s.record(act.agent.options.Recorder)
+	if !act.agent.lanes.activate(s) {
+		s.retire(act.agent.base)
+		return nil, runtime.ErrClosed
+	}
 	act.host.commit(s)
-	in.activate(s)
-	return s
+	return s, nil
 }

@@ -283,7 +283,7 @@ func (a *agent) shutdown() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.base), a.options.CloseGrace)
 	defer cancel()
 	var closing sync.WaitGroup
-	for _, s := range a.lanes.sessions() {
+	for _, s := range a.lanes.close() {
 		closing.Go(func() { a.closeSession(ctx, s) })
 	}
 	closing.Wait()

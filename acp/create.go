@@ -62,14 +62,20 @@ func (a *agent) create(ctx context.Context, r *wire.Request, p sessionParams, ra
 		return nil, asWire(err)
 	}
 	act.title = title
-	l, err := store(ctx, sessionstore.NewSession{ID: act.id, Agent: a.init.owner(), Keys: act.keys(p.roots.Cwd()), State: act.host.state, Title: title})
+	l, err := store(ctx, sessionstore.NewSession{ID: act.id, Agent: a.init.owner(), Keys: act.keys(p.roots.Cwd()), State: act.host.takeState(), Title: title})
 	if err != nil {
 		act.abandon()
 		a.active.Add(-1)
 		return nil, asWire(err)
 	}
 	at := a.lanes.enter(act.id, entryLifecycle)
-	s := act.commit(at.lane, l)
+	s, err := act.commit(at.lane, l)
+	if err != nil {
+		a.active.Add(-1)
+		at.leave()
+		a.lanes.forget(at.lane)
+		return nil, err
+	}
 	a.settle(r, at, s)
 	return put(act.opened.Result, "sessionId", quote(string(act.id))), nil
 }

@@ -325,3 +325,31 @@ func folder(t *testing.T) string {
 	require.NoError(t, err)
 	return real
 }
+
+// texts runs a prompt and returns what the agent said.
+func (c *client) texts(id, prompt string) []string {
+	c.t.Helper()
+	before := len(texts(c.messages(), id))
+	require.Equal(c.t, "end_turn", c.try("session/prompt", promptParams(id, prompt)).stopReason(c.t))
+	return texts(c.messages(), id)[before:]
+}
+
+// find returns a session of the list.
+func (c *client) find(id string) listed {
+	c.t.Helper()
+	for _, s := range c.list(`{}`) {
+		if s.SessionID == id {
+			return s
+		}
+	}
+	require.Fail(c.t, "not listed", id)
+	return listed{}
+}
+
+func said(text string) func(message) bool {
+	return func(m message) bool { return strings.Contains(string(m.Params), `"text":"`+text+`"`) }
+}
+
+func isResponse(id string) func(message) bool {
+	return func(m message) bool { return m.Method == "" && string(m.ID) == id }
+}

@@ -26,11 +26,13 @@ type host struct {
 	servers   []mcpServer
 	stop      func(context.Context) error // of a load or resume
 
+	saving sync.Mutex // states are stored in the order of the calls; taken before mu
+
 	mu       sync.Mutex
 	phase    hostPhase
 	session  *session // from the commit on
 	held     []runtime.Update
-	state    []byte // what to commit, nil if the runtime saved nothing
+	state    []byte // what to commit, nil if the runtime saved nothing since it was taken
 	replayed []runtime.Update
 }
 
@@ -98,11 +100,34 @@ func (h *host) release(ctx context.Context) {
 	}
 }
 
-// commit gives the host its session.
+// commit gives the host its session. What the runtime saved while the store committed is stored now.
 func (h *host) commit(s *session) {
+	h.saving.Lock()
+	defer h.saving.Unlock()
+	h.mu.Lock()
+	if h.session = s; h.phase == hostOpening {
+		h.phase = hostHolding
+	}
+	late := h.state
+	h.state = nil
+	h.mu.Unlock()
+	if late == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.agent.base), commitTimeout)
+	defer cancel()
+	if err := s.saveState(ctx, late); err != nil {
+		h.agent.log.Warn("saving the agent's state", "session", h.id, "error", err)
+	}
+}
+
+// takeState returns what the commit has to store, nil if the runtime saved nothing.
+func (h *host) takeState() []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.session, h.phase = s, hostHolding
+	state := h.state
+	h.state = nil
+	return state
 }
 
 // close makes everything fail from now on.
@@ -141,6 +166,8 @@ func (h *host) SaveState(ctx context.Context, state []byte) error {
 	if len(state) > maxState {
 		return wire.Errorf(wire.CodeInternal, "the agent's session state is over the limit of 64 KiB")
 	}
+	h.saving.Lock()
+	defer h.saving.Unlock()
 	h.mu.Lock()
 	switch h.phase {
 	case hostClosed:
@@ -153,9 +180,7 @@ func (h *host) SaveState(ctx context.Context, state []byte) error {
 	}
 	s := h.session
 	h.mu.Unlock()
-	return s.write(func(l sessionstore.Lease) error {
-		return h.agent.options.Store.SaveState(ctx, l, state)
-	})
+	return s.saveState(ctx, state)
 }
 
 // Call implements [runtime.Client].

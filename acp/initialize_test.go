@@ -75,3 +75,90 @@ func TestA29_AForkKeepsItsTitle(t *testing.T) {
 	require.Equal(t, "say first", c.find(result.SessionID).Title)
 	require.NotContains(t, encode(c.messages()), `"title":"say second"`)
 }
+
+func TestA1_InitializeAdvertisesWhatIsImplemented(t *testing.T) {
+	c := connect(t, acp.Options{Version: "1.2.3"})
+	var result struct {
+		ProtocolVersion   int
+		AgentInfo         struct{ Name, Version string }
+		AuthMethods       []any
+		X                 int
+		AgentCapabilities struct {
+			LoadSession         bool
+			McpCapabilities     struct{ Http, Sse *bool }
+			PromptCapabilities  struct{ Image bool }
+			SessionCapabilities map[string]json.RawMessage
+		}
+	}
+	require.NoError(t, json.Unmarshal(c.initialize(), &result))
+	require.Equal(t, 1, result.ProtocolVersion)
+	require.Equal(t, "1.2.3", result.AgentInfo.Version)
+	require.NotNil(t, result.AuthMethods)
+	require.Equal(t, 1, result.X, "what the runtime says is passed on")
+	require.True(t, result.AgentCapabilities.PromptCapabilities.Image)
+	require.False(t, *result.AgentCapabilities.McpCapabilities.Http)
+	for name, value := range result.AgentCapabilities.SessionCapabilities {
+		require.Equal(t, "{}", string(value), name)
+		m := c.try("session/"+name, `{}`)
+		if name != "additionalDirectories" && name != "list" && name != "x" {
+			require.NotNil(t, m.Error, name)
+			require.Equal(t, wire.CodeInvalidParams, m.Error.Code, "%s is advertised and not served", name)
+		}
+	}
+	for _, name := range []string{"additionalDirectories", "list", "close", "resume", "fork", "delete"} {
+		require.Contains(t, result.AgentCapabilities.SessionCapabilities, name)
+	}
+	require.True(t, result.AgentCapabilities.LoadSession)
+}
+
+func TestA1_WhatARuntimeRefusesIsNeitherAdvertisedNorServed(t *testing.T) {
+	c := connect(t, acp.Options{Runtime: func() runtime.Runtime {
+		return &scripted{refuses: []runtime.Cause{runtime.Load, runtime.Fork}}
+	}})
+	var result struct {
+		AgentCapabilities struct {
+			LoadSession         bool
+			SessionCapabilities map[string]json.RawMessage
+		}
+	}
+	require.NoError(t, json.Unmarshal(c.initialize(), &result))
+	require.False(t, result.AgentCapabilities.LoadSession)
+	require.NotContains(t, result.AgentCapabilities.SessionCapabilities, "fork")
+	require.Contains(t, result.AgentCapabilities.SessionCapabilities, "resume")
+	a := folder(t)
+	id := c.open(a)
+	require.Equal(t, wire.CodeMethodNotFound, c.try("session/load", rootsParams(id, a)).Error.Code)
+	require.Equal(t, wire.CodeMethodNotFound, c.try("session/fork", rootsParams(id, a)).Error.Code)
+	c.call("session/resume", rootsParams(id, a))
+}
+
+func TestW10_Versions(t *testing.T) {
+	for _, version := range []string{"0", "1", "2", "65535"} {
+		c := connect(t, acp.Options{})
+		var result struct{ ProtocolVersion int }
+		require.NoError(t, json.Unmarshal(c.call("initialize", `{"protocolVersion":`+version+`,"info":{},"_meta":{"a":1}}`), &result))
+		require.Equal(t, 1, result.ProtocolVersion)
+	}
+	for params, reason := range map[string]string{`{}`: "required", `{"protocolVersion":"1"}`: "type", `{"protocolVersion":null}`: "null"} {
+		require.Equal(t, reason, connect(t, acp.Options{}).try("initialize", params).reason(t))
+	}
+}
+
+func TestW10_InitializeComesFirstAndOnce(t *testing.T) {
+	c := connect(t, acp.Options{})
+	m := c.try("session/new", rootsParams("", folder(t)))
+	require.Equal(t, wire.CodeInvalidRequest, m.Error.Code)
+	require.Equal(t, "not_initialized", m.reason(t))
+	c.initialize()
+	require.Equal(t, wire.CodeInvalidRequest, c.try("initialize", `{"protocolVersion":1}`).Error.Code)
+	c.open(folder(t))
+}
+
+func TestW10_ASessionRequestRightBehindInitializeIsServed(t *testing.T) {
+	c := connect(t, acp.Options{})
+	first, initialize := c.request("initialize", `{"protocolVersion":1}`)
+	second, open := c.request("session/new", rootsParams("", folder(t)))
+	c.send(initialize, open)
+	require.Nil(t, c.response(first).Error)
+	require.Nil(t, c.response(second).Error)
+}

@@ -8,8 +8,9 @@ import (
 
 // lanes are the lanes of a connection, one for each session id in use.
 type lanes struct {
-	mu sync.Mutex
-	by map[sessionstore.ID]*lane
+	mu     sync.Mutex
+	by     map[sessionstore.ID]*lane
+	closed bool // the sessions were taken to be closed: there are no more
 }
 
 // enter takes a place in id's lane, which it makes if need be.
@@ -54,10 +55,28 @@ func (ls *lanes) forget(l *lane) {
 	}
 }
 
-// sessions returns the active sessions.
-func (ls *lanes) sessions() []*session {
+// activate makes s the active session of its lane. It reports whether it could: not after close.
+func (ls *lanes) activate(s *session) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
+	if !ls.closed {
+		s.lane.activate(s)
+	}
+	return !ls.closed
+}
+
+// over reports whether no session can become active any more.
+func (ls *lanes) over() bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.closed
+}
+
+// close returns the active sessions, and lets no other become active.
+func (ls *lanes) close() []*session {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.closed = true
 	var active []*session
 	for _, l := range ls.by {
 		if s := l.active(); s != nil {

@@ -3,7 +3,6 @@ package acp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
@@ -123,15 +122,17 @@ func (o *reopening) replace(ctx context.Context) (*session, *activation, error) 
 		a.log.Warn("ending a turn", "session", o.stored.ID, "error", err)
 	}
 	if o.before != nil {
-		o.before.retire(a.base, l)
+		o.before.makeUp(a.base, l)
+		o.before.retire(a.base)
 	}
-	return act.commit(in, l), act, nil
+	s, err := act.commit(in, l)
+	return s, act, err
 }
 
 // takeOver gives the session its new roots and a new generation. The turn that runs in the live one goes on
 // with the new generation, unless it was fenced.
 func (o *reopening) takeOver(ctx context.Context, act *activation) (sessionstore.Lease, error) {
-	change := sessionstore.Activation{Keys: act.keys(o.stored.Keys.Roots.Cwd()), State: act.host.state}
+	change := sessionstore.Activation{Keys: act.keys(o.stored.Keys.Roots.Cwd()), State: act.host.takeState()}
 	if o.cause == runtime.Load && act.opened.Replay == runtime.ByRuntime {
 		change.History = append([]sessionstore.Update{}, act.host.replayed...)
 	}
@@ -142,17 +143,24 @@ func (o *reopening) takeOver(ctx context.Context, act *activation) (sessionstore
 	return o.before.takeOver(ctx, change)
 }
 
-// retire frees an activation that was replaced by the one with lease l, and makes up for the end of a turn
-// that could not be stored.
-func (s *session) retire(ctx context.Context, l sessionstore.Lease) {
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+// retire frees an activation that is not the active one of its lane any more.
+func (s *session) retire(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
-	err := s.close(ctx)
-	if s.open {
-		err = errors.Join(err, s.agent.options.Store.EndTurn(ctx, l, ""))
-	}
-	if err != nil {
+	if err := s.close(ctx); err != nil {
 		s.agent.log.Warn("closing an activation", "session", s.id, "error", err)
+	}
+}
+
+// makeUp records the end of a turn that could not be stored when it was over, with the lease of s's successor.
+func (s *session) makeUp(ctx context.Context, l sessionstore.Lease) {
+	if !s.open {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	if err := s.agent.options.Store.EndTurn(ctx, l, ""); err != nil {
+		s.agent.log.Warn("ending a turn", "session", s.id, "error", err)
 	}
 }
 

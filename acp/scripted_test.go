@@ -17,6 +17,7 @@ import (
 //	say TEXT        answers TEXT
 //	count N         answers with N updates
 //	wait            waits for the end of the turn
+//	mute            tries to say something once its turn has ended
 //	drip            answers until the end of the turn
 //	stubborn        ignores the end of the turn, until release is closed
 //	panic           panics
@@ -32,6 +33,8 @@ type scripted struct {
 	release chan struct{}
 	refuse  error         // of Open
 	hold    chan struct{} // if set, a load or resume opens once it is closed
+
+	opened func(runtime.Host) // if set, is called when a session opens
 
 	mu     sync.Mutex
 	events []string // what the runtime was asked, in order
@@ -74,6 +77,9 @@ func (r *scripted) Open(ctx context.Context, a runtime.Activation, h runtime.Hos
 		return nil, runtime.Opened{}, r.refuse
 	}
 	r.note("open %s %s state=%s", a.Cause, h.Workspace().Roots(), a.State)
+	if r.opened != nil {
+		r.opened(h)
+	}
 	if r.hold != nil && a.Cause != runtime.New {
 		<-r.hold
 	}
@@ -88,10 +94,14 @@ type scriptedSession struct {
 
 func (s *scriptedSession) Call(_ context.Context, method string, params runtime.Raw) runtime.Work {
 	s.runtime.note("call %s %s", method, params)
-	if method != "session/set_mode" {
+	switch method {
+	case "session/set_mode":
+		return func() (runtime.Raw, error) { return nil, nil }
+	case "_save":
+		return func() (runtime.Raw, error) { return nil, s.host.SaveState(context.Background(), params) }
+	default:
 		return nil
 	}
-	return func() (runtime.Raw, error) { return nil, nil }
 }
 
 func (s *scriptedSession) Notify(_ context.Context, method string, params runtime.Raw) {
@@ -139,6 +149,11 @@ func (s *scriptedSession) act(ctx context.Context, word, rest string, u runtime.
 		<-ctx.Done()
 		_ = u.Update(context.WithoutCancel(ctx), say("last words"))
 		return nil, context.Cause(ctx)
+	case "mute":
+		<-ctx.Done()
+		err := u.Update(ctx, say("after the end"))
+		s.runtime.note("update after the end: %v", err)
+		return nil, err
 	case "drip":
 		for {
 			if err := u.Update(ctx, say("drip")); err != nil {

@@ -107,6 +107,9 @@ func (s *session) update(ctx context.Context, u runtime.Update) error {
 	}
 	s.order.Lock()
 	defer s.order.Unlock()
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // also while there is room
+	}
 	if err := s.show(ctx, r.update); err != nil {
 		return err
 	}
@@ -114,15 +117,24 @@ func (s *session) update(ctx context.Context, u runtime.Update) error {
 	case r.kind == recordHistory:
 		return s.recorder.Record(ctx, r.update)
 	case r.title != nil:
-		err := s.write(func(l sessionstore.Lease) error {
-			return s.agent.options.Store.SetTitle(ctx, l, *r.title)
-		})
-		if err != nil {
-			s.agent.running.Go(func() { s.failed(err) }) // not here: the turn's end waits for its updates
-		}
-		return err
+		return s.set(func(l sessionstore.Lease) error { return s.agent.options.Store.SetTitle(ctx, l, *r.title) })
 	}
 	return nil
+}
+
+// saveState stores the runtime's own value.
+func (s *session) saveState(ctx context.Context, state []byte) error {
+	return s.set(func(l sessionstore.Lease) error { return s.agent.options.Store.SaveState(ctx, l, state) })
+}
+
+// set does a write on behalf of the runtime. A refusal ends the session, but not here: the turn's end waits for
+// its updates, and this may be one of them.
+func (s *session) set(do func(sessionstore.Lease) error) error {
+	err := s.write(do)
+	if err != nil {
+		s.agent.running.Go(func() { s.failed(err) })
+	}
+	return err
 }
 
 // show sends the client an update without recording it.

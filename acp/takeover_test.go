@@ -20,8 +20,16 @@ type hooked struct {
 	*sessionstore.Memory
 
 	mu         sync.Mutex
+	creating   func() // called once, right before the next creation
 	activating func() // called once, right before the next activation
 	ending     error  // of the next EndTurn
+}
+
+func (h *hooked) Create(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
+	if step := take(&h.mu, &h.creating); step != nil {
+		step()
+	}
+	return h.Memory.Create(ctx, n)
 }
 
 func (h *hooked) Activate(ctx context.Context, id sessionstore.ID, a sessionstore.Activation) (sessionstore.Lease, error) {

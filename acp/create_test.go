@@ -1,0 +1,116 @@
+package acp_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/wire"
+)
+
+func TestA9_NewSessionHasTheGivenRootsOrNone(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b, d := folder(t), folder(t), folder(t)
+	bare, multi := c.open(a), c.open(a, d, b)
+	require.Equal(t, []string{}, c.find(bare).AdditionalDirectories)
+	require.Equal(t, []string{d, b}, c.find(multi).AdditionalDirectories)
+}
+
+func TestA5_NothingHappensWhenARequestIsWrong(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c.initialize()
+	a := folder(t)
+	file := filepath.Join(a, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	m := c.try("session/new", encode(map[string]any{"cwd": "rel", "additionalDirectories": []any{"", a, "x", nil}}))
+	require.Equal(t, wire.CodeInvalidParams, m.Error.Code)
+	var data struct {
+		Violations []struct {
+			Field  string
+			Index  *int
+			Reason string
+		}
+	}
+	require.NoError(t, json.Unmarshal(m.Error.Data, &data))
+	got := map[string]bool{}
+	for _, v := range data.Violations {
+		got[v.Field+":"+v.Reason] = true
+	}
+	require.Equal(t, map[string]bool{"cwd:relative": true, "additionalDirectories:null": true, "additionalDirectories:empty": true, "additionalDirectories:relative": true, "mcpServers:required": true}, got)
+	m = c.try("session/new", rootsParams("", a, "/does/not/exist", file))
+	require.NoError(t, json.Unmarshal(m.Error.Data, &data))
+	require.Len(t, data.Violations, 2)
+	require.Empty(t, c.list(`{}`))
+	require.Empty(t, r.noted())
+}
+
+func TestA5_ARuntimeThatRefusesLeavesNoTrace(t *testing.T) {
+	r := &scripted{refuse: wire.Errorf(-32000, "log in first")}
+	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c.initialize()
+	require.Equal(t, -32000, c.try("session/new", rootsParams("", folder(t))).Error.Code)
+	require.Empty(t, c.list(`{}`))
+}
+
+func TestA5_TheNumberOfActiveSessionsIsBounded(t *testing.T) {
+	c := connect(t, acp.Options{MaxSessions: 2})
+	c.initialize()
+	a := folder(t)
+	c.open(a)
+	second := c.open(a)
+	require.Equal(t, "too_many_sessions", c.try("session/new", rootsParams("", a)).reason(t))
+	c.call("session/close", idParams(second))
+	c.open(a)
+}
+
+func TestA14_ForkReplacesRootsAndCopiesFinishedTurns(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	source := c.open(a, b)
+	c.texts(source, "say one")
+	_, line := c.request("session/prompt", promptParams(source, "wait"))
+	c.send(line)
+	c.await(0, said("waiting"))
+	var result struct{ SessionID string }
+	require.NoError(t, json.Unmarshal(c.call("session/fork", encode(map[string]any{"sessionId": source, "cwd": b})), &result))
+	fork := result.SessionID
+	require.NotEqual(t, source, fork)
+	require.Equal(t, b, c.find(fork).Cwd)
+	require.Equal(t, []string{}, c.find(fork).AdditionalDirectories)
+	require.Equal(t, []string{b}, c.find(source).AdditionalDirectories)
+	require.Empty(t, texts(c.messages(), fork), "a fork replays nothing")
+	c.call("session/load", rootsParams(fork, b))
+	require.Equal(t, []string{"one"}, texts(c.messages(), fork))
+}
+
+func TestA21_ResponsesCarryNoRoots(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	id := c.open(a, b)
+	fork := c.call("session/fork", rootsParams(id, a, b))
+	for _, result := range []json.RawMessage{
+		c.call("session/new", rootsParams("", a, b)), c.call("session/load", rootsParams(id, a, b)),
+		c.call("session/resume", rootsParams(id, a, b)), fork,
+	} {
+		require.NotContains(t, string(result), a)
+		require.NotContains(t, string(result), b)
+		require.Contains(t, string(result), `"opened":true`, "what the runtime adds is there")
+	}
+	c.texts(id, "title T")
+	for _, m := range c.messages() {
+		if strings.Contains(string(m.Params), "session_info_update") {
+			require.NotContains(t, string(m.Params), "cwd")
+			require.NotContains(t, string(m.Params), "additionalDirectories")
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package acp_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func TestA15_ListedRootsAreOrderedSpelledAndNeverNull(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	id := c.open(a+"/./", b+"//", a, b)
+	got := c.find(id)
+	require.Equal(t, a, got.Cwd)
+	require.Equal(t, []string{b}, got.AdditionalDirectories)
+	require.Contains(t, string(c.call("session/list", `{"additionalDirectories":[]}`)), `"sessions":[]`)
+	c.open(a)
+	require.Contains(t, string(c.call("session/list", `{"additionalDirectories":[]}`)), `"additionalDirectories":[]`)
+}
+
+func TestA16_ListFilters(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b, d := folder(t), folder(t), folder(t)
+	link := filepath.Join(folder(t), "link")
+	require.NoError(t, os.Symlink(a, link))
+	none, ordered, swapped, other := c.open(a), c.open(a, b, d), c.open(a, d, b), c.open(b, d)
+	for name, tc := range map[string]struct {
+		params string
+		want   []string
+	}{
+		"none":           {`{}`, []string{other, swapped, ordered, none}},
+		"null":           {`{"cwd":null,"cursor":null}`, []string{other, swapped, ordered, none}},
+		"cwd":            {encode(map[string]any{"cwd": a}), []string{swapped, ordered, none}},
+		"cwd by alias":   {encode(map[string]any{"cwd": link}), []string{swapped, ordered, none}},
+		"cwd normalised": {encode(map[string]any{"cwd": a + "//."}), []string{swapped, ordered, none}},
+		"exact order":    {encode(map[string]any{"additionalDirectories": []string{b, d}}), []string{ordered}},
+		"both":           {encode(map[string]any{"cwd": b, "additionalDirectories": []string{d}}), []string{other}},
+		"both, no match": {encode(map[string]any{"cwd": a, "additionalDirectories": []string{d}}), nil},
+		"cwd dropped":    {encode(map[string]any{"cwd": a, "additionalDirectories": []string{b, a, d}}), []string{ordered}},
+		"empty":          {`{"additionalDirectories":[]}`, []string{none}},
+		"missing":        {`{"cwd":"/does/not/exist"}`, nil},
+	} {
+		var got []string
+		for _, s := range c.list(tc.params) {
+			got = append(got, s.SessionID)
+		}
+		require.ElementsMatch(t, tc.want, got, name)
+	}
+	for params, reason := range map[string]string{
+		`{"additionalDirectories":null}`:    "null",
+		`{"additionalDirectories":[null]}`:  "null",
+		`{"additionalDirectories":["rel"]}`: "relative",
+		`{"cwd":"rel"}`:                     "relative",
+		`{"cwd":1}`:                         "type",
+		`{"cursor":1}`:                      "type",
+		`{"cursor":""}`:                     "cursor",
+		`{"cursor":"x"}`:                    "cursor",
+		`{"CWD":"/x"}`:                      "wrong_case",
+	} {
+		m := c.try("session/list", params)
+		require.Equal(t, reason, m.reason(t), params)
+		require.Equal(t, wire.CodeInvalidParams, m.Error.Code, params)
+	}
+}
+
+func TestA18_ListPages(t *testing.T) {
+	c := connect(t, acp.Options{MaxSessions: 200})
+	c.initialize()
+	a := folder(t)
+	want := map[string]bool{}
+	for range 120 {
+		want[c.open(a)] = true
+	}
+	seen, cursor, pages := map[string]bool{}, "", 0
+	for {
+		params := map[string]any{"cwd": a}
+		if cursor != "" {
+			params["cursor"] = cursor
+		}
+		var page struct {
+			Sessions   []listed
+			NextCursor string
+		}
+		require.NoError(t, json.Unmarshal(c.call("session/list", encode(params)), &page))
+		for _, s := range page.Sessions {
+			require.False(t, seen[s.SessionID], "listed twice")
+			seen[s.SessionID] = true
+		}
+		if pages++; page.NextCursor == "" {
+			break
+		}
+		require.Len(t, page.Sessions, 50)
+		cursor = page.NextCursor
+		require.Equal(t, "cursor", c.try("session/list", encode(map[string]any{"cursor": cursor})).reason(t))
+	}
+	require.Equal(t, 3, pages)
+	require.Equal(t, want, seen)
+}
+
+func TestA29_TitleAndUpdatedAt(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	created := c.find(id)
+	require.Empty(t, created.Title)
+	require.True(t, strings.HasSuffix(created.UpdatedAt, "Z"), created.UpdatedAt)
+	c.texts(id, "say hi\nsecond line "+strings.Repeat("x", 200))
+	require.Equal(t, "say hi", c.find(id).Title)
+	require.Contains(t, encode(c.messages()), `"title":"say hi"`)
+	prompted := c.find(id).UpdatedAt
+	c.call("session/resume", rootsParams(id, a))
+	c.call("session/close", idParams(id))
+	require.Equal(t, prompted, c.find(id).UpdatedAt)
+	c.call("session/resume", rootsParams(id, a))
+	c.texts(id, "title Better name")
+	require.Equal(t, "Better name", c.find(id).Title)
+}
+
+func TestA31_SessionsBelongToTheirAgent(t *testing.T) {
+	store := sessionstore.NewMemory()
+	one := connect(t, acp.Options{Store: store})
+	one.initialize()
+	a := folder(t)
+	id := one.open(a)
+	two := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return &scripted{kind: "other"} }})
+	two.initialize()
+	require.Empty(t, two.list(`{}`))
+	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
+		m := two.try(method, rootsParams(id, a))
+		require.Equal(t, wire.CodeInvalidParams, m.Error.Code)
+		require.Equal(t, "other_agent", m.reason(t))
+		require.Contains(t, m.Error.Message, "acp-agent")
+	}
+	require.Equal(t, id, one.find(id).SessionID)
+}
