@@ -9,14 +9,22 @@ import (
 
 // move gives what is in one slot the name of another. It fails with EXDEV between file systems.
 func move(_ *Workspace, from, to slot, create Create) error {
-	if create != CreateOnly {
-		return from.dir.MoveTo(from.name, to.dir, to.name)
+	if create == CreateOnly {
+		if err := from.dir.moveNew(from.name, to.dir, to.name); !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
 	}
-	err := from.dir.with(from.name, to.dir, to.name, "renameat2", func(olddir int, oldname string, newdir int, newname string) error {
+	return from.dir.MoveTo(from.name, to.dir, to.name)
+}
+
+// moveNew is MoveTo that takes the name from nothing that bears it. It fails with
+// [errors.ErrUnsupported] where the file system has no such thing.
+func (h *handle) moveNew(name string, to *handle, newname string) error {
+	err := h.with(name, to, newname, "renameat2", func(olddir int, oldname string, newdir int, newname string) error {
 		return unix.Renameat2(olddir, oldname, newdir, newname, unix.RENAME_NOREPLACE)
 	})
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not every file system has it
-		return from.dir.MoveTo(from.name, to.dir, to.name)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+		return errors.ErrUnsupported
 	}
 	return err
 }

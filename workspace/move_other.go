@@ -25,6 +25,9 @@ func move(w *Workspace, from, to slot, create Create) error {
 	return w.handles[from.root].root.Rename(w.rel(from), w.rel(to))
 }
 
+// moveNew would be MoveTo that takes the name from nothing that bears it; there is no such thing here.
+func (*handle) moveNew(string, *handle, string) error { return errors.ErrUnsupported }
+
 // rel is the way to a slot from its root.
 func (w *Workspace) rel(s slot) string {
 	return strings.Join(s.at.parent().child(s.name).names[len(w.real[s.root].names):], "/")

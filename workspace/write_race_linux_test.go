@@ -16,7 +16,7 @@ import (
 // A race is over after so many tries, or so many writes that succeeded, which wait for the disk.
 const (
 	writeTries = 3000
-	raceWrites = 200
+	raceWrites = 60
 )
 
 func TestC5_NoByteIsWrittenOutsideWhileNamesAreSwapped(t *testing.T) {

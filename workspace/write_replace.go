@@ -129,8 +129,11 @@ func (r replacement) check() error {
 // take gives temp the name.
 func (r replacement) take(temp string) error {
 	if r.old == nil {
-		// Unlike a rename, this never takes the name from a file that has come meanwhile.
-		err := r.dir.Link(temp, r.name)
+		// Unlike a rename, neither of these takes the name from a file that has come meanwhile.
+		err := r.dir.moveNew(temp, r.dir, r.name)
+		if errors.Is(err, errors.ErrUnsupported) {
+			err = r.dir.Link(temp, r.name)
+		}
 		if errors.Is(err, fs.ErrExist) {
 			return errChanging
 		}
