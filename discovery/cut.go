@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -20,9 +21,13 @@ type Cut struct {
 	Limit int64
 }
 
-// String says what was cut, and what to do.
+// String says what was cut, and by which bound.
 func (c Cut) String() string {
-	return fmt.Sprintf("%s was not searched to the end for %s: the bound %s is %d", c.At, c.Place, c.Bound, c.Limit)
+	limit := fmt.Sprint(c.Limit)
+	if c.Bound == "Timeout" {
+		limit = time.Duration(c.Limit).String()
+	}
+	return fmt.Sprintf("%s was not searched to the end for %s: the bound %s is %s", c.At, c.Place, c.Bound, limit)
 }
 
 var errTimeout = errors.New("the time for one root is over")

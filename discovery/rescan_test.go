@@ -82,7 +82,9 @@ func TestA25_RescanFindsWhatChanged(t *testing.T) {
 			},
 		},
 		"the first rules of a root": {
-			func(t *testing.T, top string) { write(t, top+"/b/.cursor/rules/x.mdc", "---\nalwaysApply: true\n---\nx") },
+			func(t *testing.T, top string) {
+				write(t, top+"/b/.cursor/rules/x.mdc", "---\nalwaysApply: true\n---\nx")
+			},
 			func(t *testing.T, c *discovery.Catalog) {
 				require.Equal(t, []string{"CLAUDE.md", ".cursor/rules/x.mdc"}, names(c.Active(discovery.Instruction)))
 			},
