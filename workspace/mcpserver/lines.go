@@ -1,0 +1,125 @@
+package mcpserver
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// lines are the two streams of a stdio client, a message a line. The SDK's own transport ends the connection at the first
+// line that is no message.
+type lines struct {
+	out io.Writer
+	log *slog.Logger
+	max int
+
+	mu     sync.Mutex
+	broken error // writing failed
+}
+
+// write writes one message.
+func (l *lines) write(message []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken == nil {
+		_, l.broken = l.out.Write(append(message, '\n'))
+	}
+	return l.broken
+}
+
+// failure is why nothing can be written any more, nil if it can.
+func (l *lines) failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.broken
+}
+
+// read hands each message on, until in ends.
+func (l *lines) read(in io.Reader, to router) error {
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		line, err := readLine(r, l.max)
+		switch {
+		case errors.Is(err, errLong):
+			l.refuse(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than the limit of %d bytes", l.max))
+		case len(bytes.TrimSpace(line)) > 0:
+			l.accept(line, to)
+		}
+		if err != nil && !errors.Is(err, errLong) {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// accept hands a line on if it is a message, and answers it if it is not.
+func (l *lines) accept(line []byte, to router) {
+	if !json.Valid(line) {
+		l.refuse(jsonrpc.CodeParseError, "the line is not JSON")
+		return
+	}
+	m, err := jsonrpc.DecodeMessage(line)
+	if err != nil {
+		l.refuse(jsonrpc.CodeInvalidRequest, "the line is not one JSON-RPC 2.0 message")
+		return
+	}
+	to.deliver(m)
+}
+
+// refuse answers what is no message.
+func (l *lines) refuse(code int, why string) {
+	l.log.Warn("a line from the client is refused", "reason", why)
+	message, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": why}})
+	if err == nil {
+		err = l.write(message)
+	}
+	if err != nil {
+		l.log.Debug("the refusal was not sent", "error", err)
+	}
+}
+
+// tooMany refuses a request because of those that are not answered yet.
+func (l *lines) tooMany(id jsonrpc.ID) {
+	message, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: id, Error: &jsonrpc.Error{
+		Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("%d requests are not answered yet, which is the limit: wait for some", maxPending),
+	}})
+	if err == nil {
+		err = l.write(message)
+	}
+	if err != nil {
+		l.log.Debug("the refusal was not sent", "error", err)
+	}
+}
+
+// errLong: a line is over the limit. It was read to its end, and is not kept.
+var errLong = errors.New("line too long")
+
+// readLine reads a line without its end. What it returns with io.EOF may be the last one.
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	long := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if long = long || len(line)+len(part) > limit+1; long {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case long && err == nil:
+			return nil, errLong
+		default:
+			return bytes.TrimSuffix(line, []byte("\n")), err
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package mcpserver
+
+//lint:file-ignore SA1019 the SDK marks all of roots as deprecated (SEP-2577); they are followed for the clients that there are
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/workspace/tools"
+)
+
+// Server serves MCP clients. It is safe for concurrent use, by any number of them.
+type Server struct {
+	options  Options
+	log      *slog.Logger
+	tools    []tools.Tool
+	fixed    *scope // nil: each client's
+	fallback *scope // nil: there is none
+	warned   atomic.Bool
+
+	mu       sync.Mutex
+	ending   bool
+	sessions map[*mcp.ServerSession]bool // those that initialize began
+	watching sync.WaitGroup
+}
+
+// Open opens the configured roots and the fallback. The error says which cannot be opened. The caller closes the server.
+func Open(ctx context.Context, o Options) (*Server, error) {
+	o = o.withDefaults()
+	s := &Server{options: o, log: o.Logger, tools: tools.New(nil, o.Tools).Tools(), sessions: map[*mcp.ServerSession]bool{}}
+	var err error
+	if !o.Roots.IsZero() {
+		if s.fixed, err = s.configured(ctx, Configured, o.Roots); err != nil {
+			return nil, err
+		}
+	}
+	if !o.Fallback.IsZero() {
+		if s.fallback, err = s.configured(ctx, Fallback, o.Fallback); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Close ends the sessions that there are, waits for them, and frees the roots.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.ending = true
+	open := slices.Collect(maps.Keys(s.sessions))
+	s.mu.Unlock()
+	for _, session := range open {
+		_ = session.Close()
+	}
+	s.watching.Wait()
+	for _, sc := range []*scope{s.fixed, s.fallback} {
+		if sc != nil {
+			sc.close()
+		}
+	}
+}
+
+// watch frees what a client has when its session ends.
+func (s *Server) watch(session *mcp.ServerSession, c *client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending {
+		return // its follower has not asked, and will not
+	}
+	s.sessions[session] = true
+	s.watching.Go(func() {
+		_ = session.Wait()
+		if f := c.following(); f != nil {
+			f.Close()
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.sessions, session)
+	})
+}
+
+// forClient makes the SDK's server for one client.
+func (s *Server) forClient(c *client) *mcp.Server {
+	server := mcp.NewServer(
+		&mcp.Implementation{Name: s.options.Name, Version: s.options.Version},
+		&mcp.ServerOptions{
+			Instructions: instructions,
+			Logger:       slog.New(slog.DiscardHandler), // it logs what clients do wrong as errors
+			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
+		},
+	)
+	server.AddReceivingMiddleware(c.receive)
+	for _, t := range s.tools {
+		if t.Name != listRootsName {
+			server.AddTool(declared(t), c.handler(t.Name))
+		}
+	}
+	server.AddTool(declaredListRoots(), c.listRoots)
+	return server
+}
+
+const instructions = "Tools for files in the client's roots. Relative paths start in the first root. " +
+	"list_roots tells which roots there are, and why one is missing."
+
+// declared is a tool as clients are told of it.
+func declared(t tools.Tool) *mcp.Tool {
+	no := false
+	return &mcp.Tool{
+		Name: t.Name, Title: t.Title, Description: t.Description,
+		InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
+		Annotations: &mcp.ToolAnnotations{
+			Title: t.Title, ReadOnlyHint: t.Annotations.ReadOnly, DestructiveHint: &t.Annotations.Destructive,
+			IdempotentHint: t.Annotations.Idempotent, OpenWorldHint: &no,
+		},
+	}
+}
+
+// recovered turns a panic into the error of one request.
+func (s *Server) recovered(method string, err *error) {
+	if v := recover(); v != nil {
+		s.log.Error("a request panicked", "method", method, "panic", v, "stack", string(debug.Stack()))
+		*err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("%s failed within the server", method)}
+	}
+}
+
+// warnDeprecated says once that roots were negotiated in a revision that deprecates them (M7).
+func (s *Server) warnDeprecated(revision string) {
+	if !s.warned.Swap(true) {
+		s.log.Warn("a client's roots are used, which MCP deprecates since this revision: --root names the directories instead",
+			"revision", revision)
+	}
+}
