@@ -16,7 +16,6 @@ func HandleErrors(dir, name string) map[string]error {
 	_, errs["Lstat"] = h.Lstat(name)
 	_, errs["Open"] = h.Open(name)
 	_, errs["openRegular"] = h.openRegular(name)
-	_, errs["openSeen"] = h.openSeen(name, sight{})
 	_, errs["create"] = h.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
 	_, errs["Readlink"] = h.Readlink(name)
 	errs["Mkdir"] = h.Mkdir(name, 0o700)

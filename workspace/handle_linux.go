@@ -83,27 +83,7 @@ func (h *handle) look(name string) (sight, error) {
 	return seen, named("statx", name, err)
 }
 
-// openSeen opens for reading the regular file name, which was seen. It fails with errChanging if
-// it is another by now.
-func (h *handle) openSeen(name string, was sight) (*os.File, error) {
-	got, now, err := h.open(name, readFlags, 0)
-	if errors.Is(err, unix.ELOOP) {
-		return nil, errChanging
-	}
-	if err != nil {
-		return nil, err
-	}
-	if now == (sight{}) {
-		now, err = see(got, "")
-	}
-	if err != nil || now != was {
-		_ = unix.Close(got)
-		return nil, errChanging
-	}
-	return os.NewFile(uintptr(got), name), nil
-}
-
-// openRegular opens for reading the regular file name, which was listed as one. It fails with errChanging
+// openRegular opens for reading the regular file name, which was seen to be one. It fails with errChanging
 // if it is something else by now.
 func (h *handle) openRegular(name string) (*os.File, error) {
 	got, now, err := h.open(name, readFlags, 0)

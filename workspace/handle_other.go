@@ -100,21 +100,7 @@ func (h *handle) look(name string) (sight, error) {
 	return sightOf(info), nil
 }
 
-// openSeen opens for reading the regular file name, which was seen. It fails with errChanging if
-// it is another by now.
-func (h *handle) openSeen(name string, was sight) (*os.File, error) {
-	f, err := h.Open(name)
-	if err != nil {
-		return nil, recheck(h, name, was.info, err)
-	}
-	if info, err := f.Stat(); err != nil || !was.is(info) {
-		_ = f.Close()
-		return nil, errChanging
-	}
-	return f, nil
-}
-
-// openRegular opens for reading the regular file name, which was listed as one. It fails with errChanging
+// openRegular opens for reading the regular file name, which was seen to be one. It fails with errChanging
 // if it is something else by now.
 func (h *handle) openRegular(name string) (*os.File, error) {
 	seen, err := h.look(name)
@@ -124,7 +110,15 @@ func (h *handle) openRegular(name string) (*os.File, error) {
 	if !seen.isRegular() {
 		return nil, errChanging
 	}
-	return h.openSeen(name, seen)
+	f, err := h.Open(name)
+	if err != nil {
+		return nil, recheck(h, name, seen.info, err)
+	}
+	if info, err := f.Stat(); err != nil || !seen.is(info) {
+		_ = f.Close()
+		return nil, errChanging
+	}
+	return f, nil
 }
 
 // linksMislead reports whether the links in h lead elsewhere than they say. Only Linux has such.

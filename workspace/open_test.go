@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -250,6 +253,51 @@ func TestC8_AWorkspaceKeepsToTheDirectoriesItWasGranted(t *testing.T) {
 					require.Error(t, err)
 				}
 			}
+			_, err = g.ws.WriteFile(t.Context(), "../B/new", []byte("new"), workspace.WriteOptions{})
+			require.Equal(t, c.reads, err == nil, "%v", err)
+			if c.state != workspace.OK {
+				require.NoFileExists(t, filepath.Join(g.b, "new"), "what stands in its place is not written to")
+			}
+		})
+	}
+}
+
+func TestC8_WhatIsWalkedIsTheDirectoryThatWasGranted(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, g grounds){
+		"replaced by a link": func(t *testing.T, g grounds) {
+			require.NoError(t, os.Rename(g.a, g.a+"-moved"))
+			link(t, g.out, g.a)
+		},
+		"replaced by a directory": func(t *testing.T, g grounds) {
+			require.NoError(t, os.Rename(g.a, g.a+"-moved"))
+			require.NoError(t, os.Rename(g.out, g.a))
+		},
+		"renamed": func(t *testing.T, g grounds) {
+			require.NoError(t, os.Rename(g.a, g.a+"-moved"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGrounds(t)
+			write(t, filepath.Join(g.out, "d/e/f"), "OUT")
+			write(t, filepath.Join(g.out, "f"), "OUT")
+			texts := map[string]string{}
+			require.NoError(t, g.ws.Walk(t.Context(), g.a, func(v workspace.Visit) error {
+				if v.Name == "A" {
+					change(t, g)
+				}
+				if v.Type.IsRegular() {
+					f, err := v.Open()
+					require.NoError(t, err)
+					defer f.Close()
+					text, err := io.ReadAll(f)
+					require.NoError(t, err)
+					texts[v.Ref().Rel()] = string(text)
+				}
+				return v.Err
+			}))
+			granted := map[string]string{"f": "A/f", "d/e/f": "A/d/e/f"}
+			require.Equal(t, granted, texts)
+			require.Equal(t, []string{"f", "d/e/f"}, scanned(t, g.ws, g.a, workspace.ScanOptions{}))
 		})
 	}
 }
@@ -280,6 +328,40 @@ func TestClose_LaterOperationsFailAndNothingStaysOpen(t *testing.T) {
 	require.Equal(t, "A/f", string(buf))
 	require.NoError(t, f.Close())
 	require.NoError(t, d.Close())
+}
+
+func TestClose_DuringOperations(t *testing.T) {
+	g := newGrounds(t)
+	link(t, filepath.Join(g.b, "d/f"), filepath.Join(g.a, "across"))
+	before := openFiles(t)
+	for range 30 {
+		ws, err := workspace.Open(t.Context(), mustRoots(t, g.a, g.b), workspace.Options{})
+		require.NoError(t, err)
+		var (
+			running sync.WaitGroup
+			began   = make(chan struct{}, len(ways))
+		)
+		for name, way := range ways {
+			running.Go(func() {
+				var err error
+				for i := 0; err == nil || errors.Is(err, syscall.ENOTDIR); i++ {
+					err = way(ws, "across")
+					if i == 0 {
+						began <- struct{}{}
+					}
+				}
+				if !errors.Is(err, workspace.ErrClosed) {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+		}
+		for range ways {
+			<-began
+		}
+		require.NoError(t, ws.Close())
+		running.Wait()
+	}
+	require.Equal(t, before, openFiles(t), "the last operation lets the roots go")
 }
 
 func TestClose_ARunningOperationFinishes(t *testing.T) {

@@ -156,12 +156,6 @@ func newScan(w *Workspace, ctx context.Context, o ScanOptions, look func(*Folder
 
 // run works until everything was delivered, or something fails.
 func (s *scan) run() error {
-	stop := context.AfterFunc(s.ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.fail(context.Cause(s.ctx))
-	})
-	defer stop()
 	var others sync.WaitGroup
 	for range s.o.Workers - 1 {
 		others.Go(s.work)
@@ -182,6 +176,10 @@ func (s *scan) work() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.head != nil && s.err == nil {
+		if s.ctx.Err() != nil {
+			s.fail(context.Cause(s.ctx))
+			return
+		}
 		n := s.take()
 		if n == nil {
 			s.changed.Wait()
@@ -217,7 +215,7 @@ func (s *scan) deliver() {
 		return
 	}
 	s.delivering = true
-	for s.err == nil && s.head != nil && s.head.state == finished {
+	for s.err == nil && s.ctx.Err() == nil && s.head != nil && s.head.state == finished {
 		deliver := s.head.deliver
 		s.head = s.head.next
 		s.ahead--

@@ -53,7 +53,7 @@ func openSeen(dir *handle, name string, seen sight, path string) (*os.File, erro
 	if !seen.isRegular() {
 		return nil, unfit(path, seen.mode())
 	}
-	f, err := dir.openSeen(name, seen)
+	f, err := dir.openRegular(name)
 	if err != nil && err != errChanging {
 		err = failed("open", path, err)
 	}
