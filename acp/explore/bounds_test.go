@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 func servers() []runtime.MCPServer {
@@ -111,20 +112,12 @@ func TestW6_ATurnThatWasCancelledBeforeItBeganDoesNothing(t *testing.T) {
 	}
 }
 
-func TestASearchWithinAFileIsCancelled(t *testing.T) {
+func TestASearchForWordsIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	text := []byte(strings.Repeat("ab\n", step))
-	never := func(int, []byte, int, int) bool { return true }
-
-	expression, err := newPattern("a[^a]")
-	require.NoError(t, err)
-	require.ErrorIs(t, expression.find(ctx, text, never), context.Canceled)
-	require.ErrorIs(t, expression.find(ctx, []byte(strings.Repeat("b", 2*longLine)), never), context.Canceled)
 	words, _ := newWords("ab")
-	require.ErrorIs(t, words.find(ctx, text, never), context.Canceled)
-	_, err = readLines(ctx, strings.NewReader("ab"), lines{}, 10)
-	require.ErrorIs(t, err, context.Canceled)
+	text := []byte(strings.Repeat("ab\n", checkedAtOnce))
+	require.ErrorIs(t, words.Find(ctx, text, func(tools.Match) bool { return true }), context.Canceled)
 }
 
 // What the client does not take is the turn's end, and no worker stays behind.
@@ -143,21 +136,4 @@ func TestAFailedUpdateEndsTheTurn(t *testing.T) {
 		_, err = c.session.Prompt(t.Context(), params, c.client)()
 		require.ErrorIs(t, err, broken)
 	}
-}
-
-func TestAPanicInAWorkerIsTheTurns(t *testing.T) {
-	c := open(t, Options{}, plant(t, many(30)))
-	s := c.session.(*session)
-	turn := &turn{session: s, reply: newReply(t.Context(), c.client, 1000)}
-	files := turn.tree()
-	require.Panics(t, func() {
-		_ = turn.crew(panicking{}, files, func(*folder, finding) error { return nil }).search(t.Context(), files)
-	})
-}
-
-type panicking struct{}
-
-func (panicking) full() int { return 1 }
-func (panicking) find(context.Context, []byte, func(int, []byte, int, int) bool) error {
-	panic("a defect")
 }

@@ -19,9 +19,9 @@
 //
 // /find, /search and words go through every root, in the session's order (clause A20): the
 // files of a directory before its subdirectories, both sorted. They leave out what git
-// ignores (the .gitignore files within a root, and its .git/info/exclude), .git itself,
-// links, and, when they read, binary files: those with a NUL in the first 8 KiB or with invalid
-// UTF-8. A file that several roots reach, because one lies in another, is shown once, for
+// ignores (the .gitignore files within a root, and .git/info/exclude), .git itself,
+// links, and, when they read, binary files: those with a NUL in the first 8 KiB, and those with a hit that
+// are not UTF-8. A file that several roots reach, because one lies in another, is shown once, for
 // the first root in order whose rules do not ignore it. /read opens whatever path it is given,
 // ignored or not, through links or not, as long as it is in scope (A23); a relative path starts at
 // cwd and nowhere else.
@@ -47,7 +47,8 @@
 // replaced as a whole. A path out of scope is refused without a question, and so are what is
 // not text and what is larger than [Options] say. Directories are not made.
 //
-// All of it goes through the session's [workspace.Workspace]; this package opens nothing by itself.
+// All of it goes through the session's [workspace.Workspace], most of it by the parts of package
+// [tools], which a model's tools are made of too; this package opens nothing by itself.
 //
 // # What the client sees
 //

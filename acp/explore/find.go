@@ -2,55 +2,55 @@ package explore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
-	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
+	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
+
+// maxDepth is how deep directories are entered.
+const maxDepth = 100
+
+// scan goes through the files of all roots.
+func (t *turn) scan() tools.Scan {
+	return tools.Scan{Workspace: t.workspace(), Ignored: workspace.LeaveIgnored, MaxFiles: t.options.MaxFiles, MaxDepth: maxDepth}
+}
 
 // find answers /find.
 func (t *turn) find(ctx context.Context, p prompt) error {
 	if p.text == "" {
 		return t.write("Say what to find: " + code("/find GLOB") + ", such as " + code("/find **/*.go") + ".\n")
 	}
-	if !doublestar.ValidatePattern(p.text) {
-		return t.write(code(p.text) + " is no glob: a bracket or a brace is not closed, or nothing follows a backslash.\n")
+	scan := t.scan()
+	var err error
+	if scan.Only, err = tools.NewGlob(p.text); err != nil {
+		var bad *tools.GlobError
+		_ = errors.As(err, &bad)
+		return t.write(code(p.text) + " is no glob: " + bad.Why + ".\n")
 	}
 	call, err := t.begin(toolSearch, "Find "+p.text, map[string]string{"glob": p.text})
 	if err != nil {
 		return err
 	}
-	files, list := t.tree(), t.listing("file", "files")
-	err = files.walk(ctx, func(f *folder) error {
-		for _, name := range f.files {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			rel := f.join(name)
-			if !globMatches(p.text, rel) {
-				continue
-			}
-			if err := list.add(f.root.Index, f.root.show(rel), location{Path: f.root.path(rel)}); err != nil {
+	list := t.listing("file", "files")
+	folder := ""
+	tally, err := scan.Files(ctx, func(f tools.File) error {
+		if now := path.Dir(f.Rel()); now != folder {
+			folder = now
+			if err := t.flush(); err != nil {
 				return err
 			}
 		}
-		return t.flush()
+		root := t.roots[f.Root().Index]
+		return list.add(root.Index, root.show(f.Rel()), location{Path: f.Path()})
 	})
-	return t.finish(err, call, list, files)
-}
-
-// globMatches compares a path with a glob, and its last name with one that has no slash.
-func globMatches(glob, rel string) bool {
-	glob = strings.TrimPrefix(glob, "./")
-	if !strings.Contains(glob, "/") && doublestar.MatchUnvalidated(glob, path.Base(rel)) {
-		return true
-	}
-	return doublestar.MatchUnvalidated(glob, rel)
+	return t.finish(err, call, list, tally)
 }
 
 // finish ends a look at the files: err is what ended it.
-func (t *turn) finish(err error, call tool, list *listing, files *tree) error {
+func (t *turn) finish(err error, call tool, list *listing, tally tools.Tally) error {
 	if err != nil && err != errEnough {
 		return err
 	}
@@ -58,12 +58,12 @@ func (t *turn) finish(err error, call tool, list *listing, files *tree) error {
 		return err
 	}
 	said := list.summary()
-	if files.full {
+	if tally.Full {
 		said += fmt.Sprintf(" Only the first %d files were looked at, which is the limit.", t.options.MaxFiles)
 	}
 	if list.cut != "" {
 		said += " Cut: " + list.cut + ". Ask for something narrower to see the rest."
-	} else if left := files.skipped.describe(t.options.MaxFileSize); left != "" {
+	} else if left := t.leftOut(tally.Skipped); left != "" {
 		said += " " + left
 	}
 	if err := call.end(toolCompleted, said, list.places); err != nil {

@@ -1,105 +1,46 @@
 package explore
 
 import (
-	"bufio"
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"unicode/utf8"
+
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // part is what was read of a file.
 type part struct {
-	text []byte
+	text string
 	// first and last are the lines that text holds; both are 0 if it holds none.
 	first, last int
-	// total is how many lines the file has, 0 if its end was not reached.
+	// total is how many lines the file has, 0 if that is not known.
 	total int
 	// cut says that there was no room for all that was asked for, and next is the line to go on with.
 	cut  bool
 	next int
-	// whole is how much of text is whole lines.
-	whole int
 }
 
-// readLines reads the lines that are asked for, up to room bytes of text. The error is errBinary,
-// the context's, or that of reading. Lines before the first are read past, whatever their size.
-func readLines(ctx context.Context, file io.Reader, want lines, room int) (part, error) {
-	in := bufio.NewReaderSize(file, step)
-	start, err := in.Peek(sniffed)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return part{}, err
+// options say which lines to read, up to room bytes of text, which is not 0.
+func (l lines) options(room int) workspace.TextOptions {
+	o := workspace.TextOptions{First: max(l.first, 1), MaxLines: allLines, MaxBytes: room, MaxWhole: 1}
+	if l.last > 0 {
+		o.MaxLines = l.last - o.First + 1
 	}
-	if hasNUL(start) {
-		return part{}, errBinary
-	}
-	var p part
-	begun := false // something of the current line was read
-	for number := 1; want.last == 0 || number <= want.last; {
-		if ctx.Err() != nil {
-			return part{}, context.Cause(ctx)
-		}
-		piece, err := in.ReadSlice('\n') // a line, or as much of one as the buffer holds
-		if err != nil && err != bufio.ErrBufferFull && err != io.EOF {
-			return part{}, err
-		}
-		if number >= want.first && len(piece) > 0 && !p.take(piece, number, room) {
-			break
-		}
-		begun = begun || len(piece) > 0
-		switch {
-		case err == nil:
-			p.whole = len(p.text)
-			number++
-			begun = false
-		case err == io.EOF && begun:
-			p.total = number
-			return p.checked()
-		case err == io.EOF:
-			p.total = number - 1
-			return p.checked()
-		}
-	}
-	return p.checked()
+	return o
 }
 
-// take adds a line or a piece of one. It reports false if there is no room for it.
-func (p *part) take(piece []byte, number, room int) bool {
-	if len(p.text)+len(piece) <= room {
-		if p.first == 0 {
-			p.first = number
-		}
-		p.last = number
-		p.text = append(p.text, piece...)
-		return true
-	}
-	p.cut, p.next = true, number
-	if p.whole > 0 {
-		p.text, p.last = p.text[:p.whole], number-1
-		return false
-	}
-	// The first line alone is too long: show its beginning.
-	p.text = wholeRunes(append(p.text, piece...), room)
-	if len(p.text) > 0 {
-		p.first, p.last, p.next = number, number, number+1
-	}
-	return false
-}
+const allLines = 1<<31 - 1
 
-func (p part) checked() (part, error) {
-	if !utf8.Valid(p.text) {
-		return part{}, errBinary
+// partOf is what was read. Lines that nobody asked for are none that were cut.
+func partOf(t workspace.Text) part {
+	p := part{text: t.Content, cut: t.Cut == workspace.CutByBytes || t.Cut == workspace.CutInLine, next: t.Next()}
+	if t.Content != "" {
+		p.first, p.last = t.First, t.First+t.Lines-1
+	} else if p.cut {
+		p.next = t.First
 	}
-	return p, nil
-}
-
-// wholeRunes is text, longer than size, cut to at most size bytes between characters.
-func wholeRunes(text []byte, size int) []byte {
-	for size > 0 && !utf8.RuneStart(text[size]) {
-		size--
+	if t.Total > 0 && (t.Cut == workspace.NotCut || p.first == 0) {
+		p.total = t.Total
 	}
-	return text[:size]
+	return p
 }
 
 // summary says what was read of the file called name.

@@ -73,37 +73,28 @@ func (t *turn) ask(ctx context.Context, c change, call tool) (permission, error)
 // toolCall is the change before it is made. Once it is known where the path leads, it says so (C11), in the
 // client's spelling.
 func (c change) toolCall() toolCall {
-	call := toolCall{Tool: toolEdit, Status: toolPending, RawInput: map[string]any{"path": c.asked}}
+	call := toolCall{Tool: toolEdit, Status: toolPending, RawInput: map[string]any{"path": c.Asked}}
 	verb := map[string]string{"write": "Write ", "edit": "Edit "}[c.command]
-	if c.ref == (workspace.Ref{}) {
-		call.Title = verb + clip(printable(c.asked), 200)
+	if c.Ref == (workspace.Ref{}) {
+		call.Title = verb + clip(printable(c.Asked), 200)
 		return call
 	}
-	path, root := c.ref.Path(), c.ref.Root().Dir.String()
+	path, root := c.Ref.Path(), c.Ref.Root().Dir.String()
 	call.Title = verb + printable(path) + " in root " + printable(root)
-	call.RawInput = map[string]any{"path": c.asked, "resolvedPath": path, "root": root}
+	call.RawInput = map[string]any{"path": c.Asked, "resolvedPath": path, "root": root}
 	call.Locations = c.places()
 	return call
 }
 
 // places is where the file begins to be another, or nothing if it is not known where it is.
 func (c change) places() []location {
-	if c.ref == (workspace.Ref{}) {
+	if c.Ref == (workspace.Ref{}) {
 		return nil
 	}
-	place := location{Path: c.ref.Path()}
-	if c.old != nil && *c.old != c.new && c.new != "" {
-		place.Line = 1
-		for i := 0; i < min(len(*c.old), len(c.new)) && (*c.old)[i] == c.new[i]; i++ {
-			if c.new[i] == '\n' {
-				place.Line++
-			}
-		}
-	}
-	return []location{place}
+	return []location{{Path: c.Ref.Path(), Line: c.FirstLine()}}
 }
 
 // diff is the change for the client to show.
 func (c change) diff() []toolContent {
-	return []toolContent{{Type: "diff", diff: &diff{Path: c.ref.Path(), OldText: c.old, NewText: c.new}}}
+	return []toolContent{{Type: "diff", diff: &diff{Path: c.Ref.Path(), OldText: c.Old, NewText: c.New}}}
 }

@@ -62,16 +62,22 @@ func (t *turn) readOne(ctx context.Context, l link) error {
 	defer file.Close()
 	ref := file.Ref()
 	name := t.roots[ref.Root().Index].show(ref.Rel())
-	part, err := readLines(ctx, file, l.lines, t.room)
+	p := part{cut: true, next: max(l.lines.first, 1)} // what is read where there is no room
+	if t.room > 0 {
+		var text workspace.Text
+		text, err = file.ReadText(ctx, l.lines.options(t.room))
+		p = partOf(text)
+	}
+	var no *workspace.NotTextError
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, errBinary):
+	case errors.As(err, &no):
 		return call.fail(code(name) + " is not text.")
 	case err != nil:
 		return call.fail(code(name) + " cannot be read: " + reason(err) + ".")
 	}
-	return t.show(call, ref, name, part)
+	return t.show(call, ref, name, p)
 }
 
 // show writes the lines that were read.
@@ -87,7 +93,7 @@ func (t *turn) show(call tool, ref workspace.Ref, name string, p part) error {
 	}
 	t.take(len(p.text))
 	if len(p.text) > 0 {
-		if err := t.writeFenced(string(p.text)); err != nil {
+		if err := t.writeFenced(p.text); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 func TestRead(t *testing.T) {
@@ -125,54 +124,6 @@ func TestSeveralLinksShareTheBound(t *testing.T) {
 	a := open(t, Options{MaxBytes: 91}, cwd).ask("", uri+"/a", uri+"/b", uri+"/c")
 	require.Equal(t, []string{strings.Repeat("a", 90)}, a.lines())
 	require.Equal(t, 2, strings.Count(a.text(), "Nothing of"))
-}
-
-// readLines agrees with splitting the whole.
-func TestReadLines(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		line := rapid.Custom(func(t *rapid.T) string {
-			return strings.Repeat(rapid.SampledFrom([]string{"", "x", "é"}).Draw(t, "character"), rapid.SampledFrom([]int{1, 2, 7, step / 2, step, step + 1}).Draw(t, "times"))
-		})
-		all := rapid.SliceOfN(line, 0, 6).Draw(t, "lines")
-		text := strings.Join(all, "\n")
-		if rapid.Bool().Draw(t, "ends") {
-			text += "\n"
-		}
-		want := lines{}
-		if rapid.Bool().Draw(t, "some") {
-			want = newLines(rapid.IntRange(1, 8).Draw(t, "first"), rapid.IntRange(0, 8).Draw(t, "last"))
-		}
-		room := rapid.SampledFrom([]int{0, 1, 2, 5, step, 10 * step}).Draw(t, "room")
-
-		var split []string
-		for one := range strings.Lines(text) {
-			split = append(split, one)
-		}
-		last := len(split)
-		if want.last > 0 {
-			last = min(last, want.last)
-		}
-		var expected string
-		if first := max(want.first, 1); first <= last {
-			expected = strings.Join(split[first-1:last], "")
-		}
-
-		p, err := readLines(t.Context(), strings.NewReader(text), want, room)
-		require.NoError(t, err)
-		require.True(t, strings.HasPrefix(expected, string(p.text)))
-		require.LessOrEqual(t, len(p.text), room)
-		require.Equal(t, len(expected) > room, p.cut)
-		if !p.cut {
-			require.Equal(t, expected, string(p.text))
-		}
-		if p.total > 0 {
-			require.Equal(t, len(split), p.total)
-		}
-		if p.first > 0 {
-			require.Equal(t, max(want.first, 1), p.first)
-			require.Equal(t, p.first-1+len(strings.Split(strings.TrimSuffix(string(p.text), "\n"), "\n")), p.last)
-		}
-	})
 }
 
 func TestRoots(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"strings"
+	"time"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
 )
@@ -11,14 +12,18 @@ import (
 // chunkSize is the text that makes a chunk worth sending, in bytes.
 const chunkSize = 1 << 10
 
+// longestWait is how long found text is gathered before it is sent, as long as more is found.
+const longestWait = 200 * time.Millisecond
+
 // reply is what a turn sends. Text is gathered into chunks; tool calls keep their place among
-// them. It is used by one goroutine.
+// them. It is used by one goroutine at a time.
 type reply struct {
 	ctx     context.Context // the turn's: a reply lives no longer
 	updates runtime.Updates
 	pending strings.Builder
 	// bound is how many bytes of found text the answer takes, and room how many are left of it.
 	bound, room int
+	sent        time.Time // when text was last sent
 }
 
 func newReply(ctx context.Context, updates runtime.Updates, bound int) *reply {
@@ -43,6 +48,14 @@ func (r *reply) take(n int) bool {
 	return true
 }
 
+// flushNow sends the text that was gathered, unless some was sent a moment ago.
+func (r *reply) flushNow() error {
+	if time.Since(r.sent) < longestWait {
+		return nil
+	}
+	return r.flush()
+}
+
 // flush sends the text that was gathered.
 func (r *reply) flush() error {
 	if r.pending.Len() == 0 {
@@ -50,6 +63,7 @@ func (r *reply) flush() error {
 	}
 	chunk := encode(textChunk{Kind: "agent_message_chunk", Content: text(r.pending.String())})
 	r.pending.Reset()
+	r.sent = time.Now()
 	return r.updates.Update(r.ctx, chunk)
 }
 

@@ -1,31 +1,28 @@
 package explore
 
-// runnersUp keeps the findings that have the most words, for when none has all.
+import "github.com/acp-agent/acp-agent/workspace/tools"
+
+// runnersUp keeps the files whose lines have the most words, for when none has all.
 type runnersUp struct {
 	// bound is how many hits are kept.
-	bound    int
-	score    int
-	hits     int
-	findings []runnerUp
-	dropped  bool
+	bound   int
+	score   int
+	hits    int
+	found   []tools.Found
+	dropped bool
 }
 
-type runnerUp struct {
-	folder *folder
-	finding
-}
-
-// keep takes a finding, unless there are better ones or enough as good.
-func (r *runnersUp) keep(f *folder, in finding) {
-	if r.dropped || in.score < r.score {
+// keep takes the hits of a file, unless there are better ones or enough as good.
+func (r *runnersUp) keep(in tools.Found) {
+	if r.dropped || in.Score < r.score {
 		return
 	}
-	if in.score > r.score {
-		r.score, r.hits, r.findings = in.score, 0, nil
+	if in.Score > r.score {
+		r.score, r.hits, r.found = in.Score, 0, nil
 	}
 	if r.hits <= r.bound {
-		r.hits += len(in.hits)
-		r.findings = append(r.findings, runnerUp{f, in})
+		r.hits += len(in.Lines)
+		r.found = append(r.found, in)
 	}
 }
 
@@ -33,8 +30,8 @@ func (r *runnersUp) keep(f *folder, in finding) {
 func (r *runnersUp) drop() { *r = runnersUp{dropped: true} }
 
 func (r *runnersUp) list(l *listing) error {
-	for _, one := range r.findings {
-		if err := l.found(one.folder, one.finding); err != nil {
+	for _, one := range r.found {
+		if err := l.found(one); err != nil {
 			return err
 		}
 	}

@@ -2,8 +2,11 @@ package explore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // search answers /search.
@@ -11,53 +14,44 @@ func (t *turn) search(ctx context.Context, p prompt) error {
 	if p.text == "" {
 		return t.write("Say what to search for: " + code("/search REGEXP") + ", such as " + code("/search func New") + ".\n")
 	}
-	query, err := newPattern(p.text)
+	query, err := tools.NewPattern(p.text, tools.Expression, tools.CaseMatters)
 	if err != nil {
-		return t.write(fmt.Sprintf("%s cannot be searched for: %v. Regular expressions are those of Go (RE2).\n",
-			code(clip(p.text, 200)), err))
+		var bad *tools.PatternError
+		_ = errors.As(err, &bad)
+		return t.write(fmt.Sprintf("%s cannot be searched for: %s. Regular expressions are those of Go (RE2).\n",
+			code(clip(p.text, 200)), bad.Why))
 	}
 	call, err := t.begin(toolSearch, "Search for "+clip(p.text, 200), map[string]string{"regexp": p.text})
 	if err != nil {
 		return err
 	}
-	files, list := t.tree(), t.listing("line", "lines")
-	err = t.crew(query, files, list.found).search(ctx, files)
-	return t.finish(err, call, list, files)
+	list := t.listing("line", "lines")
+	tally, err := t.scan().Search(ctx, t.lookup(query), list.found)
+	return t.finish(err, call, list, tally)
 }
 
-// crew searches files for a query and gives each finding to found.
-func (t *turn) crew(q query, files *tree, found func(*folder, finding) error) *crew {
-	return &crew{
-		workers: workers(),
-		make: func() *worker {
-			return &worker{query: q, maxFileSize: t.options.MaxFileSize, maxHits: t.options.MaxHits}
-		},
-		idle: t.flush,
-		emit: func(j *job) error {
-			files.skipped.add(j.skipped)
-			for _, one := range j.findings {
-				if err := found(j.folder, one); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
+// lookup says how found lines are shown. Of one file there is one more than of all, to know that there are more.
+func (t *turn) lookup(q tools.Query) tools.Lookup {
+	return tools.Lookup{
+		Query: q, MaxFileSize: t.options.MaxFileSize, MaxHits: t.options.MaxHits + 1,
+		Show: func(line []byte, at int) string { return excerpt(string(line), at) },
 	}
 }
 
 // found lists the lines of one file.
-func (l *listing) found(f *folder, in finding) error {
-	name, path := f.root.show(in.rel), f.root.path(in.rel)
-	for i, h := range in.hits {
-		line := fmt.Sprintf("%s:%d: %s", name, h.number, h.excerpt)
-		if err := l.add(f.root.Index, line, location{Path: path, Line: h.number}); err != nil {
+func (l *listing) found(in tools.Found) error {
+	root := l.roots[in.Root().Index]
+	name := root.show(in.Rel())
+	for i, h := range in.Lines {
+		line := fmt.Sprintf("%s:%d: %s", name, h.Number, h.Text)
+		if err := l.add(root.Index, line, location{Path: in.Path(), Line: h.Number}); err != nil {
 			return err
 		}
 		if i == 0 {
-			l.tally[f.root.Index].files++
+			l.tally[root.Index].files++
 		}
 	}
-	return nil
+	return l.reply.flushNow()
 }
 
 // searchWords answers a prompt that is no command.
@@ -73,21 +67,21 @@ func (t *turn) searchWords(ctx context.Context, p prompt) error {
 	if err != nil {
 		return err
 	}
-	files, list := t.tree(), t.listing("line", "lines")
+	list := t.listing("line", "lines")
 	best := &runnersUp{bound: t.options.MaxHits}
-	err = t.crew(query, files, func(f *folder, in finding) error {
-		if in.score < query.full() {
-			best.keep(f, in)
+	tally, err := t.scan().Search(ctx, t.lookup(query), func(in tools.Found) error {
+		if in.Score < query.Full() {
+			best.keep(in)
 			return nil
 		}
 		best.drop()
-		return list.found(f, in)
-	}).search(ctx, files)
+		return list.found(in)
+	})
 	if err == nil && list.hits() == 0 && best.score > 0 {
-		err = t.write(fmt.Sprintf("No line has all %d words. These have %d of them:\n\n", query.full(), best.score))
+		err = t.write(fmt.Sprintf("No line has all %d words. These have %d of them:\n\n", query.Full(), best.score))
 		if err == nil {
 			err = best.list(list)
 		}
 	}
-	return t.finish(err, call, list, files)
+	return t.finish(err, call, list, tally)
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 func TestSearch(t *testing.T) {
@@ -112,45 +111,6 @@ func TestAHitStaysOnItsLine(t *testing.T) {
 	require.Contains(t, lines[1], "needle")
 	require.True(t, strings.HasSuffix(lines[1], "x…"), lines[1])
 	require.Less(t, len(lines[1]), 400)
-}
-
-// The quick ways of pattern.find give what line by line gives.
-func TestPatternFind(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		lines := rapid.SliceOf(rapid.StringOf(rapid.SampledFrom([]rune("abé \r"))).Filter(func(s string) bool {
-			return !strings.HasSuffix(s, "\r")
-		})).Draw(t, "lines")
-		ending := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "ending")
-		expression := rapid.SampledFrom([]string{"ab", "a.*b", "^a", "b$", "^$", "é+", "[^a]", "(?i)AB", "abba", `a\r`, "a$|^b", "[^b]ab", "(a+b)+", "(?:ab){2}", "(ab)?b", "(ab)*é", "(?:a b){0,2}b", "b (?i)A", "a\\nb"}).Draw(t, "expression")
-		p, err := newPattern(expression)
-		require.NoError(t, err)
-
-		var want, got []int
-		for i, line := range lines {
-			if p.expression.MatchString(line) {
-				want = append(want, i+1)
-			}
-		}
-		text := strings.Join(append(lines, ""), ending)
-		err = p.find(t.Context(), []byte(text), func(number int, line []byte, at, score int) bool {
-			require.Equal(t, lines[number-1], strings.TrimSuffix(string(line), "\r"))
-			got = append(got, number)
-			return true
-		})
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-	})
-}
-
-func TestRequired(t *testing.T) {
-	for expression, want := range map[string]string{
-		"func.*[Rr]etry": "func", "[x-z]needle$": "needle", "(?i)needle": "", "a|b": "", "(foo)+x": "foo",
-		"(foo)*xy": "xy", "(?:foo){2,}": "foo", "(?:foo){0,2}": "", "": "", "x.*longer": "longer",
-	} {
-		p, err := newPattern(expression)
-		require.NoError(t, err)
-		require.Equal(t, want, string(p.literal), expression)
-	}
 }
 
 func TestALongLineIsSearchedToo(t *testing.T) {

@@ -5,12 +5,14 @@ import (
 	"context"
 	"strings"
 	"unicode"
+
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // maxWords is how many words are searched for at once.
 const maxWords = 16
 
-// words is the query of a text that is no command. A line's score is how many of them it has.
+// words is the [tools.Query] of a text that is no command. A line's score is how many of them it has.
 type words [][]byte
 
 // newWords takes the words of a text, in lower case, each once, without the punctuation around
@@ -34,7 +36,8 @@ func newWords(text string) (w words, left int) {
 	return w, left
 }
 
-func (w words) full() int { return len(w) }
+// Full implements [tools.Query]: a line has all of them.
+func (w words) Full() int { return len(w) }
 
 func (w words) strings() []string {
 	list := make([]string, len(w))
@@ -44,30 +47,44 @@ func (w words) strings() []string {
 	return list
 }
 
-func (w words) find(ctx context.Context, text []byte, found func(number int, line []byte, at, score int) bool) error {
+// checkedAtOnce is how much is searched between two looks at the context, in bytes.
+const checkedAtOnce = 16 << 10
+
+// Find implements [tools.Query].
+func (w words) Find(ctx context.Context, text []byte, found func(tools.Match) bool) error {
 	// Lower case can change the length of a line, but never where lines end.
 	lower := bytes.ToLower(text)
 	if score, _ := w.score(lower); score == 0 {
 		return nil
 	}
-	number, unchecked := 1, 0
-	for len(text) > 0 {
-		var line, folded []byte
-		line, text = cutLine(text)
-		folded, lower = cutLine(lower)
-		if unchecked += len(line) + 1; unchecked >= step {
+	number, start, unchecked := 1, 0, 0
+	for start < len(text) {
+		end := start + lineSize(text[start:])
+		folded := lower[:lineSize(lower)]
+		if unchecked += end - start + 1; unchecked >= checkedAtOnce {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 			unchecked = 0
 		}
 		score, at := w.score(folded)
-		if score > 0 && !found(number, line, min(at, len(line)), score) {
+		m := tools.Match{Number: number, Start: start, End: end, At: min(at, end-start), Score: score}
+		if score > 0 && !found(m) {
 			return nil
 		}
 		number++
+		start = end + 1
+		lower = lower[min(len(folded)+1, len(lower)):]
 	}
 	return nil
+}
+
+// lineSize is the length of the first line of text, without its end.
+func lineSize(text []byte) int {
+	if end := bytes.IndexByte(text, '\n'); end >= 0 {
+		return end
+	}
+	return len(text)
 }
 
 // score is how many of the words a text has, and where the first of them begins.

@@ -29,12 +29,3 @@ func (s *Skipped) unreadable(root workspace.Root, rel string, err error) {
 	}
 	s.Unreadable++
 }
-
-func (s *Skipped) add(other Skipped) {
-	s.Binary += other.Binary
-	s.Large += other.Large
-	if s.Unreadable == 0 {
-		s.First = other.First
-	}
-	s.Unreadable += other.Unreadable
-}

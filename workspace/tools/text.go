@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -65,13 +64,4 @@ func checkSize(file *workspace.File, limit int64) error {
 		err = errLarge
 	}
 	return err
-}
-
-// readText is slurp, and fails with errBinary for what is not UTF-8.
-func readText(ctx context.Context, file *workspace.File, limit int64, buffer []byte) ([]byte, error) {
-	buffer, err := slurp(ctx, file, limit, buffer)
-	if err == nil && !utf8.Valid(buffer) {
-		err = errBinary
-	}
-	return buffer, err
 }
