@@ -78,7 +78,7 @@ func newRoot(s streams) *cobra.Command {
 	flags.StringVar(&f.trace, "trace", "", "append every message with time and direction to `FILE`, secrets masked")
 	flags.IntVar(&f.maxLine, "max-line", 64<<20, "refuse messages longer than `BYTES`")
 	flags.IntVar(&f.maxRoots, "max-roots", 64, "refuse sessions with more than `N` root folders")
-	root.AddCommand(newRun(s, &f), newSessions(s, &f), newRoots(s, &f), newDiscover(s, &f), newVersion(s))
+	root.AddCommand(newRun(s, &f), newSessions(s, &f), newRoots(s, &f), newDiscover(s, &f), newMCP(s, &f), newVersion(s))
 	return root
 }
 
