@@ -21,7 +21,11 @@ type slot struct {
 
 // atSlot calls use with the slot that a path names, and does both again if something changed under their feet.
 func (w *Workspace) atSlot(a asked, use func(slot) error) error {
-	return retry(func() error { return w.atSlotOnce(a, use) })
+	err := retry(func() error { return w.atSlotOnce(a, use) })
+	if err == errChanging {
+		return failed("open", a.path, err)
+	}
+	return err
 }
 
 func (w *Workspace) atSlotOnce(a asked, use func(slot) error) error {
