@@ -6,15 +6,13 @@
 // A [Snapshot] is the roots of one session at one time: real paths, in the session's order, each directory once
 // (M1). [Take] makes one of an opened workspace and leaves out what is no longer where it was granted (M6).
 //
-// An [Offer] shows a snapshot to the servers of one client of the official Go SDK, which by itself sorts
+// A [Client] shows a snapshot to one server. It is the client of the official Go SDK, which by itself sorts
 // roots by URI and checks none:
 //
-//	offer := mcproots.NewOffer(snapshot)
-//	client := offer.NewClient(&mcp.Implementation{Name: "example"}, mcp.ClientOptions{})
+//	client := mcproots.NewClient(&mcp.Implementation{Name: "example"}, mcproots.Options{Roots: current})
 //	session, err := client.Connect(ctx, transport, nil)
-//	result, err := offer.CallTool(ctx, session, &mcp.CallToolParams{Name: "list"})
+//	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "list"})
 //
-// It serves both eras of the protocol. Up to revision 2025-11-25 a server sends roots/list and hears of changes. From
-// 2026-07-28 on it puts the question into the result of a call, which is why calls go through the offer: it
-// answers, and calls again.
+// It serves both eras of the protocol (M7). Up to revision 2025-11-25 a server sends roots/list and is told of
+// changes. From 2026-07-28 on it puts its question into the result of a call; the [Session] answers, and calls again.
 package mcproots

@@ -1,0 +1,172 @@
+package mcpservers
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+// ArgumentsError: arguments that are no JSON object.
+type ArgumentsError struct{ Tool string }
+
+func (e *ArgumentsError) Error() string {
+	return fmt.Sprintf("the arguments of %s are not a JSON object", e.Tool)
+}
+
+// ChangedToolError: a tool that its server changed while the user was asked for permission.
+type ChangedToolError struct{ Tool string }
+
+func (e *ChangedToolError) Error() string {
+	return fmt.Sprintf("%s was not called: its server changed it while you were asked; call it again to be asked anew", e.Tool)
+}
+
+// Call implements [runtime.Tools].
+func (s *Set) Call(ctx context.Context, u runtime.Updates, name string, arguments runtime.Raw) (runtime.ToolResult, error) {
+	if len(arguments) == 0 {
+		arguments = nil
+	}
+	if !isObject(arguments) {
+		return runtime.ToolResult{}, &ArgumentsError{Tool: name}
+	}
+	m, l, t, err := s.tool(ctx, name)
+	if err != nil {
+		return runtime.ToolResult{}, err
+	}
+	c := &call{set: s, member: m, tool: t, name: name, arguments: arguments, updates: u, id: "mcp-" + rand.Text()[:16]}
+	if err := c.show(ctx, pending, nil); err != nil {
+		return runtime.ToolResult{}, err
+	}
+	result, err := c.make(ctx, l)
+	if err != nil {
+		c.fail(ctx, err)
+		return runtime.ToolResult{}, err
+	}
+	status := completed
+	if result.Failed {
+		status = failed
+	}
+	return result, c.show(context.WithoutCancel(ctx), status, shown(result, s.options.MaxShown))
+}
+
+// isObject reports whether arguments are a JSON object or absent.
+func isObject(arguments runtime.Raw) bool {
+	if arguments == nil {
+		return true
+	}
+	var object map[string]json.RawMessage
+	return json.Unmarshal(arguments, &object) == nil && object != nil
+}
+
+// call is one call of a tool.
+type call struct {
+	set       *Set
+	member    member
+	tool      tool
+	name      string
+	arguments runtime.Raw
+	updates   runtime.Updates
+	id        string
+}
+
+// make asks the user where that is needed, and calls.
+func (c *call) make(ctx context.Context, l *link) (runtime.ToolResult, error) {
+	if !c.allowed() {
+		if err := c.ask(ctx); err != nil {
+			return runtime.ToolResult{}, err
+		}
+		// The question may have taken long. What was shown is what is called.
+		_, now, t, err := c.set.tool(ctx, c.name)
+		switch {
+		case err != nil:
+			return runtime.ToolResult{}, err
+		case !reflect.DeepEqual(t, c.tool):
+			return runtime.ToolResult{}, &ChangedToolError{Tool: c.name}
+		}
+		l = now
+	}
+	if err := c.show(ctx, inProgress, nil); err != nil {
+		return runtime.ToolResult{}, err
+	}
+	return c.send(ctx, l)
+}
+
+// send calls the tool and shows its progress.
+func (c *call) send(ctx context.Context, l *link) (runtime.ToolResult, error) {
+	o := c.set.options
+	ctx, cancel := context.WithTimeoutCause(ctx, o.CallTimeout, &LateError{Server: c.member.config.Name, What: "answered a call", Bound: o.CallTimeout})
+	defer cancel()
+	ctx, l, running, err := c.begin(ctx, l)
+	if err != nil {
+		return runtime.ToolResult{}, err
+	}
+	defer running.end()
+	shown := make(chan struct{})
+	showing, stop := context.WithCancel(ctx)
+	go func() {
+		defer close(shown)
+		c.showProgress(showing, running)
+	}()
+	params := &mcp.CallToolParams{Name: c.tool.Remote, Meta: mcp.Meta{"progressToken": running.token}}
+	if c.arguments != nil {
+		params.Arguments = c.arguments
+	}
+	answer, err := l.session.CallTool(ctx, params)
+	stop()
+	<-shown
+	if err != nil {
+		return runtime.ToolResult{}, c.why(ctx, l, err)
+	}
+	return resultOf(answer, o.MaxResult), nil
+}
+
+// begin notes the call at a connection: l, or if that has just ended the one after it, since nothing was sent yet.
+func (c *call) begin(ctx context.Context, l *link) (context.Context, *link, *running, error) {
+	for range maxLinks {
+		if began, r, err := l.calls.begin(ctx); err == nil {
+			return began, l, r, nil
+		}
+		var err error
+		if _, l, _, err = c.set.tool(ctx, c.name); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	return nil, nil, nil, &FailedError{Server: c.member.config.Name, Err: errEndedInCall}
+}
+
+// maxLinks is how many connections of one server a call tries.
+const maxLinks = 3
+
+// why is why a call failed: the context's cause, that the server ended, or what it said.
+func (c *call) why(ctx context.Context, l *link, err error) error {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, errEndedInCall), gone(err):
+		l.calls.end()
+		return &FailedError{Server: c.member.config.Name, Err: errEndedInCall}
+	case cause != nil:
+		return cause
+	}
+	return &FailedError{Server: c.member.config.Name, Err: c.member.scrubber.err(err)}
+}
+
+// gone reports whether an error is that the connection is over.
+func gone(err error) bool { return errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF) }
+
+var errEndedInCall = errors.New("it ended during the call; why is in the log and in the list of servers, and it is started again when needed")
+
+// fail shows that nothing, or not all, was done.
+func (c *call) fail(ctx context.Context, err error) {
+	text := err.Error()
+	if ctx.Err() != nil {
+		text = "The call was cancelled."
+	}
+	_ = c.show(context.WithoutCancel(ctx), failed, []runtime.Raw{textBlock(text)})
+}

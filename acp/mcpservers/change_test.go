@@ -1,0 +1,107 @@
+package mcpservers_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/mcpservers"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+// asking is a server that fetches the roots at its start and on each change.
+func asking(name string) mcpservers.Config {
+	return self(name, "sdk", "ASK=1", "REVISION=2025-11-25")
+}
+
+func TestM3_NewRootsAreAnnounced(t *testing.T) {
+	a, b := folder(t), folder(t)
+	f := with(t, mcpservers.Options{})
+	f.change(open(t, a), asking("s"))
+	before := f.where("s").PID
+	f.change(open(t, a, b), asking("s"))
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+	require.Equal(t, before, f.where("s").PID, "it goes on")
+	require.Eventually(t, func() bool { return count(f.logs, "roots changed") == 1 }, patience, 5*time.Millisecond)
+	f.change(open(t, a, b), asking("s"))
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+	require.Equal(t, 1, count(f.logs, "roots changed"), "the same roots are no change")
+}
+
+func TestM3_A12_AServerThatKnowsALostRootIsRestarted(t *testing.T) {
+	a, b := folder(t), folder(t)
+	notified := asking("notified")
+	notified.Policy.OnShrink = mcpservers.Notify
+	never, told := self("never", "sdk"), self("told", "early")
+	f := with(t, mcpservers.Options{})
+	f.change(open(t, a, b), asking("s"), notified, never, told)
+	f.call("told.count", "")
+	s, n, v := f.where("s").PID, f.where("notified").PID, f.where("never").PID
+
+	f.change(open(t, a), asking("s"), notified, never, told)
+	require.Equal(t, uris(t, a), f.call("s.roots", ""), "the first call reaches the new process")
+	require.NotEqual(t, s, f.where("s").PID)
+	require.True(t, ended(s))
+	require.Equal(t, n, f.where("notified").PID, "its policy says so")
+	require.Equal(t, v, f.where("never").PID, "it had not asked")
+	f.host.saw(t, "The MCP server s is started again, because it knows "+b)
+	require.Equal(t, uris(t, a), f.call("notified.roots", ""))
+	require.Equal(t, "1", f.call("told.count", ""))
+	require.Equal(t, 1, count(f.logs, "told before the end"))
+}
+
+func TestM6_ARootThatVanishes(t *testing.T) {
+	top := folder(t, "a/f", "", "b/f", "")
+	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
+	f := with(t, mcpservers.Options{CheckEvery: 20 * time.Millisecond})
+	f.change(open(t, a, b), asking("s"))
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+
+	require.NoError(t, os.Rename(b, b+".away"))
+	f.host.saw(t, "No longer there: "+b)
+	require.Equal(t, uris(t, a), f.call("s.roots", ""))
+	require.Eventually(t, func() bool { return count(f.logs, "roots changed") == 1 }, patience, 5*time.Millisecond)
+
+	require.NoError(t, os.Rename(b+".away", b))
+	f.host.saw(t, "There again: "+b)
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+	require.Eventually(t, func() bool { return count(f.logs, "roots changed") == 2 }, patience, 5*time.Millisecond)
+}
+
+func TestM6_NoticedOnUse(t *testing.T) {
+	top := folder(t, "a/f", "", "b/f", "")
+	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
+	f := with(t, mcpservers.Options{CheckEvery: time.Hour})
+	f.change(open(t, a, b), asking("s"))
+	f.call("s.echo", "{}")
+	require.NoError(t, os.RemoveAll(b))
+	require.Equal(t, uris(t, a), f.call("s.roots", ""))
+	f.host.saw(t, "No longer there: "+b)
+}
+
+func TestA24_OnlyALifecycleRequestChangesTheRoots(t *testing.T) {
+	a, b := folder(t), folder(t)
+	f := with(t, mcpservers.Options{})
+	f.change(open(t, a), asking("s"))
+	f.call("s.echo", `{"roots":["`+b+`"],"_meta":{"roots":["`+b+`"]}}`)
+	require.Equal(t, uris(t, a), f.call("s.roots", ""))
+	prepared, err := f.Prepare(open(t, a, b), []mcpservers.Config{asking("s")})
+	require.NoError(t, err)
+	require.Equal(t, uris(t, a), f.call("s.roots", ""), "not committed")
+	prepared.Commit(f.host)
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+}
+
+func TestA12_ASlowServerDelaysNoCommit(t *testing.T) {
+	a, b := folder(t), folder(t)
+	f := with(t, mcpservers.Options{Wait: time.Second})
+	f.change(open(t, a), self("silent", "silent"), asking("s"))
+	require.NotZero(t, f.where("s").PID)
+	go func() { _, _ = f.List(t.Context()) }()
+	f.state(runtime.ServerStarting)
+	f.change(open(t, a, b), self("silent", "silent"), asking("s"))
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+}

@@ -1,0 +1,159 @@
+package mcpservers
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/workspace/mcproots"
+)
+
+// remote is the HTTP side of a connection. Its headers go to the server's own origin and nowhere else, whatever
+// the server redirects to or names as its endpoint.
+type remote struct {
+	origin    *url.URL
+	headers   []Pair
+	transport *http.Transport
+	ctx       context.Context // ends with the connection
+	limit     int
+}
+
+// newRemote prepares a connection that lasts until ctx ends.
+func newRemote(ctx context.Context, c Config, o Options) (*remote, error) {
+	origin, err := url.Parse(c.URL)
+	if err != nil || origin.Host == "" || (origin.Scheme != "http" && origin.Scheme != "https") {
+		return nil, errors.New("its url is not an absolute http or https URL")
+	}
+	base, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		base = &http.Transport{}
+	}
+	return &remote{origin: origin, headers: c.Headers, transport: base.Clone(), ctx: ctx, limit: o.MaxMessage}, nil
+}
+
+// over is the SDK's transport of that kind.
+func (r *remote) over(kind Transport) mcp.Transport {
+	client := &http.Client{Transport: r, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		if len(via) >= 5 {
+			return errors.New("too many redirects")
+		}
+		return r.own(req.URL)
+	}}
+	if kind == SSE {
+		return &mcp.SSEClientTransport{Endpoint: r.origin.String(), HTTPClient: client, MaxEventSize: r.limit}
+	}
+	return &mcp.StreamableClientTransport{Endpoint: r.origin.String(), HTTPClient: client, MaxEventSize: r.limit, MaxRetries: 2}
+}
+
+// own refuses other origins.
+func (r *remote) own(u *url.URL) error {
+	if u.Scheme != r.origin.Scheme || u.Host != r.origin.Host {
+		return fmt.Errorf("it leads to another server, %s://%s, which is not given its headers: configure that URL if you trust it", u.Scheme, u.Host)
+	}
+	return nil
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (r *remote) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := r.own(req.URL); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	stop := context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })
+	req = req.Clone(ctx)
+	for _, h := range r.headers {
+		req.Header.Set(h.Name, h.Value)
+	}
+	res, err := r.transport.RoundTrip(req)
+	if err != nil {
+		stop()
+		cancel(nil)
+		return nil, err
+	}
+	res.Body = &mended{
+		lines: bufio.NewReader(res.Body), body: res.Body, limit: r.limit,
+		events: strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"),
+		end: func() {
+			stop()
+			cancel(nil)
+		},
+	}
+	if res.ContentLength > 0 {
+		res.ContentLength = -1
+	}
+	return res, nil
+}
+
+// close lets the connections go.
+func (r *remote) close() { r.transport.CloseIdleConnections() }
+
+// mended is a body whose messages the SDK can read: see [mcproots.Mend].
+type mended struct {
+	lines  *bufio.Reader
+	body   io.ReadCloser
+	events bool // lines of events, else one message
+	limit  int
+	rest   []byte
+	err    error
+	end    func()
+}
+
+// Read implements [io.Reader].
+func (m *mended) Read(p []byte) (int, error) {
+	for len(m.rest) == 0 {
+		if m.err != nil {
+			return 0, m.err
+		}
+		m.fill()
+	}
+	n := copy(p, m.rest)
+	m.rest = m.rest[n:]
+	return n, nil
+}
+
+// fill reads the next line, or all of a body that is one message.
+func (m *mended) fill() {
+	if !m.events {
+		var all []byte
+		all, m.err = io.ReadAll(io.LimitReader(m.lines, int64(m.limit)+1))
+		if m.err == nil {
+			m.err = io.EOF
+		}
+		if len(all) > m.limit {
+			all, m.err = nil, &MessageError{Limit: m.limit}
+		}
+		m.rest = mcproots.Mend(all)
+		return
+	}
+	var line []byte
+	for {
+		part, err := m.lines.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > m.limit {
+			m.err = &MessageError{Limit: m.limit}
+			return
+		}
+		if err != bufio.ErrBufferFull {
+			m.err = err
+			break
+		}
+	}
+	if data, ok := bytes.CutPrefix(line, []byte("data:")); ok && bytes.Contains(data, []byte(`"inputRequests"`)) {
+		line = append(append([]byte("data: "), mcproots.Mend(bytes.TrimSpace(data))...), '\n')
+	}
+	m.rest = line
+}
+
+// Close implements [io.Closer].
+func (m *mended) Close() error {
+	m.end()
+	return m.body.Close()
+}

@@ -1,0 +1,273 @@
+package mcpservers
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/workspace/mcproots"
+)
+
+// lines is a connection over a process's streams, one message a line. Unlike the SDK's it outlives a line that is
+// no message, a peer that does not read, and a server that asks before its time; and it answers no requests of a
+// modern server, which may send none.
+type lines struct {
+	log     *slog.Logger
+	limit   int
+	out     io.WriteCloser
+	notices allowance
+
+	in     chan jsonrpc.Message
+	writes chan write
+	closed chan struct{}
+	once   sync.Once
+	ended  sync.WaitGroup // the two goroutines
+	err    atomic.Pointer[error]
+
+	legacy  chan struct{} // closed when initialize was sent: from then on requests are answered
+	begun   sync.Once
+	held    []jsonrpc.Message // requests that came before; Read's alone
+	strange int               // lines that were no messages; readLines' alone
+}
+
+const (
+	// maxHeld is the most requests that wait for initialize.
+	maxHeld = 64
+	// maxStrange is how many lines that are no messages are logged one by one.
+	maxStrange = 5
+)
+
+// newLines speaks over in and out. It closes out with the connection; in is closed by its owner.
+func newLines(in io.Reader, out io.WriteCloser, o Options, log *slog.Logger) *lines {
+	l := &lines{
+		log: log, limit: o.MaxMessage, out: out, notices: allowance{perSecond: o.MaxNotices},
+		in: make(chan jsonrpc.Message), writes: make(chan write), closed: make(chan struct{}), legacy: make(chan struct{}),
+	}
+	l.ended.Go(func() { l.readLines(in) })
+	l.ended.Go(l.writeLines)
+	return l
+}
+
+// Connect implements [mcp.Transport].
+func (l *lines) Connect(context.Context) (mcp.Connection, error) { return l, nil }
+
+// SessionID implements [mcp.Connection].
+func (l *lines) SessionID() string { return "" }
+
+// Close implements [mcp.Connection]. It does not wait.
+func (l *lines) Close() error {
+	l.fail(errClosedHere)
+	return nil
+}
+
+// errClosedHere is the end of a connection that nobody else ended.
+var errClosedHere = fmt.Errorf("the connection was closed: %w", io.EOF)
+
+// fail ends the connection, for the first reason that is given.
+func (l *lines) fail(err error) {
+	l.once.Do(func() {
+		l.err.Store(&err)
+		close(l.closed)
+		_ = l.out.Close()
+	})
+}
+
+// why is what ended the connection, nil while it lives.
+func (l *lines) why() error {
+	if err := l.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Read implements [mcp.Connection].
+func (l *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
+	legacy := l.legacy
+	for {
+		if legacy == nil && len(l.held) > 0 {
+			m := l.held[0]
+			l.held = l.held[1:]
+			return m, nil
+		}
+		select {
+		case <-legacy:
+			legacy = nil
+		case m := <-l.in:
+			if l.early(m) {
+				continue
+			}
+			return m, nil
+		case <-l.closed:
+			return nil, l.why()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// early keeps back a request that comes before initialize was sent, which in a modern server it never is.
+func (l *lines) early(m jsonrpc.Message) bool {
+	r, ok := m.(*jsonrpc.Request)
+	if !ok || !r.IsCall() {
+		return false
+	}
+	select {
+	case <-l.legacy:
+		return false
+	default:
+	}
+	if len(l.held) < maxHeld {
+		l.held = append(l.held, m)
+		l.log.Debug("an MCP server sent a request before it was initialized, or one that its revision does not have", "method", r.Method)
+	}
+	return true
+}
+
+// Write implements [mcp.Connection].
+func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
+	if r, ok := m.(*jsonrpc.Request); ok && r.Method == "initialize" {
+		l.begun.Do(func() { close(l.legacy) })
+	}
+	line, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	w := write{append(line, '\n'), make(chan struct{})}
+	select {
+	case l.writes <- w:
+	case <-l.closed:
+		return l.why()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-w.done:
+		return nil
+	case <-l.closed:
+		return l.why()
+	case <-ctx.Done(): // it is still written, whole
+		return context.Cause(ctx)
+	}
+}
+
+// write is a line to be written.
+type write struct {
+	line []byte
+	done chan struct{} // closed when it was
+}
+
+// writeLines is a goroutine of its own, so that a server which does not read holds up nobody for longer than
+// their context.
+func (l *lines) writeLines() {
+	for {
+		select {
+		case w := <-l.writes:
+			if _, err := l.out.Write(w.line); err != nil {
+				l.fail(err)
+				return
+			}
+			close(w.done)
+		case <-l.closed:
+			return
+		}
+	}
+}
+
+func (l *lines) readLines(in io.Reader) {
+	reader := bufio.NewReaderSize(in, 64<<10)
+	for {
+		line, err := l.line(reader)
+		if m := l.message(line); m != nil {
+			select {
+			case l.in <- m:
+			case <-l.closed:
+				return
+			}
+		}
+		if err != nil {
+			l.fail(err)
+			return
+		}
+	}
+}
+
+// line reads a line, of which the last may lack its end.
+func (l *lines) line(reader *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := reader.ReadSlice('\n')
+		if len(line)+len(part) > l.limit {
+			return nil, &MessageError{Limit: l.limit}
+		}
+		line = append(line, part...)
+		if err != bufio.ErrBufferFull {
+			return line, err
+		}
+	}
+}
+
+// message decodes a line, nil if it is none or not for us.
+func (l *lines) message(line []byte) jsonrpc.Message {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 {
+		return nil
+	}
+	m, err := jsonrpc.DecodeMessage(mcproots.Mend(line))
+	if err != nil {
+		l.logStrange(line)
+		return nil
+	}
+	if r, ok := m.(*jsonrpc.Request); ok && !r.IsCall() {
+		l.notices.take(l.closed)
+	}
+	return m
+}
+
+// logStrange notes a line that is no message. Servers print greetings and traces where they should not.
+func (l *lines) logStrange(line []byte) {
+	const most = 200
+	l.strange++
+	switch {
+	case l.strange > maxStrange:
+		return
+	case len(line) > most:
+		line = line[:most]
+	}
+	l.log.Warn("an MCP server wrote a line to its output that is no message; it was skipped", "line", string(bytes.ToValidUTF8(line, []byte("?"))))
+	if l.strange == maxStrange {
+		l.log.Warn("further lines of this kind are skipped without notice")
+	}
+}
+
+// allowance lets so many through in each second.
+type allowance struct {
+	perSecond int
+	since     time.Time
+	taken     int
+}
+
+// take waits for the next second once this one's are used up, unless done.
+func (a *allowance) take(done <-chan struct{}) {
+	now := time.Now()
+	if now.Sub(a.since) >= time.Second {
+		a.since, a.taken = now, 0
+	}
+	if a.taken++; a.taken <= a.perSecond {
+		return
+	}
+	timer := time.NewTimer(a.since.Add(time.Second).Sub(now))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-done:
+	}
+}

@@ -1,0 +1,252 @@
+package mcpservers_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/acp/mcpservers"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/mcproots"
+)
+
+// role is set where the test binary is to play a server.
+const role = "ACP_MCPSERVERS_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if r := os.Getenv(role); r != "" {
+		os.Exit(play(r))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// patience bounds waits for what must happen.
+const patience = 30 * time.Second
+
+// self is a stdio server that this binary plays.
+func self(name, r string, env ...string) mcpservers.Config {
+	exe, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	c := mcpservers.Config{Name: name, Transport: mcpservers.Stdio, Command: exe,
+		Env: []mcpservers.Pair{{Name: role, Value: r}, {Name: "GORACE", Value: "atexit_sleep_ms=0"}}}
+	for _, e := range env {
+		key, value, _ := strings.Cut(e, "=")
+		c.Env = append(c.Env, mcpservers.Pair{Name: key, Value: value})
+	}
+	return c
+}
+
+// logs gathers what is logged.
+type logs struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// host plays the session: it answers questions for permission, and gathers updates.
+type host struct {
+	mu      sync.Mutex
+	answer  string // an option's id, "cancelled", or "" for allow-once
+	asked   []json.RawMessage
+	updates []string
+	changed chan struct{}
+	during  func() // runs while the user is asked
+}
+
+func newHost() *host { return &host{changed: make(chan struct{})} }
+
+func (h *host) Call(_ context.Context, method string, params runtime.Raw) runtime.Work {
+	return func() (runtime.Raw, error) {
+		h.mu.Lock()
+		h.asked = append(h.asked, params)
+		answer, during := h.answer, h.during
+		h.mu.Unlock()
+		if during != nil {
+			during()
+		}
+		switch answer {
+		case "cancelled":
+			return runtime.Raw(`{"outcome":{"outcome":"cancelled"}}`), nil
+		case "":
+			answer = "allow-once"
+		}
+		return runtime.Raw(fmt.Sprintf(`{"outcome":{"outcome":"selected","optionId":%q}}`, answer)), nil
+	}
+}
+
+func (h *host) Notify(context.Context, string, runtime.Raw) error { return nil }
+
+func (h *host) Update(_ context.Context, u runtime.Update) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.updates = append(h.updates, string(u))
+	close(h.changed)
+	h.changed = make(chan struct{})
+	return nil
+}
+
+func (h *host) questions() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.asked)
+}
+
+func (h *host) all() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.updates, "\n")
+}
+
+// saw waits for an update that holds text.
+func (h *host) saw(t testing.TB, text string) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		h.mu.Lock()
+		seen, changed := strings.Contains(strings.Join(h.updates, "\n"), text), h.changed
+		h.mu.Unlock()
+		if seen {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("never shown: %q in\n%s", text, h.all())
+		}
+	}
+}
+
+// fixture is a set with a host, for one test.
+type fixture struct {
+	*mcpservers.Set
+	t    testing.TB
+	host *host
+	logs *logs
+}
+
+// with makes a set; it is closed with the test.
+func with(t testing.TB, o mcpservers.Options) *fixture {
+	t.Helper()
+	return withStarter(t, mcpservers.NewStarter(mcpservers.StarterOptions{}), o)
+}
+
+func withStarter(t testing.TB, starter *mcpservers.Starter, o mcpservers.Options) *fixture {
+	t.Helper()
+	f := &fixture{t: t, host: newHost(), logs: &logs{}}
+	o.Logger = slog.New(slog.NewTextHandler(f.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if o.Backoff == 0 {
+		o.Backoff = 10 * time.Millisecond
+	}
+	f.Set = mcpservers.NewSet(starter, o)
+	t.Cleanup(func() { require.NoError(t, f.Close(context.Background())) })
+	return f
+}
+
+// open opens a workspace, closed with the test.
+func open(t testing.TB, cwd string, additional ...string) *workspace.Workspace {
+	t.Helper()
+	roots, err := workspace.NewRoots(cwd, additional)
+	require.NoError(t, err)
+	w, err := workspace.Open(t.Context(), roots, workspace.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = w.Close() })
+	return w
+}
+
+// change prepares and commits.
+func (f *fixture) change(w *workspace.Workspace, configs ...mcpservers.Config) {
+	f.t.Helper()
+	c, err := f.Prepare(w, configs)
+	require.NoError(f.t, err)
+	c.Commit(f.host)
+}
+
+// call calls a tool and returns the text of its result.
+func (f *fixture) call(name, arguments string) string {
+	f.t.Helper()
+	text, err := f.try(name, arguments)
+	require.NoError(f.t, err, "%s\n%s", name, f.logs)
+	return text
+}
+
+func (f *fixture) try(name, arguments string) (string, error) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	defer cancel()
+	result, err := f.Call(ctx, f.host, name, runtime.Raw(arguments))
+	text := textOf(result.Content)
+	if err == nil && result.Failed {
+		err = fmt.Errorf("the tool failed: %s", text)
+	}
+	return text, err
+}
+
+func textOf(blocks []runtime.Raw) string {
+	var texts []string
+	for _, raw := range blocks {
+		var block struct{ Text string }
+		_ = json.Unmarshal(raw, &block)
+		texts = append(texts, block.Text)
+	}
+	return strings.Join(texts, "\n")
+}
+
+// folder makes a directory with files, and returns its real path. files are name and content, in turn.
+func folder(t testing.TB, files ...string) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	for i := 0; i < len(files); i += 2 {
+		path := filepath.Join(dir, filepath.FromSlash(files[i]))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(files[i+1]), 0o644))
+	}
+	return dir
+}
+
+// uris are directories as the URIs of roots, a line each.
+func uris(t testing.TB, dirs ...string) string {
+	t.Helper()
+	var all []string
+	for _, d := range dirs {
+		dir, err := workspace.ParseDir(d)
+		require.NoError(t, err)
+		all = append(all, mcproots.FromDir(dir))
+	}
+	return strings.Join(all, "\n")
+}
+
+// state waits until the first server is in a state.
+func (f *fixture) state(state runtime.ServerState) runtime.ServerStatus {
+	f.t.Helper()
+	var status runtime.ServerStatus
+	require.Eventually(f.t, func() bool {
+		status = f.Servers()[0]
+		return status.State == state
+	}, patience, 5*time.Millisecond, "never %s: %v\n%s", state, status, f.logs)
+	return status
+}

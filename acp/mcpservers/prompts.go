@@ -1,0 +1,179 @@
+package mcpservers
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+// prompt and resource are what a server lists. A prompt's name in the catalogue lacks the server's prefix.
+type (
+	prompt   struct{ runtime.Prompt }
+	resource struct{ runtime.Resource }
+)
+
+// Prompts implements [runtime.Tools].
+func (s *Set) Prompts(ctx context.Context) ([]runtime.Prompt, error) {
+	return each(ctx, s, func(ctx context.Context, m member, l *link) ([]runtime.Prompt, error) {
+		prompts, err := l.prompts(ctx)
+		named := make([]runtime.Prompt, len(prompts))
+		for i, p := range prompts {
+			named[i] = p.Prompt
+			named[i].Name = m.prefix + "." + p.Name
+		}
+		return named, err
+	})
+}
+
+func (l *link) prompts(ctx context.Context) ([]prompt, error) {
+	if c := l.session.InitializeResult().Capabilities; c == nil || c.Prompts == nil {
+		return nil, nil
+	}
+	return l.lists.prompts.get(ctx, func(ctx context.Context) ([]prompt, error) {
+		var prompts []prompt
+		var names []string
+		for p, err := range l.session.Prompts(ctx, nil) {
+			if err != nil {
+				return nil, err
+			}
+			if p == nil || p.Name == "" {
+				continue
+			}
+			prompts, names = append(prompts, l.describePrompt(p)), append(names, p.Name)
+			if len(prompts) == l.server.set.options.MaxItems {
+				break
+			}
+		}
+		for i, name := range distinct(names) {
+			prompts[i].Name = name
+		}
+		return prompts, nil
+	})
+}
+
+func (l *link) describePrompt(p *mcp.Prompt) prompt {
+	described := runtime.Prompt{Server: l.server.config.Name, Remote: p.Name, Title: p.Title, Description: p.Description}
+	for _, a := range p.Arguments {
+		if a != nil {
+			described.Arguments = append(described.Arguments, runtime.PromptArgument{Name: a.Name, Description: a.Description, Required: a.Required})
+		}
+	}
+	return prompt{described}
+}
+
+// Prompt implements [runtime.Tools].
+func (s *Set) Prompt(ctx context.Context, name string, arguments map[string]string) ([]runtime.PromptMessage, error) {
+	unknown := &runtime.UnknownNameError{Kind: "prompt", Name: name}
+	prefix, rest, _ := strings.Cut(name, ".")
+	m, err := s.find(prefix)
+	if err == errNotFound {
+		return nil, unknown
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ofServer(ctx, m, func(ctx context.Context, _ member, l *link) ([]runtime.PromptMessage, error) {
+		prompts, err := l.prompts(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range prompts {
+			if p.Name == rest {
+				return l.prompt(ctx, p.Remote, arguments)
+			}
+		}
+		return nil, unknown
+	})
+}
+
+func (l *link) prompt(ctx context.Context, name string, arguments map[string]string) ([]runtime.PromptMessage, error) {
+	r, err := l.session.GetPrompt(ctx, &mcp.GetPromptParams{Name: name, Arguments: arguments})
+	if err != nil {
+		return nil, err
+	}
+	b := bounded{left: l.server.set.options.MaxResult}
+	var messages []runtime.PromptMessage
+	for _, m := range r.Messages {
+		if m == nil || m.Content == nil {
+			continue
+		}
+		before := len(b.blocks)
+		b.add(m.Content)
+		for _, block := range b.blocks[before:] {
+			messages = append(messages, runtime.PromptMessage{Role: string(m.Role), Content: block})
+		}
+	}
+	return messages, nil
+}
+
+// Resources implements [runtime.Tools].
+func (s *Set) Resources(ctx context.Context) ([]runtime.Resource, error) {
+	return each(ctx, s, func(ctx context.Context, _ member, l *link) ([]runtime.Resource, error) {
+		resources, err := l.resources(ctx)
+		plain := make([]runtime.Resource, len(resources))
+		for i, r := range resources {
+			plain[i] = r.Resource
+		}
+		return plain, err
+	})
+}
+
+func (l *link) resources(ctx context.Context) ([]resource, error) {
+	if c := l.session.InitializeResult().Capabilities; c == nil || c.Resources == nil {
+		return nil, nil
+	}
+	return l.lists.resources.get(ctx, func(ctx context.Context) ([]resource, error) {
+		var resources []resource
+		for r, err := range l.session.Resources(ctx, nil) {
+			if err != nil {
+				return nil, err
+			}
+			if r == nil || r.URI == "" {
+				continue
+			}
+			resources = append(resources, resource{runtime.Resource{
+				Server: l.server.config.Name, URI: r.URI, Name: r.Name, Title: r.Title, MIME: r.MIMEType, Description: r.Description, Size: r.Size,
+			}})
+			if len(resources) == l.server.set.options.MaxItems {
+				break
+			}
+		}
+		return resources, nil
+	})
+}
+
+// ReadResource implements [runtime.Tools].
+func (s *Set) ReadResource(ctx context.Context, server, uri string) ([]runtime.Raw, error) {
+	m, err := s.find(server)
+	if err == errNotFound {
+		return nil, &runtime.UnknownNameError{Kind: "server named", Name: server}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ofServer(ctx, m, func(ctx context.Context, _ member, l *link) ([]runtime.Raw, error) {
+		r, err := l.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
+		if err != nil {
+			return nil, err
+		}
+		b := bounded{left: s.options.MaxResult}
+		for _, c := range r.Contents {
+			if c == nil {
+				continue
+			}
+			raw, err := json.Marshal(c)
+			if err != nil {
+				continue
+			}
+			b.addRaw(encodeJSON(struct {
+				Type     string      `json:"type"`
+				Resource runtime.Raw `json:"resource"`
+			}{"resource", raw}))
+		}
+		return b.blocks, nil
+	})
+}

@@ -1,0 +1,107 @@
+package mcpservers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+// callStatus is that of a tool call in ACP.
+type callStatus string
+
+const (
+	pending    callStatus = "pending"
+	inProgress callStatus = "in_progress"
+	completed  callStatus = "completed"
+	failed     callStatus = "failed"
+)
+
+// toolCall is a tool_call, a tool_call_update, or the toolCall of a question for permission, which has no kind of update.
+type toolCall struct {
+	Update  string      `json:"sessionUpdate,omitempty"`
+	ID      string      `json:"toolCallId"`
+	Title   string      `json:"title,omitempty"`
+	Kind    string      `json:"kind,omitempty"`
+	Status  callStatus  `json:"status"`
+	Content []content   `json:"content,omitempty"`
+	Input   runtime.Raw `json:"rawInput,omitempty"`
+}
+
+type content struct {
+	Type    string      `json:"type"`
+	Content runtime.Raw `json:"content"`
+}
+
+func contents(blocks []runtime.Raw) []content {
+	var all []content
+	for _, b := range blocks {
+		all = append(all, content{"content", b})
+	}
+	return all
+}
+
+// shape is the call as it is first shown.
+func (c *call) shape(status callStatus) toolCall {
+	input := c.arguments
+	if input == nil {
+		input = runtime.Raw("{}")
+	}
+	return toolCall{ID: c.id, Title: c.title(), Kind: "other", Status: status, Input: input}
+}
+
+func (c *call) title() string {
+	what := c.tool.Remote
+	if c.tool.Title != "" && c.tool.Title != what {
+		what = fmt.Sprintf("%s (%s)", c.tool.Title, what)
+	}
+	return cut(oneLine(fmt.Sprintf("%s, of MCP server %s", what, c.tool.Server)), 300)
+}
+
+// show shows how the call is.
+func (c *call) show(ctx context.Context, status callStatus, blocks []runtime.Raw) error {
+	update := toolCall{Update: "tool_call_update", ID: c.id, Status: status, Content: contents(blocks)}
+	if status == pending {
+		update = c.shape(status)
+		update.Update = "tool_call"
+	}
+	return c.updates.Update(ctx, encodeJSON(map[string]any{"update": update}))
+}
+
+// encodeJSON encodes the types of this file, which hold nothing that JSON cannot.
+func encodeJSON(value any) runtime.Raw {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		panic(fmt.Sprintf("mcpservers: encode %T: %v", value, err))
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+func textBlock(text string) runtime.Raw {
+	return encodeJSON(struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}{"text", text})
+}
+
+// cut is text of at most n bytes.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "") + "…"
+}
+
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,98 @@
+package mcproots
+
+import (
+	"io/fs"
+	"iter"
+	"os"
+	"slices"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Root is a root as a server is told of it.
+type Root struct {
+	// URI is that of the real path.
+	URI string
+	// Name is the folder's name, with as many of its parents as tell it from the other roots.
+	Name string
+	// Real is the real path when the root was granted.
+	Real workspace.Dir
+
+	granted fs.FileInfo
+}
+
+// Snapshot is an ordered list of roots at one time. It is immutable and safe to share; the zero value is the empty list.
+type Snapshot struct{ roots []Root }
+
+// Take is the list of an opened workspace: its roots in order by their real paths, without those that an
+// earlier one has the real path of (M1), and without those that vanished (M6). The error is the workspace's, if it
+// was closed.
+func Take(w *workspace.Workspace) (Snapshot, error) {
+	var s Snapshot
+	for _, root := range w.Opened() {
+		if s.Has(root.Real) {
+			continue
+		}
+		info, err := w.Stat(root.Real.String())
+		if err != nil {
+			return Snapshot{}, err
+		}
+		s.roots = append(s.roots, Root{URI: FromDir(root.Real), Real: root.Real, granted: info.FileInfo})
+	}
+	name(s.roots)
+	return s.Existing(), nil
+}
+
+// Existing is the list without the roots that vanished: whose real path no longer leads to the directory that
+// was granted. The order and the names stay.
+func (s Snapshot) Existing() Snapshot {
+	gone := func(r Root) bool { return !r.exists() }
+	if !slices.ContainsFunc(s.roots, gone) {
+		return s
+	}
+	return Snapshot{slices.DeleteFunc(slices.Clone(s.roots), gone)}
+}
+
+func (r Root) exists() bool {
+	there, err := os.Stat(r.Real.String())
+	return err == nil && os.SameFile(there, r.granted)
+}
+
+// Len is the number of roots.
+func (s Snapshot) Len() int { return len(s.roots) }
+
+// At is root i. It panics if i is out of range.
+func (s Snapshot) At(i int) Root { return s.roots[i] }
+
+// All yields the roots in order.
+func (s Snapshot) All() iter.Seq2[int, Root] { return slices.All(s.roots) }
+
+// Has reports whether a directory is one of the roots, by its real path.
+func (s Snapshot) Has(real workspace.Dir) bool {
+	return slices.ContainsFunc(s.roots, func(r Root) bool { return r.Real == real })
+}
+
+// Equal reports whether both lists say the same: the same roots under the same names in the same order.
+func (s Snapshot) Equal(other Snapshot) bool {
+	return slices.EqualFunc(s.roots, other.roots, func(a, b Root) bool { return a.URI == b.URI && a.Name == b.Name })
+}
+
+// Missing are the roots of s that are not in other: what is lost by going from s to other (M3).
+func (s Snapshot) Missing(other Snapshot) []Root {
+	var missing []Root
+	for _, r := range s.roots {
+		if !other.Has(r.Real) {
+			missing = append(missing, r)
+		}
+	}
+	return missing
+}
+
+// URIs are the URIs in order, not nil. The caller owns the slice.
+func (s Snapshot) URIs() []string {
+	uris := make([]string, len(s.roots))
+	for i, r := range s.roots {
+		uris[i] = r.URI
+	}
+	return uris
+}
