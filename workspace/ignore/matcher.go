@@ -90,9 +90,8 @@ func (m *Matcher) Match(name string, kind Kind) Verdict {
 	if len(m.sources) == 0 {
 		return Undecided
 	}
-	path := m.path + name
 	for _, s := range m.sources {
-		if v := s.rules.match(path[s.base:], name, kind); v != Undecided {
+		if v := s.rules.match(m.path[s.base:], name, kind); v != Undecided {
 			return v
 		}
 	}

@@ -32,11 +32,36 @@ type pattern struct {
 	glob glob
 }
 
-func (p *pattern) matches(path, name string) bool {
-	s := path
-	if p.scope == nameScope {
-		s = name
+// matches compares the pattern with the entry called name in dir, a path with a slash at its end or "".
+// The two are put together only if nothing cheaper tells.
+func (p *pattern) matches(dir, name string) bool {
+	if p.scope == nameScope || dir == "" {
+		return p.matchesText(name)
 	}
+	switch p.form {
+	case exact:
+		return len(p.text) == len(dir)+len(name) && p.beginsLike(dir, name)
+	case prefix:
+		return p.beginsLike(dir, name)
+	case suffix:
+		if len(p.text) <= len(name) {
+			return strings.HasSuffix(name, p.text)
+		}
+		return strings.HasSuffix(dir+name, p.text)
+	default:
+		return p.beginsLike(dir, name) && p.matchesText(dir+name)
+	}
+}
+
+// beginsLike reports whether dir and name, put together, begin with the pattern's text.
+func (p *pattern) beginsLike(dir, name string) bool {
+	if len(p.text) <= len(dir) {
+		return strings.HasPrefix(dir, p.text)
+	}
+	return strings.HasPrefix(p.text, dir) && strings.HasPrefix(name, p.text[len(dir):])
+}
+
+func (p *pattern) matchesText(s string) bool {
 	switch p.form {
 	case exact:
 		return s == p.text

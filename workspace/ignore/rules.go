@@ -9,14 +9,17 @@ import (
 // use. A nil *Rules has no rules.
 type Rules struct {
 	// names holds the rules that are one literal name, by that name.
-	names map[string]named
+	names map[string]lastRules
+	// endings holds the rules for all names that end alike, such as "*.log", by that ending. It begins
+	// with a dot and has no other, so that a name has one at most.
+	endings map[string]lastRules
 	// rest holds all others, in file order.
 	rest []rule
 }
 
-// named holds the last rule for a literal name, and the last that is not for
+// lastRules holds the last of some rules that match the same, and the last that is not for
 // directories only. Either may be absent.
-type named struct {
+type lastRules struct {
 	any, directory *rule
 }
 
@@ -89,52 +92,74 @@ func trimSpaces(line []byte) []byte {
 }
 
 func (r *Rules) add(one rule) {
-	if one.scope != nameScope || one.form != exact {
+	switch {
+	case one.scope == nameScope && one.form == exact:
+		addLast(&r.names, one)
+	case one.scope == nameScope && one.form == suffix && strings.LastIndexByte(one.text, '.') == 0:
+		addLast(&r.endings, one)
+	default:
 		r.rest = append(r.rest, one)
-		return
 	}
-	if r.names == nil {
-		r.names = make(map[string]named)
-	}
-	n := r.names[one.text]
-	if one.kind == Directory {
-		n.directory = &one
-	} else {
-		n.any = &one
-	}
-	r.names[one.text] = n
 }
 
-func (r *Rules) empty() bool { return r == nil || len(r.names) == 0 && len(r.rest) == 0 }
+func addLast(to *map[string]lastRules, one rule) {
+	if *to == nil {
+		*to = make(map[string]lastRules)
+	}
+	l := (*to)[one.text]
+	if one.kind == Directory {
+		l.directory = &one
+	} else {
+		l.any = &one
+	}
+	(*to)[one.text] = l
+}
 
-// match finds the verdict of the last rule that matches the entry at path, a path from the
-// rules' directory, whose last component is name.
-func (r *Rules) match(path, name string, kind Kind) Verdict {
-	verdict, after := Undecided, -1
-	if last := r.names[name].last(kind); last != nil {
-		verdict, after = last.verdict, last.order
+func (r *Rules) empty() bool {
+	return r == nil || len(r.names) == 0 && len(r.endings) == 0 && len(r.rest) == 0
+}
+
+// match finds the verdict of the last rule that matches the entry called name in dir, a path from the
+// rules' directory with a slash at its end, "" for that directory itself.
+func (r *Rules) match(dir, name string, kind Kind) Verdict {
+	var last *rule
+	if len(r.names) > 0 {
+		last = r.names[name].last(kind)
+	}
+	if len(r.endings) > 0 {
+		if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
+			last = later(last, r.endings[name[dot:]].last(kind))
+		}
 	}
 	for i := len(r.rest) - 1; i >= 0; i-- {
 		one := &r.rest[i]
-		if one.order < after {
+		if last != nil && one.order < last.order {
 			break
 		}
 		if one.kind == Directory && kind != Directory {
 			continue
 		}
-		if one.matches(path, name) {
+		if one.matches(dir, name) {
 			return one.verdict
 		}
 	}
-	return verdict
+	if last == nil {
+		return Undecided
+	}
+	return last.verdict
 }
 
-func (n named) last(kind Kind) *rule {
-	if kind != Directory || n.directory == nil {
-		return n.any
+func (l lastRules) last(kind Kind) *rule {
+	if kind != Directory {
+		return l.any
 	}
-	if n.any == nil || n.any.order < n.directory.order {
-		return n.directory
+	return later(l.any, l.directory)
+}
+
+// later is the one of two rules, either of which may be absent, that comes later in the file.
+func later(a, b *rule) *rule {
+	if a == nil || b != nil && b.order > a.order {
+		return b
 	}
-	return n.any
+	return a
 }
