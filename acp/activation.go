@@ -34,14 +34,14 @@ func (a *agent) reserve() error {
 	return nil
 }
 
-// open opens the roots and the runtime's side of an activation.
-func (a *agent) open(ctx context.Context, id sessionstore.ID, p sessionParams, r runtime.Activation) (_ *activation, err error) {
+// open opens the roots and the runtime's side of an activation. What the runtime replays, if it may, keeps the pace.
+func (a *agent) open(ctx context.Context, id sessionstore.ID, p sessionParams, r runtime.Activation, replays *pace) (_ *activation, err error) {
 	w, err := workspace.Open(ctx, p.roots, a.options.Workspace)
 	if err != nil {
 		return nil, err
 	}
 	act := &activation{agent: a, id: id, workspace: w}
-	act.host = &host{agent: a, id: id, workspace: w, servers: p.servers, stop: r.Stop}
+	act.host = &host{agent: a, id: id, workspace: w, servers: p.servers, stop: r.Stop, pace: replays}
 	defer func() {
 		if err != nil {
 			act.abandon()
@@ -74,7 +74,7 @@ func (act *activation) abandon() {
 	if act.runtime != nil {
 		err = act.runtime.Close(ctx)
 	}
-	if err = errors.Join(err, act.workspace.Close()); err != nil {
+	if err = errors.Join(err, act.host.dropReplayed(ctx), act.workspace.Close()); err != nil {
 		act.agent.log.Warn("undoing an activation", "session", act.id, "error", err)
 	}
 }

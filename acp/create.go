@@ -56,7 +56,7 @@ func (a *agent) create(ctx context.Context, r *wire.Request, p sessionParams, ra
 	if err := a.reserve(); err != nil {
 		return nil, err
 	}
-	act, err := a.open(ctx, newID(), p, ra)
+	act, err := a.open(ctx, newID(), p, ra, nil)
 	if err != nil {
 		a.active.Add(-1)
 		return nil, asWire(err)

@@ -26,14 +26,18 @@ type host struct {
 	servers   []mcpServer
 	stop      func(context.Context) error // of a load or resume
 
+	pace *pace // of a load
+
+	replays  sync.Mutex // guards replayed, and orders what is replayed; taken before mu
+	replayed *replaying // nil unless the runtime replays
+
 	saving sync.Mutex // states are stored in the order of the calls; taken before mu
 
-	mu       sync.Mutex
-	phase    hostPhase
-	session  *session // from the commit on
-	held     []runtime.Update
-	state    []byte // what to commit, nil if the runtime saved nothing since it was taken
-	replayed []runtime.Update
+	mu      sync.Mutex
+	phase   hostPhase
+	session *session // from the commit on
+	held    []runtime.Update
+	state   []byte // what to commit, nil if the runtime saved nothing since it was taken
 }
 
 type hostPhase int
@@ -135,30 +139,6 @@ func (h *host) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.phase, h.held = hostClosed, nil
-}
-
-// Replay implements [runtime.Host].
-func (h *host) Replay(ctx context.Context, u runtime.Update) error {
-	if h.stop == nil {
-		return wire.Errorf(wire.CodeInternal, "a replay outside of a load")
-	}
-	if err := h.stop(ctx); err != nil {
-		return err
-	}
-	r, err := readUpdate(u)
-	if err != nil {
-		return err
-	}
-	h.mu.Lock()
-	if h.phase != hostOpening {
-		h.mu.Unlock()
-		return runtime.ErrClosed
-	}
-	if r.kind == recordHistory {
-		h.replayed = append(h.replayed, r.update)
-	}
-	h.mu.Unlock()
-	return h.agent.conn.Notify(ctx, methodUpdate, putSession(r.update, h.id))
 }
 
 // SaveState implements [runtime.Host].

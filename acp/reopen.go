@@ -107,7 +107,7 @@ func (o *reopening) replace(ctx context.Context) (*session, *activation, error) 
 	if o.before != nil {
 		ra.Previous = o.before.runtime
 	}
-	act, err := a.open(ctx, o.stored.ID, o.params, ra)
+	act, err := a.open(ctx, o.stored.ID, o.params, ra, o.pace)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -125,6 +125,9 @@ func (o *reopening) replace(ctx context.Context) (*session, *activation, error) 
 		o.before.makeUp(a.base, l)
 		o.before.retire(a.base)
 	}
+	if err := act.host.dropReplayed(context.WithoutCancel(ctx)); err != nil {
+		a.log.Warn("dropping a replay", "session", o.stored.ID, "error", err)
+	}
 	s, err := act.commit(in, l)
 	return s, act, err
 }
@@ -133,10 +136,13 @@ func (o *reopening) replace(ctx context.Context) (*session, *activation, error) 
 // with the new generation, unless it was fenced.
 func (o *reopening) takeOver(ctx context.Context, act *activation) (sessionstore.Lease, error) {
 	change := sessionstore.Activation{Keys: act.keys(o.stored.Keys.Roots.Cwd()), State: act.host.takeState()}
-	if o.cause == runtime.Load && act.opened.Replay == runtime.ByRuntime {
-		change.History = append([]sessionstore.Update{}, act.host.replayed...)
-	}
 	ctx = context.WithoutCancel(ctx)
+	if o.cause == runtime.Load && act.opened.Replay == runtime.ByRuntime {
+		var err error
+		if change.History, err = act.host.takeReplayed(ctx); err != nil {
+			return sessionstore.Lease{}, err
+		}
+	}
 	if o.before == nil {
 		return o.agent.options.Store.Activate(ctx, o.stored.ID, change)
 	}

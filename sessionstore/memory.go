@@ -106,16 +106,16 @@ func (m *Memory) Activate(ctx context.Context, id ID, a Activation) (Lease, erro
 	if err := a.Keys.Validate(); err != nil {
 		return Lease{}, err
 	}
-	replaced, err := Split(a.History)
-	if err != nil {
-		return Lease{}, err
-	}
 	unlock, err := m.lock(ctx)
 	if err != nil {
 		return Lease{}, err
 	}
 	defer unlock()
 	s, err := m.find(id)
+	if err != nil {
+		return Lease{}, err
+	}
+	draft, err := m.drafted(id, a.History)
 	if err != nil {
 		return Lease{}, err
 	}
@@ -126,12 +126,11 @@ func (m *Memory) Activate(ctx context.Context, id ID, a Activation) (Lease, erro
 	if a.State != nil {
 		s.record.State = cloneState(a.State)
 	}
-	if a.Held == 0 || a.History != nil {
+	if a.Held == 0 || draft != nil {
 		m.endTurn(s)
 	}
-	if a.History != nil {
-		s.history, s.epoch = nil, s.epoch+1
-		s.add(replaced)
+	if draft != nil {
+		s.replace(draft)
 	}
 	return m.hand(s), nil
 }

@@ -69,8 +69,9 @@ type Activation struct {
 	// State replaces the runtime's value; nil leaves it.
 	State []byte
 	// History, if not nil, replaces the stored history in the same step (clause P7); state
-	// kinds in it are stored as such, others on record stay. It counts as finished turns. [Merge] it first.
-	History []Update
+	// kinds in it are stored as such, others on record stay. It counts as finished turns. A [*DraftError]
+	// refuses what is no draft of this store; a refused activation leaves the draft as it was.
+	History Draft
 }
 
 // Turn is the start of a turn.
@@ -87,7 +88,7 @@ type StopReason string
 // Store keeps sessions. It is safe for concurrent use, by goroutines and, where its
 // medium is shared, by processes. What a method returned without error survives the death of the
 // process (clause S1). A call whose context ended either did its work or did nothing.
-// Errors: [*NotFoundError], [*FencedError], [*ExistsError], [*CursorError], [*UpdateError];
+// Errors: [*NotFoundError], [*FencedError], [*ExistsError], [*CursorError], [*UpdateError], [*DraftError];
 // [*UnavailableError] when the medium fails, which names the file and what to do; or the
 // context's.
 //
@@ -104,6 +105,9 @@ type Store interface {
 	// Activate gives the session its new roots and a new generation, in one step; older
 	// leases are fenced. A turn that was left open ends with it, unless its holder goes on with it (Held).
 	Activate(ctx context.Context, id ID, a Activation) (Lease, error)
+
+	// NewDraft starts a history for an activation. It shows nowhere until then.
+	NewDraft(ctx context.Context) (Draft, error)
 
 	// BeginTurn durably records a turn's start and its prompt before the runtime acts (S8).
 	// A turn that was left open ends with it.

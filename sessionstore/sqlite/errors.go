@@ -49,7 +49,7 @@ func ours(err error) bool {
 		errors.Is(err, sessionstore.ErrClosed) ||
 		errors.As(err, new(*sessionstore.NotFoundError)) || errors.As(err, new(*sessionstore.ExistsError)) ||
 		errors.As(err, new(*sessionstore.FencedError)) || errors.As(err, new(*sessionstore.ReplacedError)) ||
-		errors.As(err, new(*sessionstore.UnavailableError))
+		errors.As(err, new(*sessionstore.DraftError)) || errors.As(err, new(*sessionstore.UnavailableError))
 }
 
 // Hints: what a person can do.

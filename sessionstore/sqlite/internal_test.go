@@ -49,11 +49,59 @@ func TestS6_ANewerProgramDoesNotBreakAnOlderOne(t *testing.T) {
 	require.Len(t, page.Sessions, 3)
 }
 
+func TestS6_AFileOfEveryOlderVersionIsBroughtUpToDate(t *testing.T) {
+	for version := 1; version < len(steps()); version++ {
+		dir := t.TempDir()
+		older := opened(t, dir, steps()[:version])
+		lease := made(t, older, "one")
+		require.NoError(t, older.Append(t.Context(), lease, updates(3)))
+		newer := opened(t, dir, steps())
+		draft, err := newer.NewDraft(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, draft.Append(t.Context(), updates(5)))
+		require.NoError(t, older.Append(t.Context(), lease, updates(1)), "version %d is still open", version)
+		_, err = newer.Activate(t.Context(), "one", sessionstore.Activation{Keys: manyKeys(t, 1), History: draft})
+		require.NoError(t, err)
+		require.ErrorAs(t, older.Append(t.Context(), lease, nil), new(*sessionstore.FencedError))
+		n := 0
+		for _, err := range older.History(t.Context(), "one") {
+			require.NoError(t, err)
+			n++
+		}
+		require.Equal(t, 5, n)
+		require.NoError(t, older.Delete(t.Context(), "one"))
+	}
+}
+
+func TestP7_DraftsThatWereLeftAloneAreDropped(t *testing.T) {
+	now := time.Now()
+	s := New(Options{Dir: t.TempDir(), Now: func() time.Time { return now }})
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	segments := func() (n int) {
+		require.NoError(t, s.use(t.Context(), func(db *database) error {
+			return db.reader.QueryRowContext(t.Context(), "SELECT count(*) FROM segments").Scan(&n)
+		}))
+		return n
+	}
+	left, err := s.NewDraft(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, left.Append(t.Context(), updates(3)))
+	now = now.Add(draftAge)
+	_, err = s.NewDraft(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, segments())
+	now = now.Add(time.Millisecond)
+	_, err = s.NewDraft(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, segments())
+	require.ErrorAs(t, left.Append(t.Context(), updates(3)), new(*sessionstore.DraftError))
+}
+
 func TestS6_AFileThatNeedsANewerProgramSaysSo(t *testing.T) {
 	dir := t.TempDir()
 	older := opened(t, dir, steps())
 	lease := made(t, older, "one")
-	newest := opened(t, dir, append(steps(), step{sql: "ALTER TABLE sessions DROP COLUMN title", oldest: 2}))
+	newest := opened(t, dir, append(steps(), step{sql: "ALTER TABLE sessions DROP COLUMN title", oldest: len(steps()) + 1}))
 	require.NoError(t, newest.Check(t.Context(), lease))
 
 	fresh := opened(t, dir, steps())

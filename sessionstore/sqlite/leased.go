@@ -72,7 +72,7 @@ func (s *Store) Activate(ctx context.Context, id sessionstore.ID, a sessionstore
 	if err := a.Keys.Validate(); err != nil {
 		return sessionstore.Lease{}, err
 	}
-	history, err := sessionstore.Split(a.History)
+	history, err := s.drafted(id, a.History)
 	if err != nil {
 		return sessionstore.Lease{}, err
 	}
@@ -85,7 +85,7 @@ func (s *Store) Activate(ctx context.Context, id sessionstore.ID, a sessionstore
 		if err != nil {
 			return err
 		}
-		if a.Held == 0 || a.History != nil {
+		if a.Held == 0 || history != nil {
 			if err := s.interrupt(ctx, tx, &r); err != nil {
 				return err
 			}
@@ -98,8 +98,8 @@ func (s *Store) Activate(ctx context.Context, id sessionstore.ID, a sessionstore
 				return err
 			}
 		}
-		if a.History != nil {
-			if err := replace(ctx, tx, &r, history); err != nil {
+		if history != nil {
+			if err := history.replace(ctx, tx, id, &r); err != nil {
 				return err
 			}
 		}
@@ -124,26 +124,6 @@ func rekey(ctx context.Context, tx *sql.Tx, r *row, k sessionstore.Keys) error {
 			cwd_hash = ?, dirs_hash = ?, real_cwd_hash = ?, real_dirs_hash = ?, generation = ?
 		WHERE key = ?`, values...)
 	return err
-}
-
-// replace drops the history and starts another on a strand of its own.
-func replace(ctx context.Context, tx *sql.Tx, r *row, history sessionstore.Parts) error {
-	old, err := inherited(ctx, tx, r.key)
-	if err != nil {
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, "DELETE FROM inherits WHERE session = ?", r.key); err != nil {
-		return err
-	}
-	old = append(old, span{strand: r.strand})
-	r.strand, r.last = r.generation, 0
-	if err := r.store(ctx, tx); err != nil {
-		return err
-	}
-	if err := release(ctx, tx, old); err != nil {
-		return err
-	}
-	return r.add(ctx, tx, history)
 }
 
 // store writes the part of the row that turns and segments change.

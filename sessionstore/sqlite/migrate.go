@@ -23,6 +23,7 @@ type step struct {
 func steps() []step {
 	return []step{
 		{sql: schemaText(1), oldest: 1},
+		{sql: schemaText(2), oldest: 1},
 	}
 }
 

@@ -107,10 +107,19 @@ func (r *row) add(ctx context.Context, tx *sql.Tx, parts sessionstore.Parts) err
 			return err
 		}
 	}
+	states := make(map[string]sessionstore.Update, len(parts.States))
 	for _, state := range parts.States {
+		states[state.Kind] = state.Update
+	}
+	return r.keepStates(ctx, tx, states)
+}
+
+// keepStates stores the latest update of each state kind.
+func (r *row) keepStates(ctx context.Context, tx *sql.Tx, states map[string]sessionstore.Update) error {
+	for kind, update := range states {
 		_, err := tx.ExecContext(ctx, `
 			INSERT INTO states (session, kind, body) VALUES (?, ?, ?)
-			ON CONFLICT (session, kind) DO UPDATE SET body = excluded.body`, r.key, state.Kind, []byte(state.Update))
+			ON CONFLICT (session, kind) DO UPDATE SET body = excluded.body`, r.key, kind, []byte(update))
 		if err != nil {
 			return err
 		}

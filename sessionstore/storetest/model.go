@@ -187,8 +187,9 @@ func (m *model) activate(t *rapid.T) {
 	name, s := m.pick(t)
 	a := sessionstore.Activation{Keys: drawKeys(t, rapid.SampledFrom(someCwds()).Draw(t, "cwd"))}
 	if rapid.IntRange(0, 3).Draw(t, "replaced") == 0 {
-		a.History = []update{m.say(), m.say()}
-		s.history = texts(a.History...)
+		words := []update{m.say(), m.say()}
+		a.History = drafted(t, m.store, words...)
+		s.history = texts(words...)
 	}
 	lease, err := m.store.Activate(t.Context(), m.id(name), a)
 	require.NoError(t, err)

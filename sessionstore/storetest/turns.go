@@ -128,18 +128,21 @@ func noTitles(t *testing.T, s store) {
 
 func noUpdate(t *testing.T, s store) {
 	lease := create(t, s, "one")
+	draft := drafted(t, s)
 	for _, bad := range []string{``, `null`, `[]`, `{}`, `{"update":null}`, `{"update":[]}`, `{"update":{}`, `{"update":{}} {}`} {
 		var refused *sessionstore.UpdateError
 		require.ErrorAs(t, s.Append(t.Context(), lease, []update{say("a"), mode("ask"), update(bad)}), &refused, bad)
 		require.Equal(t, 2, refused.Index, bad)
 		require.ErrorAs(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []update{update(bad)}}), &refused, bad)
-		_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: []update{update(bad)}})
-		require.ErrorAs(t, err, &refused, bad)
+		require.ErrorAs(t, draft.Append(t.Context(), []update{say("a"), update(bad)}), &refused, bad)
 	}
 	require.NoError(t, s.Check(t.Context(), lease))
 	require.Empty(t, history(t, s, "one"))
 	require.Empty(t, states(t, s, "one"))
 	require.Zero(t, get(t, s, "one").Turns)
+	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: draft})
+	require.NoError(t, err)
+	require.Empty(t, history(t, s, "one"))
 }
 
 func severalLines(t *testing.T, s store) {

@@ -1,0 +1,92 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func drafts() []contract {
+	return []contract{
+		{"P7/a draft shows nowhere until it replaces a history", draftIsHidden},
+		{"P7/a long draft is stored segment by segment", longDraft},
+		{"P7/a draft is used once", draftOnce},
+		{"P7/a refused activation leaves its draft", draftOfRefused},
+	}
+}
+
+// drafted is a draft of one segment.
+func drafted(t require.TestingT, s store, updates ...update) sessionstore.Draft {
+	d, err := s.NewDraft(contextOf(t))
+	require.NoError(t, err)
+	require.NoError(t, d.Append(contextOf(t), updates))
+	return d
+}
+
+func draftIsHidden(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	record(t, s, lease, "ours", mode("ask"))
+	before := get(t, s, "one")
+	d := drafted(t, s, say("theirs"), mode("code"))
+	require.Equal(t, texts(text("user_message_chunk", "ours")), history(t, s, "one"))
+	require.Equal(t, texts(mode("ask")), states(t, s, "one"))
+	require.Equal(t, before, get(t, s, "one"))
+	require.Len(t, listAll(t, s, sessionstore.Query{}), 1)
+	require.NoError(t, d.Discard(t.Context()))
+	require.NoError(t, d.Discard(t.Context()), "again")
+	require.ErrorAs(t, d.Append(t.Context(), []update{say("late")}), new(*sessionstore.DraftError))
+	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
+	require.ErrorAs(t, err, new(*sessionstore.DraftError))
+	require.Equal(t, before, get(t, s, "one"))
+	require.NoError(t, s.Check(t.Context(), lease))
+}
+
+func longDraft(t *testing.T, s store) {
+	create(t, s, "one")
+	d := drafted(t, s)
+	var want []string
+	for i := range 50 {
+		var segment []update
+		for j := range 100 {
+			segment = append(segment, say(fmt.Sprint(i, " ", j)), mode(fmt.Sprintf("%d.%d", i, j)))
+			want = append(want, string(say(fmt.Sprint(i, " ", j))))
+		}
+		require.NoError(t, d.Append(t.Context(), segment))
+	}
+	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
+	require.NoError(t, err)
+	require.Equal(t, want, history(t, s, "one"))
+	require.Equal(t, texts(mode("49.99")), states(t, s, "one"))
+	require.NoError(t, s.Append(t.Context(), lease, []update{say("more")}))
+	require.Equal(t, append(want, string(say("more"))), history(t, s, "one"))
+}
+
+func draftOnce(t *testing.T, s store) {
+	create(t, s, "one")
+	create(t, s, "two")
+	d := drafted(t, s, say("a"))
+	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
+	require.NoError(t, err)
+	_, err = s.Activate(t.Context(), "two", sessionstore.Activation{Keys: keys(t, "app"), History: d})
+	require.ErrorAs(t, err, new(*sessionstore.DraftError))
+	require.NoError(t, d.Discard(t.Context()), "it is not its any more")
+	require.Equal(t, texts(say("a")), history(t, s, "one"))
+	require.Empty(t, history(t, s, "two"))
+	_, err = s.Activate(t.Context(), "two", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, sessionstore.NewMemory())})
+	require.ErrorAs(t, err, new(*sessionstore.DraftError), "of another store")
+}
+
+func draftOfRefused(t *testing.T, s store) {
+	old := create(t, s, "one")
+	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	d := drafted(t, s, say("a"))
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d, Held: old.Generation})
+	require.ErrorAs(t, err, new(*sessionstore.FencedError))
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
+	require.NoError(t, err)
+	require.Equal(t, texts(say("a")), history(t, s, "one"))
+}
