@@ -20,7 +20,7 @@ func FuzzGlob(f *testing.F) {
 			t.Skip()
 		}
 		p, ok := compile(pattern)
-		if !ok || p.form != globbed {
+		if !ok {
 			t.Skip()
 		}
 		if p.scope == nameScope && strings.Contains(text, "/") {
@@ -28,14 +28,25 @@ func FuzzGlob(f *testing.F) {
 		}
 		want, err := regexp.Compile(expression(p))
 		require.NoError(t, err)
-		require.Equal(t, want.MatchString(runes(text)), p.matches(text, text), "%s", want)
+		require.Equal(t, want.MatchString(runes(text)), p.matchesText(text), "%s", want)
+		name := strings.LastIndexByte(text, '/') + 1
+		require.Equal(t, p.matchesText(text), p.matches(text[:name], text[name:]), "in two parts")
 	})
 }
 
 // expression is p as a regular expression over texts with one rune for each byte.
 func expression(p pattern) string {
 	var b strings.Builder
-	b.WriteString(`(?s)\A` + regexp.QuoteMeta(runes(p.text)))
+	literal := regexp.QuoteMeta(runes(p.text))
+	switch p.form {
+	case exact:
+		return `\A` + literal + `\z`
+	case prefix:
+		return `\A` + literal
+	case suffix:
+		return literal + `\z`
+	}
+	b.WriteString(`(?s)\A` + literal)
 	for _, t := range p.glob {
 		switch t.op {
 		case opLiteral:
