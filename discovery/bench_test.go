@@ -20,7 +20,7 @@ func grown(b *testing.B, roots, artifacts, files int) []string {
 	for r := range dirs {
 		dirs[r] = filepath.Join(top, fmt.Sprint("root", r))
 		for i := range artifacts / roots {
-			write(b, filepath.Join(dirs[r], artifactPath(i)), skill(fmt.Sprint("name-", r, "-", i), "Does a thing. Use it when that thing is to be done.")+body)
+			write(b, filepath.Join(dirs[r], artifactPath(i)), skill(fmt.Sprint("name-", r, "-", i), "Does a thing. Use it when that thing is to be done.")+fmt.Sprintf(body, i))
 		}
 		for i := range files / roots {
 			dir := filepath.Join(dirs[r], fmt.Sprint("src", i/5000), fmt.Sprint("pkg", i/100%50))
@@ -40,9 +40,9 @@ func grown(b *testing.B, roots, artifacts, files int) []string {
 }
 
 // body is what a skill of the usual size says.
-var body = func() string { return string(make([]rune, 0)) + fmt.Sprintf("%05900d\n", 0) }()
+const body = "See %05900d.\n"
 
-// artifactPath is the path of the i-th artifact of a root: four skills for each command and each rule.
+// artifactPath is the path of the i-th artifact of a root: two skills for each command and rule.
 func artifactPath(i int) string {
 	switch {
 	case i == 0:
@@ -78,7 +78,7 @@ func benchRescan(b *testing.B, dirs []string) {
 	}
 }
 
-// candidates are the directories that the table names, and those below a root that may hold a SKILL.md.
+// bare walks the directories that the table names, and looks where else a SKILL.md may be, without any of what a scan is for.
 func bare(b *testing.B, dirs []string, visit func(path string)) {
 	for _, root := range dirs {
 		entries, err := os.ReadDir(root)

@@ -179,6 +179,17 @@ func TestA25_AHostExtendsTheTable(t *testing.T) {
 	require.ErrorContains(t, err, "no format")
 }
 
+func TestA25_WhatNoConventionNamesIsNotWalked(t *testing.T) {
+	files := map[string]string{".agents/skills/one/SKILL.md": skill("one", "One.")}
+	for i := range 100 {
+		files[fmt.Sprintf("src/pkg%d/deep/file.go", i)] = "package x"
+		files[fmt.Sprintf("node_modules/pkg%d/SKILL.md", i)] = skill("no", "No.")
+	}
+	c := scan(t, discovery.Options{MaxDirs: 2}, tree(t, files))
+	require.Empty(t, c.Cuts(), "the skill's directory and src are all that it looks into")
+	require.Equal(t, []string{"one"}, names(c.Of(discovery.Skill)))
+}
+
 func TestA25_TimeIsBoundedAndShows(t *testing.T) {
 	top := tree(t, map[string]string{"a/AGENTS.md": "x", "b/AGENTS.md": "x"})
 	c := scan(t, discovery.Options{Timeout: 1}, top+"/a", top+"/b")

@@ -9,14 +9,15 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Cut says that a bound ended a search before its end: there may be more than the catalog shows.
+// Cut says that a bound ended a search before its end: there may be more than the catalog shows. A bound for the whole root
+// also ends the search for the rows of the table that come after Place.
 type Cut struct {
 	Root workspace.Root
 	// Place is the convention that was being searched for.
 	Place string
 	// At is where, in the client's spelling.
 	At string
-	// Bound is the field of [Options], Limit its value; of Timeout in nanoseconds.
+	// Bound is the field of [Options], or of [workspace.Options], Limit its value; of Timeout in nanoseconds.
 	Bound string
 	Limit int64
 }
@@ -27,19 +28,28 @@ func (c Cut) String() string {
 	if c.Bound == "Timeout" {
 		limit = time.Duration(c.Limit).String()
 	}
-	return fmt.Sprintf("%s was not searched to the end for %s: the bound %s is %s", c.At, c.Place, c.Bound, limit)
+	return fmt.Sprintf("%s was not searched to the end: %s (%s) was reached at %s", c.Root.Dir, c.Bound, limit, c.where())
+}
+
+// where is the place inside the root, or the convention where that says more.
+func (c Cut) where() string {
+	if c.At == c.Root.Dir.String() {
+		return c.Place
+	}
+	return c.At
 }
 
 var errTimeout = errors.New("the time for one root is over")
 
-// cut records a cut, once for each row and bound.
+// cut records a cut, once for each bound; of bounds of one directory once for each.
 func (s *search) cut(r row, rel, bound string, limit int64) {
+	at := s.path(rel)
 	for _, c := range s.cuts {
-		if c.Place == r.Place && c.Bound == bound {
+		if c.Bound == bound && (c.At == at || (bound != "MaxDepth" && bound != "MaxEntries")) {
 			return
 		}
 	}
-	s.cuts = append(s.cuts, Cut{s.root, r.Place, s.path(rel), bound, limit})
+	s.cuts = append(s.cuts, Cut{s.root, r.Place, at, bound, limit})
 }
 
 // spent reports whether the search has to end here.

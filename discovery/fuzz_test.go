@@ -19,6 +19,7 @@ func FuzzFrontmatter(f *testing.F) {
 		if !utf8.ValidString(text) {
 			return
 		}
+		plain(t, text)
 		for _, format := range []Format{CopilotRule, ClaudeRule, CursorRule, Text} {
 			a := Artifact{State: Active}
 			readInstruction(&a, text, format, o)
@@ -35,6 +36,28 @@ func FuzzFrontmatter(f *testing.F) {
 		readCommand(&a, text, ".claude/commands", o)
 		check(t, a)
 	})
+}
+
+// plain compares the two readers where only one is used.
+func plain(t interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}, text string,
+) {
+	t.Helper()
+	head, _, found, fault := splitFrontmatter(text, 1<<16)
+	if !found || fault != "" || !isPlain(head) {
+		return
+	}
+	values, err := readYAML(head)
+	if err != nil {
+		t.Fatalf("%q is not YAML: %v", head, err)
+	}
+	for key, v := range readLines(head) {
+		if got := values[key]; got.text != v.text || got.kind != v.kind {
+			t.Fatalf("%q: %q is %+v to YAML and %+v to the lenient reader", head, key, got, v)
+		}
+	}
 }
 
 // check says what is wrong with an artifact, whatever it was made of.

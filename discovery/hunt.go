@@ -72,7 +72,11 @@ func isNamed(name, pattern string) bool {
 func (h *hunt) each(ctx context.Context, at *place, visit func(workspace.Entry)) {
 	h.watch(at)
 	entries, err := at.dir.Entries(ctx)
-	if err != nil {
+	var limit *workspace.LimitError
+	switch {
+	case errors.As(err, &limit):
+		h.cut(h.row, at.rel, "MaxEntries", limit.Limit)
+	case err != nil:
 		if !h.spent(ctx, h.row) && at.up != nil {
 			h.unreadable(h.row, at.up, path.Base(at.rel), err)
 		}

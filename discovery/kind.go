@@ -53,7 +53,6 @@ const (
 	RuleJSONComments     Rule = "mcp/comments"          // .mcp.json is JSON without comments
 	RuleServerTransport  Rule = "mcp/transport"         // a server has either a command or a URL
 	RuleServerInput      Rule = "mcp/input"             // a value that an editor would ask for
-	RuleBudget           Rule = "budget"                // instructions fit their budget
 )
 
 // Diagnostic is something about an artifact that a person may want to mend.

@@ -105,15 +105,13 @@ func (s *search) text(a *Artifact, f *workspace.File) (text string, ok bool) {
 		a.State, a.Reason = TooLarge, fmt.Sprintf("it has %d bytes; files of up to %d (MaxFile) are read", a.Size, s.o.MaxFile)
 		return "", false
 	}
-	var b bytes.Buffer
-	b.Grow(int(a.Size) + bytes.MinRead)
-	n, err := b.ReadFrom(io.LimitReader(f, s.o.MaxFile))
-	s.bytes += n
+	b, err := s.readAll(f, a.Size)
+	s.bytes += int64(len(b))
 	if err != nil {
 		a.invalid(reasonOf(err))
 		return "", false
 	}
-	text, fault := decode(b.Bytes())
+	text, fault := decode(b)
 	if fault != "" {
 		a.invalid(fault)
 		return "", false
@@ -123,6 +121,23 @@ func (s *search) text(a *Artifact, f *workspace.File) (text string, ok bool) {
 		text = strings.ToValidUTF8(text, "\uFFFD")
 	}
 	return text, true
+}
+
+// readAll reads a file that had size bytes a moment ago, up to MaxFile. If that many are read at once, that is all. The
+// bytes are good until the next file is read.
+func (s *search) readAll(f io.Reader, size int64) ([]byte, error) {
+	if int64(len(s.buffer)) <= size {
+		s.buffer = make([]byte, size+4096)
+	}
+	n, err := f.Read(s.buffer)
+	if int64(n) == size || err == io.EOF {
+		return s.buffer[:n], nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	rest, err := io.ReadAll(io.LimitReader(f, s.o.MaxFile-int64(n)))
+	return append(s.buffer[:n:n], rest...), err
 }
 
 // decode is b as text without a byte order mark, with line ends of one character.

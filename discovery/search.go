@@ -20,11 +20,12 @@ type search struct {
 	o    Options
 	old  *findings // what was read before and may be used again; nil for none
 	findings
-	fixed map[string]*place // directories that the table names, by path; nil for what is not there
-	seen  map[string]bool   // directories whose entries are watched already
-	bases map[string]string // where searches of rows began, by what they looked for
-	dirs  int
-	bytes int64
+	fixed  map[string]*place // directories that the table names, by path; nil for what is not there
+	seen   map[string]bool   // directories whose entries are watched already
+	bases  map[string]string // where searches of rows began, by what they looked for
+	dirs   int
+	bytes  int64
+	buffer []byte
 }
 
 // findings are what a search found, and what that depends on. They are not changed any more.
