@@ -4,11 +4,13 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SOURCES      = find . -name '*.go' -not -path '*/node_modules/*' -not -path '*/testdata/*'
 PLATFORMS   := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 FUZZTIME    ?= 30s
-# What the tests run on that drive the program with the official TypeScript client, and with acpx.
-NODE        := testdata/node testdata/node-acpx
+# What the tests run on that drive the program with the official TypeScript client, with acpx, and with real agents behind it.
+NODE        := testdata/node testdata/node-acpx testdata/node-agents
 PACKAGES    := $(NODE:%=%/node_modules/.installed)
+# More agents, which are only tried when asked for.
+MORE        := testdata/node-agents/more
 
-.PHONY: build test bench lint fmt vet staticcheck cross fuzz kills conformance clean
+.PHONY: build test bench lint fmt vet staticcheck cross fuzz kills interop-agents conformance clean
 
 # The program, into bin/.
 build:
@@ -56,12 +58,16 @@ fuzz:
 kills: $(PACKAGES)
 	ACP_AGENT_KILLS=500 go test -race -count=1 -timeout 10m -run TestS1_FiveHundred ./interop
 
+# A session's whole life with every agent that runs without an account, and the table of docs/agents.md.
+interop-agents: $(PACKAGES) $(MORE)/node_modules/.installed
+	go test -count=1 -timeout 20m -v -run TestTheTableOfAgents ./interop/agents -survey
+
 # The lists in docs/conformance.md, after tests were added, renamed or removed.
 conformance:
 	go test ./conformance -run TestTheListsOfTests -update
 
 clean:
-	rm -rf bin $(NODE:%=%/node_modules)
+	rm -rf bin $(NODE:%=%/node_modules) $(MORE)/node_modules
 
 # Node itself is one of acpx's packages, so that npm's complaint about the one that runs it is not shown.
 %/node_modules/.installed: %/package-lock.json %/package.json

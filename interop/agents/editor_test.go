@@ -22,14 +22,14 @@ import (
 )
 
 // patience bounds every wait, so that a hang fails instead of hanging.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // stage is where a test plays: an agent, its home, its model, and the folders of a project. It outlives
 // the processes that are started on it.
 type stage struct {
 	subject subject
-	command []string // of the subject
 	env     []string
+	home    string
 	state   string // the program's
 	model   *modelserver.Server
 
@@ -39,7 +39,7 @@ type stage struct {
 // onStage prepares a stage. The folders first and second have a file fruit.txt with "banana".
 func onStage(t *testing.T, s subject) *stage {
 	t.Helper()
-	command := s.start(t)
+	s.file(t, s.modules, s.program)
 	model, err := modelserver.Start()
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -48,7 +48,7 @@ func onStage(t *testing.T, s subject) *stage {
 	})
 	home := folder(t, "")
 	return &stage{
-		subject: s, command: command, env: s.settle(t, home, model.URL()), state: filepath.Join(home, "acp-agent"), model: model,
+		subject: s, env: s.settle(t, home, model.URL()), home: home, state: filepath.Join(home, "acp-agent"), model: model,
 		cwd: folder(t, "apple\n"), first: folder(t, "banana\n"), second: folder(t, "banana\n"),
 	}
 }
@@ -109,13 +109,13 @@ type editor struct {
 // alone starts the agent itself.
 func (s *stage) alone(t *testing.T, f files) *editor {
 	t.Helper()
-	return s.open(t, f, s.command)
+	return s.open(t, f, append([]string{filepath.Join(s.home, "bin", s.subject.command[0])}, s.subject.command[1:]...))
 }
 
 // behind starts the program with the agent behind it.
 func (s *stage) behind(t *testing.T, f files) *editor {
 	t.Helper()
-	return s.open(t, f, append([]string{os.Getenv(binary), "--state-dir", s.state, "--"}, s.command...))
+	return s.open(t, f, append([]string{os.Getenv(binary), "--state-dir", s.state, "--"}, s.subject.command...))
 }
 
 // open starts a process and introduces itself.

@@ -41,15 +41,11 @@ func multiRoot(t *testing.T, s *stage) {
 		require.NotContains(t, e.heard(id), onlyForTheAgent, "P7: what the agent alone was told is no history")
 		require.Empty(t, e.written, "A26: an editor that does not write files is not asked to")
 	})
-	t.Run("A16/another process lists it by its roots", func(t *testing.T) {
+	t.Run("A10/load finds it by its roots, and brings the conversation back with others", func(t *testing.T) {
 		e := s.behind(t, noFiles)
-		require.Equal(t, []string{id}, e.listed(s.query(t, s.first, s.second)))
-		require.Empty(t, e.listed(s.query(t, s.second, s.first)))
-		require.Empty(t, e.listed(s.query(t)))
-	})
-	t.Run("A10/load brings the conversation back, with other roots", func(t *testing.T) {
-		e := s.behind(t, noFiles)
-		needs(t, e.agent.Load)
+		require.Equal(t, []string{id}, e.listed(s.query(t, s.first, s.second)), "A16")
+		require.Empty(t, e.listed(s.query(t, s.second, s.first)), "A16")
+		require.True(t, e.agent.Load, "A1")
 		_, err := e.LoadSession(within(t), id, client.Setup{Roots: s.roots(t, s.second)})
 		require.NoError(t, err)
 		require.Contains(t, e.heard(id), "Please mend the fruit.", "A27")
@@ -63,7 +59,7 @@ func multiRoot(t *testing.T, s *stage) {
 	})
 	t.Run("A14/fork", func(t *testing.T) {
 		e := s.behind(t, noFiles)
-		needs(t, e.agent.Fork)
+		require.True(t, e.agent.Fork, "A1")
 		made, err := e.ForkSession(within(t), id, client.Setup{Roots: s.roots(t, s.first)})
 		require.NoError(t, err)
 		forked = made.ID
@@ -71,12 +67,13 @@ func multiRoot(t *testing.T, s *stage) {
 		require.NotContains(t, e.heard(forked), "The fruit is mended.", "A27: a fork replays nothing")
 		require.Equal(t, []string{forked}, e.listed(s.query(t, s.first)))
 		require.Equal(t, []string{id}, e.listed(s.query(t, s.second)))
+		require.ElementsMatch(t, []string{id, forked}, e.listed(client.Query{}), "the agent's own sessions are these")
 		turn := s.prompt(e, forked, "What was it about?", modelserver.Say("About fruit."))
 		require.Contains(t, turn[0].Text(), "So is the other.", "the model is told of the conversation")
 	})
 	t.Run("A10/resume leaves no roots of which it does not speak", func(t *testing.T) {
 		e := s.behind(t, noFiles)
-		needs(t, e.agent.Resume)
+		require.True(t, e.agent.Resume, "A1")
 		_, err := e.ResumeSession(within(t), id, client.Setup{Roots: s.roots(t)})
 		require.NoError(t, err)
 		require.NotContains(t, e.heard(id), "The fruit is mended.", "A27: a resume replays nothing")
@@ -87,18 +84,10 @@ func multiRoot(t *testing.T, s *stage) {
 	})
 	t.Run("A28/delete", func(t *testing.T) {
 		e := s.behind(t, noFiles)
-		needs(t, e.agent.Delete)
+		require.True(t, e.agent.Delete, "A1")
 		require.NoError(t, e.DeleteSession(within(t), id))
-		require.NotContains(t, e.listed(client.Query{}), id)
+		require.Equal(t, []string{forked}, e.listed(client.Query{}))
 	})
-}
-
-// needs skips what the program cannot do yet.
-func needs(t *testing.T, has bool) {
-	t.Helper()
-	if !has {
-		t.Skip("not advertised")
-	}
 }
 
 // query asks for the sessions in cwd with these additional roots.

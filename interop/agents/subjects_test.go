@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -21,9 +22,9 @@ type subject struct {
 	name string // what people call it
 	// modules is the directory of its packages, versioned the package that has its version.
 	modules, versioned string
-	// program is its file in modules, a script if node is to run it; args are its arguments.
+	// command is what people type, and program the file in modules that it is.
+	command []string
 	program string
-	args    []string
 	// env are its variables, and files what stands in its home, by path. Both may say @MODEL@ for the model's
 	// address, @HOME@ for the home and @MODULES@ for modules.
 	env   []string
@@ -36,7 +37,7 @@ type subject struct {
 
 var opencode = subject{
 	name: "opencode", modules: packages, versioned: "opencode-linux-x64",
-	program: "opencode-linux-x64/bin/opencode", args: []string{"acp"},
+	command: []string{"opencode", "acp"}, program: "opencode-linux-x64/bin/opencode",
 	elsewhere: []string{"CONNECT registry.npmjs.org:443"}, // the types of its plugins
 	env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
 		"OPENCODE_DISABLE_DEFAULT_PLUGINS=1"},
@@ -56,7 +57,7 @@ var opencode = subject{
 
 var claude = subject{
 	name: "Claude Code", modules: packages, versioned: "@agentclientprotocol/claude-agent-acp",
-	program: "@agentclientprotocol/claude-agent-acp/dist/index.js",
+	command: []string{"claude-agent-acp"}, program: "@agentclientprotocol/claude-agent-acp/dist/index.js",
 	env: []string{"ANTHROPIC_BASE_URL=@MODEL@", "ANTHROPIC_API_KEY=none", "CLAUDE_CONFIG_DIR=@HOME@/.claude",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
 		"IS_SANDBOX=1", // otherwise it refuses to run as root
@@ -67,8 +68,9 @@ var claude = subject{
 var (
 	codex = subject{
 		name: "Codex", modules: morePackages, versioned: "@agentclientprotocol/codex-acp",
-		program: "@agentclientprotocol/codex-acp/dist/index.js",
-		env:     []string{"CODEX_HOME=@HOME@/.codex", "SCRIPTED_KEY=none"},
+		command: []string{"codex-acp"}, program: "@agentclientprotocol/codex-acp/dist/index.js",
+		elsewhere: []string{"CONNECT github.com:443", "CONNECT api.github.com:443", "CONNECT chatgpt.com:443"}, // its plugins
+		env:       []string{"CODEX_HOME=@HOME@/.codex", "SCRIPTED_KEY=none"},
 		files: map[string]string{".codex/config.toml": `
 model = "scripted"
 model_provider = "scripted"
@@ -84,7 +86,7 @@ wire_api = "responses"
 	}
 	gemini = subject{
 		name: "Gemini CLI", modules: morePackages, versioned: "@google/gemini-cli",
-		program: "@google/gemini-cli/bundle/gemini.js", args: []string{"--acp", "--skip-trust"},
+		command: []string{"gemini", "--acp", "--skip-trust"}, program: "@google/gemini-cli/bundle/gemini.js",
 		env:    []string{"GOOGLE_GEMINI_BASE_URL=@MODEL@", "GEMINI_API_KEY=none", "GEMINI_MODEL=scripted"},
 		method: "gemini-api-key",
 		files: map[string]string{".gemini/settings.json": `{
@@ -96,8 +98,8 @@ wire_api = "responses"
 	}
 	pi = subject{
 		name: "pi", modules: morePackages, versioned: "pi-acp",
-		program: "pi-acp/dist/index.js",
-		env:     []string{"PI_ACP_PI_COMMAND=@MODULES@/.bin/pi", "PI_OFFLINE=1"},
+		command: []string{"pi-acp"}, program: "pi-acp/dist/index.js",
+		env: []string{"PI_ACP_PI_COMMAND=@MODULES@/.bin/pi", "PI_OFFLINE=1"},
 		files: map[string]string{
 			".pi/agent/models.json": `{"providers": {"scripted": {
 				"baseUrl": "@MODEL@/v1", "api": "openai-completions", "apiKey": "none",
@@ -108,7 +110,7 @@ wire_api = "responses"
 	}
 	qwen = subject{
 		name: "Qwen Code", modules: morePackages, versioned: "@qwen-code/qwen-code",
-		program: "@qwen-code/qwen-code/cli.js", args: []string{"--acp", "--auth-type", "openai"},
+		command: []string{"qwen", "--acp", "--auth-type", "openai"}, program: "@qwen-code/qwen-code/cli.js",
 		env: []string{"OPENAI_BASE_URL=@MODEL@/v1", "OPENAI_API_KEY=none", "OPENAI_MODEL=scripted"},
 		files: map[string]string{".qwen/settings.json": `{
 			"general": {"enableAutoUpdate": false},
@@ -118,21 +120,22 @@ wire_api = "responses"
 	}
 )
 
-// start is the subject's command.
-func (s subject) start(t *testing.T) []string {
+// install puts the subject's command into a directory for programs.
+func (s subject) install(t *testing.T, bin string) {
 	t.Helper()
-	program := s.file(t, filepath.Join(s.modules, s.program))
-	command := append([]string{program}, s.args...)
-	if filepath.Ext(program) == ".js" {
-		command = append([]string{s.file(t, filepath.Join(packages, ".bin/node"))}, command...)
-	}
-	return command
+	program, node := s.file(t, s.modules, s.program), s.file(t, packages, ".bin/node")
+	require.NoError(t, os.MkdirAll(bin, 0o755))
+	require.NoError(t, os.Symlink(program, filepath.Join(bin, s.command[0])))
+	require.NoError(t, os.Symlink(node, filepath.Join(bin, "node")))
 }
 
 // file is an installed file. Without it the test is skipped, except in CI.
-func (s subject) file(t *testing.T, path string) string {
+func (s subject) file(t *testing.T, modules, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(path)
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("testdata/node-agents has programs for Linux on x86-64 alone")
+	}
+	path, err := filepath.Abs(filepath.Join(modules, name))
 	require.NoError(t, err)
 	if _, err := os.Stat(path); err != nil {
 		if os.Getenv("CI") != "" {
@@ -146,7 +149,7 @@ func (s subject) file(t *testing.T, path string) string {
 // version is the installed version.
 func (s subject) version(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(s.file(t, filepath.Join(s.modules, s.versioned, "package.json")))
+	text, err := os.ReadFile(s.file(t, s.modules, s.versioned+"/package.json"))
 	require.NoError(t, err)
 	var described struct{ Version string }
 	require.NoError(t, json.Unmarshal(text, &described))
@@ -164,8 +167,8 @@ func (s subject) settle(t *testing.T, home, model string) []string {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(fill(text)), 0o644))
 	}
-	bin, err := filepath.Abs(filepath.Join(packages, ".bin"))
-	require.NoError(t, err)
+	bin := filepath.Join(home, "bin")
+	s.install(t, bin)
 	env := []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home + "/.config", "XDG_DATA_HOME=" + home + "/.local/share",
 		"XDG_STATE_HOME=" + home + "/.local/state", "XDG_CACHE_HOME=" + home + "/.cache",
 		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"),
