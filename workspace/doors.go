@@ -38,18 +38,6 @@ func (w *Workspace) enter(at location) (root, names int, ok bool) {
 	return root, names, ok
 }
 
-// owner is the root that owns a real location: of nested roots the deepest, of equal ones the
-// first.
-func (w *Workspace) owner(at location) (root int, ok bool) {
-	deepest := -1
-	for i, real := range w.real {
-		if len(real.names) > deepest && at.below(real) {
-			root, deepest, ok = i, len(real.names), true
-		}
-	}
-	return root, ok
-}
-
 // rootAt is the root whose real path at is.
 func (w *Workspace) rootAt(at location) (root int, ok bool) {
 	for i, real := range w.real {

@@ -1,8 +1,11 @@
 package workspace
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 )
 
 // Mounts says which mounts below a root belong to it (C7). A root that is itself where something
@@ -18,6 +21,42 @@ const (
 	// AnyMounts are those that come later too. Whoever can mount below a root decides what is read.
 	AnyMounts
 )
+
+// name is how a flag or a configuration spells the policy, "" if there is no such.
+func (m Mounts) name() string {
+	switch m {
+	case ExistingMounts:
+		return "existing"
+	case NoMounts:
+		return "none"
+	case AnyMounts:
+		return "any"
+	default:
+		return ""
+	}
+}
+
+// String is "existing", "none" or "any".
+func (m Mounts) String() string { return cmp.Or(m.name(), "Mounts("+strconv.Itoa(int(m))+")") }
+
+// MarshalText is the policy as String spells it, for flags and configurations.
+func (m Mounts) MarshalText() ([]byte, error) {
+	if m.name() == "" {
+		return nil, fmt.Errorf("workspace: there is no policy for mounts %d", int(m))
+	}
+	return []byte(m.name()), nil
+}
+
+// UnmarshalText reads what MarshalText writes. The error names what there is.
+func (m *Mounts) UnmarshalText(text []byte) error {
+	for _, policy := range []Mounts{ExistingMounts, NoMounts, AnyMounts} {
+		if policy.name() == string(text) {
+			*m = policy
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is no policy for mounts: say none, existing or any", text)
+}
 
 // mountID tells mounts apart. Zero is an unknown one.
 type mountID uint64

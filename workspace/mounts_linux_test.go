@@ -87,6 +87,7 @@ func TestC7_Mounts(t *testing.T) {
 		"C7/a name with spaces":          mountPointNames,
 		"C7/links lead into one":         linksIntoAMount,
 		"C7/nothing is written into one": mountsAreNotWritten,
+		"C7/nothing is emptied":          mountsStayWhenTheirParentsGo,
 	} {
 		t.Run(name, test)
 	}
@@ -305,19 +306,58 @@ func linksIntoAMount(t *testing.T) {
 	}
 }
 
+// mountsAreNotWritten: no operation changes what came later, nor takes away the directory that it hides.
 func mountsAreNotWritten(t *testing.T) {
 	g := newGrounds(t)
+	write(t, filepath.Join(g.out, "e/f"), "OUT")
 	ws := open(t, g.a, g.b)
 	bind(t, g.out, filepath.Join(g.a, "d"))
-	for _, path := range []string{"d/new", "d/secret", "d/x/new"} {
-		_, err := ws.WriteFile(t.Context(), path, []byte("written"), workspace.WriteOptions{})
+	ctx := t.Context()
+	for name, attempt := range map[string]func() error{
+		"write":  func() error { _, err := ws.WriteFile(ctx, "d/secret", nil, workspace.WriteOptions{}); return err },
+		"create": func() error { _, err := ws.WriteFile(ctx, "d/new", nil, workspace.WriteOptions{}); return err },
+		"open to create": func() error {
+			_, err := ws.OpenFile("d/new", os.O_CREATE|os.O_WRONLY, workspace.OpenOptions{})
+			return err
+		},
+		"append": func() error {
+			_, err := ws.Append(ctx, "d/secret", []byte("x"), workspace.InPlaceOptions{})
+			return err
+		},
+		"truncate":    func() error { _, err := ws.Truncate("d/secret", 0, workspace.InPlaceOptions{}); return err },
+		"mkdir":       func() error { _, err := ws.Mkdir("d/new", 0o755); return err },
+		"mkdirall":    func() error { _, err := ws.MkdirAll("d/new/x", 0o755); return err },
+		"remove":      func() error { return ws.Remove("d/secret", workspace.RemoveOptions{}) },
+		"removeall":   func() error { return ws.RemoveAll(ctx, "d/e", workspace.RemoveOptions{}) },
+		"remove it":   func() error { return ws.RemoveAll(ctx, "d", workspace.RemoveOptions{}) },
+		"rename in":   func() error { _, err := ws.Rename(ctx, "f", "d/new", workspace.RenameOptions{}); return err },
+		"rename out":  func() error { _, err := ws.Rename(ctx, "d/secret", "new", workspace.RenameOptions{}); return err },
+		"rename it":   func() error { _, err := ws.Rename(ctx, "d", "new", workspace.RenameOptions{}); return err },
+		"rename over": func() error { _, err := ws.Rename(ctx, "../B/d", "d", workspace.RenameOptions{}); return err },
+		"read text":   func() error { _, err := ws.ReadText(ctx, "d/secret", workspace.TextOptions{}); return err },
+		"readlink":    func() error { _, err := ws.Readlink("d/secret"); return err },
+	} {
 		var refused *workspace.MountError
-		require.ErrorAs(t, err, &refused, path)
+		require.ErrorAs(t, attempt(), &refused, name)
 	}
+	require.Error(t, ws.RemoveAll(ctx, "../A", workspace.RemoveOptions{}))
 	require.NoError(t, unix.Unmount(filepath.Join(g.a, "d"), unix.MNT_DETACH))
+	for path, text := range map[string]string{g.out + "/secret": "SECRET", g.out + "/e/f": "OUT", g.a + "/d/e/f": "A/d/e/f", g.a + "/f": "A/f"} {
+		got, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, text, string(got))
+	}
 	list, err := os.ReadDir(g.out)
 	require.NoError(t, err)
-	require.Len(t, list, 1)
+	require.Len(t, list, 2)
+}
+
+// mountsStayWhenTheirParentsGo: what is mounted in a directory is not emptied with it.
+func mountsStayWhenTheirParentsGo(t *testing.T) {
+	g := newGrounds(t)
+	ws := open(t, g.a, g.b)
+	bind(t, g.out, filepath.Join(g.a, "d/e"))
+	require.Error(t, ws.RemoveAll(t.Context(), "d", workspace.RemoveOptions{}))
 	text, err := os.ReadFile(filepath.Join(g.out, "secret"))
 	require.NoError(t, err)
 	require.Equal(t, "SECRET", string(text))

@@ -36,7 +36,11 @@ func see(fd int, name string) (sight, error) {
 	// has none, and leaves the other.
 	const wanted = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_MNT_ID | unix.STATX_MNT_ID_UNIQUE
 	var stat unix.Statx_t
-	if err := unix.Statx(fd, name, flags, wanted, &stat); err != nil {
+	err := unix.Statx(fd, name, flags, wanted, &stat)
+	if err == unix.ENOSYS {
+		return seeWithoutMount(fd, name, flags)
+	}
+	if err != nil {
 		return sight{}, err
 	}
 	s := sight{kind: kindBits(uint32(stat.Mode)), dev: unix.Mkdev(stat.Dev_major, stat.Dev_minor), ino: stat.Ino}
@@ -44,6 +48,15 @@ func see(fd int, name string) (sight, error) {
 		s.mount = mountID(stat.Mnt_id)
 	}
 	return s, nil
+}
+
+// seeWithoutMount is see where the kernel does not know statx.
+func seeWithoutMount(fd int, name string, flags int) (sight, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstatat(fd, name, &stat, flags); err != nil {
+		return sight{}, err
+	}
+	return sight{kind: kindBits(stat.Mode), dev: stat.Dev, ino: stat.Ino}, nil
 }
 
 // kindBits are the type bits of a mode of the system.

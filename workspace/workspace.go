@@ -7,7 +7,8 @@ import "sync"
 //
 // Its methods take paths as an operating system does: links are followed as far as clause A23
 // allows, ".." is the parent of where one really is, and a relative path starts at cwd. Their
-// errors are *[fs.PathError], [*OutsideError], [*DeniedError], [*SpecialFileError], or ErrClosed.
+// errors are [*OutsideError], [*TooManyLinksError], [*DeniedError], [*MountError], [*SpecialFileError],
+// ErrClosed, or what the system said in an *[fs.PathError].
 type Workspace struct {
 	roots   Roots
 	opened  []Root

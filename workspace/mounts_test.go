@@ -1,0 +1,29 @@
+package workspace_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestC7_PoliciesAreSpelledOut(t *testing.T) {
+	for text, policy := range map[string]workspace.Mounts{
+		"existing": workspace.ExistingMounts, "none": workspace.NoMounts, "any": workspace.AnyMounts,
+	} {
+		require.Equal(t, text, policy.String())
+		encoded, err := json.Marshal(policy)
+		require.NoError(t, err)
+		require.Equal(t, `"`+text+`"`, string(encoded))
+		var back workspace.Mounts
+		require.NoError(t, json.Unmarshal(encoded, &back))
+		require.Equal(t, policy, back)
+	}
+	var m workspace.Mounts
+	require.EqualError(t, m.UnmarshalText([]byte("some")), `"some" is no policy for mounts: say none, existing or any`)
+	require.Zero(t, workspace.Options{}.Mounts, "what is not said is existing")
+	_, err := workspace.Mounts(7).MarshalText()
+	require.Error(t, err)
+}
