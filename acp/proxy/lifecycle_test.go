@@ -127,7 +127,9 @@ func (h *house) history(id string) []string {
 	for u, err := range h.store.History(h.t.Context(), sessionstore.ID(id)) {
 		require.NoError(h.t, err)
 		require.NotContains(h.t, string(u), "acp-agent-context", "P7: what the child was told is no history")
-		var p struct{ Update struct{ Content struct{ Text string } } }
+		var p struct {
+			Update struct{ Content struct{ Text string } }
+		}
 		require.NoError(h.t, json.Unmarshal(u, &p))
 		words = append(words, p.Update.Content.Text)
 	}

@@ -150,6 +150,20 @@ func (l *link) call(ctx context.Context, method string, params runtime.Raw) runt
 	}})
 }
 
+// choose makes a choice that was made before in the place of this session of the child's. The client's request in
+// whose course that happens is not answered by it.
+func (l *link) choose(ctx context.Context, c choice) error {
+	named, err := l.named(c.params)
+	if err != nil {
+		return err
+	}
+	result, err := l.agent.call(ctx, c.method, named)()
+	if err == nil {
+		l.settings.set(c.method, c.params, result)
+	}
+	return err
+}
+
 // named is params with the child's id for the session.
 func (l *link) named(params runtime.Raw) (runtime.Raw, error) {
 	return strict.Put(params, "sessionId", l.id)

@@ -17,6 +17,7 @@ type wanted struct {
 	previous *session                        // the activation that is replaced, nil if there is none
 	stop     func(ctx context.Context) error // ends its turn
 	unsaid   int                             // blocks at the end of the history that the child is about to be sent
+	unread   bool                            // it goes on even if the history cannot be read
 }
 
 // step is a way to a session of the child's.
@@ -169,6 +170,17 @@ func (s *session) settle(ctx context.Context, c connection, w wanted) (runtime.O
 	return opened, nil
 }
 
+// soFar is the conversation so far, in words. A session that cannot be opened without is not; one that is in use
+// goes on, and the child is told when the record can be read.
+func (s *session) soFar(w wanted) (string, error) {
+	text, err := conversation(s.history, s.proxy.options.MaxContext, w.unsaid)
+	if err != nil && w.unread {
+		s.proxy.log.Warn("the agent that was started anew is not told what was said so far: the record cannot be read", "error", err)
+		return "", nil
+	}
+	return text, err
+}
+
 // tell is what is to be saved of a connection, and what the child is to be told in words.
 func (s *session) tell(ctx context.Context, c connection, w wanted) (saved state, told pending, err error) {
 	if c.by != byNew {
@@ -177,11 +189,11 @@ func (s *session) tell(ctx context.Context, c connection, w wanted) (saved state
 	saved.ID, saved.Way = c.link.id, c.way
 	var roots, before string
 	if c.by == byNew && w.cause != runtime.New || saved.Due {
-		if before, err = conversation(s.history, s.proxy.options.MaxContext, w.unsaid); err != nil {
+		if before, err = s.soFar(w); err != nil {
 			return state{}, pending{}, err
 		}
-		saved.Due = before != ""
-		saved.Partial = saved.Partial || before != ""
+		saved.Due = before != "" || w.unread
+		saved.Partial = saved.Partial || saved.Due
 	}
 	switch now := digest(s.roots); {
 	case c.way != profile.ByContext:

@@ -50,7 +50,7 @@ func TestP7_APartialHistoryNeverReplacesTheRecord(t *testing.T) {
 	v = h.enter()
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
-	v.leave() // before the child was told
+	v.leave()                                                                   // before the child was told
 	h.command, _ = simulatedCommand(t, abilities{Load: true, Dir: dirOf(t, h)}) // an update taught it to load
 	v = h.enter()
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})

@@ -25,7 +25,7 @@ func (s *session) revive(ctx context.Context, unsaid int) (*link, error) {
 	case before.alive():
 		return before, nil
 	}
-	if _, err := s.connect(ctx, wanted{cause: runtime.Resume, state: saved, unsaid: unsaid}); err != nil {
+	if _, err := s.connect(ctx, wanted{cause: runtime.Resume, state: saved, unsaid: unsaid, unread: true}); err != nil {
 		return nil, err
 	}
 	l := s.living()
@@ -34,7 +34,7 @@ func (s *session) revive(ctx context.Context, unsaid int) (*link, error) {
 	}
 	s.proxy.log.Info("a session goes on with an agent that was started anew", "child", l.agent.process.Name())
 	for _, c := range before.settings.choices() {
-		if _, err := l.call(ctx, c.method, c.params)(); err != nil {
+		if err := l.choose(ctx, c); err != nil {
 			s.proxy.log.Warn("the agent that was started anew did not take a setting", "method", c.method, "error", err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // The test binary plays the agent: it follows a script, a command a line, and writes each line that it
@@ -20,6 +21,8 @@ import (
 //	repeat N LINE     the same, N times, in which $i is 0, 1, 2 …
 //	stderr LINE
 //	close             closes stdout
+//	block             reads nothing more until it is killed
+//	nap               reads nothing for a moment
 //	exit STATUS
 //
 // At its end it reads until its input ends.
@@ -66,6 +69,10 @@ func play(script string) int {
 			fmt.Fprintln(os.Stderr, rest)
 		case "close":
 			_ = os.Stdout.Close()
+		case "block":
+			select {}
+		case "nap":
+			time.Sleep(50 * time.Millisecond)
 		case "exit":
 			status, _ := strconv.Atoi(rest)
 			return status

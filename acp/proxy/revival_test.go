@@ -1,0 +1,218 @@
+package proxy_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/wire"
+)
+
+// crash has the agent die in a turn.
+func (v *visit) crash(id string) {
+	v.h.t.Helper()
+	_, err := v.Prompt(v.h.t.Context(), id, sdk.TextBlock("crash"))
+	require.ErrorContains(v.h.t, err, "exit status 3")
+	require.ErrorContains(v.h.t, err, "try again")
+}
+
+func TestAnAgentThatDiesInATurnIsStartedAnewByTheNextPrompt(t *testing.T) {
+	for name, a := range map[string]abilities{
+		"it resumes": {Resume: true}, "it loads": {Load: true}, "both, and roots": {Load: true, Resume: true, Roots: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, a, proxy.Options{Backoff: time.Millisecond})
+			v := h.enter()
+			first := roots(t, 2)
+			s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+			require.NoError(t, err)
+			v.say(s.ID, "one")
+			v.SetMode(t, s.ID, "plan")
+			v.crash(s.ID)
+			require.Equal(t, []string{"one", "N:one", "crash", "dying"}, h.history(s.ID), "nothing is lost")
+			const want = "one+crash+two"
+			require.Equal(t, "agent N:"+want, v.say(s.ID, "two"))
+			require.Equal(t, "agent N:"+want+"+three", v.say(s.ID, "three"), "it is told once")
+			v.leave()
+			modes := 0
+			for _, r := range h.received() {
+				if r.method == "session/set_mode" {
+					modes++
+					require.Contains(t, r.params, `"modeId":"plan"`)
+				}
+			}
+			require.Equal(t, 2, modes, "the agent is in the mode that the user sees")
+		})
+	}
+}
+
+func TestP7_AnAgentThatCanNeitherLoadNorResumeIsToldWhatWasSaid(t *testing.T) {
+	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{Backoff: time.Millisecond})
+	history := func(yield func(runtime.Update, error) bool) {
+		for _, u := range []string{
+			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hello"}}}`,
+			`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"how "}}}`,
+			`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"are you?"}}}`,
+			`{"update":{"sessionUpdate":"tool_call","toolCallId":"1","title":"Look around"}}`,
+			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"again"}}}`,
+			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hello"}}}`,
+		} {
+			if !yield(runtime.Update(u), nil) {
+				return
+			}
+		}
+	}
+	s, _, err := b.runtime.Open(t.Context(), runtime.Activation{Cause: runtime.New, Params: runtime.Raw(`{"cwd":"/a","mcpServers":[]}`), History: history}, host{b.editor})
+	require.NoError(t, err)
+	for range 2 {
+		_, err := b.prompt(s)
+		requireEnded(t, err, 3)
+	}
+	prompts := b.received("session/prompt")
+	require.Contains(t, prompts[0], `"prompt":[{"type":"text","text":"hello"}]`)
+	require.Contains(t, prompts[1], `oldest first:\nUser: hello\nYou: how are you?\nYou used a tool: Look around\nUser: again\nEnd of what`)
+	require.Contains(t, prompts[1], `{"type":"text","text":"hello"}]`)
+}
+
+func TestARecordThatCannotBeReadIsToldLater(t *testing.T) {
+	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{Backoff: time.Millisecond})
+	history := func(yield func(runtime.Update, error) bool) { yield(nil, wire.ErrClosed) }
+	s, _, err := b.runtime.Open(t.Context(), runtime.Activation{Cause: runtime.New, Params: runtime.Raw(`{"cwd":"/a","mcpServers":[]}`), History: history}, host{b.editor})
+	require.NoError(t, err)
+	for range 2 {
+		_, err := b.prompt(s)
+		requireEnded(t, err, 3)
+	}
+	require.Equal(t, `{"v":1,"id":"child-1","way":"context","partial":true,"due":true}`, b.editor.state)
+}
+
+func TestTheModeThatTheAgentChoseIsSetAgain(t *testing.T) {
+	h := newHouse(t, abilities{Resume: true}, proxy.Options{})
+	v := h.enter()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
+	require.NoError(t, err)
+	v.SetMode(t, s.ID, "plan")
+	v.say(s.ID, "mode build")
+	v.crash(s.ID)
+	v.say(s.ID, "two")
+	v.leave()
+	var last string
+	for _, r := range h.received() {
+		if r.method == "session/set_mode" {
+			last = r.params
+		}
+	}
+	require.Contains(t, last, `"modeId":"build"`)
+}
+
+func TestARequestStartsADeadAgentToo(t *testing.T) {
+	h := newHouse(t, abilities{Resume: true}, proxy.Options{})
+	v := h.enter()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
+	require.NoError(t, err)
+	require.NoError(t, v.Authenticate(t.Context(), "key"))
+	v.crash(s.ID)
+	require.Equal(t, `{}`, v.SetMode(t, s.ID, "plan"))
+	require.NoError(t, v.Authenticate(t.Context(), "key"))
+	v.leave()
+	require.Equal(t, 3, strings.Count(strings.Join(methods(h.received()), " "), "authenticate"), "a child that is started anew is logged in again")
+}
+
+func TestACancelWhileTheAgentIsStartedAnewNeedNotReachIt(t *testing.T) {
+	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{})
+	s, _ := b.open()
+	_, err := b.prompt(s)
+	requireEnded(t, err, 3)
+	r := b.running(s)
+	r.cancel("")
+	result, err := await(t, r.work)
+	require.NoError(t, err)
+	require.Equal(t, `{"stopReason":"cancelled"}`, result)
+	require.Len(t, b.received("session/prompt"), 1)
+	require.Empty(t, b.received("session/cancel"))
+}
+
+func TestAnAgentThatKeepsDyingIsStartedEverMoreSlowly(t *testing.T) {
+	var log lockedBuilder
+	b := start(t, "exit 4\n", proxy.Options{Backoff: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for range 4 {
+		_, err := b.runtime.Initialize(t.Context(), runtime.Raw(`{}`), b.editor)
+		requireEnded(t, err, 4)
+	}
+	require.Contains(t, log.String(), "its start waits")
+	require.Contains(t, log.String(), "delay=1ms")
+	require.Contains(t, log.String(), "delay=4ms")
+}
+
+func TestANewSessionStartsADeadAgent(t *testing.T) {
+	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{})
+	s, _ := b.open()
+	_, err := b.prompt(s)
+	requireEnded(t, err, 3)
+	b.open()
+	require.Len(t, b.received("initialize"), 2)
+}
+
+func TestAnAgentThatWantsALoginSaysHow(t *testing.T) {
+	o := proxy.Options{}
+	o.Profile.Login = "simulated login"
+	h := newHouse(t, abilities{Login: true}, o)
+	v := h.enter()
+	_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
+	var refused *wire.Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, -32000, refused.Code, "editors offer a login by the code")
+	require.ErrorContains(t, err, "Authentication required")
+	require.ErrorContains(t, err, "type in a terminal: simulated login")
+	require.NoError(t, v.Authenticate(t.Context(), "key"))
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
+	require.NoError(t, err)
+	v.crash(s.ID)
+	v.say(s.ID, "two")
+	_, err = v.Conn().Call(t.Context(), "logout", json.RawMessage(`{}`))()
+	require.NoError(t, err)
+	_, err = v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
+	require.ErrorContains(t, err, "Authentication required")
+}
+
+func TestAnAgentThatDoesNotReadIsEndedRatherThanNotTold(t *testing.T) {
+	b := initialized(t, plain+opened+"await session/prompt\nblock\n", proxy.Options{
+		MaxHeld: 10, Wire: wire.Options{MaxQueue: 1 << 10}, Child: child.Options{Grace: time.Millisecond, TermGrace: time.Millisecond},
+	})
+	s, _ := b.open()
+	r := b.running(s)
+	long := runtime.Raw(`{"x":"` + strings.Repeat("x", 1<<16) + `"}`)
+	for range 200 {
+		s.Notify(t.Context(), "_x/note", long)
+	}
+	_, err := await(t, r.work)
+	require.ErrorContains(t, err, "does not read")
+	require.ErrorContains(t, err, "try again")
+}
+
+func TestP6_NotificationsForASlowAgentWaitInOrder(t *testing.T) {
+	b := initialized(t, plain+opened+"await session/prompt\nnap\nawait _x/last\n"+answered, proxy.Options{Wire: wire.Options{MaxQueue: 1 << 10}})
+	s, _ := b.open()
+	r := b.running(s)
+	for i := range 100 {
+		s.Notify(t.Context(), "_x/note", runtime.Raw(`{"x":"`+strings.Repeat("x", 1<<10+i)+`"}`))
+	}
+	s.Notify(t.Context(), "_x/last", nil)
+	_, err := await(t, r.work)
+	require.NoError(t, err)
+	got := b.received("_x/note")
+	require.Len(t, got, 100)
+	for i := 1; i < len(got); i++ {
+		require.Greater(t, len(got[i]), len(got[i-1]))
+	}
+}
