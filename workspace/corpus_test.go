@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,7 +47,8 @@ type stage struct {
 	script script
 	dir    string
 	ws     *workspace.Workspace
-	all    map[string]string // a picture of it as it was set up
+	before map[string]string // a picture of it as it was set up
+	now    map[string]string // and after the last attempt
 	end    []func()
 }
 
@@ -60,8 +62,7 @@ func playCase(t *testing.T, file string) {
 	defer s.clear()
 	for _, a := range c.attempts {
 		for _, op := range operations {
-			s.attempt(t, a, op)
-			if !s.unchanged(t) {
+			if s.attempt(t, a, op); !s.unchanged() {
 				s.clear()
 				s.set(t)
 			}
@@ -74,7 +75,6 @@ func (s *stage) attempt(t *testing.T, a attempt, op operation) {
 	t.Helper()
 	path := s.expand(a.path)
 	said := fmt.Sprintf("line %d: %s %.80q", a.line, op.name, path)
-	outside := s.outside(t)
 	granted := s.ws.Opened()
 	type result struct {
 		text string
@@ -95,7 +95,8 @@ func (s *stage) attempt(t *testing.T, a attempt, op operation) {
 	case <-time.After(time.Minute):
 		require.Fail(t, "it hangs", said)
 	}
-	require.Equal(t, outside, s.outside(t), "%s: what is outside has changed", said)
+	s.now = snapshot(t, s.dir, nil)
+	require.Equal(t, s.outside(s.before), s.outside(s.now), "%s: what is outside has changed", said)
 	require.Equal(t, granted, s.ws.Opened(), "%s: the roots have changed", said)
 }
 
@@ -125,7 +126,7 @@ func (s *stage) set(t *testing.T) {
 	for _, line := range s.script.after {
 		s.run(t, line)
 	}
-	s.all = snapshot(t, s.dir, nil)
+	s.before = snapshot(t, s.dir, nil)
 }
 
 // clear ends what set began.
@@ -143,22 +144,17 @@ func (s *stage) clear() {
 	_ = os.RemoveAll(s.dir)
 }
 
-func (s *stage) unchanged(t *testing.T) bool {
-	now := snapshot(t, s.dir, nil)
-	if len(now) != len(s.all) {
-		return false
-	}
-	for path, what := range now {
-		if s.all[path] != what {
-			return false
-		}
-	}
-	return true
-}
+func (s *stage) unchanged() bool { return maps.Equal(s.before, s.now) }
 
-// outside is a picture of everything that was not granted.
-func (s *stage) outside(t *testing.T) map[string]string {
-	return snapshot(t, s.dir, s.script.granted)
+// outside is what a picture shows of all that was not granted.
+func (s *stage) outside(picture map[string]string) map[string]string {
+	seen := maps.Clone(picture)
+	maps.DeleteFunc(seen, func(path, _ string) bool {
+		return slices.ContainsFunc(s.script.granted, func(dir string) bool {
+			return path == dir || strings.HasPrefix(path, dir+"/")
+		})
+	})
+	return seen
 }
 
 // snapshot is everything below dir but for some directories: which file it is, its mode, its time and its content.
