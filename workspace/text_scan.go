@@ -106,15 +106,15 @@ func (s *textScan) take(part []byte) error {
 		}
 	}
 	for len(part) > 0 && (s.cut == NotCut || s.whole) {
-		line, ended := part, false
+		line := part
 		if end := bytes.IndexByte(part, '\n'); end >= 0 {
-			line, ended = part[:end+1], true
+			line = part[:end+1]
 		}
 		part = part[len(line):]
 		if err := s.check(line); err != nil {
 			return err
 		}
-		s.keep(line, ended)
+		s.keep(line)
 	}
 	if len(part) > 0 { // what is left was not looked at
 		s.ended = false
@@ -146,9 +146,9 @@ func (s *textScan) check(line []byte) error {
 	}
 }
 
-// keep adds a part of the current line to what is returned, if it belongs there. ended reports whether
-// the line ends with it.
-func (s *textScan) keep(part []byte, ended bool) {
+// keep adds a part of the current line to what is returned, if it belongs there.
+func (s *textScan) keep(part []byte) {
+	ended := part[len(part)-1] == '\n'
 	if s.line >= s.o.First && s.cut == NotCut {
 		switch room := s.o.MaxBytes - len(s.kept); {
 		case s.lines == s.o.MaxLines:
