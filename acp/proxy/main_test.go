@@ -44,6 +44,7 @@ const (
 // bench is a proxy in front of a scripted agent, and behind a client that is played by the test.
 type bench struct {
 	t       *testing.T
+	command child.Command
 	runtime runtime.Runtime
 	editor  *editor
 	record  string
@@ -67,7 +68,7 @@ func start(t *testing.T, script string, o proxy.Options) *bench {
 		o.Child.Grace = patience
 	}
 	c, record := command(t, script)
-	b := &bench{t: t, runtime: proxy.New(c, o), editor: newEditor(t), record: record}
+	b := &bench{t: t, command: c, runtime: proxy.New(c, o), editor: newEditor(t), record: record}
 	t.Cleanup(b.close)
 	return b
 }

@@ -1,0 +1,196 @@
+package proxy_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// starts are the flags of the processes that were started, in order.
+func (h *house) starts() []string {
+	var all []string
+	for _, r := range h.received() {
+		if r.method == "start" {
+			all = append(all, strings.Trim(r.params, `"`))
+		}
+	}
+	return all
+}
+
+func flagged() profile.Profile { return profile.Profile{Flag: "--add-dir"} }
+
+func (h *house) way(id string) string {
+	stored, err := h.store.Get(h.t.Context(), sessionstore.ID(id))
+	require.NoError(h.t, err)
+	return proxy.Describe(stored.State)
+}
+
+func TestAnAgentThatTakesRootsByFlagsHasAProcessForEachSession(t *testing.T) {
+	h := newHouse(t, abilities{Load: true, Close: true}, proxy.Options{Profile: flagged()})
+	v := h.enter()
+	first, extra := roots(t, 2), t.TempDir()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:one", v.say(s.ID, "one"))
+	require.Contains(t, h.way(s.ID), "by flags")
+	two := "--add-dir " + first.At(1).String() + " --add-dir " + first.At(2).String()
+	require.Equal(t, []string{"", two}, h.starts())
+
+	// The same roots: the process goes on. Others: a new one, and the old one ends.
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Len(t, h.starts(), 2)
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, extra)})
+	require.NoError(t, err)
+	require.Equal(t, []string{"", two, "--add-dir " + extra}, h.starts())
+	require.Equal(t, "agent N:one+two", v.say(s.ID, "two"))
+
+	// Sessions with cwd alone share the process that answered initialize.
+	for range 2 {
+		_, err = v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
+		require.NoError(t, err)
+	}
+	require.Len(t, h.starts(), 3)
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first)})
+	require.NoError(t, err)
+	require.Len(t, h.starts(), 3)
+	require.Equal(t, "agent N:one+two+three", v.say(s.ID, "three"))
+	v.leave()
+	for _, r := range h.received() {
+		require.NotContains(t, r.params, "acp-agent-context")
+		require.NotContains(t, r.params, "additionalDirectories")
+	}
+}
+
+func TestTheWayIsChosen(t *testing.T) {
+	for name, c := range map[string]struct {
+		agent   abilities
+		profile profile.Profile
+		want    string
+	}{
+		"the protocol comes first":         {abilities{Roots: true}, flagged(), "by the protocol"},
+		"then flags":                       {abilities{}, flagged(), "by flags"},
+		"then context":                     {abilities{}, profile.Profile{}, "by context"},
+		"flags on request":                 {abilities{Roots: true}, profile.Profile{Roots: profile.ByFlags, Flag: "--add-dir"}, "by flags"},
+		"context on request":               {abilities{Roots: true}, profile.Profile{Roots: profile.ByContext, Flag: "--add-dir"}, "by context"},
+		"P1: the protocol if it is spoken": {abilities{}, profile.Profile{Roots: profile.ByProtocol}, "by context"},
+		"flags that cannot name the path":  {abilities{}, profile.Profile{Flag: "--dirs", FlagSplits: string(filepath.Separator)}, "by context"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, c.agent, proxy.Options{Profile: c.profile})
+			v := h.enter()
+			s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
+			require.NoError(t, err)
+			v.say(s.ID, "one")
+			require.Contains(t, h.way(s.ID), c.want)
+			v.leave()
+			told := strings.Contains(h.received()[len(h.received())-1].params, "root directories")
+			require.Equal(t, c.want == "by context", told)
+		})
+	}
+	require.Empty(t, proxy.Describe(nil))
+	require.Empty(t, proxy.Describe([]byte(`{"v":1}`)))
+}
+
+func TestWhatAnAgentCanDoIsKeptWhereItSavesAProcess(t *testing.T) {
+	cache := filepath.Join(t.TempDir(), "agents")
+	h := newHouse(t, abilities{Load: true}, proxy.Options{Profile: flagged(), CacheDir: cache})
+	v := h.enter()
+	v.leave()
+	require.Len(t, h.starts(), 1)
+	files, err := os.ReadDir(cache)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	info, err := files[0].Info()
+	require.NoError(t, err)
+	if runtime.GOOS != "windows" {
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	}
+
+	v = h.enter()
+	require.Len(t, h.starts(), 1, "nothing was started for initialize")
+	first := roots(t, 1)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:one", v.say(s.ID, "one"))
+	require.Equal(t, []string{"", "--add-dir " + first.At(1).String()}, h.starts())
+	require.NoError(t, v.Authenticate(t.Context(), "key"), "which needs a process of no session")
+	v.leave()
+
+	// Garbage is as good as nothing.
+	require.NoError(t, os.WriteFile(filepath.Join(cache, files[0].Name()), []byte("{"), 0o600))
+	v = h.enter()
+	v.leave()
+	require.Len(t, h.starts(), 4)
+}
+
+func TestACacheThatIsWrongIsCorrected(t *testing.T) {
+	cache := t.TempDir()
+	var log lockedBuilder
+	h := newHouse(t, abilities{Load: true}, proxy.Options{Profile: flagged(), CacheDir: cache, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	v := h.enter()
+	v.leave()
+	file := onlyFile(t, cache)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	wrong := strings.Replace(string(text), `"loadSession":true`, `"loadSession":false`, 1)
+	require.NotEqual(t, string(text), wrong)
+	require.NoError(t, os.WriteFile(file, []byte(wrong), 0o600))
+	v = h.enter()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
+	require.NoError(t, err)
+	v.say(s.ID, "one")
+	v.leave()
+	require.Contains(t, log.String(), "not what it was")
+	require.Contains(t, log.String(), "loadSession")
+	corrected, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(text), string(corrected))
+}
+
+// A cache from before the agent learnt to take roots by the protocol.
+func TestACacheThatIsWrongAboutTheWay(t *testing.T) {
+	cache := t.TempDir()
+	h := newHouse(t, abilities{}, proxy.Options{Profile: flagged(), CacheDir: cache})
+	v := h.enter()
+	v.leave()
+	old, err := os.ReadFile(onlyFile(t, cache))
+	require.NoError(t, err)
+	able := newHouse(t, abilities{Roots: true}, h.options)
+	v = able.enter()
+	v.leave()
+	for _, e := range must(os.ReadDir(cache)) {
+		require.NoError(t, os.WriteFile(filepath.Join(cache, e.Name()), old, 0o600))
+	}
+	v = able.enter()
+	require.Len(t, able.starts(), 1)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:one", v.say(s.ID, "one"))
+	require.Contains(t, able.way(s.ID), "by the protocol")
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func onlyFile(t testing.TB, dir string) string {
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	return filepath.Join(dir, files[0].Name())
+}

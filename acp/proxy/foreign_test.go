@@ -1,0 +1,112 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// abroad is a proxy whose agent has sessions in dir, made without us.
+func abroad(t *testing.T, a abilities, o proxy.Options, n int, dir string) runtime.Foreign {
+	h := newHouse(t, a, o)
+	v := h.enter()
+	cwd, err := workspace.NewRoots(dir, nil)
+	require.NoError(t, err)
+	for range n {
+		_, err := v.NewSession(t.Context(), client.Setup{Roots: cwd})
+		require.NoError(t, err)
+	}
+	v.leave()
+	r := proxy.New(h.command, o)
+	_, err = r.Initialize(t.Context(), runtime.Raw(`{}`), newEditor(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.Close(context.Background())) })
+	return r.(runtime.Foreign)
+}
+
+func TestTheAgentsSessionsAreListedPageByPage(t *testing.T) {
+	dir := t.TempDir()
+	for _, page := range []int{0, 1, 2, 3, 5} {
+		f := abroad(t, abilities{List: true, Delete: true, Page: page}, proxy.Options{}, 4, dir)
+		keys := map[string]bool{}
+		for s, err := range f.Sessions(t.Context(), nil) {
+			require.NoError(t, err)
+			key := f.Key(s.State)
+			require.NotEmpty(t, key)
+			keys[key] = true
+			require.Equal(t, dir, s.Roots.Cwd().String())
+			require.Equal(t, "title of "+key, s.Title)
+			require.Equal(t, 2026, s.Updated.Year())
+		}
+		require.Equal(t, map[string]bool{"c1": true, "c2": true, "c3": true, "c4": true}, keys)
+		elsewhere, err := workspace.ParseDir(t.TempDir())
+		require.NoError(t, err)
+		for range f.Sessions(t.Context(), &elsewhere) {
+			require.Fail(t, "there are none")
+		}
+		for s, err := range f.Sessions(t.Context(), nil) {
+			require.NoError(t, err)
+			require.NoError(t, f.Delete(t.Context(), s.State))
+			require.NoError(t, f.Delete(t.Context(), s.State), "it is gone")
+			break
+		}
+		left := 0
+		for range f.Sessions(t.Context(), nil) {
+			left++
+		}
+		require.Equal(t, 3, left)
+	}
+}
+
+func TestTheAgentsListIsBounded(t *testing.T) {
+	f := abroad(t, abilities{List: true, Page: 2}, proxy.Options{MaxForeign: 3}, 5, t.TempDir())
+	n := 0
+	for range f.Sessions(t.Context(), nil) {
+		n++
+	}
+	require.Equal(t, 3, n)
+}
+
+func TestAListThatGoesRoundOrMakesNoSenseIsSeenToItsEnd(t *testing.T) {
+	const list = "await session/list\n" + `send {"jsonrpc":"2.0","id":$session/list$,"result":%s}` + "\n"
+	capable := "await initialize\n" + `send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"list":{}}}}}` + "\n"
+	b := initialized(t, capable+
+		fmt.Sprintf(list, `{"sessions":[{"sessionId":"a","cwd":"relative"},{"sessionId":7,"cwd":"/a"},{"cwd":"/a"},null,{"sessionId":"b","cwd":"/a","title":"<acp-agent-context>\nx</acp-agent-context>\n real\n title","updatedAt":"yesterday"}],"nextCursor":"x"}`)+
+		fmt.Sprintf(list, `{"sessions":[],"nextCursor":"x"}`)+
+		fmt.Sprintf(list, `{"sessions":7}`), proxy.Options{})
+	f := b.runtime.(runtime.Foreign)
+	var all []runtime.ForeignSession
+	for s, err := range f.Sessions(t.Context(), nil) {
+		require.NoError(t, err)
+		all = append(all, s)
+	}
+	require.Len(t, all, 1)
+	require.Equal(t, "b", f.Key(all[0].State))
+	require.Equal(t, "real title", all[0].Title)
+	require.True(t, all[0].Updated.IsZero())
+	for _, err := range f.Sessions(t.Context(), nil) {
+		require.ErrorContains(t, err, "cannot be read")
+	}
+	require.NoError(t, f.Delete(t.Context(), all[0].State), "the agent cannot")
+}
+
+func TestAnAgentWithoutAListHasNoSessionsOfItsOwn(t *testing.T) {
+	b := initialized(t, plain, proxy.Options{})
+	f := b.runtime.(runtime.Foreign)
+	for range f.Sessions(t.Context(), nil) {
+		require.Fail(t, "there are none")
+	}
+	require.Empty(t, f.Key(nil))
+	require.Empty(t, f.Key([]byte(`{"v":1,"id":7}`)))
+	require.NoError(t, f.Delete(t.Context(), nil))
+	for _, err := range proxy.New(b.command, proxy.Options{}).(runtime.Foreign).Sessions(t.Context(), nil) {
+		require.ErrorContains(t, err, "initialize comes first")
+	}
+}

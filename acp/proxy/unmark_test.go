@@ -1,0 +1,38 @@
+package proxy_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/proxy"
+)
+
+func TestP7_WhatTheAgentWasToldIsTakenOutWhereverItComesBack(t *testing.T) {
+	const told = `\u003cacp-agent-context\u003e\nroots\n</acp-agent-context>`
+	user := func(text string) string {
+		return `{"sessionUpdate":"user_message_chunk","content":{"type":"text","n":1.0,"text":` + text + `}}`
+	}
+	for _, c := range []struct{ sent, want string }{
+		{user(`"hello"`), user(`"hello"`)},
+		{user(`"` + told + `"`), ""},
+		{user(`"` + told + `\nhello"`), user(`"hello"`)},
+		{user(`"before ` + told + ` and ` + told + ` behind"`), user(`"before  and  behind"`)},
+		{user(`"<acp-agent-context>\ncut off"`), ""},
+		{user(`"of acp-agent-context I know"`), user(`"of acp-agent-context I know"`)},
+		{user(`7`), user(`7`)},
+		{`{"sessionUpdate":"session_info_update","title":"<acp-agent-context> This session ha"}`, ""},
+		{`{"sessionUpdate":"session_info_update","title":"` + told + ` Fix it"}`, `{"sessionUpdate":"session_info_update","title":"Fix it"}`},
+		{`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + told + `"}}`, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + told + `"}}`},
+	} {
+		b := initialized(t, plain+opened+"await session/prompt\nsend "+fmt.Sprintf(update, c.sent)+"send "+fmt.Sprintf(update, `"end"`)+answered, proxy.Options{})
+		s, _ := b.open()
+		_, err := b.prompt(s)
+		require.NoError(t, err)
+		if c.want != "" {
+			require.Equal(t, `turn update {"update":`+c.want+`}`, b.editor.next())
+		}
+		require.Equal(t, `turn update {"update":"end"}`, b.editor.next())
+	}
+}
