@@ -3,7 +3,9 @@ package tools
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -46,6 +48,26 @@ func TestArgumentsAreDecodedStrictly(t *testing.T) {
 	}
 	_, err := set.Call(t.Context(), "find_files", json.RawMessage(`{"glob":"\ud83d\ude00"}`))
 	require.NoError(t, err)
+}
+
+func TestAnErrorIsBounded(t *testing.T) {
+	set := New(openRoots(t, plant(t, nil)), Options{})
+	long, many := strings.Repeat("é/", 1<<20), make(args)
+	for i := range 1000 {
+		many[long[:100+2*i]] = i
+	}
+	for _, c := range []struct {
+		tool string
+		args args
+	}{
+		{"read_file", many}, {"read_file", args{"path": long}}, {"search", args{"pattern": "(" + long}}, {"find_files", args{"glob": long}}, {long, nil},
+		{"read_file", args{long: 1}},
+	} {
+		_, err := set.Call(t.Context(), c.tool, encode(c.args))
+		require.Error(t, err)
+		require.Less(t, len(err.Error()), 30_000)
+		require.True(t, utf8.ValidString(err.Error()))
+	}
 }
 
 // What is decoded is what the schema holds for valid, for every tool.

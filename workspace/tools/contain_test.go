@@ -193,3 +193,34 @@ func TestA6_WhatIsDeniedIsRefusedByEveryTool(t *testing.T) {
 	require.Empty(t, do[searchResult](h, "search", args{"pattern": "secret", "ignored": "include"}).Files)
 	require.Len(t, do[foundFiles](h, "find_files", args{"ignored": "include"}).Files, 1)
 }
+
+func TestC8_TheToolsKeepToTheDirectoryThatWasGranted(t *testing.T) {
+	top, h := outsideOf(t)
+	app, away := filepath.Join(top, "app"), filepath.Join(top, "away")
+	require.NoError(t, os.Rename(app, away))
+	symlink(t, filepath.Join(top, "out"), app)
+	require.NoError(t, os.WriteFile(filepath.Join(top, "out/in"), []byte("secret\n"), 0o600))
+	before := planted(t, filepath.Join(top, "out"))
+	for _, path := range []string{"in", filepath.Join(app, "in")} {
+		require.Equal(t, "fine\n", do[fileText](h, "read_file", args{"path": path}).Content)
+		require.Len(t, do[searchResult](h, "search", args{"path": path, "pattern": "fine"}).Files, 1)
+	}
+	require.Len(t, do[directoryList](h, "list_directory", args{}).Entries, 2)
+	require.Empty(t, do[searchResult](h, "search", args{"pattern": "secret"}).Files)
+	do[changedFile](h, "write_file", args{"path": "new", "content": "x\n"})
+	require.Equal(t, before, planted(t, filepath.Join(top, "out")))
+	require.FileExists(t, filepath.Join(away, "new"))
+	require.Equal(t, "replaced", do[RootList](h, "list_roots", args{}).Roots[0].State)
+}
+
+func TestC12_AnotherNameOfAFileKeepsItsContent(t *testing.T) {
+	top, h := outsideOf(t)
+	if err := os.Link(filepath.Join(top, "out/secret"), filepath.Join(top, "app/hard")); err != nil {
+		t.Skip("no hard links here:", err)
+	}
+	symlink(t, "hard", filepath.Join(top, "app/soft"))
+	do[changedFile](h, "edit_file", args{"path": "soft", "old_text": "secret", "new_text": "mine"})
+	require.Equal(t, "secret\n", planted(t, top)["out/secret"])
+	require.Equal(t, "mine\n", planted(t, top)["app/hard"])
+	require.Equal(t, "hard", do[fileInfo](h, "file_info", args{"path": "soft"}).Link, "a link is written through")
+}

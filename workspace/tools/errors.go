@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -14,7 +15,9 @@ import (
 // UnknownToolError: there is no tool of this name, or not for this host.
 type UnknownToolError struct{ Name string }
 
-func (e *UnknownToolError) Error() string { return fmt.Sprintf("there is no tool %q", e.Name) }
+func (e *UnknownToolError) Error() string {
+	return fmt.Sprintf("there is no tool %q", clip(e.Name, 100))
+}
 
 // ArgumentError: a tool was called with other arguments than it takes.
 type ArgumentError struct {
@@ -27,8 +30,31 @@ func (e *ArgumentError) Error() string {
 	return "the arguments of " + e.Tool + " are not right: " + strings.Join(e.Problems, "; ")
 }
 
+// maxProblems is the most problems that are told at once.
+const maxProblems = 10
+
 func (e *ArgumentError) add(format string, args ...any) {
-	e.Problems = append(e.Problems, fmt.Sprintf(format, args...))
+	switch len(e.Problems) {
+	case maxProblems:
+		e.Problems = append(e.Problems, "and more")
+	case maxProblems + 1:
+	default:
+		e.Problems = append(e.Problems, clip(fmt.Sprintf(format, args...), maxEcho))
+	}
+}
+
+// maxEcho is how much of an error is told, in bytes: it may hold what the caller sent.
+const maxEcho = 2 << 10
+
+// clip cuts s to at most size bytes, between characters, and marks the cut.
+func clip(s string, size int) string {
+	if len(s) <= size {
+		return s
+	}
+	for size > 0 && !utf8.RuneStart(s[size]) {
+		size--
+	}
+	return s[:size] + "…"
 }
 
 // RefusedError: the host did not permit a change.
@@ -55,10 +81,11 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
+	said := clip(e.Err.Error(), maxEcho)
 	if e.Hint == "" {
-		return e.Err.Error()
+		return said
 	}
-	return e.Err.Error() + ". " + e.Hint
+	return said + ". " + clip(e.Hint, maxEcho)
 }
 
 // Unwrap is what happened.

@@ -55,7 +55,7 @@ type PatternError struct {
 }
 
 func (e *PatternError) Error() string {
-	return fmt.Sprintf("%q cannot be searched for: %s", e.Pattern, e.Why)
+	return fmt.Sprintf("%q cannot be searched for: %s", clip(e.Pattern, 200), e.Why)
 }
 
 // NewPattern compiles a text. The error is a [*PatternError].

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -81,14 +80,8 @@ func (s *Set) change(ctx context.Context, path, version string, rewrite func(old
 func (s *Set) changed(c Change, outcome string) changedFile {
 	out := changedFile{Place: PlaceOf(c.Ref), Outcome: outcome, Lines: len(splitLines(c.New)), Version: versionOf(c.New), Diff: c.Diff()}
 	if len(out.Diff) > s.o.MaxBytes {
-		end := s.o.MaxBytes
-		for end > 0 && !utf8.RuneStart(out.Diff[end]) {
-			end--
-		}
-		if line := strings.LastIndexByte(out.Diff[:end], '\n'); line >= 0 {
-			end = line + 1
-		}
-		out.Diff = out.Diff[:end]
+		shown := strings.TrimSuffix(clip(out.Diff, s.o.MaxBytes), "…")
+		out.Diff = shown[:strings.LastIndexByte(shown, '\n')+1]
 		out.Cut = &Cut{Limit: "bytes", Bound: int64(s.o.MaxBytes), How: "The change itself is whole: read the file to see it."}
 	}
 	return out

@@ -74,6 +74,15 @@ func TestEditFile(t *testing.T) {
 	require.Equal(t, before, planted(t, app))
 }
 
+func TestALongDiffIsCut(t *testing.T) {
+	app := plant(t, fileTree{"a": strings.Repeat("é\n", 500)})
+	got := do[changedFile](serve(t, openRoots(t, app), Options{MaxBytes: 401}), "write_file", args{"path": "a", "content": "x"})
+	require.LessOrEqual(t, len(got.Diff), 401)
+	require.True(t, strings.HasSuffix(got.Diff, "-é\n"))
+	require.Equal(t, "bytes", got.Cut.Limit)
+	require.Equal(t, fileTree{"a": "x"}, planted(t, app))
+}
+
 func TestAStaleVersionIsRefused(t *testing.T) {
 	app := plant(t, fileTree{"a": "one\n"})
 	h := serve(t, openRoots(t, app), Options{})
