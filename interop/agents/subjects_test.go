@@ -110,7 +110,7 @@ wire_api = "responses"
 	}
 	qwen = subject{
 		name: "Qwen Code", modules: morePackages, versioned: "@qwen-code/qwen-code",
-		command: []string{"qwen", "--acp", "--auth-type", "openai"}, program: "@qwen-code/qwen-code/cli.js",
+		command: []string{"qwen", "--acp", "--auth-type", "openai"}, program: "@qwen-code/qwen-code/cli-entry.js",
 		env: []string{"OPENAI_BASE_URL=@MODEL@/v1", "OPENAI_API_KEY=none", "OPENAI_MODEL=scripted"},
 		files: map[string]string{".qwen/settings.json": `{
 			"general": {"enableAutoUpdate": false},

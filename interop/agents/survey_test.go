@@ -92,6 +92,7 @@ func rows(t *testing.T, s *stage) []string {
 		}
 		has = append(has, map[bool]string{true: "yes", false: "**no**"}[err == nil])
 	}
+	t.Logf("\n%s%s", row(append(had, "")), row(append(has, known.way)))
 	return []string{row(append(had, "")), row(append(has, known.way))}
 }
 
