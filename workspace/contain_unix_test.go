@@ -158,3 +158,26 @@ func TestC6_PermissionsAreTheSystems(t *testing.T) {
 	}))
 	require.Equal(t, []string{"d"}, failed, "the walk goes on after a directory that it cannot read")
 }
+
+func TestC6_AScanReportsWhatItCannotOpen(t *testing.T) {
+	if os.Geteuid() == 0 && asUser(t, openToAll(t)) {
+		return
+	}
+	dir := realDir(t)
+	write(t, filepath.Join(dir, "closed/f"), "")
+	write(t, filepath.Join(dir, "open/f"), "")
+	write(t, filepath.Join(dir, "entered/f"), "")
+	require.NoError(t, os.Chmod(filepath.Join(dir, "closed"), 0))
+	require.NoError(t, os.Chmod(filepath.Join(dir, "entered"), 0o111))
+	defer os.Chmod(filepath.Join(dir, "closed"), 0o755)
+	defer os.Chmod(filepath.Join(dir, "entered"), 0o755)
+	ws := open(t, dir)
+	require.Equal(t, []string{"! closed", "! entered", "open/f"}, scanned(t, ws, ".", workspace.ScanOptions{}))
+	requireRead(t, ws, "entered/f", "", 0, "entered/f")
+	d, err := ws.OpenDir("entered")
+	require.NoError(t, err, "as the system does, what cannot be listed can be entered")
+	defer d.Close()
+	f, err := d.Open("f")
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
