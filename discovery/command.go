@@ -50,7 +50,7 @@ func typeable(name string) string {
 func firstLine(text string) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		if line = strings.TrimSpace(strings.TrimLeft(line, "# \t")); line != "" && !strings.HasPrefix(line, "<!--") {
-			return strings.Join(strings.Fields(line), " ")
+			return oneLine(line)
 		}
 	}
 	return ""

@@ -34,8 +34,11 @@ func ExampleScan() {
 	}
 	// Output:
 	// root 0: instruction AGENTS.md (active)
+	// root 0: skill release (active)
+	// root 0: command handler (active)
+	// root 0: mcp_server orders-db (active)
 	// root 1: instruction AGENTS.md (active)
 	// root 1: skill add-endpoint (active)
 	// root 1: skill flaky-tests (active)
-	// root 1: skill release (active)
+	// root 1: skill release (shadowed)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -63,7 +64,7 @@ func plain(t interface {
 // check says what is wrong with an artifact, whatever it was made of.
 func check(t *testing.T, a Artifact) {
 	t.Helper()
-	if strings.ContainsAny(a.Description+a.Hint, "\n\r") || utf8.RuneCountInString(a.Description) > maxDescription {
+	if hidden := func(r rune) bool { return !unicode.IsPrint(r) }; strings.ContainsFunc(a.Description+a.Hint, hidden) || utf8.RuneCountInString(a.Description) > maxDescription {
 		t.Fatalf("not a line: %q", a.Description)
 	}
 	if (a.State == Active) != (a.Reason == "") {

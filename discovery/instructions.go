@@ -121,7 +121,7 @@ func shares(byRoot [][]Source, root, session int) []int {
 	want := make([]int, len(byRoot))
 	for i, list := range byRoot {
 		for _, s := range list {
-			want[i] += s.Size
+			want[i] += s.Size + headingCost
 		}
 		if want[i] = min(want[i], root); want[i] > 0 {
 			wanting++
@@ -144,16 +144,19 @@ func shares(byRoot [][]Source, root, session int) []int {
 	return got
 }
 
-// fit cuts the sources so that they have budget bytes together: one is cut, and those after it have no text.
+// fit cuts the sources to what the budget has room for: one is cut, and those after it have no text.
 func fit(list []Source, budget int) []Source {
 	for i := range list {
-		list[i].Text = cutText(list[i].Text, budget)
-		if budget -= len(list[i].Text); list[i].IsCut() {
+		list[i].Text = cutText(list[i].Text, max(budget-headingCost, 0))
+		if budget -= headingCost + len(list[i].Text); list[i].IsCut() {
 			budget = 0
 		}
 	}
 	return list
 }
+
+// headingCost is what a source takes of a budget besides its text, so that many small ones are bounded too.
+const headingCost = 100
 
 // cutText is the beginning of text, up to a line's end if there is one in its second half.
 func cutText(text string, max int) string {

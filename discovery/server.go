@@ -45,7 +45,7 @@ func (s *Server) String() string {
 	}
 	words := append([]string{s.Command}, s.Args...)
 	for i, w := range words {
-		if w == "" || strings.ContainsAny(w, " \t\n\"'") {
+		if w == "" || strings.ContainsAny(w, " \"'") || visible(w) != w {
 			words[i] = fmt.Sprintf("%q", w)
 		}
 	}

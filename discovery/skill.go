@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -53,7 +54,7 @@ func (a *Artifact) folder() string {
 }
 
 func (a *Artifact) skillName(f frontmatter, folder string) {
-	name := strings.TrimSpace(f.values["name"].text)
+	name := firstRunes(strings.TrimSpace(f.values["name"].text), maxDescription)
 	if name == "" {
 		a.diagnose(RuleSkillName, "a skill says its name; its folder's is taken")
 		return
@@ -106,7 +107,7 @@ func (a *Artifact) skillRest(f frontmatter) {
 
 // describe sets the description to text in one line.
 func (a *Artifact) describe(text string) {
-	a.Description = strings.Join(strings.Fields(text), " ")
+	a.Description = oneLine(text)
 	if n := utf8.RuneCountInString(a.Description); n > maxDescription {
 		a.diagnose(RuleDescription, fmt.Sprintf("the description has %d characters; %d are kept", n, maxDescription))
 		a.Description = firstRunes(a.Description, maxDescription-1) + "…"
@@ -119,7 +120,18 @@ func (f frontmatter) hint() string {
 	if !v.isScalar() {
 		v.text = f.lines["argument-hint"].line
 	}
-	return firstRunes(strings.Join(strings.Fields(v.text), " "), maxDescription)
+	return firstRunes(oneLine(v.text), maxDescription)
+}
+
+// oneLine is text in one line, without characters that a screen would not show as themselves.
+func oneLine(text string) string {
+	line := strings.Join(strings.Fields(text), " ")
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, line)
 }
 
 func firstRunes(s string, n int) string {
