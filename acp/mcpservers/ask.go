@@ -2,7 +2,6 @@ package mcpservers
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -37,13 +36,7 @@ func (c *call) allowed() bool {
 	}
 	c.member.mu.Lock()
 	defer c.member.mu.Unlock()
-	return c.member.always[c.tool.fingerprint()]
-}
-
-// fingerprint tells a tool from one of the same name that its server made of it later.
-func (t tool) fingerprint() string {
-	sum := sha256.Sum256(encodeJSON(t.Tool))
-	return string(sum[:])
+	return c.member.always[c.tool.fingerprint]
 }
 
 // ask asks the user (A30). Nil is a yes; a no is a [*DeniedError].
@@ -64,7 +57,7 @@ func (c *call) ask(ctx context.Context) error {
 	case answer == allowAlways:
 		c.member.mu.Lock()
 		defer c.member.mu.Unlock()
-		c.member.always[c.tool.fingerprint()] = true
+		c.member.always[c.tool.fingerprint] = true
 		return nil
 	case answer == allowOnce:
 		return nil

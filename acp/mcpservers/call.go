@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -87,7 +87,7 @@ func (c *call) make(ctx context.Context, l *link) (runtime.ToolResult, error) {
 		switch {
 		case err != nil:
 			return runtime.ToolResult{}, err
-		case !reflect.DeepEqual(t, c.tool):
+		case t.fingerprint != c.tool.fingerprint:
 			return runtime.ToolResult{}, &ChangedToolError{Tool: c.name}
 		}
 		l = now
@@ -103,34 +103,33 @@ func (c *call) send(ctx context.Context, l *link) (runtime.ToolResult, error) {
 	o := c.set.options
 	ctx, cancel := context.WithTimeoutCause(ctx, o.CallTimeout, &LateError{Server: c.member.config.Name, What: "answered a call", Bound: o.CallTimeout})
 	defer cancel()
-	ctx, l, running, err := c.begin(ctx, l)
+	var showing sync.WaitGroup
+	ctx, l, running, err := c.begin(ctx, l, func(ctx context.Context, r *running) {
+		showing.Go(func() { c.showProgress(ctx, r) })
+	})
 	if err != nil {
 		return runtime.ToolResult{}, err
 	}
-	defer running.end()
-	shown := make(chan struct{})
-	showing, stop := context.WithCancel(ctx)
-	go func() {
-		defer close(shown)
-		c.showProgress(showing, running)
-	}()
 	params := &mcp.CallToolParams{Name: c.tool.Remote, Meta: mcp.Meta{"progressToken": running.token}}
 	if c.arguments != nil {
 		params.Arguments = c.arguments
 	}
 	answer, err := l.session.CallTool(ctx, params)
-	stop()
-	<-shown
 	if err != nil {
-		return runtime.ToolResult{}, c.why(ctx, l, err)
+		err = c.why(ctx, l, err)
+	}
+	running.end()
+	showing.Wait()
+	if err != nil {
+		return runtime.ToolResult{}, err
 	}
 	return resultOf(answer, o.MaxResult), nil
 }
 
 // begin notes the call at a connection: l, or if that has just ended the one after it, since nothing was sent yet.
-func (c *call) begin(ctx context.Context, l *link) (context.Context, *link, *running, error) {
+func (c *call) begin(ctx context.Context, l *link, first func(context.Context, *running)) (context.Context, *link, *running, error) {
 	for range maxLinks {
-		if began, r, err := l.calls.begin(ctx); err == nil {
+		if began, r, err := l.calls.begin(ctx, first); err == nil {
 			return began, l, r, nil
 		}
 		var err error

@@ -23,20 +23,20 @@ import (
 type lines struct {
 	log     *slog.Logger
 	limit   int
+	in      io.ReadCloser
+	reader  *bufio.Reader // Read's alone
 	out     io.WriteCloser
-	notices allowance
+	notices allowance // Read's alone
+	strange int       // lines that were no messages; Read's alone
 
-	in     chan jsonrpc.Message
 	writes chan write
 	closed chan struct{}
 	once   sync.Once
-	ended  sync.WaitGroup // the two goroutines
+	ended  sync.WaitGroup // the goroutine that writes
 	err    atomic.Pointer[error]
 
-	legacy  chan struct{} // closed when initialize was sent: from then on requests are answered
-	begun   sync.Once
-	held    []jsonrpc.Message // requests that came before; Read's alone
-	strange int               // lines that were no messages; readLines' alone
+	legacy atomic.Bool       // initialize was sent: from then on requests are answered
+	held   []jsonrpc.Message // requests that came before; Read's alone
 }
 
 const (
@@ -46,13 +46,12 @@ const (
 	maxStrange = 5
 )
 
-// newLines speaks over in and out. It closes out with the connection; in is closed by its owner.
-func newLines(in io.Reader, out io.WriteCloser, o Options, log *slog.Logger) *lines {
+// newLines speaks over in and out, which it closes with the connection.
+func newLines(in io.ReadCloser, out io.WriteCloser, o Options, log *slog.Logger) *lines {
 	l := &lines{
-		log: log, limit: o.MaxMessage, out: out, notices: allowance{perSecond: o.MaxNotices},
-		in: make(chan jsonrpc.Message), writes: make(chan write), closed: make(chan struct{}), legacy: make(chan struct{}),
+		log: log, limit: o.MaxMessage, in: in, reader: bufio.NewReaderSize(in, 64<<10), out: out,
+		notices: allowance{perSecond: o.MaxNotices}, writes: make(chan write), closed: make(chan struct{}),
 	}
-	l.ended.Go(func() { l.readLines(in) })
 	l.ended.Go(l.writeLines)
 	return l
 }
@@ -78,6 +77,7 @@ func (l *lines) fail(err error) {
 		l.err.Store(&err)
 		close(l.closed)
 		_ = l.out.Close()
+		_ = l.in.Close()
 	})
 }
 
@@ -89,41 +89,31 @@ func (l *lines) why() error {
 	return nil
 }
 
-// Read implements [mcp.Connection].
-func (l *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
-	legacy := l.legacy
+// Read implements [mcp.Connection]. The SDK reads on one goroutine. Close ends a read.
+func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
+	if l.legacy.Load() && len(l.held) > 0 {
+		m := l.held[0]
+		l.held = l.held[1:]
+		return m, nil
+	}
 	for {
-		if legacy == nil && len(l.held) > 0 {
-			m := l.held[0]
-			l.held = l.held[1:]
+		line, err := l.line()
+		if m := l.message(line); m != nil && !l.early(m) {
 			return m, nil
 		}
-		select {
-		case <-legacy:
-			legacy = nil
-		case m := <-l.in:
-			if l.early(m) {
-				continue
-			}
-			return m, nil
-		case <-l.closed:
+		if err != nil {
+			l.fail(err)
 			return nil, l.why()
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// early keeps back a request that comes before initialize was sent, which in a modern server it never is.
+// early keeps back a request that comes before initialize was sent, which in a modern server it never is. It is
+// returned behind the message that comes next, which is the answer to initialize at the latest.
 func (l *lines) early(m jsonrpc.Message) bool {
 	r, ok := m.(*jsonrpc.Request)
-	if !ok || !r.IsCall() {
+	if !ok || !r.IsCall() || l.legacy.Load() {
 		return false
-	}
-	select {
-	case <-l.legacy:
-		return false
-	default:
 	}
 	if len(l.held) < maxHeld {
 		l.held = append(l.held, m)
@@ -135,7 +125,7 @@ func (l *lines) early(m jsonrpc.Message) bool {
 // Write implements [mcp.Connection].
 func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 	if r, ok := m.(*jsonrpc.Request); ok && r.Method == "initialize" {
-		l.begun.Do(func() { close(l.legacy) })
+		l.legacy.Store(true)
 	}
 	line, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -182,37 +172,21 @@ func (l *lines) writeLines() {
 	}
 }
 
-func (l *lines) readLines(in io.Reader) {
-	reader := bufio.NewReaderSize(in, 64<<10)
-	for {
-		line, err := l.line(reader)
-		if m := l.message(line); m != nil {
-			select {
-			case l.in <- m:
-			case <-l.closed:
-				return
-			}
-		}
-		if err != nil {
-			l.fail(err)
-			return
-		}
+// line reads a line, of which the last may lack its end. It is valid until the next one is read.
+func (l *lines) line() ([]byte, error) {
+	line, err := l.reader.ReadSlice('\n')
+	if err != bufio.ErrBufferFull {
+		return line, err
 	}
-}
-
-// line reads a line, of which the last may lack its end.
-func (l *lines) line(reader *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := reader.ReadSlice('\n')
-		if len(line)+len(part) > l.limit {
+	long := append([]byte(nil), line...)
+	for err == bufio.ErrBufferFull {
+		line, err = l.reader.ReadSlice('\n')
+		if len(long)+len(line) > l.limit {
 			return nil, &MessageError{Limit: l.limit}
 		}
-		line = append(line, part...)
-		if err != bufio.ErrBufferFull {
-			return line, err
-		}
+		long = append(long, line...)
 	}
+	return long, err
 }
 
 // message decodes a line, nil if it is none or not for us.

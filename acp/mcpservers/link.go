@@ -168,6 +168,19 @@ func (l *link) wantMessages() {
 	}
 }
 
+// isReady reports whether calls can be sent at once.
+func (l *link) isReady() bool {
+	if l.calls.ended() {
+		return false
+	}
+	select {
+	case <-l.barrier.passed():
+		return true
+	default:
+		return false
+	}
+}
+
 // announce tells the server that the roots have changed, and waits a bounded time until it took the message.
 func (l *link) announce() {
 	if l.session.Modern() || !l.server.config.rootsOn() {
@@ -219,7 +232,6 @@ func (l *link) stopProcess(ctx context.Context) {
 	if err := l.process.Stop(ctx); err != nil {
 		l.server.log.Error("an MCP server does not end", "error", err)
 	}
-	_ = l.process.Stdout().Close()
 	l.lines.ended.Wait()
 }
 

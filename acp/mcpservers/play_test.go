@@ -37,14 +37,20 @@ func play(r string) int {
 		}
 	}
 	switch r {
-	case "parent": // a wrapper in whose place a grandchild works
-		child := exec.Command(os.Args[0])
-		child.Env = append(os.Environ(), role+"=sdk")
-		child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
-		_ = child.Run()
-		return 0
 	case "sdk":
 		return playSDK()
+	case "own":
+		return playOwner()
+	case "tee": // keeps a transcript of what the server behind it is sent
+		transcript, err := os.OpenFile(os.Getenv("TRANSCRIPT"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return 1
+		}
+		behind := exec.Command(os.Args[1], os.Args[2:]...)
+		behind.Stdout, behind.Stderr = os.Stdout, os.Stderr
+		behind.Stdin = io.TeeReader(os.Stdin, transcript)
+		_ = behind.Run()
+		return 0
 	case "silent": // takes everything, answers nothing
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return 0

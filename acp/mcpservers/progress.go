@@ -28,10 +28,12 @@ type running struct {
 	cancel context.CancelCauseFunc
 	news   chan struct{} // has one when latest is new
 	latest string        // guarded by calls.mu
+	first  func()        // called once, with the first news; guarded by calls.mu
 }
 
-// begin notes a call. The context ends with the connection.
-func (c *calls) begin(ctx context.Context) (context.Context, *running, error) {
+// begin notes a call. The context ends with the connection. first is called once, if there is news of how far the
+// call is, until its end; it must not block.
+func (c *calls) begin(ctx context.Context, first func(context.Context, *running)) (context.Context, *running, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
@@ -40,6 +42,7 @@ func (c *calls) begin(ctx context.Context) (context.Context, *running, error) {
 	c.last++
 	r := &running{token: strconv.Itoa(c.last), calls: c, news: make(chan struct{}, 1)}
 	ctx, r.cancel = context.WithCancelCause(ctx)
+	r.first = func() { first(ctx, r) }
 	if c.active == nil {
 		c.active = map[string]*running{}
 	}
@@ -84,6 +87,10 @@ func (c *calls) progress(p *mcp.ProgressNotificationParams) {
 		return
 	}
 	r.latest = describeProgress(p)
+	if r.first != nil {
+		r.first()
+		r.first = nil
+	}
 	select {
 	case r.news <- struct{}{}:
 	default:

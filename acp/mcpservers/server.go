@@ -2,6 +2,7 @@ package mcpservers
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"os/exec"
@@ -33,7 +34,7 @@ type server struct {
 	legacy   bool      // it is known to be of the old era
 	count    int       // restarts
 	warnings []feature
-	always   map[string]bool // the tools that the user always allows, by the server's name for them
+	always   map[[sha256.Size]byte]bool // the tools that the user always allows, by their fingerprints
 }
 
 func (s *Set) newServer(c Config) *server {
@@ -42,7 +43,7 @@ func (s *Set) newServer(c Config) *server {
 	return &server{
 		set: s, config: c, scrubber: scrubber, log: scrubber.logger(s.options.Logger.With("server", c.Name)),
 		restarts: make(chan []mcproots.Root, 1), context: base, stop: stop,
-		state: runtime.ServerIdle, changed: make(chan struct{}), always: map[string]bool{},
+		state: runtime.ServerIdle, changed: make(chan struct{}), always: map[[sha256.Size]byte]bool{},
 	}
 }
 
@@ -234,6 +235,9 @@ func (s *server) told(l *link, lost []mcproots.Root) {
 
 // ready waits until the server takes calls.
 func (s *server) ready(ctx context.Context) (*link, error) {
+	if l := s.connected(); l != nil && l.isReady() {
+		return l, nil
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.set.options.Wait,
 		&LateError{Server: s.config.Name, What: "become ready", Bound: s.set.options.Wait})
 	defer cancel()

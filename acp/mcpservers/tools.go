@@ -2,6 +2,7 @@ package mcpservers
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -13,7 +14,10 @@ import (
 )
 
 // tool is a tool as its server lists it. Its name in the catalogue lacks the server's prefix.
-type tool struct{ runtime.Tool }
+type tool struct {
+	runtime.Tool
+	fingerprint [sha256.Size]byte // tells it from one of the same name that its server makes of it later
+}
 
 var errNotFound = errors.New("not found")
 
@@ -80,7 +84,7 @@ func (l *link) describe(t *mcp.Tool, name string) tool {
 			described.Title = a.Title
 		}
 	}
-	return tool{described}
+	return tool{described, sha256.Sum256(encodeJSON(described))}
 }
 
 // encode is a schema as JSON, nil for none.

@@ -1,0 +1,96 @@
+package mcpservers_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/mcpservers"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func found(t testing.TB, change func(*mcpservers.Candidate)) mcpservers.Candidate {
+	t.Helper()
+	root, err := workspace.ParseDir(t.TempDir())
+	require.NoError(t, err)
+	x := mcpservers.Candidate{Root: root, File: filepath.Join(root.String(), ".mcp.json"), Config: mcpservers.Config{
+		Name: "db", Transport: mcpservers.Stdio, Command: "sh", Args: []string{"-c", strings.Repeat("long ", 500) + "\u202egnp.exe\n; end"},
+		Env: []mcpservers.Pair{{Name: "TOKEN", Value: "hunter2"}, {Name: "A", Value: "b"}},
+	}}
+	if change != nil {
+		change(&x)
+	}
+	return x
+}
+
+func TestA25_AFoundServerIsAskedForWithItsWholeCommand(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state", "mcp")
+	consents := mcpservers.NewConsents(dir)
+	x, h := found(t, nil), newHost()
+	require.NoError(t, consents.Ask(t.Context(), h, x))
+	require.Equal(t, 1, h.questions())
+	shown := string(h.asked[0])
+	require.Contains(t, shown, strings.Repeat("long ", 500))
+	require.Contains(t, shown, `\\u202egnp.exe\\n; end`)
+	require.Contains(t, shown, "TOKEN")
+	require.NotContains(t, shown, "hunter2")
+	_, err := os.Stat(dir)
+	require.ErrorIs(t, err, os.ErrNotExist, "once is not remembered")
+
+	h.answer = "reject-once"
+	var denied *mcpservers.DeniedError
+	require.ErrorAs(t, consents.Ask(t.Context(), h, x), &denied)
+	h.answer = "allow-always"
+	require.NoError(t, consents.Ask(t.Context(), h, x))
+	h.answer = "reject-once"
+	require.NoError(t, mcpservers.NewConsents(dir).Ask(t.Context(), h, x), "remembered")
+	require.Equal(t, 3, h.questions())
+
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	info, err := entries[0].Info()
+	require.NoError(t, err)
+	if runtime.GOOS != "windows" {
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	}
+	content, err := os.ReadFile(filepath.Join(dir, entries[0].Name()))
+	require.NoError(t, err)
+	require.NotContains(t, string(content), "hunter2")
+
+	require.NoError(t, consents.Forget(x))
+	require.NoError(t, consents.Forget(x))
+	require.ErrorAs(t, consents.Ask(t.Context(), h, x), &denied)
+}
+
+func TestA25_ConsentIsForTheCommandAsItWas(t *testing.T) {
+	consents := mcpservers.NewConsents(t.TempDir())
+	x := found(t, nil)
+	require.NoError(t, consents.Allow(x))
+	same := x
+	same.Config.Env = []mcpservers.Pair{{Name: "A", Value: "c"}, {Name: "TOKEN", Value: "new"}}
+	allowed, err := consents.Allowed(same)
+	require.NoError(t, err)
+	require.True(t, allowed, "values may change")
+	for what, change := range map[string]func(*mcpservers.Candidate){
+		"root":      func(x *mcpservers.Candidate) { x.Root = found(t, nil).Root },
+		"name":      func(x *mcpservers.Candidate) { x.Config.Name = "other" },
+		"command":   func(x *mcpservers.Candidate) { x.Config.Command = "bash" },
+		"arguments": func(x *mcpservers.Candidate) { x.Config.Args = []string{"-c"} },
+		"split":     func(x *mcpservers.Candidate) { x.Config.Args = []string{"-c " + x.Config.Args[1]} },
+		"env":       func(x *mcpservers.Candidate) { x.Config.Env = x.Config.Env[:1] },
+		"transport": func(x *mcpservers.Candidate) { x.Config.Transport = mcpservers.HTTP },
+		"url":       func(x *mcpservers.Candidate) { x.Config.URL = "http://localhost" },
+		"headers":   func(x *mcpservers.Candidate) { x.Config.Headers = []mcpservers.Pair{{Name: "A"}} },
+	} {
+		other := x
+		change(&other)
+		allowed, err := consents.Allowed(other)
+		require.NoError(t, err)
+		require.False(t, allowed, what)
+	}
+}

@@ -1,0 +1,215 @@
+package mcpservers_test
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/mcpservers"
+	seam "github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+// nodeDir is the directory of the servers that npm installs.
+const nodeDir = "../../testdata/node-mcp"
+
+// node is a server from npm. Without the packages the test is skipped, except in CI.
+func node(t testing.TB, name, script string, args ...string) mcpservers.Config {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(nodeDir, script))
+	require.NoError(t, err)
+	_, installed := os.Stat(filepath.Join(nodeDir, "node_modules"))
+	_, noNode := exec.LookPath("node")
+	if installed != nil || noNode != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("the MCP servers of npm are not installed: run npm ci in testdata/node-mcp, or make test")
+		}
+		t.Skip("the MCP servers of npm are not installed: run npm ci in testdata/node-mcp, or make test")
+	}
+	return mcpservers.Config{Name: name, Transport: mcpservers.Stdio, Command: "node", Args: append([]string{path}, args...)}
+}
+
+const (
+	everything = "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+	filesystem = "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
+	playwright = "node_modules/@playwright/mcp/cli.js"
+)
+
+var uriLine = regexp.MustCompile(`(?m)^   URI: (.*)$`)
+
+// echoed are the URIs that server-everything says it was told, a line each.
+func (f *fixture) echoed() string {
+	f.t.Helper()
+	var all []string
+	for _, m := range uriLine.FindAllStringSubmatch(f.call("e.get-roots-list", "{}"), -1) {
+		all = append(all, m[1])
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestM1_M3_M11_ServerEverythingEchoesTheRoots(t *testing.T) {
+	server := node(t, "e", everything)
+	top := folder(t)
+	names := []string{"z last first", "a", "with space", "per%cent", "per%20cent", "hash#", "question?", "ü", "日本語", "[x]", "+&=;'"}
+	if runtime.GOOS != "windows" {
+		names = append(names, "line\nbreak", `back\slash`, `"quoted"`)
+	}
+	var dirs []string
+	for _, name := range names {
+		dirs = append(dirs, filepath.Join(top, name))
+		require.NoError(t, os.Mkdir(dirs[len(dirs)-1], 0o755))
+	}
+	f := with(t, mcpservers.Options{})
+	f.change(open(t, dirs[0], dirs[1:]...), server)
+	require.Equal(t, uris(t, dirs...), f.echoed())
+
+	more := append([]string{dirs[0], top}, dirs[3:]...)
+	more = append(more, dirs[1], dirs[2])
+	f.change(open(t, more[0], more[1:]...), server)
+	require.Equal(t, uris(t, more...), f.echoed(), "the new list, in its order")
+	f.change(open(t, dirs[0]), server)
+	require.Equal(t, uris(t, dirs[0]), f.echoed())
+}
+
+// read has server-filesystem read a file.
+func (f *fixture) read(path string) (string, error) {
+	raw, err := json.Marshal(map[string]string{"path": path})
+	require.NoError(f.t, err)
+	return f.try("fs.read_text_file", string(raw))
+}
+
+func TestM5_ServerFilesystemReadsAtTheFirstCall(t *testing.T) {
+	server := node(t, "fs", filesystem)
+	starts := 10
+	if n, err := strconv.Atoi(os.Getenv("ACP_AGENT_MCP_STARTS")); err == nil {
+		starts = n
+	}
+	dir := folder(t, "a.txt", "tangerine")
+	w := open(t, dir)
+	starter := mcpservers.NewStarter(mcpservers.StarterOptions{Parallel: 4})
+	var calls sync.WaitGroup
+	failed := make(chan error, starts)
+	for range starts {
+		f := withStarter(t, starter, mcpservers.Options{})
+		f.change(w, server)
+		calls.Go(func() {
+			_, err := f.Call(t.Context(), f.host, "fs.read_text_file", seam.Raw(`{"path":"`+filepath.ToSlash(dir)+`/a.txt"}`))
+			if err == nil && !strings.Contains(f.host.all(), "tangerine") {
+				err = &os.PathError{Op: "read", Path: f.host.all(), Err: os.ErrPermission}
+			}
+			failed <- err
+		})
+	}
+	calls.Wait()
+	close(failed)
+	for err := range failed {
+		require.NoError(t, err)
+	}
+}
+
+func TestM1_M3_ServerFilesystemKeepsToTheRoots(t *testing.T) {
+	server := node(t, "fs", filesystem)
+	first, second, outside := folder(t, "a.txt", "one"), folder(t, "b.txt", "two"), folder(t, "c.txt", "three")
+	link := filepath.Join(folder(t), "link")
+	target := folder(t, "d.txt", "four")
+	if err := os.Symlink(target, link); err != nil {
+		t.Skip(err)
+	}
+	f := with(t, mcpservers.Options{})
+	f.change(open(t, first, second, link), server)
+	for path, expected := range map[string]string{
+		filepath.Join(first, "a.txt"): "one", filepath.Join(second, "b.txt"): "two", filepath.Join(target, "d.txt"): "four", filepath.Join(link, "d.txt"): "four",
+	} {
+		got, err := f.read(path)
+		if strings.HasPrefix(path, link) {
+			continue // that server compares the spelling, and we give it real paths
+		}
+		require.NoError(t, err, path)
+		require.Equal(t, expected, got)
+	}
+	_, err := f.read(filepath.Join(outside, "c.txt"))
+	require.ErrorContains(t, err, "outside allowed directories")
+
+	f.change(open(t, first), server)
+	_, err = f.read(filepath.Join(second, "b.txt"))
+	require.ErrorContains(t, err, "outside allowed directories", "the scope shrank, and it keeps a wider one if it is not restarted")
+	got, err := f.read(filepath.Join(first, "a.txt"))
+	require.NoError(t, err)
+	require.Equal(t, "one", got)
+}
+
+// Playwright's server names the browser's profile by a hash of its working directory, which is the first root. There
+// need not be a browser for that.
+func TestM1_PlaywrightTakesCwdAsItsDirectory(t *testing.T) {
+	server := node(t, "p", playwright, "--headless", "--executable-path", self("", "").Command)
+	server.Env = append(server.Env, mcpservers.Pair{Name: "XDG_CACHE_HOME", Value: t.TempDir()}, mcpservers.Pair{Name: role, Value: "exit"})
+	if runtime.GOOS != "linux" {
+		t.Skip("profiles are elsewhere")
+	}
+	top := folder(t, "z/f", "", "a/f", "")
+	z, a := filepath.Join(top, "z"), filepath.Join(top, "a")
+	f := with(t, mcpservers.Options{})
+	f.change(open(t, z, a), server)
+	text, err := f.try("p.browser_navigate", `{"url":"data:text/html,hi"}`)
+	require.Error(t, err, "there is no browser")
+	sum := sha256.Sum256([]byte(z))
+	require.Contains(t, text, "mcp-chrome-"+hex.EncodeToString(sum[:])[:7])
+	require.Equal(t, strings.Split(uris(t, z, a), "\n"), f.Servers()[0].Told)
+}
+
+func TestM7_AModernServerOfTheTypeScriptPackages(t *testing.T) {
+	behind := node(t, "m", "modern.mjs")
+	transcript := filepath.Join(t.TempDir(), "transcript")
+	server := self("m", "tee", "TRANSCRIPT="+transcript)
+	server.Args = append([]string{behind.Command}, behind.Args...)
+	z, a := folder(t), folder(t)
+	f := with(t, mcpservers.Options{})
+	f.change(open(t, z, a), server)
+	require.Equal(t, uris(t, z, a), f.call("m.roots", "{}"))
+	require.True(t, f.Servers()[0].Modern)
+	f.change(open(t, z, a, folder(t)), server)
+	f.call("m.roots", "{}")
+	f.change(open(t, z, a), server)
+	require.Equal(t, uris(t, z, a), f.call("m.roots", "{}"))
+	require.NoError(t, f.Close(t.Context()))
+	sent := sentLines(t, transcript)
+	require.GreaterOrEqual(t, len(sent), 6)
+	for _, line := range sent {
+		var m struct {
+			Method string
+			Params struct {
+				Meta map[string]json.RawMessage `json:"_meta"`
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &m))
+		require.Contains(t, []string{"server/discover", "subscriptions/listen", "tools/list", "tools/call", "notifications/cancelled"}, m.Method, line)
+		if !strings.HasPrefix(m.Method, "notifications/") {
+			require.JSONEq(t, `{"roots":{}}`, string(m.Params.Meta["io.modelcontextprotocol/clientCapabilities"]), line)
+		}
+	}
+}
+
+// sentLines are what we wrote to a server, by its transcript.
+func sentLines(t testing.TB, transcript string) (lines []string) {
+	t.Helper()
+	file, err := os.Open(transcript)
+	require.NoError(t, err)
+	defer file.Close()
+	in := bufio.NewScanner(file)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		lines = append(lines, in.Text())
+	}
+	return lines
+}
