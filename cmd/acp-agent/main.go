@@ -36,6 +36,10 @@ func run(ctx context.Context, args []string, s streams) int {
 	if err == nil {
 		return 0
 	}
+	var ended *statusError
+	if errors.As(err, &ended) {
+		return ended.status // it has said itself what is wrong
+	}
 	fmt.Fprintln(s.err, "acp-agent:", err)
 	var usage *usageError
 	if errors.As(err, &usage) {
@@ -48,6 +52,14 @@ func run(ctx context.Context, args []string, s streams) int {
 type usageError struct{ message string }
 
 func (e *usageError) Error() string { return e.message }
+
+// statusError is a program that was run in our place and ended with another status than 0.
+type statusError struct {
+	name   string
+	status int
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("%s ended with status %d", e.name, e.status) }
 
 func usagef(format string, args ...any) error {
 	return &usageError{message: fmt.Sprintf(format, args...)}

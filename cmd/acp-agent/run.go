@@ -156,7 +156,7 @@ func (r runFlags) roots() (workspace.Roots, error) {
 // args are the arguments that give the agent process our own flags.
 func (f serveFlags) args(command []string) []string {
 	args := []string{"--log-level", f.log.level}
-	for name, value := range map[string]string{"--state-dir": f.stateDir, "--log-file": f.log.file, "--trace": f.trace} {
+	for name, value := range map[string]string{"--state-dir": f.stateDir, "--log-file": f.log.file, "--trace": f.trace, "--agent": f.agent} {
 		if value != "" {
 			args = append(args, name, value)
 		}

@@ -3,15 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/child"
-	"github.com/acp-agent/acp-agent/acp/explore"
-	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -27,16 +24,19 @@ type serveFlags struct {
 	maxLine  int
 	maxRoots int
 	config   string
+	agent    string
+	profiles []profile.Profile // the known agents, as the configuration has them
 }
 
 const about = `acp-agent answers an ACP editor with sessions that have several root folders.
 
 An editor starts it and speaks ACP to it over standard input and output. By itself it
-answers from the session's folders (type /help in a session). With a command
-after "--" it puts that agent behind itself.`
+answers from the session's folders (type /help in a session). With --agent, or a command
+after "--", it puts that agent behind itself.`
 
 const examples = `  acp-agent                                   what an editor starts
   acp-agent -- opencode acp                   the same in front of another agent
+  acp-agent --agent gemini                    the same in front of a known one: see acp-agent agents
   acp-agent run --cwd app --dir shared /roots try it from a shell`
 
 // newRoot is the command line.
@@ -58,7 +58,12 @@ func newRoot(s streams) *cobra.Command {
 		},
 	}
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if err := applySettings(cmd, f.config); err != nil {
+		file, err := applySettings(cmd, f.config)
+		if err != nil {
+			return err
+		}
+		f.profiles = file.profiles()
+		if _, err := f.behind(nil); err != nil {
 			return err
 		}
 		if f.maxLine < 1 || f.maxRoots < 1 {
@@ -72,19 +77,26 @@ func newRoot(s streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%v; see acp-agent --help", err) })
 	flags := root.PersistentFlags()
 	flags.StringVar(&f.config, "config", "", "read settings from `FILE` (default $XDG_CONFIG_HOME/acp-agent/config.json)")
+	flags.StringVar(&f.agent, "agent", "", "put the known agent `NAME` behind acp-agent; see acp-agent agents")
 	flags.StringVar(&f.stateDir, "state-dir", "", "keep sessions in `DIR` (default "+defaultStateDirText()+")")
 	flags.StringVar(&f.log.level, "log-level", "warn", "log `LEVEL`: debug, info, warn or error")
 	flags.StringVar(&f.log.file, "log-file", "", "append the log to `FILE` instead of standard error")
 	flags.StringVar(&f.trace, "trace", "", "append every message with time and direction to `FILE`, secrets masked")
 	flags.IntVar(&f.maxLine, "max-line", 64<<20, "refuse messages longer than `BYTES`")
 	flags.IntVar(&f.maxRoots, "max-roots", 64, "refuse sessions with more than `N` root folders")
-	root.AddCommand(newRun(s, &f), newSessions(s, &f), newRoots(s, &f), newDiscover(s, &f), newMCP(s, &f), newVersion(s))
+	root.AddCommand(newRun(s, &f), newSessions(s, &f), newRoots(s, &f), newAgents(s, &f), newDiscover(s, &f), newMCP(s, &f), newVersion(s))
 	return root
 }
 
 // serve answers the client on the standard streams until it leaves.
-func serve(ctx context.Context, s streams, f serveFlags, command []string) error {
-	if s.interactive() {
+func serve(ctx context.Context, s streams, f serveFlags, args []string) error {
+	b, err := f.behind(args)
+	switch {
+	case err != nil:
+		return err
+	case s.interactive() && len(args) > 0:
+		return inTerminal(ctx, s, b)
+	case s.interactive():
 		return usagef("%s", interactiveHelp)
 	}
 	logger, closeLog, err := f.log.open(s.err)
@@ -103,7 +115,7 @@ func serve(ctx context.Context, s streams, f serveFlags, command []string) error
 	}
 	store := sqlite.New(sqlite.Options{Dir: dir, Retention: sessionstore.Retention})
 	err = acp.Serve(ctx, s.in, s.out, acp.Options{
-		Runtime:   func() runtime.Runtime { return newRuntime(command, logger) },
+		Runtime:   func() runtime.Runtime { return newRuntime(b, dir, logger) },
 		Store:     store,
 		Workspace: workspace.Options{MaxRoots: f.maxRoots},
 		Wire:      wire.Options{MaxLine: f.maxLine, Tap: tap},
@@ -122,11 +134,3 @@ const interactiveHelp = `standard input is a terminal, but an editor is expected
 Add acp-agent to your editor as an ACP agent: the command is "acp-agent", without arguments.
 To try it here: acp-agent run --cwd DIR --dir DIR... PROMPT
 Everything else: acp-agent --help`
-
-// newRuntime is what answers: the agent behind command, or the built-in one.
-func newRuntime(command []string, logger *slog.Logger) runtime.Runtime {
-	if len(command) == 0 {
-		return explore.New(explore.Options{})
-	}
-	return proxy.New(child.Command{Path: command[0], Args: command[1:]}, proxy.Options{Logger: logger})
-}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,11 +37,11 @@ func key(flag string) string {
 }
 
 // applySettings gives the flags that were not given their values from elsewhere.
-func applySettings(cmd *cobra.Command, path string) error {
+func applySettings(cmd *cobra.Command, path string) (settingsFile, error) {
 	flags := cmd.Flags()
 	file, err := readSettings(path)
 	if err != nil {
-		return err
+		return file, err
 	}
 	for _, name := range settings {
 		flag := flags.Lookup(name)
@@ -48,21 +49,22 @@ func applySettings(cmd *cobra.Command, path string) error {
 			continue
 		}
 		if err := file.apply(flags, flag); err != nil {
-			return err
+			return file, err
 		}
 		if value, given := os.LookupEnv(variable(name)); given {
 			if err := flags.Set(name, value); err != nil {
-				return usagef("%s=%q: %v", variable(name), value, err)
+				return file, usagef("%s=%q: %v", variable(name), value, err)
 			}
 		}
 	}
-	return nil
+	return file, nil
 }
 
 // settingsFile is a configuration file that was read.
 type settingsFile struct {
 	path   string
 	values map[string]setting // by key
+	agents []agentSetting
 }
 
 // setting is a value in a configuration file.
@@ -135,10 +137,22 @@ func parseSettings(path string, text []byte) (settingsFile, error) {
 		at := line()
 		word, _ := name.(string)
 		if !isKey(word) {
-			return fail("unknown key %q; did you mean %q?", word, nearestKey(word))
+			return fail("unknown key %q; did you mean %q?", word, nearest(word, keys()))
 		}
 		if _, twice := f.values[word]; twice {
 			return fail("%q is given twice", word)
+		}
+		if word == agentsKey {
+			f.values[word] = setting{line: at}
+			var raw json.RawMessage
+			if err := decoder.Decode(&raw); err != nil {
+				return fail("%v", err)
+			}
+			before := line() - bytes.Count(raw, []byte("\n"))
+			if f.agents, err = parseAgents(path, before, raw); err != nil {
+				return settingsFile{}, err
+			}
+			continue
 		}
 		value, err := decoder.Token()
 		if err != nil {
@@ -158,24 +172,15 @@ func parseSettings(path string, text []byte) (settingsFile, error) {
 	return f, nil
 }
 
-func isKey(word string) bool {
-	for _, name := range settings {
-		if key(name) == word {
-			return true
-		}
-	}
-	return false
-}
+func isKey(word string) bool { return slices.Contains(keys(), word) }
 
-// nearestKey is the known key that takes the fewest edits.
-func nearestKey(word string) string {
-	best, fewest := "", -1
+// keys are the known keys.
+func keys() []string {
+	known := []string{agentsKey}
 	for _, name := range settings {
-		if n := edits(strings.ToLower(word), strings.ToLower(key(name))); fewest < 0 || n < fewest {
-			best, fewest = key(name), n
-		}
+		known = append(known, key(name))
 	}
-	return best
+	return known
 }
 
 // edits is the Levenshtein distance of a and b.

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+// behind is the agent that is put behind us; the zero value is none.
+type behind struct {
+	command child.Command
+	profile profile.Profile
+}
+
+// behind is the agent that --agent names, with args behind its own, or the one that the command args
+// starts.
+func (f serveFlags) behind(args []string) (behind, error) {
+	if f.agent == "" {
+		if len(args) == 0 {
+			return behind{}, nil
+		}
+		c := child.Command{Path: args[0], Args: args[1:]}
+		p, _ := profile.Match(f.profiles, c)
+		return behind{c, p}, nil
+	}
+	p, known := profile.Find(f.profiles, f.agent)
+	if !known {
+		return behind{}, usagef("--agent: no agent is called %q; did you mean %q? acp-agent agents lists them, and the configuration file can add one",
+			f.agent, nearest(f.agent, names(f.profiles)))
+	}
+	c := p.Start()
+	c.Args = append(c.Args, args...)
+	return behind{c, p}, nil
+}
+
+func names(profiles []profile.Profile) []string {
+	list := make([]string, len(profiles))
+	for i, p := range profiles {
+		list[i] = p.Name
+	}
+	return list
+}
+
+// newRuntime is what answers: the agent behind us, or the built-in one.
+func newRuntime(b behind, state string, logger *slog.Logger) runtime.Runtime {
+	if b.command.Path == "" {
+		return explore.New(explore.Options{})
+	}
+	return proxy.New(b.command, proxy.Options{Profile: b.profile, CacheDir: filepath.Join(state, "agents"), Logger: logger})
+}
+
+// inTerminal runs the agent behind us in the person's terminal. Editors do that where an agent wants a person to
+// log in: they start the same command with the agent's own arguments behind it.
+func inTerminal(ctx context.Context, s streams, b behind) error {
+	cmd := exec.CommandContext(ctx, b.command.Path, b.command.Args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.in, s.out, s.err
+	cmd.Env = append(os.Environ(), b.command.Env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return &statusError{name: profile.Program(b.command.Path), status: exit.ExitCode()}
+	}
+	return err
+}
+
+// nearest is the word of a list that takes the fewest edits.
+func nearest(word string, list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return slices.MinFunc(list, func(a, b string) int {
+		return edits(strings.ToLower(word), strings.ToLower(a)) - edits(strings.ToLower(word), strings.ToLower(b))
+	})
+}

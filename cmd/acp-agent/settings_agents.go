@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+)
+
+// agentsKey is the configuration file's key for agents. Its value has a member for each, by name, whose members
+// change a known agent, or describe another:
+//
+//	"agents": {
+//	  "gemini": {"command": "/opt/node/bin/gemini", "env": {"GEMINI_API_KEY": "…"}},
+//	  "mine":   {"command": "my-agent", "args": ["acp"], "rootsFlag": "--add-dir"}
+//	}
+const agentsKey = "agents"
+
+// agentSetting is an agent in the configuration file. What it does not say stays as it is known.
+type agentSetting struct {
+	name    string
+	line    int
+	command string
+	args    []string // nil if not given
+	env     []string
+	roots   *profile.Way
+	flag    *string
+	login   string
+}
+
+// agentKeys are the members of an agent.
+func agentKeys() []string { return []string{"command", "args", "env", "roots", "rootsFlag", "login"} }
+
+// profiles are the known agents as the configuration has them, by name.
+func (f settingsFile) profiles() []profile.Profile {
+	list := profile.Known()
+	for _, a := range f.agents {
+		at := slices.IndexFunc(list, func(p profile.Profile) bool { return p.Name == a.name })
+		if at < 0 {
+			list, at = append(list, profile.Profile{Name: a.name, Title: a.name}), len(list)
+		}
+		list[at] = a.applied(list[at])
+	}
+	slices.SortFunc(list, func(a, b profile.Profile) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// applied is a profile with the settings.
+func (a agentSetting) applied(p profile.Profile) profile.Profile {
+	p.Command = cmp.Or(a.command, p.Command)
+	p.Login = cmp.Or(a.login, p.Login)
+	if a.args != nil {
+		p.Args = a.args
+	}
+	p.Env = append(slices.Clone(p.Env), a.env...)
+	if a.roots != nil {
+		p.Roots = *a.roots
+	}
+	if a.flag != nil {
+		p.Flag, p.FlagSplits = *a.flag, ""
+	}
+	return p
+}
+
+// agentsReader reads the value of agentsKey, which begins on a line of its file.
+type agentsReader struct {
+	path    string
+	first   int
+	text    []byte
+	decoder *json.Decoder
+}
+
+// parseAgents reads the agents, strictly.
+func parseAgents(path string, first int, text []byte) ([]agentSetting, error) {
+	r := &agentsReader{path: path, first: first, text: text, decoder: json.NewDecoder(bytes.NewReader(text))}
+	var list []agentSetting
+	err := r.object("agents", func(name string) error {
+		if name == "" || strings.ContainsAny(name, " \t\n/") || strings.HasPrefix(name, "-") {
+			return r.fail("%q is no name for an agent: letters, digits and dashes make one", name)
+		}
+		a := agentSetting{name: name, line: r.line()}
+		if err := r.object(name, func(member string) error { return r.member(&a, member) }); err != nil {
+			return err
+		}
+		if _, known := profile.Find(profile.Known(), name); !known && a.command == "" {
+			return r.fail("agent %q needs a command: it is not one of the known agents", name)
+		}
+		list = append(list, a)
+		return nil
+	})
+	return list, err
+}
+
+func (r *agentsReader) line() int {
+	return r.first + bytes.Count(r.text[:r.decoder.InputOffset()], []byte("\n"))
+}
+
+func (r *agentsReader) fail(format string, args ...any) error {
+	return usagef("%s:%d: %s", r.path, r.line(), fmt.Sprintf(format, args...))
+}
+
+// object reads an object, whose members each reads the value of.
+func (r *agentsReader) object(what string, each func(name string) error) error {
+	if token, err := r.decoder.Token(); err != nil || token != json.Delim('{') {
+		return r.fail("%q needs an object", what)
+	}
+	seen := make(map[string]bool)
+	for r.decoder.More() {
+		token, err := r.decoder.Token()
+		if err != nil {
+			return r.fail("%v", err)
+		}
+		name, _ := token.(string)
+		if seen[name] {
+			return r.fail("%q is given twice", name)
+		}
+		seen[name] = true
+		if err := each(name); err != nil {
+			return err
+		}
+	}
+	if _, err := r.decoder.Token(); err != nil && err != io.EOF {
+		return r.fail("%v", err)
+	}
+	return nil
+}
+
+// member reads a member of an agent.
+func (r *agentsReader) member(a *agentSetting, name string) (err error) {
+	switch name {
+	case "command":
+		a.command, err = r.word(name)
+	case "login":
+		a.login, err = r.word(name)
+	case "args":
+		if r.decoder.Decode(&a.args) != nil || a.args == nil {
+			return r.fail("%q needs a list of strings", name)
+		}
+	case "env":
+		return r.object(name, func(variable string) error {
+			value, err := r.word(variable)
+			if err == nil && (variable == "" || strings.Contains(variable, "=")) {
+				return r.fail("%q is no name for a variable", variable)
+			}
+			a.env = append(a.env, variable+"="+value)
+			return err
+		})
+	case "roots":
+		text, err := r.word(name)
+		if err != nil {
+			return err
+		}
+		way, err := profile.ParseWay(text)
+		if err != nil {
+			return r.fail("%q: %v", name, err)
+		}
+		a.roots = &way
+	case "rootsFlag":
+		flag, err := r.word(name)
+		if err != nil {
+			return err
+		}
+		a.flag = &flag
+	default:
+		return r.fail("unknown key %q; did you mean %q?", name, nearest(name, agentKeys()))
+	}
+	return err
+}
+
+// word reads a string.
+func (r *agentsReader) word(name string) (string, error) {
+	token, err := r.decoder.Token()
+	word, is := token.(string)
+	if err != nil || !is {
+		return "", r.fail("%q needs a string", name)
+	}
+	return word, nil
+}
