@@ -37,6 +37,12 @@ type Options struct {
 	// reads faster than it handles what it reads is not flooded; such clients keep no more than so many.
 	// Default 10,000; negative for no bound.
 	ReplayRate int
+	// ImportEvery is how old the list of a runtime's own sessions may be when a client asks for sessions; an older
+	// one is asked for again. ImportWait is how long the client's list waits for it, before it is answered from the
+	// store and the rest comes with a later one. ImportMax is how many of them, the newest, are listed.
+	// Defaults 10 s, 2 s and 1,000.
+	ImportEvery, ImportWait time.Duration
+	ImportMax               int
 	// CancelGrace is how long a cancelled turn's runtime may take before its prompt is answered
 	// without it. Default 5 s.
 	CancelGrace time.Duration
@@ -59,6 +65,15 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ReplayRate == 0 {
 		o.ReplayRate = replayRate
+	}
+	if o.ImportEvery == 0 {
+		o.ImportEvery = 10 * time.Second
+	}
+	if o.ImportWait == 0 {
+		o.ImportWait = 2 * time.Second
+	}
+	if o.ImportMax == 0 {
+		o.ImportMax = 1000
 	}
 	if o.CancelGrace == 0 {
 		o.CancelGrace = 5 * time.Second
@@ -105,6 +120,7 @@ type agent struct {
 	lanes   lanes
 	gate    gate
 	init    initialization
+	imports imports
 	active  atomic.Int64   // sessions active or being opened
 	running sync.WaitGroup // goroutines that outlive their request
 }
@@ -287,6 +303,7 @@ func (a *agent) shutdown() {
 		closing.Go(func() { a.closeSession(ctx, s) })
 	}
 	closing.Wait()
+	a.imports.wait(ctx)
 	if err := a.runtime.Close(ctx); err != nil {
 		a.log.Warn("closing the agent", "error", err)
 	}

@@ -62,7 +62,10 @@ func (a *agent) create(ctx context.Context, r *wire.Request, p sessionParams, ra
 		return nil, asWire(err)
 	}
 	act.title = title
-	l, err := store(ctx, sessionstore.NewSession{ID: act.id, Agent: a.init.owner(), Keys: act.keys(p.roots.Cwd()), State: act.host.takeState(), Title: title})
+	state := act.host.takeState()
+	l, err := store(ctx, sessionstore.NewSession{
+		ID: act.id, Agent: a.init.owner(), Keys: act.keys(p.roots.Cwd()), State: state, StateKey: a.keyOf(state), Title: title,
+	})
 	if err != nil {
 		act.abandon()
 		a.active.Add(-1)

@@ -34,6 +34,7 @@
 //
 // agent.go takes what arrives and sends it on; lane.go keeps the order; activation.go, create.go and reopen.go open
 // sessions, end.go closes and deletes them; prompt.go and turn.go run turns; session.go and host.go are what runs; list.go
-// lists; replay.go shows a loaded history; params.go, mcpservers.go and shapes.go read requests; gate.go
+// lists, imports.go has what the runtime knows in the list; replay.go shows a loaded history, replaying.go takes
+// one from the runtime, and pace.go holds both back; params.go, mcpservers.go and shapes.go read requests; gate.go
 // guards what goes to the client.
 package acp

@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // acceptEnd is the first half of session/close and session/delete.
@@ -53,6 +54,9 @@ func (a *agent) delete(ctx context.Context, at *place) error {
 		return err
 	}
 	if err := a.close(ctx, at); err != nil {
+		return err
+	}
+	if err := a.deleteForeign(ctx, at.lane.id); err != nil && !errors.As(err, new(*sessionstore.NotFoundError)) {
 		return err
 	}
 	return a.options.Store.Delete(ctx, at.lane.id)

@@ -33,6 +33,9 @@ func (a *agent) acceptList(ctx context.Context, r *wire.Request) wire.Work {
 		if err := a.initialized(ctx); err != nil {
 			return nil, err
 		}
+		if p.cursor == "" {
+			a.refresh(ctx)
+		}
 		page, err := a.options.Store.List(ctx, p.query(a.init.owner()))
 		if err != nil {
 			return nil, asWire(err)

@@ -135,7 +135,8 @@ func (o *reopening) replace(ctx context.Context) (*session, *activation, error) 
 // takeOver gives the session its new roots and a new generation. The turn that runs in the live one goes on
 // with the new generation, unless it was fenced.
 func (o *reopening) takeOver(ctx context.Context, act *activation) (sessionstore.Lease, error) {
-	change := sessionstore.Activation{Keys: act.keys(o.stored.Keys.Roots.Cwd()), State: act.host.takeState()}
+	state := act.host.takeState()
+	change := sessionstore.Activation{Keys: act.keys(o.stored.Keys.Roots.Cwd()), State: state, StateKey: o.agent.keyOf(state)}
 	ctx = context.WithoutCancel(ctx)
 	if o.cause == runtime.Load && act.opened.Replay == runtime.ByRuntime {
 		var err error

@@ -124,7 +124,9 @@ func (s *session) update(ctx context.Context, u runtime.Update) error {
 
 // saveState stores the runtime's own value.
 func (s *session) saveState(ctx context.Context, state []byte) error {
-	return s.set(func(l sessionstore.Lease) error { return s.agent.options.Store.SaveState(ctx, l, state) })
+	return s.set(func(l sessionstore.Lease) error {
+		return s.agent.options.Store.SaveState(ctx, l, state, s.agent.keyOf(state))
+	})
 }
 
 // set does a write on behalf of the runtime. A refusal ends the session, but not here: the turn's end waits for

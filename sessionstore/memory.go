@@ -16,6 +16,7 @@ type Memory struct {
 	mu          sync.Mutex
 	closed      bool
 	sessions    map[ID]*memorySession
+	tombstones  map[runtimeKey]time.Time
 	generations int64
 }
 
@@ -26,13 +27,15 @@ type memorySession struct {
 	history []Update
 	epoch   int64
 	states  map[string]Update
+	// imported tells that the session came from its runtime's own list.
+	imported bool
 	// turn is where the running turn's updates start in history, -1 between turns.
 	turn int
 }
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	return &Memory{now: time.Now, sessions: make(map[ID]*memorySession)}
+	return &Memory{now: time.Now, sessions: make(map[ID]*memorySession), tombstones: make(map[runtimeKey]time.Time)}
 }
 
 // Create implements [Store].
@@ -77,7 +80,7 @@ func (m *Memory) insert(ctx context.Context, s NewSession, origin func() (*memor
 		r.Title = s.Title
 	}
 	if s.State != nil {
-		r.State = cloneState(s.State)
+		m.setState(session, s.State, s.StateKey)
 	}
 	r.Created = m.clock()
 	r.Updated = r.Created
@@ -124,7 +127,7 @@ func (m *Memory) Activate(ctx context.Context, id ID, a Activation) (Lease, erro
 	}
 	s.record.Keys = a.Keys.WithCwd(s.record.Keys.Roots.Cwd())
 	if a.State != nil {
-		s.record.State = cloneState(a.State)
+		m.setState(s, a.State, a.StateKey)
 	}
 	if a.Held == 0 || draft != nil {
 		m.endTurn(s)
@@ -142,7 +145,9 @@ func (m *Memory) Delete(ctx context.Context, id ID) error {
 		return err
 	}
 	defer unlock()
-	delete(m.sessions, id)
+	if s := m.sessions[id]; s != nil {
+		m.remove(s)
+	}
 	return nil
 }
 

@@ -10,14 +10,14 @@ func (m *Memory) Prune(ctx context.Context, q PruneQuery) (n int, err error) {
 	}
 	defer unlock()
 	unused, all := q.Bounds()
-	for id, s := range m.sessions {
-		updated, empty := s.record.Updated.UnixMilli(), s.record.Turns == 0 && len(s.history) == 0
+	for _, s := range m.sessions {
+		updated, empty := s.record.Updated.UnixMilli(), s.record.Turns == 0 && len(s.history) == 0 && !s.imported
 		if updated >= all && (!empty || updated >= unused) {
 			continue
 		}
 		n++
 		if !q.DryRun {
-			delete(m.sessions, id)
+			m.remove(s)
 		}
 	}
 	return n, nil

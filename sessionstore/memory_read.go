@@ -118,7 +118,7 @@ func cut(q Query, found []Session) Page {
 	}
 	for i := range page.Sessions {
 		page.Sessions[i].Keys = cloneKeys(page.Sessions[i].Keys)
-		page.Sessions[i].State = nil
+		page.Sessions[i].State, page.Sessions[i].StateKey = nil, ""
 	}
 	return page
 }

@@ -49,8 +49,8 @@ func (m *Memory) SetTitle(ctx context.Context, l Lease, title string) error {
 }
 
 // SaveState implements [Store].
-func (m *Memory) SaveState(ctx context.Context, l Lease, state []byte) error {
-	return m.leased(ctx, l, func(s *memorySession) { s.record.State = cloneState(state) })
+func (m *Memory) SaveState(ctx context.Context, l Lease, state []byte, key string) error {
+	return m.leased(ctx, l, func(s *memorySession) { m.setState(s, state, key) })
 }
 
 // Check implements [Store].

@@ -13,7 +13,7 @@ const Retention = 30 * 24 * time.Hour
 // session. With bounds of weeks that is worth less than knowing of every window.
 type PruneQuery struct {
 	// UnusedBefore matches sessions without activity since this time in which nothing was ever said: no turn was
-	// begun, and the history is empty. The zero time matches none.
+	// begun, the history is empty, and it was not imported. The zero time matches none.
 	UnusedBefore time.Time
 	// Before matches all sessions without activity since this time. The zero time matches none.
 	Before time.Time

@@ -52,7 +52,7 @@ type Cursor string
 
 // Page is a part of a list.
 type Page struct {
-	// Sessions is not nil. Their State is left out.
+	// Sessions is not nil. Their State and StateKey are left out.
 	Sessions []Session
 	// Next is "" at the end.
 	Next Cursor

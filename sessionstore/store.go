@@ -35,6 +35,9 @@ type Session struct {
 	Generation int64
 	// State is the runtime's own value, nil if none.
 	State []byte
+	// StateKey is what the runtime calls the session that State names, "" if it names none. No other session of
+	// the agent has the same.
+	StateKey string
 	// Turns is the number of turns that were begun; a fork starts with its source's finished ones.
 	Turns int64
 }
@@ -52,6 +55,9 @@ type NewSession struct {
 	Keys  Keys
 	// State is the runtime's own value. In a fork nil copies the source's.
 	State []byte
+	// StateKey is what the runtime calls the session that State names, "" if it names none. A fork does not
+	// copy it: its state names the source's until it saves its own.
+	StateKey string
 	// Title is one line. In a fork "" copies the source's.
 	Title string
 }
@@ -66,8 +72,9 @@ type Activation struct {
 	// on with a newer lease, and so never writes after what it has not seen (S3). A turn that runs under it
 	// goes on under the new lease, until EndTurn; unless History replaces it.
 	Held int64
-	// State replaces the runtime's value; nil leaves it.
-	State []byte
+	// State replaces the runtime's value, and StateKey what the runtime calls the session; a nil State leaves both.
+	State    []byte
+	StateKey string
 	// History, if not nil, replaces the stored history in the same step (clause P7); state
 	// kinds in it are stored as such, others on record stay. It counts as finished turns. A [*DraftError]
 	// refuses what is no draft of this store; a refused activation leaves the draft as it was.
@@ -125,8 +132,10 @@ type Store interface {
 	// SetTitle sets the title; "" removes it. Updated does not change.
 	SetTitle(ctx context.Context, l Lease, title string) error
 
-	// SaveState stores the runtime's own value.
-	SaveState(ctx context.Context, l Lease, state []byte) error
+	// SaveState stores the runtime's own value, and what the runtime calls the session that it names, "" if
+	// it names none. A session that was called so before is not any more; if it was imported and never
+	// used, it is the same session, and goes.
+	SaveState(ctx context.Context, l Lease, state []byte, key string) error
 
 	// Check returns nil if the lease is still the newest.
 	Check(ctx context.Context, l Lease) error
@@ -147,8 +156,15 @@ type Store interface {
 	// and its latest states (A14). The source is not changed, and may be in a turn.
 	Fork(ctx context.Context, source ID, s NewSession) (Lease, error)
 
+	// Import takes over what a runtime says of the sessions that it knows by itself, all or nothing. One that is new
+	// gets the id it comes with, and an empty history. Of one that is known (StateKey) only a title and a later Updated are
+	// taken over. One that was deleted is skipped, for as long as the store remembers it: [TombstoneAge], or
+	// [MaxTombstones] others. It returns how many were new.
+	Import(ctx context.Context, agent Agent, sessions []Imported) (added int, err error)
+
 	// Delete removes a session for good: its bytes are gone from the medium (S10). One
-	// that does not exist is no error. Its leases are answered with *NotFoundError.
+	// that does not exist is no error. Its leases are answered with *NotFoundError. If the runtime has a name for it,
+	// Import does not bring it back.
 	Delete(ctx context.Context, id ID) error
 
 	// Prune deletes the sessions that q matches, and returns how many there were. It cleans the

@@ -26,6 +26,9 @@ func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
 			return err
 		}
 		gone = true
+		if err := s.bury(ctx, tx, r.key); err != nil {
+			return err
+		}
 		return remove(ctx, tx, r)
 	})
 	if err != nil || !gone {

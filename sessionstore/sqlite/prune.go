@@ -11,7 +11,8 @@ import (
 const pruneBatch = 200
 
 // pruned are the sessions that a prune removes. Its parameters are those of [sessionstore.PruneQuery.Bounds].
-const pruned = "(updated < ?2 OR updated < ?1 AND turns = 0 AND last = 0)"
+const pruned = "(updated < ?2 OR updated < ?1 AND turns = 0 AND last = 0 AND NOT EXISTS " +
+	"(SELECT 1 FROM runtime_keys WHERE session = key AND imported))"
 
 // Prune implements [sessionstore.Store].
 func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, err error) {
@@ -29,6 +30,9 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 				return err
 			}
 			for _, r := range batch {
+				if err := s.bury(ctx, tx, r.key); err != nil {
+					return err
+				}
 				if err := remove(ctx, tx, r); err != nil {
 					return err
 				}

@@ -33,7 +33,7 @@ func (f *salvage) into(ctx context.Context, to *database) (report Report, err er
 		return Report{}, err
 	}
 	c := &copying{from: f, tx: tx, kept: map[sessionstore.ID]int64{}}
-	steps := []func(context.Context) error{c.agents, c.sessions, c.belongings, c.segments, c.settle}
+	steps := []func(context.Context) error{c.agents, c.sessions, c.belongings, c.tombstones, c.segments, c.settle}
 	if err := f.db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(new(int)); err != nil {
 		steps = nil // it says not even what is in it
 	}
@@ -108,6 +108,7 @@ func (c *copying) belongings(ctx context.Context) error {
 		columns     int
 	}{
 		{"SELECT session, body FROM runtime_states WHERE session = ?", "INSERT OR IGNORE INTO runtime_states VALUES (?, ?)", 2},
+		{"SELECT session, agent, name, imported FROM runtime_keys WHERE session = ?", "INSERT OR IGNORE INTO runtime_keys VALUES (?, ?, ?, ?)", 4},
 		{"SELECT session, number, started, ended, reason FROM turns WHERE session = ?", "INSERT OR IGNORE INTO turns VALUES (?, ?, ?, ?, ?)", 5},
 		{"SELECT session, last, strand FROM inherits WHERE session = ?", "INSERT OR IGNORE INTO inherits VALUES (?, ?, ?)", 3},
 		{"SELECT session, kind, body FROM states WHERE session = ?", "INSERT OR IGNORE INTO states VALUES (?, ?, ?)", 3},
@@ -154,6 +155,26 @@ func (f *salvage) readRow(ctx context.Context, text string, session int64, into 
 
 // damaging reports whether the new file refused a value that no sound file holds.
 func damaging(err error) bool { return hintFor(err) == hintRepair }
+
+// tombstones copies what was deleted and may not come back, as far as it can be read; older files have none.
+func (c *copying) tombstones(ctx context.Context) error {
+	rows, err := c.from.db.QueryContext(ctx, "SELECT agent, name, deleted FROM tombstones")
+	if err != nil {
+		return ctx.Err()
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var agent, name, deleted any
+		if rows.Scan(&agent, &name, &deleted) != nil {
+			continue
+		}
+		err := c.keep(ctx, "INSERT OR IGNORE INTO tombstones VALUES (?, ?, ?)", agent, name, deleted)
+		if failed := new(keepError); errors.As(err, &failed) && !damaging(failed.err) {
+			return failed.err
+		}
+	}
+	return ctx.Err() // where reading ended otherwise, the rest is lost
+}
 
 func (c *copying) segments(ctx context.Context) error {
 	segment := func(row scanner) (int64, error) {

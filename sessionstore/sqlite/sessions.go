@@ -59,7 +59,11 @@ func insert(ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, now int6
 	if err != nil {
 		return none, 0, err
 	}
-	return sessionstore.Lease{ID: n.ID, Generation: generation}, key, saveState(ctx, tx, key, n.State)
+	lease := sessionstore.Lease{ID: n.ID, Generation: generation}
+	if len(n.State) == 0 && n.StateKey == "" {
+		return lease, key, nil
+	}
+	return lease, key, saveState(ctx, tx, key, n.State, n.StateKey)
 }
 
 func agentKey(ctx context.Context, tx *sql.Tx, a sessionstore.Agent) (key int64, err error) {
@@ -79,8 +83,11 @@ func nextGeneration(ctx context.Context, tx *sql.Tx) (generation int64, err erro
 	return generation, err
 }
 
-// saveState stores the runtime's own value; an empty one is none.
-func saveState(ctx context.Context, tx *sql.Tx, session int64, state []byte) error {
+// saveState stores the runtime's own value, an empty one is none, and what the runtime calls the session.
+func saveState(ctx context.Context, tx *sql.Tx, session int64, state []byte, name string) error {
+	if err := nameSession(ctx, tx, session, name); err != nil {
+		return err
+	}
 	if len(state) == 0 {
 		_, err := tx.ExecContext(ctx, "DELETE FROM runtime_states WHERE session = ?", session)
 		return err
@@ -94,12 +101,16 @@ func saveState(ctx context.Context, tx *sql.Tx, session int64, state []byte) err
 // Get implements [sessionstore.Store].
 func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.Session, err error) {
 	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		var state []byte
+		var (
+			state []byte
+			name  string
+		)
 		err := tx.QueryRowContext(ctx, `
-			SELECT agents.kind, agents.profile, runtime_states.body
+			SELECT agents.kind, agents.profile, runtime_states.body, coalesce(runtime_keys.name, '')
 			FROM sessions JOIN agents ON agents.key = sessions.agent
 			LEFT JOIN runtime_states ON runtime_states.session = sessions.key
-			WHERE sessions.id = ?`, string(id)).Scan(&got.Agent.Kind, &got.Agent.Profile, &state)
+			LEFT JOIN runtime_keys ON runtime_keys.session = sessions.key
+			WHERE sessions.id = ?`, string(id)).Scan(&got.Agent.Kind, &got.Agent.Profile, &state, &name)
 		if errors.Is(err, sql.ErrNoRows) {
 			return &sessionstore.NotFoundError{ID: id}
 		}
@@ -117,7 +128,7 @@ func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.S
 				return err
 			}
 		}
-		got.Agent, got.State = agent, state
+		got.Agent, got.State, got.StateKey = agent, state, name
 		return rows.Err()
 	})
 	return got, err

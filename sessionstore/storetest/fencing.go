@@ -32,7 +32,7 @@ func writes() map[string]func(context.Context, store, sessionstore.Lease) error 
 		"EndTurn":        func(ctx context.Context, s store, l sessionstore.Lease) error { return s.EndTurn(ctx, l, "end_turn") },
 		"SetTitle":       func(ctx context.Context, s store, l sessionstore.Lease) error { return s.SetTitle(ctx, l, "old") },
 		"SaveState": func(ctx context.Context, s store, l sessionstore.Lease) error {
-			return s.SaveState(ctx, l, []byte("old"))
+			return s.SaveState(ctx, l, []byte("old"), "")
 		},
 		"Check": func(ctx context.Context, s store, l sessionstore.Lease) error { return s.Check(ctx, l) },
 	}

@@ -105,7 +105,7 @@ func unknownID(t *testing.T, s store) {
 		"Append":    func() error { return s.Append(ctx, lease, []update{say("x")}) },
 		"EndTurn":   func() error { return s.EndTurn(ctx, lease, "end_turn") },
 		"SetTitle":  func() error { return s.SetTitle(ctx, lease, "x") },
-		"SaveState": func() error { return s.SaveState(ctx, lease, []byte("x")) },
+		"SaveState": func() error { return s.SaveState(ctx, lease, []byte("x"), "") },
 		"Check":     func() error { return s.Check(ctx, lease) },
 		"Fork": func() error {
 			_, err := s.Fork(ctx, "none", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
@@ -161,7 +161,7 @@ func noActivity(t *testing.T, s store) {
 	require.NoError(t, err)
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("x"), mode("ask")}))
 	require.NoError(t, s.SetTitle(t.Context(), lease, "x"))
-	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x")))
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), ""))
 	require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"), "no turn runs")
 	after := get(t, s, "one")
 	require.Equal(t, before.Updated, after.Updated)
@@ -172,7 +172,7 @@ func stateIsKept(t *testing.T, s store) {
 	lease := create(t, s, "one")
 	require.Nil(t, get(t, s, "one").State)
 	value := []byte("first\x00\xff")
-	require.NoError(t, s.SaveState(t.Context(), lease, value))
+	require.NoError(t, s.SaveState(t.Context(), lease, value, ""))
 	value[0] = '!'
 	require.Equal(t, []byte("first\x00\xff"), get(t, s, "one").State)
 	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
@@ -181,9 +181,9 @@ func stateIsKept(t *testing.T, s store) {
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), State: []byte("second")})
 	require.NoError(t, err)
 	require.Equal(t, []byte("second"), get(t, s, "one").State)
-	require.ErrorAs(t, s.SaveState(t.Context(), lease, nil), new(*sessionstore.FencedError))
+	require.ErrorAs(t, s.SaveState(t.Context(), lease, nil, ""), new(*sessionstore.FencedError))
 	lease.Generation = get(t, s, "one").Generation
-	require.NoError(t, s.SaveState(t.Context(), lease, nil))
+	require.NoError(t, s.SaveState(t.Context(), lease, nil, ""))
 	require.Nil(t, get(t, s, "one").State)
 }
 

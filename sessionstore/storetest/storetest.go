@@ -24,7 +24,7 @@ type Open = func(t *testing.T) sessionstore.Store
 
 // Test runs the contract on the stores that open returns.
 func Test(t *testing.T, open Open) {
-	for _, group := range [][]contract{lifecycle(), turns(), fencing(), histories(), drafts(), forks(), lists(), prunings(), models()} {
+	for _, group := range [][]contract{lifecycle(), turns(), fencing(), histories(), drafts(), imports(), forks(), lists(), prunings(), models()} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
 		}

@@ -1,0 +1,188 @@
+package acp
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// importBatch is how many sessions are taken over in one step.
+const importBatch = 100
+
+// imports takes over the sessions that a runtime knows by itself (package runtime, Foreign), so that a list has one
+// source, the store. One import runs at a time; lists that come meanwhile wait for it, within bounds.
+type imports struct {
+	mu    sync.Mutex
+	begun time.Time     // of the last import
+	ended chan struct{} // of the last import; nil before the first
+}
+
+// foreign is the runtime as one that knows sessions, nil if it is none.
+func (a *agent) foreign() runtime.Foreign {
+	f, _ := a.runtime.(runtime.Foreign)
+	return f
+}
+
+// keyOf is what the runtime calls the session that a state names, "" if it names none.
+func (a *agent) keyOf(state []byte) string {
+	if f := a.foreign(); f != nil && len(state) > 0 {
+		return f.Key(state)
+	}
+	return ""
+}
+
+// refresh imports what the runtime knows, unless that was done just now. It returns when that is done, or took
+// longer than a list waits for it; then it goes on.
+func (a *agent) refresh(ctx context.Context) {
+	f := a.foreign()
+	if f == nil {
+		return
+	}
+	ended, begun := a.imports.begin(a, f)
+	late := time.NewTimer(time.Until(begun.Add(a.options.ImportWait)))
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+}
+
+// begin starts an import if one is due, and returns the last one's end and beginning.
+func (i *imports) begin(a *agent, f runtime.Foreign) (ended <-chan struct{}, begun time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ended != nil {
+		select {
+		case <-i.ended:
+		default:
+			return i.ended, i.begun
+		}
+		if time.Since(i.begun) < a.options.ImportEvery {
+			return i.ended, i.begun
+		}
+	}
+	end := make(chan struct{})
+	i.begun, i.ended = time.Now(), end
+	a.running.Go(func() {
+		defer close(end)
+		defer func() {
+			if v := recover(); v != nil {
+				a.log.Error("listing the agent's sessions panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			}
+		}()
+		a.importAll(a.base, f)
+	})
+	return end, i.begun
+}
+
+// wait waits for the import that is at work.
+func (i *imports) wait(ctx context.Context) {
+	i.mu.Lock()
+	ended := i.ended
+	i.mu.Unlock()
+	if ended == nil {
+		return
+	}
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+}
+
+// importAll takes over the runtime's sessions in batches, up to the limit. What cannot be kept is left out.
+func (a *agent) importAll(ctx context.Context, f runtime.Foreign) {
+	reals := make(realPaths)
+	batch := make([]sessionstore.Imported, 0, importBatch)
+	seen := 0
+	for s, err := range f.Sessions(ctx, nil) {
+		if err != nil {
+			a.log.Warn("listing the agent's sessions", "error", err)
+			break
+		}
+		if seen++; seen > a.options.ImportMax {
+			a.log.Info("the agent has more sessions than are listed", "limit", a.options.ImportMax)
+			break
+		}
+		n, err := imported(f, s, reals)
+		if err != nil {
+			a.log.Warn("leaving out a session of the agent", "error", err)
+			continue
+		}
+		if batch = append(batch, n); len(batch) == importBatch {
+			if !a.importSome(ctx, batch) {
+				return
+			}
+			batch = batch[:0]
+		}
+	}
+	a.importSome(ctx, batch)
+}
+
+// importSome takes over a batch. It reports whether that worked.
+func (a *agent) importSome(ctx context.Context, batch []sessionstore.Imported) bool {
+	if len(batch) == 0 {
+		return true
+	}
+	added, err := a.options.Store.Import(ctx, a.init.owner(), batch)
+	if err != nil {
+		a.log.Warn("importing the agent's sessions", "error", err)
+		return false
+	}
+	if added > 0 {
+		a.log.Debug("imported sessions of the agent", "sessions", added)
+	}
+	return true
+}
+
+// imported is a runtime's session as the store takes it.
+func imported(f runtime.Foreign, s runtime.ForeignSession, reals realPaths) (sessionstore.Imported, error) {
+	n := sessionstore.Imported{ID: newID(), State: s.State, Title: cutTitle(s.Title), Updated: s.Updated}
+	switch {
+	case len(s.State) > maxState:
+		return n, fmt.Errorf("its state is over the limit of 64 KiB")
+	case s.Roots.IsZero():
+		return n, fmt.Errorf("it has no roots")
+	}
+	n.StateKey = f.Key(s.State)
+	n.Keys.Roots = s.Roots
+	for _, dir := range s.Roots.All() {
+		n.Keys.Real = append(n.Keys.Real, reals.of(dir))
+	}
+	return n, n.Validate()
+}
+
+// realPaths are those that were looked up before: an agent's sessions have few roots among them.
+type realPaths map[workspace.Dir]workspace.Dir
+
+func (r realPaths) of(dir workspace.Dir) workspace.Dir {
+	real, known := r[dir]
+	if !known {
+		real = workspace.Real(dir)
+		r[dir] = real
+	}
+	return real
+}
+
+// deleteForeign deletes a session in its runtime too, if it is one of the runtime's own. A session that
+// the runtime could not delete is not shown again.
+func (a *agent) deleteForeign(ctx context.Context, id sessionstore.ID) error {
+	f := a.foreign()
+	if f == nil {
+		return nil
+	}
+	s, err := a.options.Store.Get(ctx, id)
+	if err != nil || s.StateKey == "" {
+		return err
+	}
+	if err := f.Delete(ctx, s.State); err != nil {
+		a.log.Warn("the agent did not delete its session", "session", id, "error", err)
+	}
+	return nil
+}
