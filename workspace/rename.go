@@ -94,6 +94,9 @@ func (r *renaming) run(ctx context.Context, by mover) error {
 	if err := r.permit(); err != nil {
 		return err
 	}
+	if r.to.at.String() == r.from.at.String() {
+		return nil // it bears that name already; one in another case is another
+	}
 	err := by(r.w, r.from, r.to, r.o.Create)
 	if errors.Is(err, syscall.EXDEV) {
 		return r.copy(ctx)

@@ -1,0 +1,164 @@
+//go:build linux || darwin
+
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// twin is a change, made in a workspace and as the system makes it.
+type twin struct {
+	name   string
+	ours   func(ws *workspace.Workspace, path, other string) error
+	theirs func(path, other string) error
+}
+
+var twins = []twin{
+	{"mkdir", func(ws *workspace.Workspace, path, _ string) error { return changes["Mkdir"](ws, path) },
+		func(path, _ string) error { return os.Mkdir(path, 0o755) }},
+	{"mkdirall", func(ws *workspace.Workspace, path, _ string) error { return changes["MkdirAll"](ws, path) },
+		func(path, _ string) error { return os.MkdirAll(path, 0o755) }},
+	{"write", func(ws *workspace.Workspace, path, _ string) error { return changes["OpenFile, create"](ws, path) },
+		func(path, _ string) error { return os.WriteFile(path, []byte("WRITTEN"), 0o644) }},
+	{"replace", func(ws *workspace.Workspace, path, _ string) error { return changes["WriteFile"](ws, path) },
+		func(path, _ string) error { return os.WriteFile(path, []byte("WRITTEN"), 0o644) }},
+	{"create", func(ws *workspace.Workspace, path, _ string) error { return changes["OpenFile, new"](ws, path) },
+		func(path, _ string) error { return theirOpen(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL) }},
+	{"append", func(ws *workspace.Workspace, path, _ string) error { return changes["Append"](ws, path) },
+		func(path, _ string) error { return theirOpen(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND) }},
+	{"truncate", func(ws *workspace.Workspace, path, _ string) error { return changes["Truncate"](ws, path) },
+		func(path, _ string) error { return unix.Truncate(path, 1) }},
+	{"remove", func(ws *workspace.Workspace, path, _ string) error { return changes["Remove"](ws, path) },
+		func(path, _ string) error { return os.Remove(path) }},
+	{"removeall", func(ws *workspace.Workspace, path, _ string) error {
+		return changes["RemoveAll"](ws, strings.TrimSuffix(path, "/"))
+	}, func(path, _ string) error { return os.RemoveAll(strings.TrimSuffix(path, "/")) }},
+	{"rename", func(ws *workspace.Workspace, path, other string) error {
+		_, err := ws.Rename(context.Background(), path, other, workspace.RenameOptions{})
+		return err
+	}, unix.Rename},
+	{"rename by a copy", func(ws *workspace.Workspace, path, other string) error {
+		_, err := ws.RenameByCopy(context.Background(), path, other, workspace.RenameOptions{})
+		return err
+	}, unix.Rename},
+}
+
+func theirOpen(path string, flag int) error {
+	f, err := os.OpenFile(path, flag, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString("WRITTEN")
+	return errors.Join(err, f.Close())
+}
+
+// genPath draws a path into the roots A and B of a tree. It does not end in "..".
+func genPath(rt *rapid.T, label string) string {
+	names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "a", "b", "b", "l", "m", ".."}), 0, 3).Draw(rt, label)
+	names = append(names, rapid.SampledFrom([]string{"a", "b", "l", "m"}).Draw(rt, label))
+	end := rapid.SampledFrom([]string{"", "", "", "/"}).Draw(rt, label)
+	return rapid.SampledFrom([]string{"A", "B"}).Draw(rt, label) + "/" + strings.Join(names, "/") + end
+}
+
+// On a quiet tree every change does what the system does, as long as it stays in the roots.
+func TestA23_ChangesAreThoseOfTheSystem(t *testing.T) {
+	base := newMemory(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		top, err := os.MkdirTemp(base, "")
+		require.NoError(rt, err)
+		defer os.RemoveAll(top)
+		ours, theirs := filepath.Join(top, "ours"), filepath.Join(top, "theirs")
+		for _, dir := range []string{ours, theirs} {
+			require.NoError(rt, os.MkdirAll(filepath.Join(dir, "A"), 0o755))
+			require.NoError(rt, os.MkdirAll(filepath.Join(dir, "B"), 0o755))
+		}
+		ws := openIn(rt, filepath.Join(ours, "A"), filepath.Join(ours, "B"))
+		defer ws.Close()
+		var steps []string
+		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
+			path := genPath(rt, "path")
+			if rapid.IntRange(0, 4).Draw(rt, "link?") == 0 {
+				target := rapid.SampledFrom([]string{"a", "b", "a/b", "../a", "../A/a", "../B/b", "../B", "m", "l"}).Draw(rt, "target")
+				if plant(ours, path, target) {
+					_ = os.Symlink(target, filepath.Join(theirs, path))
+					steps = append(steps, "link "+path+" "+target)
+				}
+				continue
+			}
+			change := rapid.SampledFrom(twins).Draw(rt, "change")
+			if change.name == "mkdirall" && strings.Contains(path, "..") {
+				continue // os.MkdirAll does not see that a link leads to what it has just made
+			}
+			other := genPath(rt, "other")
+			steps = append(steps, change.name+" "+path+" "+other)
+			err := change.ours(ws, ours+"/"+path, ours+"/"+other)
+			var (
+				outside   *workspace.OutsideError
+				protected *workspace.ProtectedError
+			)
+			if !errors.As(err, &outside) && !errors.As(err, &protected) {
+				theirErr := change.theirs(theirs+"/"+path, theirs+"/"+other)
+				require.Equal(rt, theirErr == nil, err == nil, "%s: ours %v, theirs %v", strings.Join(steps, "\n"), err, theirErr)
+			}
+			require.Equal(rt, pictureOf(rt, theirs), pictureOf(rt, ours), strings.Join(steps, "\n"))
+		}
+	})
+}
+
+// plant makes a link if its directory lies in a root without links on the way, and reports whether it did.
+func plant(dir, path, target string) bool {
+	parent, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.Dir(path)))
+	if err != nil || parent != filepath.Join(dir, filepath.Dir(path)) || !strings.HasPrefix(parent+"/", dir+"/A/") {
+		return false
+	}
+	return os.Symlink(target, filepath.Join(dir, path)) == nil
+}
+
+func openIn(rt *rapid.T, dirs ...string) *workspace.Workspace {
+	roots, err := workspace.NewRoots(dirs[0], dirs[1:])
+	require.NoError(rt, err)
+	ws, err := workspace.Open(context.Background(), roots, workspace.Options{})
+	require.NoError(rt, err)
+	return ws
+}
+
+// pictureOf is picture in a property.
+func pictureOf(rt *rapid.T, dir string) map[string]string {
+	seen := make(map[string]string)
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, path)
+		target, _ := os.Readlink(path)
+		text := []byte(nil)
+		if d.Type().IsRegular() {
+			text, err = os.ReadFile(path)
+		}
+		seen[rel] = fmt.Sprint(d.Type(), target, string(text))
+		return err
+	})
+	require.NoError(rt, err)
+	return seen
+}
+
+// newMemory is a new directory where nothing waits for a disk, if there is such a place.
+func newMemory(t *testing.T) string {
+	if dir, err := os.MkdirTemp("/dev/shm", "workspace"); err == nil {
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		return dir
+	}
+	return realDir(t)
+}
