@@ -214,6 +214,10 @@ func (d *Directory) openDir(name string) (child *Directory, err error) {
 		return nil, err
 	}
 	handle, err := d.handle.intoToList(name)
+	if err == nil && handle.denied != (Dir{}) {
+		_ = handle.Close()
+		return nil, &DeniedError{Path: d.path(name), By: handle.denied}
+	}
 	if err == nil {
 		return &Directory{d.w, handle, at, d.ref.child(name)}, nil
 	}

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -22,6 +23,7 @@ import (
 type handle struct {
 	fd      int
 	granted *granted
+	denied  Dir         // the denied directory that it is, or lies in
 	unread  atomic.Bool // it was opened to be listed, and was not yet
 
 	mu     sync.Mutex
@@ -46,20 +48,30 @@ func openDirectory(path string) (*handle, error) {
 
 // into opens the directory name. It fails with ENOTDIR for a link.
 func (h *handle) into(name string) (*handle, error) {
-	got, _, err := h.open(name, unix.O_PATH|unix.O_DIRECTORY, 0)
+	got, seen, err := h.open(name, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &handle{fd: got, granted: h.granted}, nil
+	return h.child(got, seen), nil
 }
 
-// open opens name, and looks at what it opened unless every mount is granted.
+// child is the handle of a directory that h opened.
+func (h *handle) child(fd int, seen sight) *handle {
+	return &handle{fd: fd, granted: h.granted, denied: cmp.Or(h.denied, h.granted.deniedBy(seen))}
+}
+
+// open opens name, and looks at what it opened unless everything is granted. Directories are entered where
+// nothing else may be done, so that ".." leads out again.
 func (h *handle) open(name string, flags int, perm fs.FileMode) (got int, seen sight, err error) {
-	err = h.do(name, func(fd int) error {
+	use := h.do
+	if flags&unix.O_DIRECTORY != 0 {
+		use = h.use
+	}
+	err = use(name, func(fd int) error {
 		got, err = unix.Openat(fd, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(perm.Perm()))
 		return err
 	})
-	if err == nil && h.granted.policy != AnyMounts {
+	if err == nil && !h.granted.everything() {
 		if seen, err = see(got, ""); err == nil {
 			err = h.granted.refused(seen.mount)
 		}
@@ -191,8 +203,16 @@ func (h *handle) Close() error {
 	return nil
 }
 
-// do calls op with the descriptor. name must be a name that op may use.
+// do is use, but not in a denied directory.
 func (h *handle) do(name string, op func(fd int) error) error {
+	if h.denied != (Dir{}) {
+		return &denialError{h.denied}
+	}
+	return h.use(name, op)
+}
+
+// use calls op with the descriptor. name must be a name that op may use.
+func (h *handle) use(name string, op func(fd int) error) error {
 	if !inside(name) {
 		return syscall.EINVAL
 	}

@@ -3,6 +3,7 @@
 package workspace
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 type handle struct {
 	root    *os.Root
 	granted *granted
+	denied  Dir // the denied directory that it is, or lies in
 }
 
 // openDirectory opens the directory at path, which it resolves as the system does. The "." keeps it
@@ -27,14 +29,21 @@ func openDirectory(path string) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &handle{root, &granted{policy: AnyMounts}}, nil
+	return &handle{root: root, granted: &granted{policy: AnyMounts}}, nil
 }
 
-// into opens the directory name. It fails with ENOTDIR for a link.
+// into opens the directory name. It fails with ENOTDIR for a link. A denied directory is entered too, though
+// nothing else may be done there, so that ".." leads out again.
 func (h *handle) into(name string) (*handle, error) {
-	seen, err := h.Lstat(name)
+	if err := inside("openat", name); err != nil {
+		return nil, err
+	}
+	seen, err := h.root.Lstat(name)
 	if err != nil {
 		return nil, err
+	}
+	if err := h.granted.refused(mountOf(seen)); err != nil {
+		return nil, &fs.PathError{Op: "openat", Path: name, Err: err}
 	}
 	if !seen.IsDir() {
 		return nil, &fs.PathError{Op: "openat", Path: name, Err: syscall.ENOTDIR}
@@ -50,12 +59,12 @@ func (h *handle) into(name string) (*handle, error) {
 		}
 		return nil, errChanging
 	}
-	return &handle{root, h.granted}, nil
+	return &handle{root, h.granted, cmp.Or(h.denied, h.granted.deniedBy(sightOf(seen)))}, nil
 }
 
 // OpenFile opens name. flags and perm are those of [os.OpenFile].
 func (h *handle) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, error) {
-	if err := inside("openat", name); err != nil {
+	if err := h.may("openat", name); err != nil {
 		return nil, err
 	}
 	f, err := h.root.OpenFile(name, flags, perm)
@@ -78,7 +87,7 @@ func (h *handle) Open(name string) (*os.File, error) { return h.OpenFile(name, r
 
 // Lstat describes name, without opening it.
 func (h *handle) Lstat(name string) (os.FileInfo, error) {
-	if err := inside("lstat", name); err != nil {
+	if err := h.may("lstat", name); err != nil {
 		return nil, err
 	}
 	info, err := h.root.Lstat(name)
@@ -126,7 +135,7 @@ func (h *handle) linksMislead() (bool, error) { return false, nil }
 
 // Readlink is the target of the link name.
 func (h *handle) Readlink(name string) (string, error) {
-	if err := inside("readlink", name); err != nil {
+	if err := h.may("readlink", name); err != nil {
 		return "", err
 	}
 	return h.root.Readlink(name)
@@ -134,7 +143,7 @@ func (h *handle) Readlink(name string) (string, error) {
 
 // Mkdir makes the directory name.
 func (h *handle) Mkdir(name string, perm fs.FileMode) error {
-	if err := inside("mkdir", name); err != nil {
+	if err := h.may("mkdir", name); err != nil {
 		return err
 	}
 	return h.root.Mkdir(name, perm.Perm())
@@ -142,7 +151,7 @@ func (h *handle) Mkdir(name string, perm fs.FileMode) error {
 
 // Remove removes name: a directory if it is empty, a link itself.
 func (h *handle) Remove(name string) error {
-	if err := inside("remove", name); err != nil {
+	if err := h.may("remove", name); err != nil {
 		return err
 	}
 	return h.root.Remove(name)
@@ -155,6 +164,8 @@ func (h *handle) Rename(oldname, newname string) error { return h.MoveTo(oldname
 // on another file system, or where the system cannot move between two handles.
 func (h *handle) MoveTo(name string, to *handle, newname string) error {
 	switch {
+	case h.denied != (Dir{}) || to.denied != (Dir{}):
+		return &denialError{cmp.Or(h.denied, to.denied)}
 	case !oneName(name) || !oneName(newname):
 		return &os.LinkError{Op: "rename", Old: name, New: newname, Err: syscall.EINVAL}
 	case to != h:
@@ -166,6 +177,9 @@ func (h *handle) MoveTo(name string, to *handle, newname string) error {
 
 // Link gives the file oldname a further name in the same directory.
 func (h *handle) Link(oldname, newname string) error {
+	if h.denied != (Dir{}) {
+		return &denialError{h.denied}
+	}
 	if !oneName(oldname) || !oneName(newname) {
 		return &os.LinkError{Op: "link", Old: oldname, New: newname, Err: syscall.EINVAL}
 	}
@@ -174,6 +188,14 @@ func (h *handle) Link(oldname, newname string) error {
 
 // Close lets the directory go. A second Close does nothing.
 func (h *handle) Close() error { return h.root.Close() }
+
+// may refuses what is done in a denied directory, and by a name that leads out of any.
+func (h *handle) may(op, name string) error {
+	if h.denied != (Dir{}) {
+		return &fs.PathError{Op: op, Path: name, Err: &denialError{h.denied}}
+	}
+	return inside(op, name)
+}
 
 // inside refuses a name that can mean anything but an entry of a directory, or the directory itself.
 func inside(op, name string) error {

@@ -17,14 +17,14 @@ const listingBuffer = 32 << 10
 // intoToList is into for a directory that will be listed. One that may be entered, but not be read, is
 // opened all the same.
 func (h *handle) intoToList(name string) (*handle, error) {
-	got, _, err := h.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	got, seen, err := h.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if errors.Is(err, unix.EACCES) {
 		return h.into(name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	child := &handle{fd: got, granted: h.granted}
+	child := h.child(got, seen)
 	child.unread.Store(true)
 	return child, nil
 }
@@ -32,11 +32,11 @@ func (h *handle) intoToList(name string) (*handle, error) {
 // list is what is in the directory, in no order: limit entries and one more if there are more.
 func (h *handle) list(ctx context.Context, limit int, buf []byte) ([]Entry, error) {
 	if !h.unread.CompareAndSwap(true, false) { // a descriptor reads a directory once
-		again, _, err := h.open(".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+		again, seen, err := h.open(".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 		if err != nil {
 			return nil, err
 		}
-		h = &handle{fd: again, granted: h.granted}
+		h = h.child(again, seen)
 		defer h.Close()
 	}
 	var entries []Entry

@@ -61,11 +61,25 @@ func (m *Mounts) UnmarshalText(text []byte) error {
 // mountID tells mounts apart. Zero is an unknown one.
 type mountID uint64
 
-// granted is what of the mounted file systems the handles of a root may reach. It does not change
-// after Open.
+// granted is what the handles of a root may reach. It does not change after Open.
 type granted struct {
 	policy Mounts
 	ids    []mountID
+	denied []denial
+}
+
+// everything reports whether there is nothing that may not be reached.
+func (g *granted) everything() bool { return g.policy == AnyMounts && len(g.denied) == 0 }
+
+// deniedBy is the denied directory that was seen, if it is one: under whatever name, such as another case of it
+// where names have none, or a second place where it is mounted.
+func (g *granted) deniedBy(seen sight) Dir {
+	for _, d := range g.denied {
+		if d.info != nil && seen.is(d.info) {
+			return d.dir
+		}
+	}
+	return Dir{}
 }
 
 // refused is why nothing in the mount id may be reached, nil if it may.
@@ -93,14 +107,14 @@ func isMountRefusal(err error) bool {
 	return errors.Is(err, errMounted) || errors.Is(err, errMountedLater) || errors.Is(err, errMountUnknown)
 }
 
-// grant makes a root's handle reach what the policy says: its own mount, and those that are below it now. at is
-// its real path.
-func (h *handle) grant(policy Mounts, at location, points []location) error {
+// grant makes a root's handle reach what the policy says: its own mount, and those that are below it now; and
+// no denied directory. at is its real path.
+func (h *handle) grant(policy Mounts, at location, points []location, denied []denial) error {
 	own, err := h.look(".")
 	if err != nil {
 		return err
 	}
-	g := &granted{policy: policy, ids: []mountID{own.mount}}
+	g := &granted{policy: policy, ids: []mountID{own.mount}, denied: denied}
 	if policy == ExistingMounts {
 		for _, point := range points {
 			if point.below(at) && !point.equal(at) {

@@ -88,6 +88,7 @@ func TestC7_Mounts(t *testing.T) {
 		"C7/links lead into one":         linksIntoAMount,
 		"C7/nothing is written into one": mountsAreNotWritten,
 		"C7/nothing is emptied":          mountsStayWhenTheirParentsGo,
+		"C7/denied under another name":   deniedUnderAnotherName,
 	} {
 		t.Run(name, test)
 	}
@@ -361,4 +362,41 @@ func mountsStayWhenTheirParentsGo(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(g.out, "secret"))
 	require.NoError(t, err)
 	require.Equal(t, "SECRET", string(text))
+}
+
+// deniedUnderAnotherName: a denied directory stays denied where it is mounted a second time.
+func deniedUnderAnotherName(t *testing.T) {
+	for name, policy := range policies {
+		t.Run(name, func(t *testing.T) {
+			g := newGrounds(t)
+			write(t, filepath.Join(g.a, "secret/deep/key"), "SECRET")
+			bind(t, filepath.Join(g.a, "secret"), mkdir(t, filepath.Join(g.a, "open")))
+			ws := openWith(t, workspace.Options{
+				Mounts: policy, Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "secret"))},
+			}, g.a, g.b)
+			for _, path := range []string{"open", "open/", "open/deep", "open/deep/key", "open/missing", "secret/deep/key"} {
+				for name, way := range ways {
+					err := way(ws, path)
+					var (
+						denied  *workspace.DeniedError
+						mounted *workspace.MountError
+					)
+					require.True(t, errors.As(err, &denied) || policy == workspace.NoMounts && errors.As(err, &mounted),
+						"%s %s: %v", name, path, err)
+				}
+			}
+			requireRead(t, ws, "f", "A/f", 0, "f")
+			if policy != workspace.NoMounts {
+				requireRead(t, ws, "open/deep/../../f", "A/f", 0, "f")
+			}
+			require.NotContains(t, scanned(t, ws, ".", workspace.ScanOptions{}), "open/deep/key")
+			require.Error(t, ws.RemoveAll(t.Context(), "open", workspace.RemoveOptions{}))
+			require.FileExists(t, filepath.Join(g.a, "secret/deep/key"))
+			d, err := ws.OpenDir(".")
+			require.NoError(t, err)
+			defer d.Close()
+			_, err = d.OpenDir("open")
+			require.Error(t, err)
+		})
+	}
 }

@@ -98,7 +98,7 @@ func (w *Workspace) grantMounts(policy Mounts) error {
 	}
 	var bad []violation.Violation
 	for i, handle := range w.handles {
-		if err := handle.grant(policy, w.real[i], points); err != nil {
+		if err := handle.grant(policy, w.real[i], points, w.denied); err != nil {
 			bad = append(bad, w.refusal(i, err))
 		}
 	}

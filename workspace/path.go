@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"syscall"
@@ -57,6 +58,9 @@ func parseName(name string) error {
 // failed is err about the path that was asked for, not about the part of it that was
 // being walked. errors.Is still finds what it was.
 func failed(op, path string, err error) error {
+	if denial := (*denialError)(nil); errors.As(err, &denial) {
+		return &DeniedError{Path: path, By: denial.by}
+	}
 	if isMountRefusal(err) {
 		return &MountError{Path: path, Why: cause(err)}
 	}

@@ -1,15 +1,18 @@
 package workspace
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 )
 
 // denial is a denied directory and a location that it was found to have.
 type denial struct {
-	dir Dir
-	at  location
+	dir  Dir
+	at   location
+	info os.FileInfo // nil if there was no such directory
 }
 
 // denials are the locations of the denied directories: the spelling and the real path of each.
@@ -17,9 +20,13 @@ func denials(dirs []Dir) []denial {
 	var out []denial
 	for _, dir := range dirs {
 		spelled := locate(dir.path)
-		out = append(out, denial{dir, spelled})
+		info, err := os.Stat(dir.path)
+		if err != nil {
+			info = nil
+		}
+		out = append(out, denial{dir, spelled, info})
 		if real := locate(resolve(dir.path)); !real.equal(spelled) {
-			out = append(out, denial{dir, real})
+			out = append(out, denial{dir, real, nil})
 		}
 	}
 	return out
@@ -59,6 +66,26 @@ func allows(allowed []Dir, at location) bool {
 		}
 	}
 	return false
+}
+
+// denialError: something in a denied directory. What the user sees is a [DeniedError].
+type denialError struct{ by Dir }
+
+func (e *denialError) Error() string { return e.by.path + " is denied" }
+
+// admits returns a *DeniedError if what asked led to is denied, by its path or by what it is.
+func (w *Workspace) admits(asked string, end arrival) error {
+	if err := w.allowed(asked, end.at); err != nil {
+		return err
+	}
+	by := end.dir.denied
+	if end.name != "" && end.seen != (sight{}) {
+		by = cmp.Or(by, end.dir.granted.deniedBy(end.seen))
+	}
+	if by != (Dir{}) {
+		return &DeniedError{Path: asked, By: by}
+	}
+	return nil
 }
 
 // allowed returns a *DeniedError if at, which asked led to, lies in a denied directory.

@@ -81,7 +81,7 @@ func (w *Workspace) walkOnce(a asked, last lastLink, use func(arrival) error) er
 		}
 		return err
 	}
-	if err := w.allowed(a.path, end.at); err != nil {
+	if err := w.admits(a.path, end); err != nil {
 		return err
 	}
 	return use(end)
