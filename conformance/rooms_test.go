@@ -10,7 +10,7 @@ import (
 // lines below its own. What is on one line does not know of each other.
 var rooms = [][]string{
 	{"conformance", "interop", "interop/agents", "bench"}, // tests of the whole
-	{"bench/echo", "bench/flood"},
+	{"bench/echo", "bench/flood", "bench/proxy_stream"},
 	{"interop/modelserver", "interop/pipes", "interop/schema", "interop/scripted", "interop/stock"},
 	{"cmd/acp-agent"},
 	{"acp"},
