@@ -243,6 +243,23 @@ func TestA25_AnEndedContextAndAClosedWorkspaceAreErrors(t *testing.T) {
 	require.ErrorIs(t, err, workspace.ErrClosed)
 }
 
+func TestA25_NestedInstructionsAreToldOnce(t *testing.T) {
+	top := tree(t, map[string]string{"x/AGENTS.md": "Of x.", "x/y/CLAUDE.md": "Of y. @more.md", "x/y/more.md": "more", "x/y/AGENTS.md": ""})
+	c := scan(t, discovery.Options{}, top)
+	var told discovery.Told
+	tell := func(path string) []string {
+		list, err := c.For(t.Context(), filepath.Join(top, path))
+		require.NoError(t, err)
+		return names(told.Tell(list))
+	}
+	require.Empty(t, tell("main.go"))
+	require.Equal(t, []string{"x/AGENTS.md"}, tell("x/a.go"))
+	require.Equal(t, []string{"x/y/CLAUDE.md"}, tell("x/y/b.go"))
+	require.Empty(t, tell("x/y/c.go"))
+	write(t, top+"/x/y/more.md", "changed")
+	require.Equal(t, []string{"x/y/CLAUDE.md"}, tell("x/y/c.go"))
+}
+
 func TestA23_ForAPathOutsideOfTheRoots(t *testing.T) {
 	top := tree(t, map[string]string{"a/AGENTS.md": "x", "AGENTS.md": "above"})
 	_, err := scan(t, discovery.Options{}, top+"/a").For(t.Context(), top+"/x.go")

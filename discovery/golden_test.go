@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,9 +71,6 @@ func found(t *testing.T, archive *txtar.Archive) string {
 				require.NoError(t, os.MkdirAll(filepath.Join(top, root), 0o755))
 			}
 		case "link":
-			if runtime.GOOS == "windows" {
-				t.Skip("links need a privilege on Windows")
-			}
 			link(t, strings.ReplaceAll(word[2], "TOP", top), path)
 		case "hex":
 			raw, err := hex.DecodeString(word[2])

@@ -68,7 +68,9 @@ func (in *importer) one(ctx context.Context, from, written string, hop int) {
 		in.refused(written, err)
 		return
 	}
-	in.probes = append(in.probes, probe{elsewhere, target, printOf(info, nil)})
+	p := printOf(info, nil)
+	p.real = f.Ref().Real()
+	in.probes = append(in.probes, probe{elsewhere, target, p})
 	imported := Artifact{Size: info.Size()}
 	text, ok := in.text(&imported, f)
 	if !ok {

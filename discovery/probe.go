@@ -27,6 +27,7 @@ const elsewhere = ""
 type print struct {
 	info fs.FileInfo // nil: there was nothing that could be looked at
 	why  string      // why not
+	real string      // where a link leads; "" of what is no link
 	old  bool        // it was not changed just before it was looked at
 }
 
@@ -46,7 +47,7 @@ func (p print) same(now print) bool {
 	if p.info == nil || now.info == nil {
 		return p.info == nil && now.info == nil && p.why == now.why
 	}
-	return p.old && os.SameFile(p.info, now.info) &&
+	return p.old && p.real == now.real && os.SameFile(p.info, now.info) &&
 		p.info.ModTime().Equal(now.info.ModTime()) && p.info.Size() == now.info.Size() && p.info.Mode() == now.info.Mode()
 }
 
@@ -62,7 +63,26 @@ func (s *search) look(dir *workspace.Directory, rel, name string) print {
 // lookAt looks at what is at a path.
 func (s *search) lookAt(path string) print {
 	info, err := s.ws.Stat(path)
-	return printOf(info.FileInfo, err)
+	p := printOf(info.FileInfo, err)
+	if err == nil {
+		p.real = info.Ref().Real()
+	}
+	return p
+}
+
+// printOfFile is the print of the file name in at, which was opened.
+func printOfFile(info fs.FileInfo, ref workspace.Ref, at *place, name string) print {
+	p := printOf(info, nil)
+	if !at.holds(ref, name) {
+		p.real = ref.Real()
+	}
+	return p
+}
+
+// holds reports whether ref is name in p, and no link led there.
+func (p *place) holds(ref workspace.Ref, name string) bool {
+	dir := p.dir.Ref()
+	return ref.Root() == dir.Root() && ref.Rel() == path.Join(dir.Rel(), name)
 }
 
 // watch makes the result depend on the names in a directory.

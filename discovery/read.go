@@ -43,7 +43,7 @@ func (h *hunt) file(ctx context.Context, at *place, name string) bool {
 	}
 	a := h.artifact(h.row, rel)
 	a.Ref, a.Size, a.level = f.Ref(), info.Size(), h.level.rel
-	h.keep(at, name, key, reading{printOf(info, nil), h.parse(ctx, a, f)})
+	h.keep(at, name, key, reading{printOfFile(info, f.Ref(), at, name), h.parse(ctx, a, f)})
 	return true
 }
 
@@ -54,7 +54,7 @@ func (h *hunt) known(at *place, name, key string) (reading, bool) {
 		return reading{}, false
 	}
 	before, ok := h.old.files[key]
-	if !ok {
+	if !ok || !at.holds(before.artifacts[0].Ref, name) {
 		return reading{}, false
 	}
 	info, err := at.dir.Lstat(name)

@@ -138,10 +138,21 @@ func TestA25_ALinkThatLeadsElsewhereIsNoticed(t *testing.T) {
 	settled(t, top)
 	c := scan(t, discovery.Options{}, top+"/a", top+"/b")
 	require.Equal(t, []string{"two", "one", "other"}, names(c.Active(discovery.Skill)))
+	require.Same(t, c, rescanned(t, c, discovery.Same), "a link that stays is no change")
 	require.NoError(t, os.Remove(at))
 	link(t, "../../../b/other", at)
 	settled(t, top)
 	require.Equal(t, []string{"other", "one"}, names(rescanned(t, c, discovery.Changed).Active(discovery.Skill)))
+}
+
+func TestA25_AMovedDirectoryThatIsLinkedBackIsNoticed(t *testing.T) {
+	top := rescanTree(t)
+	c := scan(t, discovery.Options{}, top+"/a", top+"/b")
+	require.NoError(t, os.Rename(top+"/a/.agents/skills/one", top+"/b/one"))
+	link(t, "../../../b/one", top+"/a/.agents/skills/one")
+	settled(t, top)
+	now := rescanned(t, c, discovery.Changed)
+	require.Equal(t, top+"/b/one/SKILL.md", now.Named(discovery.Skill, "one")[0].Ref.Real())
 }
 
 // The file has the same size and the same times: only its age says that it has to be read again.
