@@ -1,6 +1,7 @@
 package acp_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -113,4 +114,44 @@ func TestA21_ResponsesCarryNoRoots(t *testing.T) {
 			require.NotContains(t, string(m.Params), "additionalDirectories")
 		}
 	}
+}
+
+func TestW5_CreationsWaitForNoOtherSession(t *testing.T) {
+	r := &holding{hold: make(chan struct{})}
+	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c.initialize()
+	a := folder(t)
+	id, source := c.open(a), c.open(a)
+	turn, line := c.request("session/prompt", promptParams(source, "wait"))
+	c.send(line)
+	c.await(0, said("waiting"))
+	load, loading := c.request("session/load", rootsParams(id, a))
+	created, creation := c.request("session/new", rootsParams("", a))
+	forked, fork := c.request("session/fork", rootsParams(source, a))
+	again, forkOfLoading := c.request("session/fork", rootsParams(id, a))
+	c.send(loading, creation, fork, forkOfLoading)
+	for _, id := range []string{created, forked, again} {
+		require.Nil(t, c.response(id).Error)
+	}
+	require.Len(t, c.list(`{}`), 5, "a list shows what was answered before it was read")
+	for _, m := range c.messages() {
+		require.False(t, isResponse(load)(m) || isResponse(turn)(m))
+	}
+	close(r.hold)
+	require.Nil(t, c.response(load).Error)
+	c.send(notification("session/cancel", idParams(source)))
+	c.response(turn)
+}
+
+// holding is a runtime whose loads wait.
+type holding struct {
+	scripted
+	hold chan struct{}
+}
+
+func (r *holding) Open(ctx context.Context, a runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
+	if a.Cause == runtime.Load {
+		<-r.hold
+	}
+	return r.scripted.Open(ctx, a, h)
 }

@@ -1,6 +1,7 @@
 package acp_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -144,4 +145,74 @@ func TestA31_SessionsBelongToTheirAgent(t *testing.T) {
 		require.Contains(t, m.Error.Message, "acp-agent")
 	}
 	require.Equal(t, id, one.find(id).SessionID)
+}
+
+func TestA29_ATitleIsOneBoundedLine(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	id := c.open(folder(t))
+	c.texts(id, "\n \t\nsay\tsome\u0001thing "+strings.Repeat("é", 500)+"\nmore")
+	title := c.find(id).Title
+	require.Equal(t, "say some thing "+strings.Repeat("é", 64)+"…", title)
+	require.Len(t, []rune(title), 80)
+	c.texts(id, "title "+strings.Repeat("x\n", 500))
+	require.Len(t, []rune(c.find(id).Title), 80, "an agent's too")
+	require.NotContains(t, c.find(id).Title, "\n")
+}
+
+func TestA29_UpdatedAtIsOfForkAndOfTheStartAndEndOfATurn(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	created := c.find(id).UpdatedAt
+	now := later(t, created)
+	c.list(`{}`)
+	c.call("session/load", rootsParams(id, a))
+	require.Equal(t, created, c.find(id).UpdatedAt)
+	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	c.await(0, said("waiting"))
+	started := c.find(id).UpdatedAt
+	require.GreaterOrEqual(t, started, now)
+
+	now = later(t, started)
+	var fork struct{ SessionID string }
+	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams(id, a)), &fork))
+	require.GreaterOrEqual(t, c.find(fork.SessionID).UpdatedAt, now)
+	require.Equal(t, started, c.find(id).UpdatedAt, "A14: its source is untouched")
+
+	now = later(t, started)
+	c.send(notification("session/cancel", idParams(id)))
+	c.response(prompt)
+	require.GreaterOrEqual(t, c.find(id).UpdatedAt, now)
+}
+
+// behind is a runtime that says which agent it stands for.
+type behind struct {
+	scripted
+	profile string
+}
+
+func (b *behind) Initialize(context.Context, runtime.Raw, runtime.Client) (runtime.Info, error) {
+	return runtime.Info{Kind: "proxy", Profile: b.profile}, nil
+}
+
+func TestA31_TheErrorNamesTheCommandOfTheOtherAgent(t *testing.T) {
+	store := sessionstore.NewMemory()
+	serve := func(profile string) *client {
+		c := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return &behind{profile: profile} }})
+		c.initialize()
+		return c
+	}
+	one, two := serve("opencode acp"), serve("claude-agent-acp")
+	a := folder(t)
+	id := one.open(a)
+	require.Empty(t, two.list(`{}`), "the same kind, another profile")
+	require.Len(t, serve("opencode acp").list(`{}`), 1)
+	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
+		m := two.try(method, rootsParams(id, a))
+		require.Equal(t, "other_agent", m.reason(t))
+		require.Contains(t, m.Error.Message, "acp-agent -- opencode acp")
+	}
 }
