@@ -143,6 +143,9 @@ func (h *handle) Readlink(name string) (string, error) {
 	err := h.do(name, func(fd int) error {
 		var buf [unix.PathMax]byte
 		n, err := unix.Readlinkat(fd, name, buf[:])
+		if err == nil && n == len(buf) { // there may be more
+			err = unix.ENAMETOOLONG
+		}
 		if err == nil {
 			target = string(buf[:n])
 		}
