@@ -28,13 +28,7 @@ func required(e *syntax.Regexp) []string {
 			return required(e.Sub[0])
 		}
 	case syntax.OpConcat:
-		var best []string
-		for _, sub := range e.Sub {
-			if one := required(sub); worth(one) > worth(best) {
-				best = one
-			}
-		}
-		return best
+		return requiredOfAll(e.Sub)
 	case syntax.OpAlternate:
 		var all []string
 		for _, sub := range e.Sub {
@@ -49,9 +43,72 @@ func required(e *syntax.Regexp) []string {
 	return nil
 }
 
+// requiredOfAll is required of a sequence, in which neighbours make longer texts.
+func requiredOfAll(sequence []*syntax.Regexp) []string {
+	var best []string
+	consider := func(texts ...string) {
+		if worth(texts) > worth(best) {
+			best = texts
+		}
+	}
+	run := "" // what the last ones match, one after the other
+	for _, e := range sequence {
+		if text, ok := exactly(e); ok {
+			run += text
+			continue
+		}
+		if e.Op == syntax.OpPlus {
+			if text, ok := exactly(e.Sub[0]); ok { // it begins and ends with it
+				consider(run + text)
+				run = text
+				continue
+			}
+		}
+		consider(run)
+		consider(required(e)...)
+		run = ""
+	}
+	consider(run)
+	return best
+}
+
+// maxExact is the longest text that is put together from an expression, in bytes.
+const maxExact = 64
+
+// exactly is the one text that e matches, if there is only one.
+func exactly(e *syntax.Regexp) (text string, ok bool) {
+	switch e.Op {
+	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,
+		syntax.OpWordBoundary, syntax.OpNoWordBoundary:
+		return "", true
+	case syntax.OpLiteral:
+		text = string(e.Rune)
+		return text, e.Flags&syntax.FoldCase == 0 && len(text) <= maxExact && !strings.Contains(text, "\n")
+	case syntax.OpCapture:
+		return exactly(e.Sub[0])
+	case syntax.OpRepeat:
+		text, ok = exactly(e.Sub[0])
+		if !ok || e.Min != e.Max || e.Min*len(text) > maxExact {
+			return "", false
+		}
+		return strings.Repeat(text, e.Min), true
+	case syntax.OpConcat:
+		for _, sub := range e.Sub {
+			one, ok := exactly(sub)
+			if !ok || len(text)+len(one) > maxExact {
+				return "", false
+			}
+			text += one
+		}
+		return text, true
+	default:
+		return "", false
+	}
+}
+
 // worth compares sets of texts: the shortest one counts, and a set of many is slow.
 func worth(texts []string) int {
-	if len(texts) == 0 {
+	if len(texts) == 0 || texts[0] == "" {
 		return 0
 	}
 	shortest := len(texts[0])

@@ -19,6 +19,7 @@ func TestPatternFind(t *testing.T) {
 		expression := rapid.SampledFrom([]string{
 			"ab", "a.*b", "^a", "b$", "^$", "é+", "[^a]", "(?i)AB", "abba", `a\r`, "a$|^b", "[^b]ab", "(a+b)+", "(?:ab){2}", "(ab)?b", "(ab)*é",
 			"(?:a b){0,2}b", "b (?i)A", "a\\nb", "a|é", "ab|éb|sS", "(?i)ks", "(?i)abs", "(?i)aé|s", "(ab|ba)+k", "k(?:a|b|s|é)",
+			`a{2}b+a`, `(?:ab)+a`, `\bab\b.a`, "a{0}b", "(a)(b)", "b(?:a{1,2})s", "(?:k*)ab", "a?b?k", "(?:)a", "(?i:a)b",
 		}).Draw(t, "expression")
 		c := rapid.SampledFrom([]Case{CaseMatters, CaseIgnored}).Draw(t, "case")
 		s := rapid.SampledFrom([]Syntax{Expression, Literal}).Draw(t, "syntax")
@@ -45,7 +46,7 @@ func TestPatternFind(t *testing.T) {
 
 func TestRequired(t *testing.T) {
 	for expression, want := range map[string][]string{
-		"func.*[Rr]etry": {"func"}, "[x-z]needle$": {"needle"}, "(foo)+x": {"foo"}, "a|b": nil, "foo|[a-z]": nil,
+		"func.*[Rr]etry": {"func"}, "[x-z]needle$": {"needle"}, "(foo)+x": {"foox"}, `n[e]{2}d\w+$`: {"need"}, `\bfoo\b(ba)r`: {"foobar"}, "xyz+y": {"xyz"}, "a+b": {"ab"}, "x{0}": nil, "^$": nil, "a|b": nil, "foo|[a-z]": nil,
 		"(foo)*xy": {"xy"}, "(?:foo){2,}": {"foo"}, "(?:foo){0,2}": nil, "": nil, "x.*longer": {"longer"}, "hello|world": {"hello", "world"},
 		"(?i)ab": {"Ab", "AB", "ab", "aB"}, "(?i)x1234": {"X1234", "x1234"}, "(?i)ſ": {"S", "s", "ſ"}, `a\nb`: nil,
 	} {
