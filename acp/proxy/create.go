@@ -51,13 +51,17 @@ func (s *session) reopen(ctx context.Context, by step, a *agent, how profile.Way
 // enter makes the session a user of the link of the child's session that was saved. From then on what the child
 // says of it comes here.
 func (s *session) enter(ctx context.Context, a *agent, w wanted) (*link, error) {
-	if before := w.link(); before != nil && before.agent == a && before.key == w.state.key() {
-		// Its turn's updates could not be told from the replay.
-		if w.stop != nil {
-			if err := w.stop(ctx); err != nil {
-				return nil, err
-			}
+	before := w.link()
+	if before != nil && before.key != w.state.key() {
+		before = nil
+	}
+	if before != nil && w.stop != nil {
+		// The child cannot open what it is at work in, and the turn's updates could not be told from the replay.
+		if err := w.stop(ctx); err != nil {
+			return nil, err
 		}
+	}
+	if before != nil && before.agent == a {
 		before.join(s)
 		before.own(s)
 		a.holds.Add(-1) // the link has one

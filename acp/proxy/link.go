@@ -120,7 +120,9 @@ func (l *link) hand(m message) {
 	}
 	switch {
 	case m.method == updateMethod:
-		l.settings.see(m.params)
+		if s.isOpen() {
+			l.settings.see(m.params)
+		}
 		err := s.update(m.ctx, t, m.params)
 		if m.answer != nil {
 			m.answer <- failed(err)

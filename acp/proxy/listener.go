@@ -92,6 +92,13 @@ func (s *session) mode(t *turn) listening {
 	return s.listener.mode
 }
 
+// isOpen reports whether what the child says is of now, not of its history.
+func (s *session) isOpen() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listener.mode == passingOn
+}
+
 // keep keeps a state for later. It reports whether u is one.
 func (s *session) keep(u runtime.Update) bool {
 	kind := kindOf(u)
