@@ -98,7 +98,7 @@ func (s *server) rootsChanged(lost []mcproots.Root) {
 		return
 	}
 	l := s.link
-	if l == nil || s.outdated(l, lost) {
+	if s.outdated(l, lost) {
 		// Whoever calls now waits for the new connection.
 		s.link = nil
 		s.turn(runtime.ServerStarting, nil)
@@ -109,22 +109,25 @@ func (s *server) rootsChanged(lost []mcproots.Root) {
 		s.restarts <- lost
 		return
 	}
-	if s.config.rootsOn() && !l.session.Modern() {
+	if l != nil && s.config.rootsOn() && !l.session.Modern() {
 		l.barrier.shut()
 		s.set.spawn(l.announce)
 	}
 }
 
-// outdated reports whether a connection cannot go on with the new roots.
+// outdated reports whether a connection cannot go on with the new roots. l is nil for one that is just being made,
+// of which nobody can say yet what it was told.
 func (s *server) outdated(l *link, lost []mcproots.Root) bool {
-	told, _ := l.knows()
 	switch {
 	case s.config.Transport == Stdio && s.config.Policy.Templates == On:
 		return true
 	case len(lost) == 0 || s.config.Policy.OnShrink == Notify || !s.config.rootsOn():
 		return false
+	case s.config.Transport != Stdio || l == nil:
+		return true
 	default:
-		return s.config.Transport != Stdio || told != nil
+		told, _ := l.knows()
+		return told != nil
 	}
 }
 

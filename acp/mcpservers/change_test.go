@@ -1,6 +1,7 @@
 package mcpservers_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -97,11 +98,18 @@ func TestA24_OnlyALifecycleRequestChangesTheRoots(t *testing.T) {
 
 func TestA12_ASlowServerDelaysNoCommit(t *testing.T) {
 	a, b := folder(t), folder(t)
-	f := with(t, mcpservers.Options{Wait: time.Second})
+	f := with(t, mcpservers.Options{})
 	f.change(open(t, a), self("silent", "silent"), asking("s"))
 	require.NotZero(t, f.where("s").PID)
-	go func() { _, _ = f.List(t.Context()) }()
+	ctx, cancel := context.WithCancel(t.Context())
+	listed := make(chan struct{})
+	go func() {
+		defer close(listed)
+		_, _ = f.List(ctx)
+	}()
 	f.state(runtime.ServerStarting)
 	f.change(open(t, a, b), self("silent", "silent"), asking("s"))
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+	cancel()
+	<-listed
 }

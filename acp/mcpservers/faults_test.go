@@ -113,7 +113,7 @@ func TestW9_GrandchildrenEndWithTheirServer(t *testing.T) {
 
 func TestW9_AServerThatDoesNotWantToEnd(t *testing.T) {
 	h := newHolders(t)
-	f := with(t, mcpservers.Options{Wait: time.Second})
+	f := with(t, mcpservers.Options{})
 	f.change(open(t, folder(t)), self("s", "stubborn", h.env()))
 	listed := make(chan struct{})
 	go func() {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -101,7 +102,7 @@ func TestM5_ServerFilesystemReadsAtTheFirstCall(t *testing.T) {
 	var calls sync.WaitGroup
 	failed := make(chan error, starts)
 	for range starts {
-		f := withStarter(t, starter, mcpservers.Options{})
+		f := withStarter(t, starter, mcpservers.Options{Wait: time.Hour})
 		f.change(w, server)
 		calls.Go(func() {
 			_, err := f.Call(t.Context(), f.host, "fs.read_text_file", seam.Raw(`{"path":"`+filepath.ToSlash(dir)+`/a.txt"}`))

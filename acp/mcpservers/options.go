@@ -24,7 +24,7 @@ type Options struct {
 	StartTimeout time.Duration
 	// ProbeTimeout is how long a server may take to answer server/discover before it is taken for a legacy one. Default 5 s.
 	ProbeTimeout time.Duration
-	// Wait is how long a listing or a call waits for a server that is starting. Default 30 s.
+	// Wait is how long a listing or a call waits for a server that is starting. Default 15 s.
 	Wait time.Duration
 	// ListTimeout is how long a server may take to list its tools, prompts or resources. Default 15 s.
 	ListTimeout time.Duration
@@ -65,7 +65,7 @@ func (o Options) withDefaults() Options {
 	o.MaxServers = cmp.Or(o.MaxServers, 64)
 	o.StartTimeout = cmp.Or(o.StartTimeout, time.Minute)
 	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, 5*time.Second)
-	o.Wait = cmp.Or(o.Wait, 30*time.Second)
+	o.Wait = cmp.Or(o.Wait, 15*time.Second)
 	o.ListTimeout = cmp.Or(o.ListTimeout, 15*time.Second)
 	o.CallTimeout = cmp.Or(o.CallTimeout, 10*time.Minute)
 	o.NotifyTimeout = cmp.Or(o.NotifyTimeout, time.Second)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
@@ -149,7 +150,7 @@ func (s *server) start() (*link, error) {
 		&LateError{Server: s.config.Name, What: "answered initialize", Bound: s.set.options.StartTimeout})
 	defer cancel()
 	l, err := s.connect(ctx, revision)
-	if err != nil && revision == "" && !hopeless(err) && ctx.Err() == nil {
+	if err != nil && revision == "" && s.config.Transport == Stdio && !hopeless(err) && ctx.Err() == nil {
 		// Some servers end at a question that they do not know.
 		s.log.Debug("an MCP server could not be connected; trying the older way", "error", err)
 		l, err = s.connect(ctx, newestLegacy)
@@ -170,6 +171,9 @@ func (s *server) serve(l *link) error {
 	s.link, s.legacy = l, !l.session.Modern()
 	s.turn(runtime.ServerStarting, nil)
 	s.mu.Unlock()
+	if s.toldOld(l) {
+		s.set.spawn(l.announce)
+	}
 	s.log.Info("MCP server connected", "revision", l.session.InitializeResult().ProtocolVersion)
 	settled := l.barrier.passed()
 	for {
@@ -194,6 +198,13 @@ func (s *server) serve(l *link) error {
 			return context.Cause(s.context)
 		}
 	}
+}
+
+// toldOld reports whether the server was told roots, while it started, that have changed since.
+func (s *server) toldOld(l *link) bool {
+	told, _ := l.knows()
+	now, err := s.set.current(s.context)
+	return told != nil && err == nil && !slices.Equal(told, now.URIs())
 }
 
 // lost is why a connection ended by itself.
@@ -225,7 +236,7 @@ func (s *server) close(l *link) {
 
 // told says to a server that is about to be restarted, and to the user, why.
 func (s *server) told(l *link, lost []mcproots.Root) {
-	if len(lost) == 0 {
+	if known, _ := l.knows(); len(lost) == 0 || known == nil {
 		return
 	}
 	l.announce()
