@@ -16,6 +16,7 @@ type copier struct {
 	o       RenameOptions
 	entries int
 	bytes   int64
+	seen    map[string]os.FileInfo // what was copied, by its real path
 }
 
 // entry copies name in src, which is at a real location and was seen as info, to newname in dst, which must not exist.
@@ -26,6 +27,7 @@ func (c *copier) entry(src *handle, name string, at location, info os.FileInfo, 
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
 	}
+	c.seen[at.String()] = info
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
 		return c.file(src, name, at, info, dst, newname)
@@ -136,4 +138,50 @@ func (c *copier) children(from *handle, at location, to *handle, depth int) erro
 		}
 	}
 	return nil
+}
+
+// verify fails with errChanging unless name in dir, which was at a real location when it was copied, is what was
+// copied, with all that is in it.
+func (c *copier) verify(dir *handle, name string, at location) error {
+	found, err := c.same(dir, name, at)
+	if err == nil && found != len(c.seen) {
+		err = errChanging
+	}
+	return err
+}
+
+// same counts what it compares.
+func (c *copier) same(dir *handle, name string, at location) (found int, err error) {
+	now, err := dir.Lstat(name)
+	if err != nil {
+		return 0, err
+	}
+	was := c.seen[at.String()]
+	if was == nil || !os.SameFile(now, was) || written(now, was) {
+		return 0, errChanging
+	}
+	if !now.IsDir() {
+		return 1, nil
+	}
+	child, err := stepInto(dir, name, now)
+	if err != nil {
+		return 0, err
+	}
+	defer child.Close()
+	names, err := namesIn(child)
+	found = 1
+	for _, name := range names {
+		if err != nil {
+			break
+		}
+		var more int
+		more, err = c.same(child, name, at.child(name))
+		found += more
+	}
+	return found, err
+}
+
+// written reports whether a file was written between two looks.
+func written(now, was os.FileInfo) bool {
+	return now.Mode().IsRegular() && (now.Size() != was.Size() || !now.ModTime().Equal(was.ModTime()))
 }

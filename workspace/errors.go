@@ -106,3 +106,20 @@ func (e *LeftoverError) Error() string {
 
 // Unwrap is what the system said.
 func (e *LeftoverError) Unwrap() error { return e.Err }
+
+// StrandedError: something was not moved to another file system after all, and cannot have its name back, because
+// something else has taken it meanwhile.
+type StrandedError struct {
+	Path string
+	// At is where it is, complete.
+	At Ref
+	// Err is why it was not moved.
+	Err error
+}
+
+func (e *StrandedError) Error() string {
+	return fmt.Sprintf("%s was not moved, and something else has its name by now: it is at %s (%v)", e.Path, e.At.Path(), e.Err)
+}
+
+// Unwrap is why it was not moved.
+func (e *StrandedError) Unwrap() error { return e.Err }

@@ -180,7 +180,7 @@ func inPlace(path string, f *os.File, info os.FileInfo, allowed HardLinks) error
 }
 
 // WritableFile is a regular file that was opened by [Workspace.OpenFile]. It is safe for concurrent use as far as
-// an [os.File] is.
+// an [os.File] is. It stays as it was opened after its Workspace was closed.
 type WritableFile struct {
 	*File
 	path    string

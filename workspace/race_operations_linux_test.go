@@ -140,7 +140,7 @@ func errorText(err error) string {
 // says reports whether err is one that callers can tell apart.
 func says(err error) bool {
 	return expected(err) || as[*workspace.ChangedError](err) || as[*workspace.LeftoverError](err) || as[*workspace.ProtectedError](err) ||
-		as[*workspace.NotTextError](err)
+		as[*workspace.NotTextError](err) || as[*workspace.StrandedError](err)
 }
 
 // pair is two names, of which one is good and one bad, as long as somebody mends what operations do to them.

@@ -34,8 +34,10 @@ type RenameOptions struct {
 //
 // Within a file system that is one step. Between two, everything is copied beside its new place, with permissions
 // and times, brought to the disk, and given its name when it is complete; only then is the old one removed. If
-// something fails before, both places are as they were; so they are if the old one was changed meanwhile, a
-// *[ChangedError]. If the old one cannot be removed after that, the error is a *[LeftoverError]. Extended attributes are not copied, and hard links within a directory become files.
+// something fails before, both places are as they were; so they are if anything in the old one changed meanwhile, a
+// *[ChangedError]. (If its name is taken by then, a *[StrandedError] says where it is.) If the old one
+// cannot be removed after that, the error is a *[LeftoverError]. Extended attributes are not copied, and hard
+// links within a directory become files.
 //
 // A root, a denied directory, and whatever holds one is neither moved nor replaced: a *[ProtectedError]. A special
 // file (C6) is moved within its file system only, and none is replaced: a *[SpecialFileError]. Nor is a

@@ -19,10 +19,10 @@ func (r *renaming) copy(ctx context.Context) error {
 	}
 	copied := r.to
 	copied.name, copied.info = hiddenName(), nil
-	c := &copier{ctx: ctx, w: r.w, o: r.o}
+	c := &copier{ctx: ctx, w: r.w, o: r.o, seen: make(map[string]os.FileInfo)}
 	err := c.entry(r.from.dir, r.from.name, r.from.at, r.from.info, copied.dir, copied.name, 0)
 	if err == nil {
-		err = r.exchange(copied)
+		err = r.exchange(c, copied)
 	}
 	if err == nil {
 		return r.clear()
@@ -53,29 +53,35 @@ func (r *renaming) vacant() error {
 
 // exchange takes the old thing out of the way and gives the copy its new name. From then on the old thing
 // bears a hidden name, which the slot it came from is changed to.
-func (r *renaming) exchange(copied slot) error {
+func (r *renaming) exchange(c *copier, copied slot) error {
 	aside := hiddenName()
 	if err := r.from.dir.Rename(r.from.name, aside); err != nil {
 		return err
 	}
-	now, err := r.from.dir.Lstat(aside)
-	if err == nil && (!os.SameFile(now, r.from.info) || changed(now, r.from.info)) {
-		err = errChanging
-	}
+	err := c.verify(r.from.dir, aside, r.from.at)
 	if err == nil {
 		err = move(r.w, copied, r.to, r.o.Create)
 	}
 	if err != nil {
-		return errors.Join(err, r.from.dir.Rename(aside, r.from.name))
+		return r.putBack(aside, err)
 	}
 	r.from.name = aside
 	settle(r.to.dir)
 	return nil
 }
 
-// changed reports whether a file was written while it was copied.
-func changed(now, then os.FileInfo) bool {
-	return now.Mode().IsRegular() && (now.Size() != then.Size() || !now.ModTime().Equal(then.ModTime()))
+// putBack gives the old thing its name back, and returns why. It takes the name from nothing that has come
+// meanwhile.
+func (r *renaming) putBack(aside string, why error) error {
+	err := r.from.dir.moveNew(aside, r.from.dir, r.from.name)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = r.from.dir.Rename(aside, r.from.name)
+	}
+	if err != nil {
+		at := r.w.ref(r.from.root, r.from.at.parent().child(aside))
+		return &StrandedError{Path: r.from.asked.path, At: at, Err: cause(why)}
+	}
+	return why
 }
 
 // clear removes the old thing.
@@ -107,11 +113,14 @@ func (w *Workspace) discard(dir *handle, name string, at location) error {
 // undone is err about the whole of the operation.
 func (r *renaming) undone(ctx context.Context, err error) error {
 	var (
+		stranded  *StrandedError
 		limit     *LimitError
 		special   *SpecialFileError
 		protected *ProtectedError
 	)
 	switch {
+	case errors.As(err, &stranded):
+		return stranded
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, errChanging):

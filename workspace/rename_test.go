@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -134,6 +136,56 @@ func TestRenameByACopyIsAllOrNothing(t *testing.T) {
 	require.Equal(t, before, picture(t, g.dir), "nothing is left")
 	_, err = g.ws.RenameByCopy(t.Context(), "d", "../B/new", workspace.RenameOptions{MaxEntries: 6, MaxBytes: 37})
 	require.NoError(t, err)
+}
+
+// interrupted is a context that does something when it is asked for the nth time.
+type interrupted struct {
+	context.Context
+	n  int
+	it func()
+}
+
+func (c *interrupted) Err() error {
+	if c.n--; c.n == 0 {
+		c.it()
+	}
+	return c.Context.Err()
+}
+
+func TestC11_WhatChangesWhileItIsCopiedStays(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, dir string){
+		"written": func(t *testing.T, dir string) { write(t, filepath.Join(dir, "f"), "written meanwhile") },
+		"made":    func(t *testing.T, dir string) { write(t, filepath.Join(dir, "new"), "made meanwhile") },
+		"removed": func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "f"))) },
+		"moved": func(t *testing.T, dir string) {
+			require.NoError(t, os.Rename(filepath.Join(dir, "f"), filepath.Join(dir, "g")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, path := range []string{"d", "d/e/f"} {
+				for n := 2; n < 10; n++ {
+					g := newGrounds(t)
+					write(t, filepath.Join(g.a, "d/e/g"), "text")
+					var want map[string]string
+					ctx := &interrupted{t.Context(), n, func() {
+						change(t, filepath.Join(g.a, "d/e"))
+						want = picture(t, g.a)
+					}}
+					_, err := g.ws.RenameByCopy(ctx, path, "../B/new", workspace.RenameOptions{})
+					if err != nil {
+						require.NotContains(t, picture(t, g.b), "new")
+						require.Equal(t, want, picture(t, g.a), "%s, %d: %v", path, n, err)
+						continue
+					}
+					// It came before it was looked at, or is no part of it.
+					texts := slices.Collect(maps.Values(picture(t, g.dir)))
+					if want != nil && (name == "written" || name == "made") {
+						require.Contains(t, texts, name+" meanwhile", "%s, %d", path, n)
+					}
+				}
+			}
+		})
+	}
 }
 
 // Between file systems that are two.
