@@ -44,6 +44,7 @@ func newHouse(t testing.TB, a abilities, o proxy.Options) *house {
 type visit struct {
 	*client.Client
 	h     *house
+	agent client.Agent
 	leave func()
 
 	mu   sync.Mutex
@@ -76,7 +77,8 @@ func (h *house) enter() *visit {
 		serving.Wait()
 	})
 	h.t.Cleanup(v.leave)
-	_, err := v.Initialize(h.t.Context())
+	var err error
+	v.agent, err = v.Initialize(h.t.Context())
 	require.NoError(h.t, err)
 	return v
 }

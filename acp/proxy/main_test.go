@@ -96,12 +96,17 @@ func (b *bench) close() {
 // received ends the agent and returns what it had been sent, of these methods; "" stands for answers.
 func (b *bench) received(methods ...string) []string {
 	b.close()
-	all, err := os.ReadFile(b.record)
-	require.NoError(b.t, err)
+	return linesOf(b.t, b.record, methods...)
+}
+
+// linesOf are the lines of a record, of these methods; "" stands for answers.
+func linesOf(t testing.TB, record string, methods ...string) []string {
+	all, err := os.ReadFile(record)
+	require.NoError(t, err)
 	lines := []string{}
 	for line := range strings.Lines(string(all)) {
 		var m struct{ Method string }
-		require.NoError(b.t, json.Unmarshal([]byte(line), &m))
+		require.NoError(t, json.Unmarshal([]byte(line), &m))
 		for _, method := range methods {
 			if m.Method == method {
 				lines = append(lines, strings.TrimSpace(line))
