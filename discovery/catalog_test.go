@@ -213,11 +213,50 @@ func TestA25_WhatNoConventionNamesIsNotWalked(t *testing.T) {
 	require.Equal(t, []string{"one"}, names(c.Of(discovery.Skill)))
 }
 
+func TestA25_LongNamesDescriptionsAndGlobsAreReported(t *testing.T) {
+	name := strings.Repeat("n", 65)
+	top := tree(t, map[string]string{
+		".agents/skills/" + name + "/SKILL.md": skill(name, strings.Repeat("é", 1025)+"\u202e"),
+		".agents/skills/fits/SKILL.md":         skill("fits", strings.Repeat("é", 1024)),
+		".cursor/rules/globs.mdc":              "---\nglobs: " + strings.Repeat("{a,b}", 9) + ", [, ok/*.go, " + strings.Repeat("x,", 70) + "\n---\nx",
+	})
+	c := scan(t, discovery.Options{}, top)
+	var rules []discovery.Rule
+	for _, d := range c.Named(discovery.Skill, name)[0].Diagnostics {
+		rules = append(rules, d.Rule)
+	}
+	require.Equal(t, []discovery.Rule{discovery.RuleSkillNameLength, discovery.RuleDescription}, rules)
+	require.Equal(t, strings.Repeat("é", 1023)+"…", c.Named(discovery.Skill, name)[0].Description)
+	require.Empty(t, c.Named(discovery.Skill, "fits")[0].Diagnostics)
+	rule := c.Of(discovery.Instruction)[0]
+	require.Equal(t, "ok/*.go", rule.Applies.Globs[0])
+	require.Len(t, rule.Diagnostics, 4, "%v", rule.Diagnostics)
+}
+
+func TestA25_LargeDirectoriesAreCutAndShow(t *testing.T) {
+	files := make(map[string]string)
+	for i := range 20 {
+		files[fmt.Sprintf(".claude/commands/%d.md", i)] = "Do it."
+	}
+	top := tree(t, files)
+	roots, err := workspace.NewRoots(top, nil)
+	require.NoError(t, err)
+	ws, err := workspace.Open(t.Context(), roots, workspace.Options{MaxEntries: 5})
+	require.NoError(t, err)
+	defer ws.Close()
+	c, err := discovery.Scan(t.Context(), ws, discovery.Options{})
+	require.NoError(t, err)
+	require.Len(t, c.Artifacts(), 5)
+	require.Equal(t, top+" was not searched to the end: MaxEntries (5) was reached at "+filepath.Join(top, ".claude", "commands"), c.Cuts()[0].String())
+}
+
 func TestA25_TimeIsBoundedAndShows(t *testing.T) {
 	top := tree(t, map[string]string{"a/AGENTS.md": "x", "b/AGENTS.md": "x"})
 	c := scan(t, discovery.Options{Timeout: 1}, top+"/a", top+"/b")
 	require.Equal(t, "Timeout", c.Cuts()[0].Bound)
+	require.Contains(t, c.Cuts()[0].String(), "Timeout (1ns) was reached")
 	require.Equal(t, 1, c.Cuts()[len(c.Cuts())-1].Root.Index)
+	require.NotSame(t, c, rescanned(t, c, discovery.Same), "what was not searched is searched again")
 	_, err := c.For(t.Context(), top+"/a/x")
 	require.Error(t, err)
 }

@@ -61,7 +61,7 @@ func findingsOf(ctx context.Context, ws *workspace.Workspace, root workspace.Roo
 	defer cancel()
 	top, err := ws.OpenDir(root.Dir.String())
 	if err != nil {
-		a := s.artifact(rows[0], ".")
+		a := s.artifact(row{}, ".")
 		a.invalid(reasonOf(err))
 		s.artifacts = append(s.artifacts, a)
 		s.watchPath(a.Path)
