@@ -28,8 +28,8 @@ func (d drafting) Append(ctx context.Context, _ sessionstore.Lease, segment []se
 }
 
 // newReplaying starts a history.
-func (a *agent) newReplaying(ctx context.Context) (*replaying, error) {
-	draft, err := a.options.Store.NewDraft(ctx)
+func (a *agent) newReplaying(ctx context.Context, id sessionstore.ID) (*replaying, error) {
+	draft, err := a.options.Store.NewDraft(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (h *host) Replay(ctx context.Context, u runtime.Update) error {
 		return runtime.ErrClosed
 	}
 	if h.replayed == nil {
-		if h.replayed, err = h.agent.newReplaying(ctx); err != nil {
+		if h.replayed, err = h.agent.newReplaying(ctx, h.id); err != nil {
 			return err
 		}
 	}
@@ -85,7 +85,7 @@ func (h *host) takeReplayed(ctx context.Context) (sessionstore.Draft, error) {
 	defer h.replays.Unlock()
 	if h.replayed == nil {
 		var err error
-		if h.replayed, err = h.agent.newReplaying(ctx); err != nil {
+		if h.replayed, err = h.agent.newReplaying(ctx, h.id); err != nil {
 			return nil, err
 		}
 	}

@@ -46,8 +46,8 @@ type weighedDraft struct {
 	store *weighed
 }
 
-func (w *weighed) NewDraft(ctx context.Context) (sessionstore.Draft, error) {
-	d, err := w.Store.NewDraft(ctx)
+func (w *weighed) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.Draft, error) {
+	d, err := w.Store.NewDraft(ctx, id)
 	w.drafts.Add(1)
 	return weighedDraft{d, w}, err
 }

@@ -12,8 +12,8 @@ type Draft interface {
 	Discard(ctx context.Context) error
 }
 
-// DraftError: an activation was given a draft that is not of this store, or was used or discarded before, or was
-// left alone for so long that the store dropped it.
+// DraftError: an activation was given a draft that is not of this store and session, or was used or discarded before,
+// or was left alone for so long that the store dropped it.
 type DraftError struct{ ID ID }
 
 func (e *DraftError) Error() string {

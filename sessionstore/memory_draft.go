@@ -5,18 +5,24 @@ import "context"
 // memoryDraft is a history without its session.
 type memoryDraft struct {
 	store *Memory
+	of    *memorySession
+	id    ID
 	parts memorySession
 	over  bool // used or discarded
 }
 
 // NewDraft implements [Store].
-func (m *Memory) NewDraft(ctx context.Context) (Draft, error) {
+func (m *Memory) NewDraft(ctx context.Context, id ID) (Draft, error) {
 	unlock, err := m.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	return &memoryDraft{store: m, parts: *newMemorySession()}, nil
+	s, err := m.find(id)
+	if err != nil {
+		return nil, err
+	}
+	return &memoryDraft{store: m, of: s, id: id, parts: *newMemorySession()}, nil
 }
 
 // Append implements [Draft].
@@ -31,7 +37,7 @@ func (d *memoryDraft) Append(ctx context.Context, segment []Update) error {
 	}
 	defer unlock()
 	if d.over {
-		return &DraftError{}
+		return &DraftError{ID: d.id}
 	}
 	d.parts.add(parts)
 	return nil
@@ -54,7 +60,7 @@ func (m *Memory) drafted(id ID, d Draft) (*memoryDraft, error) {
 		return nil, nil
 	}
 	own, ok := d.(*memoryDraft)
-	if !ok || own.store != m || own.over {
+	if !ok || own.store != m || own.of != m.sessions[id] || own.over {
 		return nil, &DraftError{ID: id}
 	}
 	return own, nil

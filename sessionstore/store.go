@@ -113,8 +113,8 @@ type Store interface {
 	// leases are fenced. A turn that was left open ends with it, unless its holder goes on with it (Held).
 	Activate(ctx context.Context, id ID, a Activation) (Lease, error)
 
-	// NewDraft starts a history for an activation. It shows nowhere until then.
-	NewDraft(ctx context.Context) (Draft, error)
+	// NewDraft starts a history for an activation of the session. It shows nowhere until then, and goes with the session.
+	NewDraft(ctx context.Context, id ID) (Draft, error)
 
 	// BeginTurn durably records a turn's start and its prompt before the runtime acts (S8).
 	// A turn that was left open ends with it.

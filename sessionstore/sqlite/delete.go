@@ -42,6 +42,9 @@ func remove(ctx context.Context, tx *sql.Tx, r row) error {
 	if err != nil {
 		return err
 	}
+	if err := dropDrafts(ctx, tx, "session = ?", r.key); err != nil {
+		return err
+	}
 	if _, err := tx.ExecContext(ctx, "DELETE FROM sessions WHERE key = ?", r.key); err != nil {
 		return err
 	}

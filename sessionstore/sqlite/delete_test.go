@@ -56,6 +56,21 @@ func TestS10_AForkKeepsOnlyItsOwnPart(t *testing.T) {
 	require.NotContains(t, string(contents(t, s.Dir())), "SHARED")
 }
 
+func TestS10_ADraftAndANameGoWithTheirSession(t *testing.T) {
+	s := open(t, sqlite.Options{})
+	lease := create(t, s, "one")
+	create(t, s, "two")
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "NAME OF THE AGENT'S"))
+	draft, err := s.NewDraft(t.Context(), "one")
+	require.NoError(t, err)
+	require.NoError(t, draft.Append(t.Context(), []sessionstore.Update{say("REPLAYED")}))
+	require.NoError(t, s.Delete(t.Context(), "one"))
+	require.NoError(t, s.Close())
+	require.NotContains(t, string(contents(t, s.Dir())), "REPLAYED")
+	require.NotContains(t, string(contents(t, s.Dir())), "NAME OF")
+	require.Equal(t, "ok", integrity(t, s.Dir()))
+}
+
 func secret(i int) string { return fmt.Sprintf("SECRET<%04d>", i) }
 
 // whisper makes sessions that hold their secret wherever there is room for one.

@@ -15,28 +15,38 @@ const draftAge = 24 * time.Hour
 // draft is a strand that no session has yet. Its states are few, and wait here.
 type draft struct {
 	store  *Store
+	id     sessionstore.ID
 	strand int64
 	last   int64
 	states map[string]sessionstore.Update
 }
 
 // NewDraft implements [sessionstore.Store].
-func (s *Store) NewDraft(ctx context.Context) (sessionstore.Draft, error) {
-	d := &draft{store: s, states: map[string]sessionstore.Update{}}
+func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.Draft, error) {
+	d := &draft{store: s, id: id, states: map[string]sessionstore.Update{}}
 	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-		if err := dropDrafts(ctx, tx, "started < ?", s.clock()-draftAge.Milliseconds()); err != nil {
+		if err := s.dropOldDrafts(ctx, tx); err != nil {
+			return err
+		}
+		r, err := find(ctx, tx, id)
+		if err != nil {
 			return err
 		}
 		if d.strand, err = nextGeneration(ctx, tx); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "INSERT INTO drafts (strand, started) VALUES (?, ?)", d.strand, s.clock())
+		_, err = tx.ExecContext(ctx, "INSERT INTO drafts (strand, session, started) VALUES (?, ?, ?)", d.strand, r.key, s.clock())
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return d, nil
+}
+
+// dropOldDrafts drops the drafts of processes that died.
+func (s *Store) dropOldDrafts(ctx context.Context, tx *sql.Tx) error {
+	return dropDrafts(ctx, tx, "started < ?", s.clock()-draftAge.Milliseconds())
 }
 
 // dropDrafts drops the drafts that match a condition, with their segments.
@@ -60,7 +70,7 @@ func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error
 	}
 	var last int64
 	err = d.store.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		if err := d.check(ctx, tx, ""); err != nil {
+		if err := d.check(ctx, tx); err != nil {
 			return err
 		}
 		r := row{strand: d.strand, last: d.last}
@@ -86,10 +96,10 @@ func (d *draft) Discard(ctx context.Context) error {
 }
 
 // check returns an error unless the draft is still one.
-func (d *draft) check(ctx context.Context, tx *sql.Tx, id sessionstore.ID) error {
+func (d *draft) check(ctx context.Context, tx *sql.Tx) error {
 	err := tx.QueryRowContext(ctx, "SELECT 1 FROM drafts WHERE strand = ?", d.strand).Scan(new(int))
 	if errors.Is(err, sql.ErrNoRows) {
-		return &sessionstore.DraftError{ID: id}
+		return &sessionstore.DraftError{ID: d.id}
 	}
 	return err
 }
@@ -100,15 +110,15 @@ func (s *Store) drafted(id sessionstore.ID, d sessionstore.Draft) (*draft, error
 		return nil, nil
 	}
 	own, ok := d.(*draft)
-	if !ok || own.store != s {
+	if !ok || own.store != s || own.id != id {
 		return nil, &sessionstore.DraftError{ID: id}
 	}
 	return own, nil
 }
 
 // replace drops the session's history and gives it the draft's strand. The caller stores the row.
-func (d *draft) replace(ctx context.Context, tx *sql.Tx, id sessionstore.ID, r *row) error {
-	if err := d.check(ctx, tx, id); err != nil {
+func (d *draft) replace(ctx context.Context, tx *sql.Tx, r *row) error {
+	if err := d.check(ctx, tx); err != nil {
 		return err
 	}
 	old, err := inherited(ctx, tx, r.key)

@@ -99,7 +99,7 @@ func (s *Store) Activate(ctx context.Context, id sessionstore.ID, a sessionstore
 			}
 		}
 		if history != nil {
-			if err := history.replace(ctx, tx, id, &r); err != nil {
+			if err := history.replace(ctx, tx, &r); err != nil {
 				return err
 			}
 		}

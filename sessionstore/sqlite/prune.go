@@ -26,6 +26,9 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 	for after, more := int64(0), true; more && err == nil; {
 		var batch []row
 		err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+			if err := s.dropOldDrafts(ctx, tx); err != nil {
+				return err
+			}
 			if batch, err = oldest(ctx, tx, unused, all, after); err != nil {
 				return err
 			}

@@ -95,7 +95,7 @@ func fencedHolder(t *testing.T, s store) {
 	require.NoError(t, s.BeginTurn(t.Context(), newer, sessionstore.Turn{Prompt: []update{say("newer")}}))
 	before := get(t, s, "one")
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{
-		Keys: keys(t, "app", "lib"), State: []byte("old"), History: drafted(t, s, say("old")), Held: old.Generation,
+		Keys: keys(t, "app", "lib"), State: []byte("old"), History: drafted(t, s, "one", say("old")), Held: old.Generation,
 	})
 	var fenced *sessionstore.FencedError
 	require.ErrorAs(t, err, &fenced)

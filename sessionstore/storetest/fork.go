@@ -119,7 +119,7 @@ func forkOfForks(t *testing.T, s store) {
 		}
 	}
 	fork(t, s, "2", sessionstore.NewSession{ID: "again"})
-	_, err := s.Activate(t.Context(), "2", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, s, say("new"))})
+	_, err := s.Activate(t.Context(), "2", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, s, "2", say("new"))})
 	require.NoError(t, err)
 	require.Equal(t, want["2"], history(t, s, "again"))
 	require.Equal(t, texts(say("new")), history(t, s, "2"))

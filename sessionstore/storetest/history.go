@@ -100,7 +100,7 @@ func replaced(t *testing.T, s store) {
 	lease := create(t, s, "one")
 	record(t, s, lease, "ours", say("x"), mode("ask"), update(`{"update":{"sessionUpdate":"usage_update","used":1}}`))
 	next, err := s.Activate(t.Context(), "one", sessionstore.Activation{
-		Keys: keys(t, "app"), History: drafted(t, s, say("theirs"), mode("code"), say("too")),
+		Keys: keys(t, "app"), History: drafted(t, s, "one", say("theirs"), mode("code"), say("too")),
 	})
 	require.NoError(t, err)
 	require.Equal(t, texts(say("theirs"), say("too")), history(t, s, "one"))
@@ -110,7 +110,7 @@ func replaced(t *testing.T, s store) {
 	require.NoError(t, err)
 	require.Equal(t, texts(say("theirs"), say("too"), say("more")), history(t, s, "fork"), "it counts as finished turns")
 
-	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, s)})
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, s, "one")})
 	require.NoError(t, err)
 	require.Empty(t, history(t, s, "one"), "empty, not nil")
 	require.Equal(t, texts(say("theirs"), say("too"), say("more")), history(t, s, "fork"))
@@ -139,7 +139,7 @@ func interrupted(t *testing.T, s store, disturb func()) error {
 
 func replacedEndsReaders(t *testing.T, s store) {
 	err := interrupted(t, s, func() {
-		_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, s, say("new"))})
+		_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, s, "one", say("new"))})
 		require.NoError(t, err)
 	})
 	require.ErrorAs(t, err, new(*sessionstore.ReplacedError))

@@ -54,7 +54,7 @@ func importedIsOne(t *testing.T, s store) {
 	require.Equal(t, []string{"id of b", "id of a"}, ids(listAll(t, s, sessionstore.Query{Agent: explore()})), "activity of an unknown time is now")
 	require.Empty(t, history(t, s, "id of a"))
 
-	lease, err := s.Activate(t.Context(), "id of a", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, s, say("theirs"))})
+	lease, err := s.Activate(t.Context(), "id of a", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, s, "id of a", say("theirs"))})
 	require.NoError(t, err)
 	record(t, s, lease, "hello", say("there"))
 	require.Len(t, history(t, s, "id of a"), 3)

@@ -188,7 +188,7 @@ func (m *model) activate(t *rapid.T) {
 	a := sessionstore.Activation{Keys: drawKeys(t, rapid.SampledFrom(someCwds()).Draw(t, "cwd"))}
 	if rapid.IntRange(0, 3).Draw(t, "replaced") == 0 {
 		words := []update{m.say(), m.say()}
-		a.History = drafted(t, m.store, words...)
+		a.History = drafted(t, m.store, string(m.id(name)), words...)
 		s.history = texts(words...)
 	}
 	lease, err := m.store.Activate(t.Context(), m.id(name), a)

@@ -23,7 +23,7 @@ func some(t *testing.T, s store) (unused sessionstore.Lease) {
 	unused = create(t, s, "unused")
 	record(t, s, create(t, s, "used"), "hello", say("there"))
 	create(t, s, "imported")
-	_, err := s.Activate(t.Context(), "imported", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, s, say("from elsewhere"))})
+	_, err := s.Activate(t.Context(), "imported", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, s, "imported", say("from elsewhere"))})
 	require.NoError(t, err)
 	return unused
 }

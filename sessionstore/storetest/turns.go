@@ -128,7 +128,7 @@ func noTitles(t *testing.T, s store) {
 
 func noUpdate(t *testing.T, s store) {
 	lease := create(t, s, "one")
-	draft := drafted(t, s)
+	draft := drafted(t, s, "one")
 	for _, bad := range []string{``, `null`, `[]`, `{}`, `{"update":null}`, `{"update":[]}`, `{"update":{}`, `{"update":{}} {}`} {
 		var refused *sessionstore.UpdateError
 		require.ErrorAs(t, s.Append(t.Context(), lease, []update{say("a"), mode("ask"), update(bad)}), &refused, bad)

@@ -16,8 +16,10 @@ CREATE TABLE tombstones (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tombstones_by_age ON tombstones (deleted);
 
--- Histories that are being made, and are to replace a session's: segments of a strand that no session has yet.
+-- Histories that are being made, and are to replace a session's: segments of a strand that no session has yet. They
+-- refer to nothing, so that those of a session that an older program deletes are still found.
 CREATE TABLE drafts (
 	strand  INTEGER PRIMARY KEY,
+	session INTEGER NOT NULL,
 	started INTEGER NOT NULL
 ) STRICT;
