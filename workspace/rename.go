@@ -46,7 +46,7 @@ func (w *Workspace) Rename(ctx context.Context, from, to string, o RenameOptions
 	return w.rename(ctx, from, to, o, move)
 }
 
-// rename is Rename that tries it by a mover first.
+// rename is Rename with what moves a thing within a file system.
 func (w *Workspace) rename(ctx context.Context, from, to string, o RenameOptions, by mover) (ref Ref, err error) {
 	if err := w.begin(); err != nil {
 		return Ref{}, err
@@ -71,8 +71,8 @@ func (w *Workspace) rename(ctx context.Context, from, to string, o RenameOptions
 		}
 		return w.atSlotOnce(target, func(t slot) error {
 			ref = w.ref(t.root, t.at)
-			r := renaming{w: w, from: s, to: t, o: o}
-			return r.run(ctx, by)
+			r := renaming{w: w, from: s, to: t, o: o, by: by}
+			return r.run(ctx)
 		})
 	})
 	var left *LeftoverError
@@ -87,19 +87,20 @@ type renaming struct {
 	w        *Workspace
 	from, to slot
 	o        RenameOptions
+	by       mover
 }
 
 // mover gives what is in one slot the name of another in one step. It fails with EXDEV if that takes more.
 type mover func(w *Workspace, from, to slot, create Create) error
 
-func (r *renaming) run(ctx context.Context, by mover) error {
+func (r *renaming) run(ctx context.Context) error {
 	if err := r.permit(); err != nil {
 		return err
 	}
 	if r.to.at.String() == r.from.at.String() {
 		return nil // it bears that name already; one in another case is another
 	}
-	err := by(r.w, r.from, r.to, r.o.Create)
+	err := r.by(r.w, r.from, r.to, r.o.Create)
 	if errors.Is(err, syscall.EXDEV) {
 		return r.copy(ctx)
 	}

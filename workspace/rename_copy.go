@@ -60,7 +60,7 @@ func (r *renaming) exchange(c *copier, copied slot) error {
 	}
 	err := c.verify(r.from.dir, aside, r.from.at)
 	if err == nil {
-		err = move(r.w, copied, r.to, r.o.Create)
+		err = r.by(r.w, copied, r.to, r.o.Create)
 	}
 	if err != nil {
 		return r.putBack(aside, err)

@@ -138,6 +138,29 @@ func TestRenameByACopyIsAllOrNothing(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// The last step is the only one that can fail when the old thing has been taken away.
+func TestRenameByACopyGivesBackWhatItTook(t *testing.T) {
+	g := newGrounds(t)
+	before := picture(t, g.dir)
+	full := func() error { return syscall.ENOSPC }
+	_, err := g.ws.RenameByCopyAnd(t.Context(), "d", "../B/new", workspace.RenameOptions{}, full)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.Equal(t, before, picture(t, g.dir))
+
+	taken := func() error {
+		write(t, filepath.Join(g.a, "d"), "somebody else's")
+		return syscall.ENOSPC
+	}
+	_, err = g.ws.RenameByCopyAnd(t.Context(), "d", "../B/new", workspace.RenameOptions{}, taken)
+	var stranded *workspace.StrandedError
+	require.ErrorAs(t, err, &stranded)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.Contains(t, err.Error(), stranded.At.Path())
+	requireRead(t, g.ws, "d", "somebody else's", 0, "d")
+	requireRead(t, g.ws, stranded.At.Path()+"/e/f", "A/d/e/f", 0, stranded.At.Rel()+"/e/f")
+	require.NotContains(t, picture(t, g.b), "new")
+}
+
 // interrupted is a context that does something when it is asked for the nth time.
 type interrupted struct {
 	context.Context
