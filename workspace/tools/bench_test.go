@@ -16,12 +16,15 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-var benchFiles = flag.Int("bench.files", 20_000, "files of the tree that benchmarks go through")
+var (
+	benchFiles = flag.Int("bench.files", 20_000, "files of the tree that benchmarks go through")
+	benchTree  = flag.String("bench.tree", "", "a directory to go through instead of a new tree")
+)
 
 const rare = "xyzzyneedle"
 
-// benchTree makes a tree of Go-like files, 20 in each directory, of which one in 20,000 has a rare word.
-func benchTree(b *testing.B) string {
+// newTree makes a tree of Go-like files, 20 in each directory, of which one in 20,000 has a rare word.
+func newTree(b *testing.B) string {
 	b.Helper()
 	top, err := filepath.EvalSymlinks(b.TempDir())
 	require.NoError(b, err)
@@ -63,9 +66,9 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 	if err != nil {
 		b.Skip("ripgrep is not installed")
 	}
-	top := benchTree(b)
-	if named := os.Getenv("BENCH_TREE"); named != "" {
-		top = named
+	top := *benchTree
+	if top == "" {
+		top = newTree(b)
 	}
 	roots, err := workspace.NewRoots(top, nil)
 	require.NoError(b, err)
@@ -98,7 +101,7 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 			n := 0
 			_, err := scan.Files(b.Context(), func(File) error { n++; return nil })
 			require.NoError(b, err)
-			require.GreaterOrEqual(b, n, *benchFiles)
+			require.NotZero(b, n)
 		}
 	})
 	b.Run("files/rg", func(b *testing.B) { ripgrep(b, "--files") })

@@ -7,7 +7,7 @@ import (
 
 // Cut says where an answer ends before what it is about does.
 type Cut struct {
-	Limit string `json:"limit" jsonschema:"the limit that was reached: bytes, lines, line, entries, matches, files or time"`
+	Limit string `json:"limit" jsonschema:"the limit that was reached: bytes, lines, entries, matches, files or time"`
 	Bound int64  `json:"bound" jsonschema:"how much the limit allows; milliseconds for time"`
 	After string `json:"after,omitempty" jsonschema:"the last that is shown"`
 	Next  int    `json:"next_offset,omitempty" jsonschema:"the line to go on with"`

@@ -50,7 +50,7 @@ func (s *Set) list(ctx context.Context, in listDirectoryInput) (directoryList, e
 	if err != nil {
 		return directoryList{}, err
 	}
-	list := directoryList{Place: PlaceOf(dir.Ref()), Entries: []directoryEntry{}}
+	list := directoryList{Place: shownPlace(dir.Ref()), Entries: []directoryEntry{}}
 	room, unnameable := s.o.MaxBytes, 0
 	for _, e := range entries {
 		if !utf8.ValidString(e.Name) {

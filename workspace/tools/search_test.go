@@ -141,4 +141,15 @@ func TestC9_NamesThatNoAnswerCanHoldAreCounted(t *testing.T) {
 	require.Equal(t, 1, do[directoryList](h, "list_directory", args{}).LeftOut.Unnameable)
 	require.Equal(t, 1, do[foundFiles](h, "find_files", args{}).LeftOut.Unnameable)
 	require.Equal(t, 1, do[searchResult](h, "search", args{"pattern": "needle"}).LeftOut.Unnameable)
+
+	require.NoError(t, os.Mkdir(filepath.Join(app, "d\xff"), 0o700))
+	symlink(t, "\xff", filepath.Join(app, "file"))
+	symlink(t, "d\xff", filepath.Join(app, "dir"))
+	require.Contains(t, do[directoryList](h, "list_directory", args{"path": "dir"}).Path, `d\xff`)
+	require.Contains(t, do[fileInfo](h, "file_info", args{"path": "file"}).Path, `\xff`)
+	require.Contains(t, do[fileText](h, "read_file", args{"path": "file"}).Path, `\xff`)
+	var unshowable *UnshowableError
+	require.ErrorAs(t, h.refused("write_file", args{"path": "file", "content": "x"}), &unshowable)
+	require.ErrorAs(t, h.refused("edit_file", args{"path": "file", "old_text": "n", "new_text": "x"}), &unshowable)
+	require.Empty(t, h.asked)
 }

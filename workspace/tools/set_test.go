@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -175,6 +176,31 @@ func TestACallEndsWithItsContext(t *testing.T) {
 		_, err := tool.Call(ctx, json.RawMessage(`{"path":"a"}`))
 		require.ErrorIs(t, err, why, tool.Name)
 	}
+}
+
+// Calls run at once, and beside the end of the workspace: each gives an answer, or says that it was closed.
+func TestCallsRunAtOnce(t *testing.T) {
+	ws := openRoots(t, plant(t, fileTree{"a": "x\n", "d/b": "y\n"}))
+	h := serve(t, ws, Options{})
+	var calls sync.WaitGroup
+	for range 4 {
+		for _, tool := range h.set.Tools() {
+			if !tool.Annotations.ReadOnly {
+				continue
+			}
+			arguments := map[string]string{"file_info": `{"path":"a"}`, "read_file": `{"path":"a"}`, "search": `{"pattern":"x"}`}[tool.Name]
+			calls.Go(func() {
+				for range 20 {
+					result, err := tool.Call(t.Context(), json.RawMessage(arguments))
+					if err != nil && !errors.Is(err, workspace.ErrClosed) || err == nil && result.Text == "" {
+						t.Errorf("%s: %v", tool.Name, err)
+					}
+				}
+			})
+		}
+	}
+	require.NoError(t, ws.Close())
+	calls.Wait()
 }
 
 func TestListRoots(t *testing.T) {
