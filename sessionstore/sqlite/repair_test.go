@@ -93,6 +93,34 @@ func TestS4_RepairKeepsWhatCanBeRead(t *testing.T) {
 	}
 }
 
+func TestS4_RepairKeepsWhatAnAgentCallsItsSessions(t *testing.T) {
+	dir := filled(t, 10)
+	theirs := []sessionstore.Imported{
+		{ID: "kept", StateKey: "a", State: []byte("x"), Keys: rooted(t, "app")},
+		{ID: "deleted", StateKey: "b", State: []byte("y"), Keys: rooted(t, "app")},
+	}
+	bring := func() (sessions []string) {
+		s := open(t, sqlite.Options{Dir: dir})
+		_, err := s.Import(t.Context(), sessionstore.Agent{Kind: "agent"}, theirs)
+		require.NoError(t, err)
+		require.NoError(t, s.Delete(t.Context(), "deleted"))
+		sessions = ids(t, s)
+		require.NoError(t, s.Close())
+		return sessions
+	}
+	before := bring()
+	s := open(t, sqlite.Options{Dir: dir})
+	lease := create(t, s, "last")
+	require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say(strings.Repeat("x", 200_000))}))
+	require.NoError(t, s.Close())
+	info, err := os.Stat(filepath.Join(dir, "sessions.db"))
+	require.NoError(t, err)
+	damage(t, dir, func(page int) bool { return page == int(info.Size()/4096)-2 }) // of the long segment
+	_, err = sqlite.Repair(t.Context(), sqlite.Options{Dir: dir})
+	require.NoError(t, err)
+	require.ElementsMatch(t, append(before, "last"), bring(), "neither comes again")
+}
+
 func TestS4_RepairEndsWhateverIsDamaged(t *testing.T) {
 	for page := range 30 {
 		dir := filled(t, 2)
