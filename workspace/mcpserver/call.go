@@ -32,7 +32,10 @@ func (c *client) handler(name string) mcp.ToolHandler {
 // inScope calls use with the scope of a call, or asks the client for its roots.
 func (c *client) inScope(ctx context.Context, r *mcp.CallToolRequest, n needed, use func(*scope) (*mcp.CallToolResult, error)) (*mcp.CallToolResult, error) {
 	var result *mcp.CallToolResult
-	a := asker{revision: r.ProtocolVersion(), capabilities: r.ClientCapabilities(), responses: r.Params.InputResponses}
+	a := asker{
+		revision: r.ProtocolVersion(), capabilities: r.ClientCapabilities(), responses: r.Params.InputResponses,
+		state: r.Params.RequestState, parts: [][]byte{[]byte("tools/call"), []byte(r.Params.Name), r.Params.Arguments},
+	}
 	err := c.within(ctx, a, n, func(sc *scope) (err error) {
 		result, err = use(sc)
 		return err
@@ -41,6 +44,7 @@ func (c *client) inScope(ctx context.Context, r *mcp.CallToolRequest, n needed, 
 		return &mcp.CallToolResult{
 			Content:       []mcp.Content{}, // no content would be written as null
 			InputRequests: mcp.InputRequestMap{rootsKey: &mcp.ListRootsParams{}},
+			RequestState:  c.server.seal.of(a.parts...),
 		}, nil
 	}
 	if protocol := (*jsonrpc.Error)(nil); err != nil && !errors.As(err, &protocol) && ctx.Err() == nil {

@@ -150,6 +150,8 @@ type asker struct {
 	revision     string
 	capabilities *mcp.ClientCapabilities
 	responses    mcp.InputResponseMap
+	state        string   // what came back with the responses
+	parts        [][]byte // what the request is, as it was when the question was asked
 }
 
 // within calls use with the scope of a request. It returns errQuestion if the client is to be asked first, and a
@@ -186,8 +188,11 @@ func (c *client) withinModern(ctx context.Context, a asker, n needed, use func(*
 		}
 		return c.withoutRoots(use)
 	}
+	if a.state != "" && !s.seal.matches(a.state, a.parts...) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is not that of the question for this request: call again without it"}
+	}
 	answer, answered := a.responses[rootsKey]
-	if !answered {
+	if !answered || a.state == "" {
 		return errQuestion
 	}
 	s.warnDeprecated(a.revision)

@@ -167,7 +167,7 @@ func TestM10_WhatIsNoRootIsLeftOutAndShown(t *testing.T) {
 		}
 		s := structured(m)
 		require.Len(t, s["roots"], 1)
-		require.Len(t, s["leftOut"], 6)
+		require.Len(t, s["left_out"], 6)
 		for _, reason := range []string{"no uri", `does not begin with`, `".." segment`, "no such directory", "not a directory"} {
 			require.Contains(t, m.text(), reason)
 		}

@@ -5,6 +5,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -23,11 +24,11 @@ func declaredListRoots() *mcp.Tool {
 		Name: listRootsName, Title: "List the roots",
 		Description: "The folders that can be accessed, in order, with where they come from; and those that were named but cannot, with why. Relative paths start in the first.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
-		OutputSchema: json.RawMessage(`{"type":"object","required":["source","roots","leftOut"],"properties":{
+		OutputSchema: json.RawMessage(`{"type":"object","required":["source","roots","left_out"],"properties":{
 			"source":{"type":"string","enum":["configured","client","fallback","none"],"description":"who named the roots"},
 			"roots":{"type":"array","description":"what can be accessed, in order","items":{"type":"object","required":["path","real","uri"],"properties":{
 				"path":{"type":"string"},"real":{"type":"string","description":"with links followed"},"uri":{"type":"string"},"name":{"type":"string"}}}},
-			"leftOut":{"type":"array","items":{"type":"object","required":["uri","reason"],"properties":{
+			"left_out":{"type":"array","items":{"type":"object","required":["uri","reason"],"properties":{
 				"uri":{"type":"string"},"name":{"type":"string"},"reason":{"type":"string"}}}},
 			"note":{"type":"string","description":"why nothing can be accessed"}}}`),
 		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
@@ -38,7 +39,7 @@ func declaredListRoots() *mcp.Tool {
 type listing struct {
 	Source  Source       `json:"source"`
 	Roots   []listedRoot `json:"roots"`
-	LeftOut []leftOut    `json:"leftOut"`
+	LeftOut []leftOut    `json:"left_out"`
 	Note    string       `json:"note,omitempty"`
 }
 
@@ -78,7 +79,9 @@ func (sc *scope) list() listing {
 		switch {
 		case e.opened == nil && len(l.LeftOut) < maxLeftOut:
 			reason := "it could not be opened"
-			if e.offered.Err != nil {
+			if uri := (*mcproots.URIError)(nil); errors.As(e.offered.Err, &uri) {
+				reason = string(uri.Reason)
+			} else if e.offered.Err != nil {
 				reason = e.offered.Err.Error()
 			}
 			l.LeftOut = append(l.LeftOut, leftOut{shorten(e.offered.URI), shorten(e.offered.Name), reason})

@@ -12,8 +12,19 @@ import (
 
 const nowWithRoots = `{"roots":{}}`
 
-// answered is the member of a repeated call that answers the question for roots.
-func answered(result string) string { return `,"inputResponses":{"roots":` + result + `}` }
+// callAnswered is callNow, repeated with an answer to the question for roots.
+func (p *peer) callAnswered(id int, tool, arguments, answer string) {
+	p.t.Helper()
+	p.write(callNow(id, nowWithRoots, tool, arguments, ""))
+	state, ok := p.answerTo(float64(id)).Result["requestState"].(string)
+	require.True(p.t, ok)
+	p.write(callNow(id, nowWithRoots, tool, arguments, answered(state, answer)))
+}
+
+// answered are the members of a repeated call that answer the question for roots.
+func answered(state, answer string) string {
+	return `,"requestState":"` + state + `","inputResponses":{"roots":` + answer + `}`
+}
 
 func TestM8_AModernClientIsAskedWithinTheResult(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
@@ -24,7 +35,8 @@ func TestM8_AModernClientIsAskedWithinTheResult(t *testing.T) {
 		require.Equal(t, "input_required", m.Result["resultType"], m.line)
 		require.Equal(t, map[string]any{"roots": map[string]any{"method": "roots/list", "params": map[string]any{}}}, m.Result["inputRequests"])
 		require.NotContains(t, m.line, `"content":null`)
-		p.write(callNow(2*id+2, nowWithRoots, "read_file", `{"path":"f"}`, answered(rootsResult(dir))))
+		state, _ := m.Result["requestState"].(string)
+		p.write(callNow(2*id+2, nowWithRoots, "read_file", `{"path":"f"}`, answered(state, rootsResult(dir))))
 		m = p.read()
 		require.Equal(t, "complete", m.Result["resultType"], m.line)
 		require.Contains(t, m.text(), "in "+string("ab"[id]))
@@ -55,16 +67,35 @@ func TestM8_AModernClientWithoutRoots(t *testing.T) {
 func TestM10_AModernAnswerThatIsNoList(t *testing.T) {
 	p := start(t, mcpserver.Options{})
 	for _, answer := range []string{`{"roots":[]}`, `{"roots":[null]}`, `{"roots":null}`, `{"action":"accept","content":{}}`} {
-		p.write(callNow(1, nowWithRoots, "read_file", `{"path":"f"}`, answered(answer)))
+		p.callAnswered(1, "read_file", `{"path":"f"}`, answer)
 		require.Contains(t, p.read().text(), "No folder is accessible", answer)
 	}
 	for _, answer := range []string{`7`, `{}`, `null`, `{"roots":{}}`} {
-		p.write(callNow(1, nowWithRoots, "read_file", `{"path":"f"}`, answered(answer)))
+		p.callAnswered(1, "read_file", `{"path":"f"}`, answer)
 		m := p.read()
 		require.True(t, m.Error != nil || m.Result["isError"] == true || m.Result["inputRequests"] != nil, "%s: %s", answer, m.line)
 	}
-	p.write(callNow(2, nowWithRoots, "read_file", `{"path":"f"}`, `,"requestState":"made up"`+answered(rootsResult(tree(t, map[string]string{"f": "x"})))))
-	require.Contains(t, p.read().text(), "x", "there is no state to tamper with")
+}
+
+func TestM8_AnAnswerToAnotherQuestion(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	p := start(t, mcpserver.Options{})
+	p.write(callNow(1, nowWithRoots, "read_file", `{"path":"f"}`, ""))
+	state, _ := p.read().Result["requestState"].(string)
+	for _, c := range []string{
+		callNow(2, nowWithRoots, "read_file", `{"path":"f"}`, answered("made-up", rootsResult(a))),
+		callNow(2, nowWithRoots, "read_file", `{"path":"g"}`, answered(state, rootsResult(a))),
+		callNow(2, nowWithRoots, "write_file", `{"path":"f"}`, answered(state, rootsResult(a))),
+	} {
+		p.write(c)
+		m := p.read()
+		require.NotNil(t, m.Error, m.line)
+		require.Equal(t, -32602, m.Error.Code)
+	}
+	p.write(callNow(3, nowWithRoots, "read_file", `{"path":"f"}`, `,"inputResponses":{"roots":`+rootsResult(a)+`}`))
+	require.Equal(t, "input_required", p.read().Result["resultType"], "what was not asked is not taken")
+	p.write(callNow(4, nowWithRoots, "read_file", `{"path":"f"}`, answered(state, rootsResult(a))))
+	require.Contains(t, p.read().text(), "in a")
 }
 
 func TestM7_BothErasOnOneConnection(t *testing.T) {
@@ -75,7 +106,8 @@ func TestM7_BothErasOnOneConnection(t *testing.T) {
 	p.write(callNow(1, nowWithRoots, "read_file", `{"path":"f"}`, ""))
 	m := p.read()
 	require.Equal(t, "input_required", m.Result["resultType"], "not a request: %s", m.line)
-	p.write(callNow(2, nowWithRoots, "read_file", read(filepath.Join(b, "f")), answered(rootsResult(b))), call(3, "read_file", `{"path":"f"}`))
+	p.callAnswered(2, "read_file", read(filepath.Join(b, "f")), rootsResult(b))
+	p.write(call(3, "read_file", `{"path":"f"}`))
 	got := map[any]string{}
 	for range 2 {
 		m := p.read()
@@ -94,15 +126,20 @@ func TestM7_AModernTranscriptHasNoRequestFromTheServer(t *testing.T) {
 	p.write(
 		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{`+meta+`}}`,
 		`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{`+meta+`}}`,
-		callNow(3, nowWithRoots, "list_roots", `{}`, ""),
-		callNow(4, nowWithRoots, "list_roots", `{}`, answered(rootsResult(a))),
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}`,
 	)
-	for range 4 {
+	response := func() message {
 		m := p.read()
 		require.Empty(t, m.Method, m.line)
 		require.Nil(t, m.Error, m.line)
+		return m
 	}
+	response()
+	response()
+	p.write(callNow(3, nowWithRoots, "list_roots", `{}`, ""))
+	state, _ := response().Result["requestState"].(string)
+	p.write(callNow(4, nowWithRoots, "list_roots", `{}`, answered(state, rootsResult(a))))
+	require.Len(t, structured(response())["roots"], 1)
 	require.NoError(t, p.in.Close())
 	for m := range p.lines {
 		t.Fatal("a line too many: " + m.line)

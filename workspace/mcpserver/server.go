@@ -26,6 +26,8 @@ type Server struct {
 	fixed    *scope // nil: each client's
 	fallback *scope // nil: there is none
 	warned   atomic.Bool
+	seal     *seal
+	more     func(*mcp.Server, *client) // tools that tests add
 
 	mu       sync.Mutex
 	ending   bool
@@ -36,7 +38,10 @@ type Server struct {
 // Open opens the configured roots and the fallback. The error says which cannot be opened. The caller closes the server.
 func Open(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
-	s := &Server{options: o, log: o.Logger, tools: tools.New(nil, o.Tools).Tools(), sessions: map[*mcp.ServerSession]bool{}}
+	s := &Server{
+		options: o, log: o.Logger, tools: tools.New(nil, o.Tools).Tools(), sessions: map[*mcp.ServerSession]bool{},
+		seal: newSeal(), more: func(*mcp.Server, *client) {},
+	}
 	var err error
 	if !o.Roots.IsZero() {
 		if s.fixed, err = s.configured(ctx, Configured, o.Roots); err != nil {
@@ -105,6 +110,7 @@ func (s *Server) forClient(c *client) *mcp.Server {
 		}
 	}
 	server.AddTool(declaredListRoots(), c.listRoots)
+	s.more(server, c)
 	return server
 }
 
