@@ -47,16 +47,27 @@ func plain(t interface {
 ) {
 	t.Helper()
 	head, _, found, fault := splitFrontmatter(text, 1<<16)
-	if !found || fault != "" || !isPlain(head) {
+	if !found || fault != "" {
+		return
+	}
+	plain, ok := readPlain(head)
+	if !ok {
 		return
 	}
 	values, err := readYAML(head)
 	if err != nil {
 		t.Fatalf("%q is not YAML: %v", head, err)
 	}
-	for key, v := range readLines(head) {
+	lines := readLines(head)
+	if len(plain) != len(values) || len(plain) != len(lines) {
+		t.Fatalf("%q: the readers find different keys", head)
+	}
+	for key, v := range plain {
 		if got := values[key]; got.text != v.text || got.kind != v.kind {
-			t.Fatalf("%q: %q is %+v to YAML and %+v to the lenient reader", head, key, got, v)
+			t.Fatalf("%q: %q is %+v to YAML and not %+v", head, key, got, v)
+		}
+		if got := lines[key]; got.text != v.text || got.kind != v.kind || got.line != v.line {
+			t.Fatalf("%q: %q is %+v to the lenient reader and not %+v", head, key, got, v)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/workspace"
@@ -64,7 +63,7 @@ func (h *hunt) known(at *place, name, key string) (reading, bool) {
 	return before, true
 }
 
-// keep adds what a file made to the findings.
+// keep adds what a file made to the findings. What a reading holds does not change any more.
 func (h *hunt) keep(at *place, name, key string, r reading) {
 	h.files[key] = r
 	h.probes = append(h.probes, probe{at.rel, name, r.print})
@@ -73,17 +72,20 @@ func (h *hunt) keep(at *place, name, key string, r reading) {
 			h.cut(h.row, at.rel, "MaxArtifacts", int64(h.o.MaxArtifacts))
 			return
 		}
-		h.artifacts = append(h.artifacts, a.clone())
+		h.artifacts = append(h.artifacts, a)
 	}
 }
 
 // parse reads a file and makes artifacts of it, based on a.
 func (h *hunt) parse(ctx context.Context, a Artifact, f *workspace.File) []Artifact {
-	text, ok := h.text(&a, f)
+	b, ok := h.read(&a, f)
 	if !ok {
 		return []Artifact{a}
 	}
-	switch a.Kind {
+	if a.Kind == Skill {
+		b = front(b)
+	}
+	switch text := string(b); a.Kind {
 	case Skill:
 		readSkill(&a, text, h.o)
 	case Command:
@@ -101,26 +103,50 @@ func (h *hunt) parse(ctx context.Context, a Artifact, f *workspace.File) []Artif
 
 // text is the file's text. If it is not ok the artifact says why.
 func (s *search) text(a *Artifact, f *workspace.File) (text string, ok bool) {
+	b, ok := s.read(a, f)
+	return string(b), ok
+}
+
+// read is text as bytes, which are good until the next file is read.
+func (s *search) read(a *Artifact, f *workspace.File) (text []byte, ok bool) {
 	if a.Size > s.o.MaxFile {
 		a.State, a.Reason = TooLarge, fmt.Sprintf("it has %d bytes; files of up to %d (MaxFile) are read", a.Size, s.o.MaxFile)
-		return "", false
+		return nil, false
 	}
 	b, err := s.readAll(f, a.Size)
 	s.bytes += int64(len(b))
 	if err != nil {
 		a.invalid(reasonOf(err))
-		return "", false
+		return nil, false
 	}
-	text, fault := decode(b)
+	b, fault := decode(b)
 	if fault != "" {
 		a.invalid(fault)
-		return "", false
+		return nil, false
 	}
-	if !utf8.ValidString(text) {
+	if !utf8.Valid(b) {
 		a.diagnose(RuleEncoding, "the file is not all UTF-8; what is not is shown as \uFFFD")
-		text = strings.ToValidUTF8(text, "\uFFFD")
+		b = bytes.ToValidUTF8(b, []byte("\uFFFD"))
 	}
-	return text, true
+	return b, true
+}
+
+// front is text up to the line that ends its frontmatter, all of it if there is none. Skills need no more, and are large.
+func front(text []byte) []byte {
+	for at := 0; ; {
+		n := bytes.Index(text[at:], []byte("\n---"))
+		if n < 0 {
+			return text
+		}
+		line := at + n + 1
+		at = len(text)
+		if end := bytes.IndexByte(text[line:], '\n'); end >= 0 {
+			at = line + end
+		}
+		if len(bytes.TrimRight(text[line:at], " \t\r")) == len("---") {
+			return text[:at]
+		}
+	}
 }
 
 // readAll reads a file that had size bytes a moment ago, up to MaxFile. If that many are read at once, that is all. The
@@ -141,16 +167,16 @@ func (s *search) readAll(f io.Reader, size int64) ([]byte, error) {
 }
 
 // decode is b as text without a byte order mark, with line ends of one character.
-func decode(b []byte) (text, fault string) {
+func decode(b []byte) (text []byte, fault string) {
 	if bytes.HasPrefix(b, []byte{0xff, 0xfe}) || bytes.HasPrefix(b, []byte{0xfe, 0xff}) {
-		return "", "it is UTF-16; save it as UTF-8"
+		return nil, "it is UTF-16; save it as UTF-8"
 	}
 	if bytes.IndexByte(b, 0) >= 0 {
-		return "", "it is not text: it contains NUL bytes"
+		return nil, "it is not text: it contains NUL bytes"
 	}
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	if bytes.IndexByte(b, '\r') >= 0 {
 		b = bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))
 	}
-	return string(b), ""
+	return b, ""
 }

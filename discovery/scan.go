@@ -84,9 +84,7 @@ func (c *Catalog) scanned(ctx context.Context, old []*findings, keep []bool) (*C
 		return nil, err
 	}
 	for _, f := range c.roots {
-		for _, a := range f.artifacts {
-			c.artifacts = append(c.artifacts, a.clone())
-		}
+		c.artifacts = append(c.artifacts, f.artifacts...)
 	}
 	compete(c.artifacts)
 	return c, nil
