@@ -28,13 +28,14 @@
 // In a turn: a second prompt is refused, until a session/cancel was read; then it waits for the
 // cancelled turn's answer. A load or resume first does everything that can fail, then ends the turn as
 // cancelled, then takes the session over. Close and delete end the turn first. Fork copies the
-// turns that have ended and touches nothing. Delete leads to (none) from everywhere.
+// turns that have ended and touches nothing. Delete leads to (none) from everywhere. A session that the runtime
+// knows by itself is stored once a list has imported it.
 //
 // # Where to look
 //
-// agent.go takes what arrives and sends it on; lane.go keeps the order; activation.go, create.go and reopen.go open
-// sessions, end.go closes and deletes them; prompt.go and turn.go run turns; session.go and host.go are what runs; list.go
-// lists, imports.go has what the runtime knows in the list; replay.go shows a loaded history, replaying.go takes
-// one from the runtime, and pace.go holds both back; params.go, mcpservers.go and shapes.go read requests; gate.go
-// guards what goes to the client.
+// options.go says what can be set; agent.go takes what arrives and sends it on; lane.go keeps the order; activation.go,
+// create.go and reopen.go open sessions, end.go closes and deletes them; prompt.go and turn.go run turns; session.go and
+// host.go are what runs; list.go lists, imports.go has what the runtime knows in the list; replay.go shows a loaded
+// history, replaying.go takes one from the runtime, and pace.go holds both back; params.go, mcpservers.go and shapes.go
+// read requests; gate.go guards what goes to the client.
 package acp

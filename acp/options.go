@@ -1,0 +1,84 @@
+package acp
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Options configure [Serve]. Runtime and Store are needed; the rest has defaults.
+type Options struct {
+	// Runtime makes what answers the prompts.
+	Runtime runtime.Factory
+	// Store keeps the sessions. Serve does not close it.
+	Store sessionstore.Store
+	// Workspace bounds root sets and says which are allowed.
+	Workspace workspace.Options
+	// Wire bounds the connection.
+	Wire wire.Options
+	// Recorder says how histories are committed.
+	Recorder sessionstore.RecorderOptions
+	// Name and Version are shown as agentInfo where the runtime has none. Default "acp-agent", "dev".
+	Name, Version string
+	// MaxSessions is the most sessions that are active at once. Default 1,000.
+	MaxSessions int
+	// ReplayRate is how many updates a second a load replays at most, behind its first 512, so that a client that
+	// reads faster than it handles what it reads is not flooded; such clients keep no more than so many.
+	// Default 10,000; negative for no bound.
+	ReplayRate int
+	// ImportEvery is how old the list of a runtime's own sessions may be when a client asks for sessions; an older
+	// one is asked for again. ImportWait is how long the client's list waits for it, before it is answered from the
+	// store and the rest comes with a later one. ImportMax is how many of them, the newest, are listed.
+	// Defaults 10 s, 2 s and 1,000.
+	ImportEvery, ImportWait time.Duration
+	ImportMax               int
+	// CancelGrace is how long a cancelled turn's runtime may take before its prompt is answered
+	// without it. Default 5 s.
+	CancelGrace time.Duration
+	// CloseGrace bounds the end of sessions and runtime when the connection has ended. Default 900 ms.
+	CloseGrace time.Duration
+	// Logger takes what a person running the program should know. It is given no prompt
+	// text and no secrets. Default: discarded.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Name == "" {
+		o.Name = "acp-agent"
+	}
+	if o.Version == "" {
+		o.Version = "dev"
+	}
+	if o.MaxSessions == 0 {
+		o.MaxSessions = 1000
+	}
+	if o.ReplayRate == 0 {
+		o.ReplayRate = replayRate
+	}
+	if o.ImportEvery == 0 {
+		o.ImportEvery = 10 * time.Second
+	}
+	if o.ImportWait == 0 {
+		o.ImportWait = 2 * time.Second
+	}
+	if o.ImportMax == 0 {
+		o.ImportMax = 1000
+	}
+	if o.CancelGrace == 0 {
+		o.CancelGrace = 5 * time.Second
+	}
+	if o.CloseGrace == 0 {
+		o.CloseGrace = 900 * time.Millisecond
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Wire.Logger == nil {
+		o.Wire.Logger = o.Logger
+	}
+	return o
+}
