@@ -204,6 +204,7 @@ func (o oracle) compare(t *rapid.T, ws *workspace.Workspace, path string) {
 	require.Equal(t, wantErr, verdict(err), "%s: %s, %v", path, want, err)
 	o.compareWriting(t, ws, path, want, wantErr)
 	o.compareOwner(t, ws, path, want, wantErr)
+	o.compareLstat(t, ws, path)
 	if err != nil {
 		for name, way := range ways {
 			require.Error(t, way(ws, path), "%s %s", name, path)
@@ -225,6 +226,42 @@ func (o oracle) compare(t *rapid.T, ws *workspace.Workspace, path string) {
 	require.NoError(t, err, path)
 	defer f.Close()
 	require.Equal(t, info.Ref(), f.Ref(), path)
+	d, err := ws.OpenDir(filepath.Dir(want))
+	require.NoError(t, err, path)
+	defer d.Close()
+	again, err := d.Open(filepath.Base(want))
+	require.NoError(t, err, path)
+	defer again.Close()
+	require.Equal(t, info.Ref(), again.Ref(), path)
+}
+
+// compareLstat requires that what bears the last name of path is described, a link itself, if the oracle says
+// that the path to its directory leads into a root.
+func (o oracle) compareLstat(t *rapid.T, ws *workspace.Workspace, path string) {
+	dir, name := filepath.Split(path)
+	hops := 0
+	at, err := o.resolve(o.real[0], dir, &hops)
+	if err != nil || name == ".." {
+		return
+	}
+	want := filepath.Join(at, name)
+	info, err := ws.Lstat(path)
+	if err == nil && info.Ref().Rel() == "." {
+		require.True(t, info.IsDir(), "%s: a root is a directory, whatever stands at its spelling", path)
+		return
+	}
+	there, thereErr := os.Lstat(want)
+	require.Equal(t, thereErr == nil, err == nil, "%s: %s, %v", path, want, err)
+	if err != nil {
+		require.Equal(t, fs.ErrNotExist, verdict(err), "%s: %v", path, err)
+		return
+	}
+	require.Equal(t, want, info.Ref().Real(), path)
+	require.True(t, os.SameFile(there, info.FileInfo), path)
+	target, err := ws.Readlink(path)
+	wantTarget, wantErr := os.Readlink(want)
+	require.Equal(t, wantErr == nil, err == nil, "%s: %v", path, err)
+	require.Equal(t, wantTarget, target, path)
 }
 
 // compareOwner requires that the longest root owns what path names, the first of equal ones.

@@ -137,7 +137,7 @@ type scan struct {
 }
 
 // maxAhead is how many folders may be done before their turn.
-const maxAhead = 256
+const maxAhead = 128
 
 func newScan(w *Workspace, ctx context.Context, o ScanOptions, look func(*Folder) func() error) *scan {
 	if o.Workers <= 0 {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -134,6 +136,34 @@ func TestScan_StopsAndFails(t *testing.T) {
 		require.ErrorIs(t, err, broken)
 	})
 	require.Equal(t, before, openFiles(t), "nothing stays open")
+}
+
+func TestScan_TheFirstIsNotInTheWayOfOthers(t *testing.T) {
+	dir := realDir(t)
+	for i := range 300 {
+		write(t, filepath.Join(dir, fmt.Sprintf("d%03d/e/f", i)), "")
+	}
+	ws := open(t, dir)
+	var (
+		others sync.WaitGroup
+		looks  atomic.Int32
+		order  []string
+	)
+	others.Add(100)
+	require.NoError(t, ws.Scan(t.Context(), ".", workspace.ScanOptions{Workers: 3}, func(f *workspace.Folder) func() error {
+		rel := f.Ref().Rel()
+		if rel == "d000" {
+			others.Wait() // others go on, up to their bound
+		} else if looks.Add(1) <= 100 {
+			others.Done()
+		}
+		return func() error {
+			order = append(order, rel)
+			return nil
+		}
+	}))
+	require.Len(t, order, 601)
+	require.True(t, slices.IsSorted(order))
 }
 
 func TestScan_BoundsItsDepth(t *testing.T) {
