@@ -63,14 +63,15 @@ func (h *handle) child(fd int, seen sight) *handle {
 // open opens name, and looks at what it opened unless everything is granted. Directories are entered where
 // nothing else may be done, so that ".." leads out again.
 func (h *handle) open(name string, flags int, perm fs.FileMode) (got int, seen sight, err error) {
-	use := h.do
-	if flags&unix.O_DIRECTORY != 0 {
-		use = h.use
-	}
-	err = use(name, func(fd int) error {
+	openat := func(fd int) error {
 		got, err = unix.Openat(fd, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(perm.Perm()))
 		return err
-	})
+	}
+	if flags&unix.O_DIRECTORY != 0 {
+		err = h.use(name, openat)
+	} else {
+		err = h.do(name, openat)
+	}
 	if err == nil && !h.granted.everything() {
 		if seen, err = see(got, ""); err == nil {
 			err = h.granted.refused(seen.mount)
