@@ -99,7 +99,7 @@ func (l listing) String() string {
 	if len(l.Roots) == 0 {
 		fmt.Fprintf(&b, "No folder is accessible: %s.\n", l.Note)
 	} else {
-		fmt.Fprintf(&b, "%d roots (%s), in order; relative paths start in the first:\n", len(l.Roots), l.Source)
+		fmt.Fprintf(&b, "The roots (%s), in order; relative paths start in the first:\n", l.Source)
 	}
 	for _, r := range l.Roots {
 		b.WriteString(r.Path)
