@@ -11,6 +11,8 @@ import (
 )
 
 const (
+	// maxPattern is the longest text to search for, in bytes.
+	maxPattern = 10_000
 	// maxProgram bounds the steps that a regular expression takes for one character.
 	maxProgram = 10_000
 	// longLine is the length over which a line is matched in a way that can be cancelled, in bytes.
@@ -60,6 +62,9 @@ func (e *PatternError) Error() string {
 
 // NewPattern compiles a text. The error is a [*PatternError].
 func NewPattern(text string, s Syntax, c Case) (*Pattern, error) {
+	if len(text) > maxPattern {
+		return nil, &PatternError{text, fmt.Sprintf("it has more than %d bytes", maxPattern)}
+	}
 	source := text
 	if s == Literal {
 		source = regexp.QuoteMeta(text)

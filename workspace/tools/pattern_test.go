@@ -74,6 +74,8 @@ func TestWhatIsNoPatternIsExplained(t *testing.T) {
 		_, err := NewPattern(expression, Literal, CaseMatters)
 		require.NoError(t, err)
 	}
+	_, err := NewPattern(strings.Repeat("x", maxPattern+1), Literal, CaseMatters)
+	require.ErrorContains(t, err, "more than 10000 bytes")
 }
 
 func TestASearchWithinAFileIsCancelled(t *testing.T) {
