@@ -61,6 +61,7 @@ func (a *agent) replayHistory(ctx context.Context, s *session, p *pace) error {
 		}
 	}
 	for _, u := range open.failures() {
+		p.wait(ctx)
 		if err := s.show(ctx, u); err != nil {
 			return err
 		}
