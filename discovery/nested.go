@@ -16,7 +16,7 @@ import (
 // For are the instructions about path beyond those of whole roots: files in the directories between the root that owns
 // path (of nested roots the deepest) and path, from the root down, and rules whose globs match path. The file itself
 // need not exist. Files are looked for when it is called. What does not count is in the list, with its reason;
-// [Catalog.Assemble] makes one text of it. The error is that of a path outside of the roots, the context's, or
+// [Catalog.Assemble] makes one text of it, and [Told] leaves out what was told before. The error is that of a path outside of the roots, the context's, or
 // that [Options].Timeout is over.
 func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 	t, err := c.touch(path)
