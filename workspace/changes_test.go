@@ -85,7 +85,7 @@ func scribble(f *workspace.WritableFile, err error) error {
 // moveOnto moves a new file to path.
 func moveOnto(ws *workspace.Workspace, path string, o workspace.RenameOptions) error {
 	name := fresh("mover")
-	if _, err := put(ws, name, "WRITTEN"); err != nil {
+	if err := scribble(ws.OpenFile(name, os.O_WRONLY|os.O_CREATE, workspace.OpenOptions{})); err != nil {
 		return err
 	}
 	_, err := ws.Rename(context.Background(), name, path, o)

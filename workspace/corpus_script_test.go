@@ -20,7 +20,7 @@ import (
 // script is a case of the corpus.
 type script struct {
 	roots, granted, deny []string
-	root                 bool // whether only root can set it up
+	root, linux          bool // whether only root can set it up, and only on Linux
 	before, after        [][]string
 	attempts             []attempt
 }
@@ -59,6 +59,8 @@ func readScript(t *testing.T, file string) script {
 			s.deny = args
 		case "needs-root":
 			s.root = true
+		case "needs-linux":
+			s.linux = true
 		case "open":
 			opened = true
 		case "try":

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +57,9 @@ func playCase(t *testing.T, file string) {
 	c := readScript(t, file)
 	if c.root && os.Geteuid() != 0 {
 		t.Skip("only root can set this up")
+	}
+	if c.linux && runtime.GOOS != "linux" {
+		t.Skip("other systems take other names for one")
 	}
 	s := &stage{script: c}
 	s.set(t)
