@@ -128,6 +128,8 @@ func (r *run) path(ctx context.Context, path string) error {
 // tree goes through a directory.
 func (r *run) tree(ctx context.Context, path string, from *start) error {
 	o := workspace.ScanOptions{Workers: r.scan.Workers, Ignored: r.scan.Ignored, MaxDepth: r.scan.MaxDepth}
+	looking, stop := context.WithCancel(ctx) // ends what is looked at in vain once nothing more is wanted
+	defer stop()
 	return r.scan.Workspace.Scan(ctx, path, o, func(f *workspace.Folder) (deliver func() error) {
 		from.opened.Store(true)
 		// A panic goes to the caller's own goroutine.
@@ -137,8 +139,14 @@ func (r *run) tree(ctx context.Context, path string, from *start) error {
 				deliver = func() error { return err }
 			}
 		}()
-		b := r.look(ctx, from, f)
-		return func() error { return r.emit(ctx, b) }
+		b := r.look(looking, from, f)
+		return func() error {
+			err := r.emit(ctx, b)
+			if err != nil {
+				stop()
+			}
+			return err
+		}
 	})
 }
 
