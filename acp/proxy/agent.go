@@ -31,10 +31,11 @@ type agent struct {
 	flags []string // what it was given for that session's roots
 	holds atomic.Int32
 
-	stop   context.CancelFunc // ends the connection
-	ending atomic.Bool        // the connection has ended
-	done   chan struct{}      // closed when connection and process have ended
-	ended  error              // why, set before done is closed
+	stop     context.CancelFunc // ends the connection
+	ending   atomic.Bool        // the connection has ended
+	byItself atomic.Bool        // that was not our doing
+	done     chan struct{}      // closed when connection and process have ended
+	ended    error              // why, set before done is closed
 
 	mu  sync.Mutex
 	why error // why we end it, nil if we do not
@@ -69,6 +70,7 @@ func (a *agent) serve(ctx context.Context, ended func(byItself bool)) {
 	err := a.conn.Serve(ctx)
 	a.ending.Store(true)
 	byItself := ctx.Err() == nil
+	a.byItself.Store(byItself)
 	if err != nil && byItself {
 		a.log.Warn("the connection to the agent failed", "error", err)
 	}

@@ -45,14 +45,17 @@
 // changed that only a lifecycle request could say. A child that replays nothing is taken for one that only
 // resumes. To be told of the record is to be given, before the next prompt, the end of the conversation in
 // a marked block, which is bounded and never becomes history (P7). Such a session of the child's lacks the
-// beginning: its replay never takes the place of our record. A session that the child was made to open twice
-// at once, by two activations of which one replaces the other, stays open until the second of them ends.
+// beginning: its replay never takes the place of our record. Nor does that of a child whose profile says that
+// it answers before it has replayed all. The child's session is closed when no activation uses it any more: one
+// that replaces another goes on with it.
 //
-//	the child has      the client's        the child is sent
-//	close              session/close       session/close
-//	delete             session/delete      session/delete
-//	list               session/list        session/list, by what imports
-//	none of them       any                 nothing
+//	the child has              the client's        the child is sent
+//	  close                      session/close       session/close
+//	  delete                     session/delete      session/delete
+//	  list, and load or resume   session/list        session/list, by what imports
+//	  none of them               any                 nothing
+//	  additionalDirectories      new, load, resume,  the list (P3)
+//	  no additionalDirectories     fork              no list: see below
 //
 // A child that does not answer to a close or delete is not waited for.
 //

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -19,7 +20,7 @@ const maxTitle = 200
 func (p *proxy) Key(saved []byte) string { return readState(saved).key() }
 
 // Sessions implements [runtime.Foreign]: what the child lists, page by page, up to Options.MaxForeign. A child that
-// lists none yields none. Entries that make no sense are passed over.
+// lists none, or could not open them, yields none. Entries that make no sense are passed over.
 func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[runtime.ForeignSession, error] {
 	return func(yield func(runtime.ForeignSession, error) bool) {
 		a, err := p.lister(ctx)
@@ -59,20 +60,22 @@ func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[runt
 	}
 }
 
-// lister is a child that lists sessions, nil if the agent does not.
+// lister is a child that lists sessions, nil if the agent does not, or cannot open again what it lists.
 func (p *proxy) lister(ctx context.Context) (*agent, error) {
 	switch {
 	case p.toClient() == nil:
 		return nil, errNotStarted
-	case !p.known().List:
+	case !opensWhatItLists(p.known()):
 		return nil, nil
 	}
 	a, err := p.mainChild(ctx)
-	if err != nil || !a.info.List {
+	if err != nil || !opensWhatItLists(a.info) {
 		return nil, err
 	}
 	return a, nil
 }
+
+func opensWhatItLists(a client.Agent) bool { return a.List && (a.Load || a.Resume) }
 
 // listPage is an answer to session/list.
 type listPage struct {

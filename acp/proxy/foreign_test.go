@@ -34,7 +34,7 @@ func abroad(t *testing.T, a abilities, o proxy.Options, n int, dir string) runti
 func TestTheAgentsSessionsAreListedPageByPage(t *testing.T) {
 	dir := t.TempDir()
 	for _, page := range []int{0, 1, 2, 3, 5} {
-		f := abroad(t, abilities{List: true, Delete: true, Page: page}, proxy.Options{}, 4, dir)
+		f := abroad(t, abilities{List: true, Load: true, Delete: true, Page: page}, proxy.Options{}, 4, dir)
 		keys := map[string]bool{}
 		for s, err := range f.Sessions(t.Context(), nil) {
 			require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestTheAgentsSessionsAreListedPageByPage(t *testing.T) {
 }
 
 func TestTheAgentsListIsBounded(t *testing.T) {
-	f := abroad(t, abilities{List: true, Page: 2}, proxy.Options{MaxForeign: 3}, 5, t.TempDir())
+	f := abroad(t, abilities{List: true, Resume: true, Page: 2}, proxy.Options{MaxForeign: 3}, 5, t.TempDir())
 	n := 0
 	for range f.Sessions(t.Context(), nil) {
 		n++
@@ -76,7 +76,7 @@ func TestTheAgentsListIsBounded(t *testing.T) {
 
 func TestAListThatGoesRoundOrMakesNoSenseIsSeenToItsEnd(t *testing.T) {
 	const list = "await session/list\n" + `send {"jsonrpc":"2.0","id":$session/list$,"result":%s}` + "\n"
-	capable := "await initialize\n" + `send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"list":{}}}}}` + "\n"
+	capable := "await initialize\n" + `send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}}` + "\n"
 	b := initialized(t, capable+
 		fmt.Sprintf(list, `{"sessions":[{"sessionId":"a","cwd":"relative"},{"sessionId":7,"cwd":"/a"},{"cwd":"/a"},null,{"sessionId":"b","cwd":"/a","title":"<acp-agent-context>\nx</acp-agent-context>\n real\n title","updatedAt":"yesterday"}],"nextCursor":"x"}`)+
 		fmt.Sprintf(list, `{"sessions":[],"nextCursor":"x"}`)+
@@ -95,6 +95,12 @@ func TestAListThatGoesRoundOrMakesNoSenseIsSeenToItsEnd(t *testing.T) {
 		require.ErrorContains(t, err, "cannot be read")
 	}
 	require.NoError(t, f.Delete(t.Context(), all[0].State), "the agent cannot")
+}
+
+func TestSessionsThatTheAgentCouldNotOpenAreNotTaken(t *testing.T) {
+	for range abroad(t, abilities{List: true}, proxy.Options{}, 2, t.TempDir()).Sessions(t.Context(), nil) {
+		require.Fail(t, "it can neither load nor resume")
+	}
 }
 
 func TestAnAgentWithoutAListHasNoSessionsOfItsOwn(t *testing.T) {

@@ -131,8 +131,11 @@ func (p *proxy) start(ctx context.Context, flags []string) (*agent, error) {
 		return nil, errors.Join(runtime.ErrClosed, a.close(context.WithoutCancel(ctx)))
 	}
 	if err := p.introduce(ctx, a); err != nil {
-		p.failed()
-		return nil, errors.Join(err, a.close(context.WithoutCancel(ctx)))
+		err = errors.Join(err, a.close(context.WithoutCancel(ctx)))
+		if !a.byItself.Load() { // else it was counted
+			p.failed()
+		}
+		return nil, err
 	}
 	return a, nil
 }

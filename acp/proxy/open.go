@@ -18,6 +18,7 @@ type wanted struct {
 	stop     func(ctx context.Context) error // ends its turn
 	unsaid   int                             // blocks at the end of the history that the child is about to be sent
 	unread   bool                            // it goes on even if the history cannot be read
+	late     bool                            // the child answers a load before it has replayed all
 }
 
 // step is a way to a session of the child's.
@@ -52,9 +53,9 @@ func steps(w wanted, a client.Agent, canGoOn bool) []step {
 	return append(ways, byNew)
 }
 
-// shows reports whether a replay by the child is for the client. One that lacks the beginning is not: it would
-// take the place of ours, which has it.
-func (w wanted) shows() bool { return w.cause == runtime.Load && !w.state.Partial }
+// shows reports whether a replay by the child is for the client. One that lacks the beginning, or whose end
+// cannot be told, is not: it would take the place of ours, which is whole.
+func (w wanted) shows() bool { return w.cause == runtime.Load && !w.state.Partial && !w.late }
 
 // connection is a session of the child's that was got.
 type connection struct {

@@ -32,8 +32,8 @@ type Options struct {
 	CancelGrace time.Duration
 	// EndTimeout is how long the child may take to close or delete a session. Default 2 s.
 	EndTimeout time.Duration
-	// Backoff is how long the second start in a row that fails is waited for, or the start after the second time
-	// that the child ended by itself; each further one takes twice as long, up to 32 times. Default 250 ms.
+	// Backoff is how long a start waits that follows two failures: starts that failed, or children that ended by
+	// themselves before a prompt was answered. Each further one doubles it, up to 32 times this. Default 250 ms.
 	Backoff time.Duration
 	// MaxContext bounds the conversation that a child is given in place of a history of its own, in bytes of
 	// text. Default 32 KiB.

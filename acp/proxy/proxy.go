@@ -108,7 +108,7 @@ func (p *proxy) Open(ctx context.Context, a runtime.Activation, h runtime.Host) 
 		proxy: p, host: h, roots: roots, params: a.Params, history: a.History,
 		connecting: make(chan struct{}, 1),
 	}
-	w := wanted{cause: a.Cause, state: readState(a.State), stop: a.Stop}
+	w := wanted{cause: a.Cause, state: readState(a.State), stop: a.Stop, late: p.profile.LateReplay}
 	w.previous, _ = a.Previous.(*session)
 	opened, err := s.connect(ctx, w)
 	if err != nil {

@@ -151,7 +151,7 @@ func TestAnAgentThatKeepsDyingIsStartedEverMoreSlowly(t *testing.T) {
 	}
 	require.Contains(t, log.String(), "its start waits")
 	require.Contains(t, log.String(), "delay=1ms")
-	require.Contains(t, log.String(), "delay=4ms")
+	require.Contains(t, log.String(), "delay=2ms")
 }
 
 func TestANewSessionStartsADeadAgent(t *testing.T) {

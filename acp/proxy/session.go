@@ -73,7 +73,7 @@ func (s *session) Call(ctx context.Context, method string, params runtime.Raw) r
 func (s *session) Notify(_ context.Context, method string, params runtime.Raw) {
 	l := s.living()
 	if l == nil {
-		s.proxy.log.Debug("a notification for an agent that has ended", "method", method)
+		s.proxy.log.Info("a notification is for an agent that has ended", "method", method)
 		return
 	}
 	named, err := l.named(params)
