@@ -38,6 +38,7 @@ func TestContainmentCorpus(t *testing.T) {
 	require.NotEmpty(t, files)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
 			playCase(t, file)
 		})
 	}

@@ -54,7 +54,7 @@ func (w *Workspace) openFileAt(path string, flag int, o OpenOptions, at Ref) (*W
 		return nil, err
 	}
 	writes := flag&(os.O_WRONLY|os.O_RDWR) != 0
-	if flag&^openFlags != 0 || !writes && flag&(os.O_APPEND|os.O_CREATE|os.O_TRUNC) != 0 {
+	if flag&^openFlags != 0 || !writes && flag&(os.O_APPEND|os.O_TRUNC) != 0 {
 		return nil, failed("open", path, syscall.EINVAL)
 	}
 	p := opening{w: w, asked: a, flag: flag, o: o, at: at}

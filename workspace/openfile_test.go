@@ -48,6 +48,11 @@ func TestOpenFile(t *testing.T) {
 	require.Error(t, err)
 	require.NoError(t, f.Close())
 
+	f, err = g.ws.OpenFile("touched", os.O_RDONLY|os.O_CREATE, workspace.OpenOptions{Perm: 0o600})
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	requireRead(t, g.ws, "touched", "", 0, "touched")
+
 	for _, c := range []struct {
 		path string
 		flag int
