@@ -1,26 +1,40 @@
 package mcpservers
 
 import (
+	"context"
 	"sync"
 	"time"
 )
 
 // barrier is shut while a server may still be reading the roots (M5). An answered roots/list alone proves nothing: the
-// server has yet to take the answer in.
+// server has yet to take the answer in. Nor does time alone, on a busy machine: before the time counts, and after it, the
+// server has to answer a ping, and one that takes long for that is given longer.
 type barrier struct {
-	mu      sync.Mutex
-	open    chan struct{} // closed while the barrier is open
-	timer   *time.Timer
-	last    time.Time // by when it opens, whatever is asked
-	armed   int
-	without time.Duration
-	after   time.Duration
-	max     time.Duration
+	without, after, max time.Duration
+	news                chan struct{} // has one when something happened
+
+	mu       sync.Mutex
+	open     chan struct{} // closed while the barrier is open
+	settling bool
+	asked    int           // how many questions for roots were answered
+	since    time.Time     // when something happened last
+	quiet    time.Duration // how long nothing has to happen after that
+	slowest  time.Duration // of the answers to pings
+	last     time.Time     // when it opens, whatever is asked
 }
+
+// patienceFactor is how many times longer than a ping a server may take to read the roots.
+const patienceFactor = 10
+
+// due is when the barrier may open, if nothing happens until then. The caller holds mu.
+func (b *barrier) due() time.Time { return b.since.Add(max(b.quiet, patienceFactor*b.slowest)) }
 
 // newBarrier makes a barrier that is open.
 func newBarrier(p Policy, max time.Duration) *barrier {
-	b := &barrier{open: make(chan struct{}), without: p.SettleWithoutRoots, after: p.SettleAfterRoots, max: max}
+	b := &barrier{
+		open: make(chan struct{}), news: make(chan struct{}, 1), max: max,
+		without: p.SettleWithoutRoots, after: p.SettleAfterRoots,
+	}
 	if b.without == 0 {
 		b.without = 500 * time.Millisecond
 	}
@@ -31,56 +45,116 @@ func newBarrier(p Policy, max time.Duration) *barrier {
 	return b
 }
 
-// shut shuts the barrier: the server was initialized, or was told that the roots have changed.
-func (b *barrier) shut() {
+// shut shuts the barrier: the server was initialized, or is told that the roots have changed. If it was
+// open, the caller has to call settle.
+func (b *barrier) shut() (wasOpen bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.timer == nil {
-		b.open = make(chan struct{})
+	wasOpen = !b.settling
+	if wasOpen {
+		b.open, b.settling = make(chan struct{}), true
 	}
 	b.last = time.Now().Add(b.max)
-	b.set(b.without)
+	b.happened(b.without)
+	return wasOpen
 }
 
-// asked: a roots/list was answered.
-func (b *barrier) asked() {
+// answered: the server was told the roots.
+func (b *barrier) answered() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.timer != nil {
-		b.set(min(b.after, time.Until(b.last)))
+	b.asked++
+	b.happened(b.after)
+}
+
+// happened has the server be quiet for so long from now on. The caller holds mu.
+func (b *barrier) happened(quiet time.Duration) {
+	b.since, b.quiet = time.Now(), quiet
+	select {
+	case b.news <- struct{}{}:
+	default:
 	}
 }
 
-// set opens the barrier after d. The caller holds mu.
-func (b *barrier) set(d time.Duration) {
-	if b.timer != nil {
-		b.timer.Stop()
+// settle opens the barrier in time, or when ctx ends. ping waits for an answer of the server.
+func (b *barrier) settle(ctx context.Context, ping func(context.Context) error) {
+	defer b.lift()
+	b.mu.Lock()
+	asked := b.asked
+	b.mu.Unlock()
+	if !b.pinged(ctx, ping) {
+		return
 	}
-	b.armed++
-	armed := b.armed
-	b.timer = time.AfterFunc(d, func() {
+	b.mu.Lock()
+	if b.asked == asked { // only now it has read that it may ask
+		b.happened(b.without)
+	}
+	b.mu.Unlock()
+	for b.wait(ctx) {
 		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.armed == armed {
-			b.lift()
+		asked := b.asked
+		b.mu.Unlock()
+		if !b.pinged(ctx, ping) {
+			return
 		}
-	})
+		b.mu.Lock()
+		done := b.asked == asked && !time.Now().Before(b.due())
+		b.mu.Unlock()
+		if done {
+			return
+		}
+	}
 }
 
-// lift opens the barrier. The caller holds mu.
+// pinged has the server answer a ping before the barrier opens anyway.
+func (b *barrier) pinged(ctx context.Context, ping func(context.Context) error) bool {
+	b.mu.Lock()
+	ctx, cancel := context.WithDeadline(ctx, b.last)
+	b.mu.Unlock()
+	defer cancel()
+	began := time.Now()
+	if ping(ctx) != nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.slowest = max(b.slowest, time.Since(began))
+	return true
+}
+
+// wait waits until the server has been quiet. It reports whether there is time left.
+func (b *barrier) wait(ctx context.Context) bool {
+	for {
+		b.mu.Lock()
+		due, last := b.due(), b.last
+		b.mu.Unlock()
+		now := time.Now()
+		switch {
+		case !now.Before(last):
+			return false
+		case !now.Before(due):
+			return true
+		}
+		timer := time.NewTimer(min(due.Sub(now), last.Sub(now)))
+		select {
+		case <-timer.C:
+		case <-b.news:
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		}
+		timer.Stop()
+	}
+}
+
+// lift opens the barrier.
 func (b *barrier) lift() {
-	if b.timer != nil {
-		b.timer.Stop()
-		b.timer = nil
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.settling {
+		b.settling = false
 		close(b.open)
 	}
-}
-
-// end opens the barrier for good: the connection is over.
-func (b *barrier) end() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.lift()
 }
 
 // passed is closed once the barrier is open.

@@ -109,9 +109,8 @@ func (s *server) rootsChanged(lost []mcproots.Root) {
 		s.restarts <- lost
 		return
 	}
-	if l != nil && s.config.rootsOn() && !l.session.Modern() {
-		l.barrier.shut()
-		s.set.spawn(l.announce)
+	if l != nil {
+		l.tell()
 	}
 }
 

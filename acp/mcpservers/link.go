@@ -9,10 +9,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/acp/child"
@@ -63,7 +67,6 @@ func (s *server) connect(ctx context.Context, revision string) (*link, error) {
 	}
 	go func() {
 		_ = l.session.Wait()
-		l.barrier.end()
 		l.calls.end()
 		close(l.ended)
 	}()
@@ -121,7 +124,7 @@ func (l *link) client() *mcproots.Client {
 
 // asked: the server was told the roots.
 func (l *link) asked(roots mcproots.Snapshot) {
-	l.barrier.asked()
+	l.barrier.answered()
 	l.mu.Lock()
 	l.told, l.toldAt = roots.URIs(), time.Now()
 	l.mu.Unlock()
@@ -141,13 +144,13 @@ func (l *link) modern() bool {
 func (l *link) knows() ([]string, time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.told, l.toldAt
+	return slices.Clone(l.told), l.toldAt
 }
 
 // begin is called once the server is connected, when its first roots are to be waited for.
 func (l *link) begin() {
-	if l.server.config.rootsOn() && !l.session.Modern() {
-		l.barrier.shut()
+	if l.server.config.rootsOn() && !l.session.Modern() && l.barrier.shut() && !l.server.set.spawn(l.settle) {
+		l.barrier.lift()
 	}
 	r := l.session.InitializeResult()
 	switch {
@@ -156,6 +159,36 @@ func (l *link) begin() {
 		l.server.warn(featureLogging)
 	default:
 		l.server.set.spawn(l.wantMessages)
+	}
+}
+
+// settle opens the barrier once the server has had time to read the roots.
+func (l *link) settle() {
+	ctx, cancel := context.WithCancel(l.server.context)
+	defer cancel()
+	l.barrier.settle(ctx, func(ctx context.Context) error {
+		err := l.session.Ping(ctx, nil)
+		if refusal := (*jsonrpc.Error)(nil); errors.As(err, &refusal) {
+			return nil // an answer too
+		}
+		return err
+	})
+}
+
+// tell tells the server of new roots, and shuts the barrier until it has had time to read them.
+func (l *link) tell() {
+	if !l.server.config.rootsOn() || l.session.Modern() {
+		return
+	}
+	wasOpen := l.barrier.shut()
+	told := l.server.set.spawn(func() {
+		l.announce()
+		if wasOpen {
+			l.settle()
+		}
+	})
+	if !told {
+		l.barrier.lift()
 	}
 }
 
@@ -257,7 +290,8 @@ func (l *link) exit(cause, broken error) error {
 	if errors.As(broken, &long) {
 		return long
 	}
-	if broken == nil || broken == errClosedHere || !errors.Is(broken, io.EOF) && !strings.Contains(broken.Error(), "pipe") {
+	theirs := errors.Is(broken, io.EOF) || errors.Is(broken, syscall.EPIPE) || errors.Is(broken, os.ErrClosed)
+	if broken == errClosedHere || !theirs {
 		return cause
 	}
 	if err := l.process.Wait(context.Background()); err != nil {

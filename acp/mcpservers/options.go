@@ -34,7 +34,8 @@ type Options struct {
 	NotifyTimeout time.Duration
 	// StopTimeout is how long a server that is no longer wanted may take to end before it is killed. Default 2 s.
 	StopTimeout time.Duration
-	// SettleMax bounds the time that a server which asks for roots again and again is given. Default 3 s.
+	// SettleMax bounds the time that a server is given which asks for roots again and again, or does not answer a
+	// ping. Default 5 s.
 	SettleMax time.Duration
 	// CheckEvery is how often the roots are looked at. Default 5 s.
 	CheckEvery time.Duration
@@ -70,7 +71,7 @@ func (o Options) withDefaults() Options {
 	o.CallTimeout = cmp.Or(o.CallTimeout, 10*time.Minute)
 	o.NotifyTimeout = cmp.Or(o.NotifyTimeout, time.Second)
 	o.StopTimeout = cmp.Or(o.StopTimeout, 2*time.Second)
-	o.SettleMax = cmp.Or(o.SettleMax, 3*time.Second)
+	o.SettleMax = cmp.Or(o.SettleMax, 5*time.Second)
 	o.CheckEvery = cmp.Or(o.CheckEvery, 5*time.Second)
 	o.Backoff, o.MaxBackoff = cmp.Or(o.Backoff, 500*time.Millisecond), cmp.Or(o.MaxBackoff, 30*time.Second)
 	o.MaxRestarts = cmp.Or(o.MaxRestarts, 5)

@@ -218,6 +218,8 @@ func (r *raw) take(m rawMessage) int {
 				}
 			}()
 		}
+	case "ping":
+		reply("{}")
 	case "tools/list":
 		reply(`{"tools":[null,{"name":"count","inputSchema":{"type":"object"}},{"name":"a b","inputSchema":{"type":"object"}},{"name":"a_b","inputSchema":{"type":"object"}},{"name":"","inputSchema":{}}]}`)
 	case "tools/call":

@@ -172,7 +172,7 @@ func (s *server) serve(l *link) error {
 	s.turn(runtime.ServerStarting, nil)
 	s.mu.Unlock()
 	if s.toldOld(l) {
-		s.set.spawn(l.announce)
+		l.tell()
 	}
 	s.log.Info("MCP server connected", "revision", l.session.InitializeResult().ProtocolVersion)
 	settled := l.barrier.passed()
