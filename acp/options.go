@@ -28,7 +28,7 @@ type Options struct {
 	MaxSessions int
 	// ReplayRate is how many updates a second a load replays at most, behind its first 512, so that a client that
 	// reads faster than it handles what it reads is not flooded; such clients keep no more than so many.
-	// Default 10,000; negative for no bound.
+	// Default 6,000; negative for no bound.
 	ReplayRate int
 	// ImportEvery is how old the list of a runtime's own sessions may be when a client asks for sessions; an older
 	// one is asked for again. ImportWait is how long the client's list waits for it, before it is answered from the

@@ -13,7 +13,7 @@ const (
 	// replayBurst is how many updates of a load go out at once.
 	replayBurst = 512
 	// replayRate is how many a second follow, if Options say nothing else.
-	replayRate = 10_000
+	replayRate = 6_000
 	// paceSlack is how far a replay may be ahead of its pace, since timers are coarse, and how much of what
 	// it lost it may make up for.
 	paceSlack = 2 * time.Millisecond

@@ -29,7 +29,7 @@ func history(b *testing.B, s stock.Session) *reader {
 // BenchmarkLoad measures session/load of a long history, next to the same bytes through a pipe that no
 // program has to make them for. The history is of messages, which arrive as many, or of chunks of one message, which were
 // joined when they were recorded. What is measured is what a load can do: the pace that a replay keeps for the
-// sake of its client, 10,000 updates a second, is off.
+// sake of its client, 6,000 updates a second, is off.
 func BenchmarkLoad(b *testing.B) {
 	b.Run("Messages", func(b *testing.B) { loads(b, stock.Session{ID: "long", Cwd: b.TempDir(), Messages: long}) })
 	b.Run("Chunks", func(b *testing.B) { loads(b, stock.Session{ID: "long", Cwd: b.TempDir(), Chunks: long}) })

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -38,7 +39,9 @@ func TestA27_ALongLoadDoesNotOverflowTheGoSDKsClientHoweverItIsStored(t *testing
 				history[i] = fmt.Appendf(nil, `{"update":{"sessionUpdate":"agent_message_chunk","messageId":"m%d","content":{"type":"text","text":%q}}}`, i%messages, text)
 			}
 			store(t, state, cwd, history)
-			out, err := exec.CommandContext(within(t), client, state, "long", cwd, os.Getenv(binary)).Output()
+			ctx, cancel := context.WithTimeout(t.Context(), 2*patience) // it takes its time
+			defer cancel()
+			out, err := exec.CommandContext(ctx, client, state, "long", cwd, os.Getenv(binary)).Output()
 			if exit, ok := err.(*exec.ExitError); ok {
 				require.Fail(t, "the client failed", "%s", exit.Stderr)
 			}
