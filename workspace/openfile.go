@@ -53,8 +53,7 @@ func (w *Workspace) openFileAt(path string, flag int, o OpenOptions, at Ref) (*W
 	if err != nil {
 		return nil, err
 	}
-	writes := flag&(os.O_WRONLY|os.O_RDWR) != 0
-	if flag&^openFlags != 0 || !writes && flag&(os.O_APPEND|os.O_TRUNC) != 0 {
+	if !validFlags(flag) {
 		return nil, failed("open", path, syscall.EINVAL)
 	}
 	p := opening{w: w, asked: a, flag: flag, o: o, at: at}
@@ -70,6 +69,17 @@ func (w *Workspace) openFileAt(path string, flag int, o OpenOptions, at Ref) (*W
 		return nil, err
 	}
 	return p.file, nil
+}
+
+func validFlags(flag int) bool {
+	switch access := flag & (os.O_WRONLY | os.O_RDWR); {
+	case flag&^openFlags != 0, access == os.O_WRONLY|os.O_RDWR:
+		return false
+	case access == 0:
+		return flag&(os.O_APPEND|os.O_TRUNC) == 0
+	default:
+		return true
+	}
 }
 
 // opening is one call of OpenFile.

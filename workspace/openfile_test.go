@@ -67,6 +67,7 @@ func TestOpenFile(t *testing.T) {
 		{".", os.O_WRONLY | os.O_CREATE | os.O_EXCL, fs.ErrExist},
 		{"f/", os.O_WRONLY, syscall.ENOTDIR},
 		{"f", os.O_TRUNC, syscall.EINVAL},
+		{"f", os.O_WRONLY | os.O_RDWR, syscall.EINVAL},
 		{"f", os.O_WRONLY | 1<<30, syscall.EINVAL},
 	} {
 		_, err := g.ws.OpenFile(c.path, c.flag, workspace.OpenOptions{})
