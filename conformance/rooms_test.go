@@ -11,7 +11,7 @@ import (
 var rooms = [][]string{
 	{"conformance", "interop", "interop/agents", "bench"}, // tests of the whole
 	{"bench/echo", "bench/flood", "bench/proxy_stream"},
-	{"interop/modelserver", "interop/pipes", "interop/schema", "interop/scripted", "interop/stock"},
+	{"interop/gosdk", "interop/modelserver", "interop/pipes", "interop/schema", "interop/scripted", "interop/stock"},
 	{"cmd/acp-agent"},
 	{"acp"},
 	{"acp/explore", "acp/proxy", "acp/mcpservers"},

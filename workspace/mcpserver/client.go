@@ -58,6 +58,10 @@ func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			} else if f != nil {
 				f.Changed()
 			}
+		case "prompts/list":
+			return c.listPrompts(ctx, r)
+		case "prompts/get":
+			ctx = promptNamed(ctx, r)
 		}
 		return next(ctx, method, r)
 	}

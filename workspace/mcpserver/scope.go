@@ -22,13 +22,14 @@ const (
 	Nowhere    Source = "none"
 )
 
-// scope is what one call, or the calls of one client, can reach. It is immutable.
+// scope is what one call, or the calls of one client, can reach. It is safe for concurrent use.
 type scope struct {
 	source  Source
 	entries []entry
 	note    string               // why nothing is accessible, "" if something is
 	ws      *workspace.Workspace // nil if nothing is accessible
 	tools   *tools.Set
+	found   found
 }
 
 // entry is a root that was named, and what became of it.

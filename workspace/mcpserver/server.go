@@ -100,7 +100,9 @@ func (s *Server) forClient(c *client) *mcp.Server {
 		&mcp.ServerOptions{
 			Instructions: instructions,
 			Logger:       slog.New(slog.DiscardHandler), // it logs what clients do wrong as errors
-			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
+			Capabilities: &mcp.ServerCapabilities{
+				Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{},
+			},
 		},
 	)
 	server.AddReceivingMiddleware(c.receive)
@@ -110,6 +112,8 @@ func (s *Server) forClient(c *client) *mcp.Server {
 		}
 	}
 	server.AddTool(declaredListRoots(), c.listRoots)
+	c.addResources(server)
+	server.AddPrompt(&mcp.Prompt{Name: anyPrompt}, c.getPrompt)
 	s.more(server, c)
 	return server
 }
