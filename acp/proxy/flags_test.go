@@ -72,6 +72,24 @@ func TestAnAgentThatTakesRootsByFlagsHasAProcessForEachSession(t *testing.T) {
 	}
 }
 
+func TestAFailedLoadLeavesTheSessionsProcess(t *testing.T) {
+	h := newHouse(t, abilities{Load: true, Refuse: "session/load", Code: -32000}, proxy.Options{Profile: flagged()})
+	v := h.enter()
+	first := roots(t, 1)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	v.say(s.ID, "one")
+	for range 2 {
+		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+		require.Error(t, err)
+		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, t.TempDir())})
+		require.Error(t, err)
+	}
+	require.Equal(t, "agent N:one+two", v.say(s.ID, "two"))
+	require.Len(t, h.starts(), 4, "two for other roots, which are gone")
+	require.NoError(t, v.CloseSession(t.Context(), s.ID))
+}
+
 func TestTheWayIsChosen(t *testing.T) {
 	for name, c := range map[string]struct {
 		agent   abilities

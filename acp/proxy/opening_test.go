@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,6 +151,8 @@ func TestA12_ALoadEndsTheTurnBeforeTheReplay(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, <-ended)
 	require.Equal(t, []string{"user one", "agent N:one", "user hang"}, v.told())
+	got := methods(h.received())
+	require.Less(t, slices.Index(got, "session/cancel"), slices.Index(got, "session/load"), "the agent is not asked to open what it is at work in")
 	require.Equal(t, "agent N:one+hang+two", v.say(s.ID, "two"))
 }
 
@@ -225,4 +228,43 @@ func TestP7_TheConversationThatIsToldIsBounded(t *testing.T) {
 	require.Less(t, len(prompt), 1500)
 	require.Contains(t, prompt, "The last part of what was said")
 	require.Equal(t, 1, strings.Count(prompt, `/acp-agent-context\u003e`)-strings.Count(prompt, `\\/acp-agent-context\u003e`), "what was said cannot end the block")
+}
+
+const replayed = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"sessionUpdate":"_replayed"}}}` + "\n"
+
+// loads opens the session of a scripted agent that is active again.
+func loads(t *testing.T, script string, o proxy.Options) (*bench, runtime.Opened, error) {
+	b := initialized(t, able+opened+script, o)
+	first, _ := b.open()
+	_, opened, err := b.runtime.Open(t.Context(), runtime.Activation{
+		Cause: runtime.Load, State: []byte(b.editor.state), Previous: first, Params: runtime.Raw(`{"cwd":"/a","mcpServers":[]}`),
+		Stop: func(context.Context) error { return nil },
+	}, host{b.editor})
+	return b, opened, err
+}
+
+func TestP7_AReplayWhoseEndCannotBeToldIsNotShown(t *testing.T) {
+	script := "await session/load\nsend " + replayed + `send {"jsonrpc":"2.0","id":$session/load$,"result":{}}` + "\nsend " + replayed +
+		`send {"jsonrpc":"2.0","method":"_x/end","params":{"sessionId":"child-1"}}` + "\n"
+	b, opened, err := loads(t, script, proxy.Options{Profile: profile.Profile{LateReplay: true}})
+	require.NoError(t, err)
+	require.Equal(t, runtime.FromStore, opened.Replay)
+	require.Equal(t, "host notify _x/end {}", b.editor.next())
+
+	b, opened, err = loads(t, script, proxy.Options{})
+	require.NoError(t, err)
+	require.Equal(t, runtime.ByRuntime, opened.Replay)
+	require.Equal(t, `host replay {"update":{"sessionUpdate":"_replayed"}}`, b.editor.next())
+}
+
+func TestP7_AReplayThatFailsHalfwayIsNotFollowedByAnother(t *testing.T) {
+	b, _, err := loads(t, "await session/load\nsend "+replayed+`send {"jsonrpc":"2.0","id":$session/load$,"error":{"code":-32603,"message":"no more"}}`+"\n", proxy.Options{})
+	require.ErrorContains(t, err, "no more")
+	require.Len(t, b.received("session/new"), 1)
+}
+
+func TestALoadThatReplaysNothingShowsTheRecord(t *testing.T) {
+	_, opened, err := loads(t, "await session/load\n"+`send {"jsonrpc":"2.0","id":$session/load$,"result":{}}`+"\n", proxy.Options{})
+	require.NoError(t, err)
+	require.Equal(t, runtime.FromStore, opened.Replay)
 }
