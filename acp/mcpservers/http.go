@@ -24,6 +24,7 @@ type remote struct {
 	transport *http.Transport
 	ctx       context.Context // ends with the connection
 	limit     int
+	notices   int
 }
 
 // newRemote prepares a connection that lasts until ctx ends.
@@ -36,7 +37,7 @@ func newRemote(ctx context.Context, c Config, o Options) (*remote, error) {
 	if !ok {
 		base = &http.Transport{}
 	}
-	return &remote{origin: origin, headers: c.Headers, transport: base.Clone(), ctx: ctx, limit: o.MaxMessage}, nil
+	return &remote{origin: origin, headers: c.Headers, transport: base.Clone(), ctx: ctx, limit: o.MaxMessage, notices: o.MaxNotices}, nil
 }
 
 // over is the SDK's transport of that kind.
@@ -80,7 +81,8 @@ func (r *remote) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	res.Body = &mended{
 		lines: bufio.NewReader(res.Body), body: res.Body, limit: r.limit,
-		events: strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"),
+		events:  strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"),
+		notices: allowance{perSecond: r.notices}, done: ctx.Done(),
 		end: func() {
 			stop()
 			cancel(nil)
@@ -104,6 +106,9 @@ type mended struct {
 	rest   []byte
 	err    error
 	end    func()
+
+	notices allowance // of events
+	done    <-chan struct{}
 }
 
 // Read implements [io.Reader].
@@ -146,7 +151,11 @@ func (m *mended) fill() {
 			break
 		}
 	}
-	if data, ok := bytes.CutPrefix(line, []byte("data:")); ok && bytes.Contains(data, []byte(`"inputRequests"`)) {
+	data, ok := bytes.CutPrefix(line, []byte("data:"))
+	if ok {
+		m.notices.take(m.done)
+	}
+	if ok && bytes.Contains(data, []byte(`"inputRequests"`)) {
 		line = append(append([]byte("data: "), mcproots.Mend(bytes.TrimSpace(data))...), '\n')
 	}
 	m.rest = line

@@ -48,7 +48,8 @@ type Options struct {
 	Stable time.Duration
 	// MaxMessage is the most bytes of a message from a server. A longer one ends the connection. Default 16 MiB.
 	MaxMessage int
-	// MaxNotices is the most notifications a second that are read from a server; it waits beyond. Default 5,000.
+	// MaxNotices is the most notifications a second that are read from a process, and events from a stream of a remote; the
+	// server waits beyond. Default 5,000.
 	MaxNotices int
 	// MaxItems is the most tools, prompts or resources that are taken from a server. Default 1,000.
 	MaxItems int

@@ -160,7 +160,7 @@ type ServerStatus struct {
 	State     ServerState
 	// Err is why it failed or ended, nil while it is well.
 	Err error
-	// Restarts counts how often it was started again.
+	// Restarts counts how often it was started again because it had failed or ended.
 	Restarts int
 	// Product and Revision are what it says it is, and the protocol revision that it speaks. Both are "" before
 	// it was connected. Modern: that is 2026-07-28 or later.

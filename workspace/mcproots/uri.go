@@ -51,7 +51,8 @@ func (e *URIError) Error() string {
 }
 
 // FromDir is the file URI of a directory, from which [ParseURI] takes the same directory. Give it real paths: many
-// readers of URIs collapse "..".
+// readers of URIs collapse "..". ParseURI refuses the URIs of a directory on a Windows share, which name a host, and of one
+// on another system whose path begins with what Windows takes for a drive.
 func FromDir(d workspace.Dir) string { return d.URI() }
 
 // ParseURI is the directory that a file URI names. It asks nothing of the file system. The error is a [*URIError].
