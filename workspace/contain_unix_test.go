@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 
@@ -166,14 +167,17 @@ func TestC6_AScanReportsWhatItCannotOpen(t *testing.T) {
 	dir := realDir(t)
 	write(t, filepath.Join(dir, "closed/f"), "")
 	write(t, filepath.Join(dir, "open/f"), "")
-	write(t, filepath.Join(dir, "entered/f"), "")
+	write(t, filepath.Join(dir, "entered/f"), "entered")
 	require.NoError(t, os.Chmod(filepath.Join(dir, "closed"), 0))
 	require.NoError(t, os.Chmod(filepath.Join(dir, "entered"), 0o111))
 	defer os.Chmod(filepath.Join(dir, "closed"), 0o755)
 	defer os.Chmod(filepath.Join(dir, "entered"), 0o755)
 	ws := open(t, dir)
 	require.Equal(t, []string{"! closed", "! entered", "open/f"}, scanned(t, ws, ".", workspace.ScanOptions{}))
-	requireRead(t, ws, "entered/f", "", 0, "entered/f")
+	if runtime.GOOS != "linux" {
+		return // elsewhere a directory is held as one that can be read
+	}
+	requireRead(t, ws, "entered/f", "entered", 0, "entered/f")
 	d, err := ws.OpenDir("entered")
 	require.NoError(t, err, "as the system does, what cannot be listed can be entered")
 	defer d.Close()
