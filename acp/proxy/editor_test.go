@@ -15,6 +15,8 @@ import (
 
 // editor plays the adapter and the client behind it: it notes what reaches it, and answers requests.
 type editor struct {
+	runtime.Host // for what a proxy does not ask
+
 	t     *testing.T
 	notes chan string
 
@@ -112,8 +114,6 @@ func (h host) Replay(ctx context.Context, u runtime.Update) error {
 }
 
 func (h host) Workspace() *workspace.Workspace { return nil }
-
-func (h host) MCPServers() []runtime.MCPServer { return nil }
 
 func (h host) SaveState(_ context.Context, state []byte) error {
 	h.state = string(state)
