@@ -72,7 +72,7 @@ func (h *handle) open(name string, flags int, perm fs.FileMode) (got int, seen s
 	} else {
 		err = h.do(name, openat)
 	}
-	if err == nil && !h.granted.everything() {
+	if err == nil && (h.granted.policy != AnyMounts || len(h.granted.denied) > 0) {
 		if seen, err = see(got, ""); err == nil {
 			err = h.granted.refused(seen.mount)
 		}

@@ -68,9 +68,6 @@ type granted struct {
 	denied []denial
 }
 
-// everything reports whether there is nothing that may not be reached.
-func (g *granted) everything() bool { return g.policy == AnyMounts && len(g.denied) == 0 }
-
 // deniedBy is the denied directory that was seen, if it is one: under whatever name, such as another case of it
 // where names have none, or a second place where it is mounted.
 func (g *granted) deniedBy(seen sight) Dir {
