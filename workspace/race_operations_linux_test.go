@@ -201,16 +201,34 @@ func (p pair) isBad(info os.FileInfo) bool {
 func (p pair) fill() {
 	below := map[string]string{"A": "d/e/f", "l": "d/e/f", "d": "e/f", "e": "f", "f": ""}
 	name := filepath.Base(p.good)
+	write := func(f *os.File, err error) {
+		if err == nil {
+			_, _ = io.WriteString(f, "A/d/e/f")
+			_ = f.Close()
+		}
+	}
 	switch {
 	case name == "l" && filepath.Base(p.bad) != "A", name == "fifo":
 		name = filepath.Base(p.bad)
 	}
-	file := filepath.Join(p.good, below[name])
-	if below[name] != "" {
-		_ = os.MkdirAll(filepath.Dir(file), 0o755)
+	rel := below[name]
+	if rel == "" {
+		write(os.OpenFile(p.good, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644))
+		return
 	}
-	if f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err == nil {
-		_, _ = io.WriteString(f, "A/d/e/f")
-		_ = f.Close()
+	// A move that is undone may put the link back at any moment: what is made here must not go through it.
+	_ = os.MkdirAll(filepath.Dir(p.good), 0o755)
+	_ = os.Mkdir(p.good, 0o755)
+	fd, err := unix.Open(p.good, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
 	}
+	defer unix.Close(fd)
+	dir, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	_ = dir.MkdirAll(filepath.Dir(rel), 0o755)
+	write(dir.OpenFile(rel, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644))
 }
