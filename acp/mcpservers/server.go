@@ -55,6 +55,10 @@ func (s *server) need() {
 	if s.running || s.context.Err() != nil || time.Now().Before(s.again) {
 		return
 	}
+	select { // a restart that was asked for when it ended comes now anyway
+	case <-s.restarts:
+	default:
+	}
 	if s.set.spawn(s.run) {
 		s.running = true
 		s.turn(runtime.ServerStarting, nil)
