@@ -122,7 +122,8 @@ func (s *session) create(ctx context.Context, by step, a *agent, how profile.Way
 	switch {
 	case err != nil && l != nil:
 		// It was answered at the moment at which it was given up.
-		l.quit(ctx, s, true)
+		l.quit(ctx, s, false)
+		made.discard(l.id)
 		return connection{}, err
 	case err == nil:
 		err = failure
