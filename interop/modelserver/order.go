@@ -14,9 +14,9 @@ const Title = "Scripted title"
 // mark begins a line of a prompt that holds an order.
 const mark = "model: "
 
-// Order is one thing for the model to do. [Say], [Read], [Edit] and [Write] make one.
+// Order is one thing for the model to do. [Say], [Wait], [Read], [Edit] and [Write] make one.
 type Order struct {
-	// Do is "say", "read", "edit" or "write".
+	// Do is "say", "wait", "read", "edit" or "write".
 	Do string `json:"do"`
 	// Path is the file, in the form that the tool is to be given.
 	Path string `json:"path,omitempty"`
@@ -34,6 +34,9 @@ func Read(path string) Order { return Order{Do: "read", Path: path} }
 
 // Edit has it call the tool that replaces a text in a file.
 func Edit(path, old, text string) Order { return Order{Do: "edit", Path: path, Old: old, Text: text} }
+
+// Wait has it say nothing until the agent hangs up, as it does when its turn is cancelled.
+func Wait() Order { return Order{Do: "wait"} }
 
 // Write has it call the tool that writes a whole file.
 func Write(path, content string) Order { return Order{Do: "write", Path: path, Text: content} }
@@ -73,9 +76,10 @@ func orders(text string) []Order {
 	return found
 }
 
-// act is what the model does next: it says something, or calls a tool.
+// act is what the model does next: it says something, waits, or calls a tool.
 type act struct {
 	say  string
+	wait bool
 	tool string          // "" to say something
 	args json.RawMessage // an object
 }

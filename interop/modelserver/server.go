@@ -1,6 +1,7 @@
 package modelserver
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,9 +18,10 @@ const maxRequest = 32 << 20
 
 // Server is a running endpoint. Its methods are safe for concurrent use.
 type Server struct {
-	url    string
-	server *http.Server
-	done   chan error // what serving ended with
+	url     string
+	server  *http.Server
+	done    chan error    // what serving ended with
+	waiting chan struct{} // taken from by Waiting
 
 	mu       sync.Mutex
 	requests []Request
@@ -32,7 +34,7 @@ func Start() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{url: "http://" + listener.Addr().String(), done: make(chan error, 1)}
+	s := &Server{url: "http://" + listener.Addr().String(), done: make(chan error, 1), waiting: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", s.answering(readChat, writeChat))
 	mux.HandleFunc("POST /v1/responses", s.answering(readResponses, writeResponses))
@@ -76,6 +78,25 @@ func (s *Server) Unknown() []string {
 	return slices.Clone(s.unknown)
 }
 
+// Waiting returns when the model has come to an order to wait, or with the cause of ctx's end. Each of these is told of once.
+func (s *Server) Waiting(ctx context.Context) error {
+	select {
+	case <-s.waiting:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// wait says nothing until the agent hangs up, which ends ctx.
+func (s *Server) wait(ctx context.Context) {
+	select {
+	case s.waiting <- struct{}{}:
+		<-ctx.Done()
+	case <-ctx.Done():
+	}
+}
+
 // Close ends the server, with the requests that are being answered.
 func (s *Server) Close() error {
 	err := s.server.Close()
@@ -106,7 +127,12 @@ func (s *Server) answering(read reader, write writer) http.HandlerFunc {
 		s.mu.Lock()
 		s.requests = append(s.requests, r)
 		s.mu.Unlock()
-		write(w, r, r.next())
+		a := r.next()
+		if a.wait {
+			s.wait(asked.Context())
+			return
+		}
+		write(w, r, a)
 	}
 }
 

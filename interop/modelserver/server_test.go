@@ -1,12 +1,14 @@
 package modelserver_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -223,6 +225,26 @@ func TestTheLastOrdersCount(t *testing.T) {
 	require.Contains(t, post(t, s, f.path, f.ask([]string{text}, false, tool)), "newer")
 	require.Contains(t, post(t, s, f.path, f.ask([]string{"no orders"}, false, tool)), modelserver.Done)
 	require.Contains(t, post(t, s, f.path, f.ask([]string{text}, false)), modelserver.Title, "no tools, so a side errand")
+}
+
+func TestWaitingEndsWhenTheAgentHangsUp(t *testing.T) {
+	f, s := formats["messages"], start(t)
+	text, err := json.Marshal(f.ask(prompted([]modelserver.Order{modelserver.Wait()}), true, f.tool("read", properties("path"))))
+	require.NoError(t, err)
+	ctx, hangUp := context.WithCancel(t.Context())
+	asked, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL()+f.path, strings.NewReader(string(text)))
+	require.NoError(t, err)
+	failed := make(chan error)
+	go func() {
+		_, err := http.DefaultClient.Do(asked)
+		failed <- err
+	}()
+	bounded, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	require.NoError(t, s.Waiting(bounded))
+	hangUp()
+	require.ErrorIs(t, <-failed, context.Canceled)
+	require.ErrorIs(t, s.Waiting(ctx), context.Canceled)
 }
 
 func TestOtherRequests(t *testing.T) {

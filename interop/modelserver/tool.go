@@ -40,8 +40,11 @@ func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) +
 
 // carryOut is an order in terms of the tools on offer.
 func (r Request) carryOut(o Order) act {
-	if o.Do == "say" {
+	switch o.Do {
+	case "say":
 		return act{say: o.Text}
+	case "wait":
+		return act{wait: true}
 	}
 	at := r.tool(names[o.Do])
 	if at < 0 {
