@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -17,6 +18,7 @@ type activation struct {
 	agent     *agent
 	id        sessionstore.ID
 	workspace *workspace.Workspace
+	servers   bridge
 	host      *host
 	runtime   runtime.Session
 	opened    runtime.Opened
@@ -35,20 +37,24 @@ func (a *agent) reserve() error {
 }
 
 // open opens the roots and the runtime's side of an activation. What the runtime replays, if it may, keeps the pace.
-func (a *agent) open(ctx context.Context, id sessionstore.ID, p sessionParams, r runtime.Activation, replays *pace) (_ *activation, err error) {
+func (a *agent) open(ctx context.Context, id sessionstore.ID, p sessionParams, before *session, r runtime.Activation, replays *pace) (_ *activation, err error) {
 	w, err := workspace.Open(ctx, p.roots, a.options.Workspace)
 	if err != nil {
 		return nil, err
 	}
 	act := &activation{agent: a, id: id, workspace: w}
-	act.host = &host{agent: a, id: id, workspace: w, servers: p.servers, stop: r.Stop, pace: replays}
+	act.host = &host{agent: a, id: id, workspace: w, stop: r.Stop, pace: replays}
 	defer func() {
 		if err != nil {
 			act.abandon()
 		}
 	}()
-	for _, s := range p.servers {
-		a.log.Info("MCP server accepted, not started", "session", id, "server", s.name, "transport", s.transport)
+	if act.servers, err = a.bridgeTo(w, before, p.servers); err != nil {
+		return nil, err
+	}
+	act.host.servers = &serving{set: act.servers.set, configs: act.servers.configs}
+	if act.host.catalog, err = discovery.Scan(ctx, w, a.options.Discovery); err != nil {
+		return nil, err
 	}
 	r.Params = p.rest
 	opening, opened, err := a.runtime.Open(ctx, r, act.host)
@@ -74,6 +80,7 @@ func (act *activation) abandon() {
 	if act.runtime != nil {
 		err = act.runtime.Close(ctx)
 	}
+	err = errors.Join(err, act.servers.abandon(ctx))
 	if err = errors.Join(err, act.host.dropReplayed(ctx), act.workspace.Close()); err != nil {
 		act.agent.log.Warn("undoing an activation", "session", act.id, "error", err)
 	}
@@ -96,7 +103,7 @@ func (act *activation) keys(cwd workspace.Dir) sessionstore.Keys {
 func (act *activation) commit(in *lane, l sessionstore.Lease) (*session, error) {
 	s := &session{
 		id: act.id, member: sessionMember(act.id), agent: act.agent, lane: in, workspace: act.workspace,
-		runtime: act.runtime, host: act.host, current: l, title: act.title,
+		runtime: act.runtime, servers: act.host.servers, host: act.host, current: l, title: act.title,
 	}
 	s.record(act.agent.options.Recorder)
 	if !act.agent.lanes.activate(s) {

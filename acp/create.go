@@ -56,7 +56,7 @@ func (a *agent) create(ctx context.Context, r *wire.Request, p sessionParams, ra
 	if err := a.reserve(); err != nil {
 		return nil, err
 	}
-	act, err := a.open(ctx, newID(), p, ra, nil)
+	act, err := a.open(ctx, newID(), p, nil, ra, nil)
 	if err != nil {
 		a.active.Add(-1)
 		return nil, asWire(err)
@@ -71,6 +71,7 @@ func (a *agent) create(ctx context.Context, r *wire.Request, p sessionParams, ra
 		a.active.Add(-1)
 		return nil, asWire(err)
 	}
+	act.servers.commit(act.host)
 	at := a.lanes.enter(act.id, entryLifecycle)
 	s, err := act.commit(at.lane, l)
 	if err != nil {

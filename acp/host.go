@@ -6,6 +6,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -23,7 +24,7 @@ type host struct {
 	agent     *agent
 	id        sessionstore.ID
 	workspace *workspace.Workspace
-	servers   []mcpServer
+	servers   *serving
 	stop      func(context.Context) error // of a load or resume
 
 	pace *pace // of a load
@@ -36,6 +37,7 @@ type host struct {
 	mu      sync.Mutex
 	phase   hostPhase
 	session *session // from the commit on
+	catalog *discovery.Catalog
 	held    []runtime.Update
 	state   []byte // what to commit, nil if the runtime saved nothing since it was taken
 }
@@ -52,13 +54,26 @@ const (
 // Workspace implements [runtime.Host].
 func (h *host) Workspace() *workspace.Workspace { return h.workspace }
 
-// MCPServers implements [runtime.Host].
-func (h *host) MCPServers() []runtime.MCPServer {
-	list := make([]runtime.MCPServer, len(h.servers))
-	for i, s := range h.servers {
-		list[i] = runtime.MCPServer{Name: s.name, Transport: s.transport, State: "accepted, not started: this version starts no MCP servers"}
+// Tools implements [runtime.Host].
+func (h *host) Tools() runtime.Tools { return h.servers.tools() }
+
+// Catalog implements [runtime.Host].
+func (h *host) Catalog() *discovery.Catalog {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.catalog
+}
+
+// refresh looks whether what the roots hold has changed. Turns do not overlap, so neither do its calls.
+func (h *host) refresh(ctx context.Context) {
+	catalog, _, err := h.Catalog().Rescan(ctx)
+	if err != nil {
+		h.agent.log.Debug("the roots were not looked at anew", "session", h.id, "error", err)
+		return
 	}
-	return list
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.catalog = catalog
 }
 
 // Update implements [runtime.Updates].

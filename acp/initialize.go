@@ -70,6 +70,13 @@ func (i *initialization) owner() sessionstore.Agent {
 	return sessionstore.Agent{Kind: i.info.Kind, Profile: i.info.Profile}
 }
 
+// connects says who connects MCP servers.
+func (i *initialization) connects() runtime.MCPOwner {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.info.MCP
+}
+
 // transports are the MCP transports that were advertised.
 func (i *initialization) transports() mcpTransports {
 	i.mu.Lock()
@@ -203,7 +210,10 @@ func agentCapabilities(given json.RawMessage, info runtime.Info) (json.RawMessag
 		}
 	}
 	mcp := own["mcpCapabilities"]
-	if info.MCP == runtime.AdapterConnects || !isObject(mcp) {
+	switch {
+	case info.MCP == runtime.AdapterConnects:
+		mcp = json.RawMessage(`{"http":true,"sse":true}`)
+	case !isObject(mcp):
 		mcp = json.RawMessage(`{"http":false,"sse":false}`)
 	}
 	given = put(given, "mcpCapabilities", mcp)

@@ -96,7 +96,8 @@ func TestA1_InitializeAdvertisesWhatIsImplemented(t *testing.T) {
 	require.NotNil(t, result.AuthMethods)
 	require.Equal(t, 1, result.X, "what the runtime says is passed on")
 	require.True(t, result.AgentCapabilities.PromptCapabilities.Image)
-	require.False(t, *result.AgentCapabilities.McpCapabilities.Http)
+	require.True(t, *result.AgentCapabilities.McpCapabilities.Http)
+	require.True(t, *result.AgentCapabilities.McpCapabilities.Sse)
 	for name, value := range result.AgentCapabilities.SessionCapabilities {
 		require.Equal(t, "{}", string(value), name)
 		m := c.try("session/"+name, `{}`)

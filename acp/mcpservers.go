@@ -3,27 +3,21 @@ package acp
 import (
 	"fmt"
 
+	"github.com/acp-agent/acp-agent/acp/mcpservers"
 	"github.com/acp-agent/acp-agent/acp/strict"
 	"github.com/acp-agent/acp-agent/violation"
 )
 
-// mcpServer is a session's MCP server as the client configured it. The configuration may hold
-// secrets: it is kept in memory only, and never logged or echoed.
-type mcpServer struct {
-	name      string
-	transport string // "stdio", "http" or "sse"
-}
-
 // mcpTransports are the optional transports that were advertised; stdio always is.
 type mcpTransports struct{ http, sse bool }
 
-// decodeServers reads mcpServers strictly (W12).
-func decodeServers(field strict.Field, p presence, offered mcpTransports) ([]mcpServer, []violation.Violation) {
+// decodeServers reads mcpServers strictly (W12). What is wrong is reported without the values, which may be secrets.
+func decodeServers(field strict.Field, p presence, offered mcpTransports) ([]mcpservers.Config, []violation.Violation) {
 	if field.IsNull() || (!field.Present() && p == optional) {
 		return nil, nil
 	}
 	entries, wrong := field.Masked().Items()
-	servers := make([]mcpServer, 0, len(entries))
+	servers := make([]mcpservers.Config, 0, len(entries))
 	for _, entry := range entries {
 		s, bad := decodeServer(entry, offered)
 		servers, wrong = append(servers, s), append(wrong, bad...)
@@ -31,48 +25,54 @@ func decodeServers(field strict.Field, p presence, offered mcpTransports) ([]mcp
 	return servers, wrong
 }
 
-func decodeServer(entry strict.Field, offered mcpTransports) (mcpServer, []violation.Violation) {
+func decodeServer(entry strict.Field, offered mcpTransports) (mcpservers.Config, []violation.Violation) {
 	object, wrong := entry.Object()
 	if wrong != nil {
-		return mcpServer{}, wrong
+		return mcpservers.Config{}, wrong
 	}
 	name, wrong := object.Field("name").Text()
-	s := mcpServer{name: name, transport: "stdio"}
+	c := mcpservers.Config{Name: name, Transport: mcpservers.Stdio}
 	if kind := object.Field("type"); kind.Present() {
-		var bad []violation.Violation
-		if s.transport, bad = kind.Text(); bad != nil {
-			return s, append(wrong, bad...)
+		text, bad := kind.Text()
+		if bad != nil {
+			return c, append(wrong, bad...)
 		}
+		c.Transport = mcpservers.Transport(text)
 	}
+	var bad [3][]violation.Violation
 	switch {
-	case s.transport == "stdio":
-		_, noCommand := object.Field("command").Text()
-		_, noArgs := object.Field("args").Texts()
-		wrong = append(append(wrong, noCommand...), noArgs...)
-		wrong = append(wrong, checkPairs(object.Field("env"))...)
-	case s.transport == "http" && offered.http, s.transport == "sse" && offered.sse:
-		_, noURL := object.Field("url").Text()
-		wrong = append(append(wrong, noURL...), checkPairs(object.Field("headers"))...)
+	case c.Transport == mcpservers.Stdio:
+		c.Command, bad[0] = object.Field("command").Text()
+		c.Args, bad[1] = object.Field("args").Texts()
+		c.Env, bad[2] = decodePairs(object.Field("env"))
+	case c.Transport == mcpservers.HTTP && offered.http, c.Transport == mcpservers.SSE && offered.sse:
+		c.URL, bad[0] = object.Field("url").Text()
+		c.Headers, bad[1] = decodePairs(object.Field("headers"))
 	default:
-		wrong = append(wrong, object.Field("type").Refuse(violation.Unsupported).
-			Expecting(fmt.Sprintf("MCP servers of type %q were not advertised in mcpCapabilities", bounded(s.transport))))
+		bad[0] = []violation.Violation{object.Field("type").Refuse(violation.Unsupported).
+			Expecting(fmt.Sprintf("MCP servers of type %q were not advertised in mcpCapabilities", bounded(string(c.Transport))))}
 	}
-	return s, wrong
+	for _, b := range bad {
+		wrong = append(wrong, b...)
+	}
+	return c, wrong
 }
 
-// checkPairs checks a list of {name, value}.
-func checkPairs(field strict.Field) []violation.Violation {
+// decodePairs reads a list of {name, value}.
+func decodePairs(field strict.Field) ([]mcpservers.Pair, []violation.Violation) {
 	entries, wrong := field.Items()
+	pairs := make([]mcpservers.Pair, 0, len(entries))
 	for _, entry := range entries {
-		pair, bad := entry.Object()
+		object, bad := entry.Object()
 		if bad == nil {
-			_, noName := pair.Field("name").Text()
-			_, noValue := pair.Field("value").Text()
+			name, noName := object.Field("name").Text()
+			value, noValue := object.Field("value").Text()
 			bad = append(noName, noValue...)
+			pairs = append(pairs, mcpservers.Pair{Name: name, Value: value})
 		}
 		wrong = append(wrong, bad...)
 	}
-	return wrong
+	return pairs, wrong
 }
 
 // bounded cuts a client's text for an error.

@@ -4,8 +4,10 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/acp-agent/acp-agent/acp/mcpservers"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -24,6 +26,17 @@ type Options struct {
 	Recorder sessionstore.RecorderOptions
 	// Name and Version are shown as agentInfo where the runtime has none. Default "acp-agent", "dev".
 	Name, Version string
+	// Discovery says what is looked for in a session's roots, and bounds it.
+	Discovery discovery.Options
+	// MCP configures the MCP servers of sessions; Name, Version and Logger are filled in from the others here.
+	MCP mcpservers.Options
+	// MCPPolicy is the user's policy for the server that a client calls name. Default: the zero Policy for all.
+	MCPPolicy func(name string) mcpservers.Policy
+	// Starter bounds how many MCP servers start at once. Those who serve several connections in a process share one
+	// between them. Default: one of this connection.
+	Starter *mcpservers.Starter
+	// Consents remembers which MCP servers that were found in roots may be started. Default: each is asked for anew.
+	Consents *mcpservers.Consents
 	// MaxSessions is the most sessions that are active at once. Default 1,000.
 	MaxSessions int
 	// ReplayRate is how many updates a second a load replays at most, behind its first 512, so that a client that
@@ -79,6 +92,15 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Wire.Logger == nil {
 		o.Wire.Logger = o.Logger
+	}
+	if o.MCP.Logger == nil {
+		o.MCP.Logger = o.Logger
+	}
+	if o.MCP.Name == "" {
+		o.MCP.Name, o.MCP.Version = o.Name, o.Version
+	}
+	if o.Starter == nil {
+		o.Starter = mcpservers.NewStarter(mcpservers.StarterOptions{})
 	}
 	return o
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/acp-agent/acp-agent/acp/mcpservers"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/strict"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -18,7 +19,7 @@ import (
 type sessionParams struct {
 	id      sessionstore.ID // of load, resume and fork
 	roots   workspace.Roots
-	servers []mcpServer
+	servers []mcpservers.Config
 	rest    runtime.Raw // without sessionId
 }
 

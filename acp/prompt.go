@@ -52,6 +52,7 @@ func (a *agent) prompt(at *place, t *turn, p promptParams) (json.RawMessage, err
 	if err != nil {
 		return cancelledOr(t, asWire(err))
 	}
+	s.host.refresh(t.ctx)
 	updates := &turnUpdates{session: s}
 	o := outcome{err: errNeverStarted}
 	defer func() { s.commitTurn(t, o) }() // a panic leaves no turn open

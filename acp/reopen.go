@@ -107,7 +107,7 @@ func (o *reopening) replace(ctx context.Context) (*session, *activation, error) 
 	if o.before != nil {
 		ra.Previous = o.before.runtime
 	}
-	act, err := a.open(ctx, o.stored.ID, o.params, ra, o.pace)
+	act, err := a.open(ctx, o.stored.ID, o.params, o.before, ra, o.pace)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -121,7 +121,9 @@ func (o *reopening) replace(ctx context.Context) (*session, *activation, error) 
 	if err := in.endTurn(context.WithoutCancel(ctx), runtime.ErrCancelled); err != nil {
 		a.log.Warn("ending a turn", "session", o.stored.ID, "error", err)
 	}
+	act.servers.commit(act.host)
 	if o.before != nil {
+		o.before.servers.pass()
 		o.before.makeUp(a.base, l)
 		o.before.retire(a.base)
 	}

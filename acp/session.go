@@ -19,6 +19,7 @@ type session struct {
 	lane      *lane
 	workspace *workspace.Workspace
 	runtime   runtime.Session
+	servers   *serving
 	host      *host
 	recorder  *sessionstore.Recorder
 
@@ -171,7 +172,7 @@ func (s *session) close(ctx context.Context) error {
 		s.host.close()
 		defer close(s.closed)
 		err = s.recorder.Close(ctx)
-		err = errors.Join(err, s.runtime.Close(ctx), s.workspace.Close())
+		err = errors.Join(err, s.runtime.Close(ctx), s.servers.close(ctx), s.workspace.Close())
 	})
 	return err
 }

@@ -14,10 +14,18 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-func servers() []runtime.MCPServer {
-	return []runtime.MCPServer{
-		{Name: "files", Transport: "stdio", State: "accepted, not started"},
-		{Name: "docs", Transport: "http", State: "ready"},
+// served are MCP servers that offer nothing.
+type served struct {
+	runtime.NoTools
+	status []runtime.ServerStatus
+}
+
+func (s served) Servers() []runtime.ServerStatus { return s.status }
+
+func servers() []runtime.ServerStatus {
+	return []runtime.ServerStatus{
+		{Name: "files", Transport: "stdio", State: runtime.ServerIdle},
+		{Name: "docs", Transport: "http", State: runtime.ServerReady},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -39,7 +40,9 @@ func plant(t testing.TB, files fileTree) string {
 type client struct {
 	runtime.Client
 	workspace *workspace.Workspace
-	servers   []runtime.MCPServer
+	catalog   *discovery.Catalog
+	tools     runtime.Tools
+	started   []string // MCP servers of the catalogue
 
 	mu      sync.Mutex
 	updates []update
@@ -76,8 +79,15 @@ func (u update) text() string {
 	return one.Text + one.Content.Text
 }
 
-func (c *client) Workspace() *workspace.Workspace           { return c.workspace }
-func (c *client) MCPServers() []runtime.MCPServer           { return c.servers }
+func (c *client) Workspace() *workspace.Workspace { return c.workspace }
+func (c *client) Catalog() *discovery.Catalog     { return c.catalog }
+func (c *client) Tools() runtime.Tools            { return c.tools }
+func (c *client) StartFound(_ context.Context, a discovery.Artifact) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.started = append(c.started, a.Name)
+	return nil
+}
 func (c *client) SaveState(context.Context, []byte) error   { return nil }
 func (c *client) Replay(context.Context, runtime.Raw) error { return nil }
 
@@ -114,7 +124,9 @@ func open(t testing.TB, o Options, roots ...string) *conversation {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, ws.Close()) })
 
-	c := &client{workspace: ws}
+	catalog, err := discovery.Scan(t.Context(), ws, discovery.Options{})
+	require.NoError(t, err)
+	c := &client{workspace: ws, catalog: catalog, tools: runtime.NoTools{}}
 	r := New(o)
 	_, err = r.Initialize(t.Context(), runtime.Raw(`{}`), c)
 	require.NoError(t, err)

@@ -131,14 +131,14 @@ func TestRoots(t *testing.T) {
 	symlink(t, filepath.Join(top, "lib"), top, "spelled")
 	one, two, spelled := filepath.Join(top, "one", "app"), filepath.Join(top, "two", "app"), filepath.Join(top, "spelled")
 	c := open(t, Options{}, one, two, spelled)
-	c.client.servers = servers()
+	c.client.tools = served{status: servers()}
 
 	text := c.ask("/roots").text()
 	for _, want := range []string{
 		"Root 0: **`one/app`**, the working directory", "Root 1: **`two/app`**\n", "Root 2: **`spelled`**\n",
 		"- path: `" + spelled + "`\n", "- real path: `" + filepath.Join(top, "lib") + "`\n",
 		"- URI: `" + dir(t, filepath.Join(top, "lib")).URI() + "`\n", "- state: ok\n",
-		"- `files` (stdio): accepted, not started\n", "- `docs` (http): ready\n",
+		"- `files` (stdio): idle\n", "- `docs` (http): ready\n",
 	} {
 		require.Contains(t, text, want)
 	}

@@ -52,7 +52,7 @@ func describeState(state workspace.State) string {
 }
 
 func (t *turn) describeServers() string {
-	servers := t.host.MCPServers()
+	servers := t.host.Tools().Servers()
 	if len(servers) == 0 {
 		return "MCP servers: none\n"
 	}

@@ -31,7 +31,7 @@ type Candidate struct {
 // directory, never in a repository. It is safe for concurrent use, by several processes too.
 type Consents struct{ dir string }
 
-// NewConsents remembers in dir, which is made when it is first needed.
+// NewConsents remembers in dir, which is made when it is first needed. Nothing is remembered if dir is "".
 func NewConsents(dir string) *Consents { return &Consents{dir} }
 
 // key is the hash of what was allowed: root, name, what is started or reached, and the names of what it is given.
@@ -62,6 +62,9 @@ func (c *Consents) path(x Candidate) string { return filepath.Join(c.dir, x.key(
 
 // Allowed reports whether the user allowed x for good, as it is now.
 func (c *Consents) Allowed(x Candidate) (bool, error) {
+	if c.dir == "" {
+		return false, nil
+	}
 	info, err := os.Lstat(c.path(x))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -74,6 +77,9 @@ func (c *Consents) Allowed(x Candidate) (bool, error) {
 
 // Allow remembers that x is allowed.
 func (c *Consents) Allow(x Candidate) error {
+	if c.dir == "" {
+		return nil
+	}
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return fmt.Errorf("that MCP server %s is allowed cannot be remembered: %w", x.Config.Name, err)
 	}
@@ -105,6 +111,9 @@ func writeNew(path string, content []byte) error {
 
 // Forget takes the permission back. It is no error if there was none.
 func (c *Consents) Forget(x Candidate) error {
+	if c.dir == "" {
+		return nil
+	}
 	if err := os.Remove(c.path(x)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

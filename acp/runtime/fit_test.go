@@ -94,7 +94,7 @@ func (p *proxying) Sessions(context.Context, *workspace.Dir) iter.Seq2[runtime.F
 	return func(func(runtime.ForeignSession, error) bool) {}
 }
 func (p *proxying) Delete(context.Context, []byte) error { return nil }
-func (p *proxying) Key(state []byte) string               { return string(state) }
+func (p *proxying) Key(state []byte) string              { return string(state) }
 
 // Accept takes what the child sends: updates go to the turn or the host, requests to the client.
 func (p *proxying) Accept(ctx context.Context, r *wire.Request) wire.Work {

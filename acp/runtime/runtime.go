@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -220,19 +221,16 @@ type Host interface {
 	Replay(ctx context.Context, u Update) error
 	// Workspace is the session's opened roots. It stays open as long as the session.
 	Workspace() *workspace.Workspace
-	// MCPServers lists the servers that the client gave the session, in order.
-	MCPServers() []MCPServer
+	// Catalog is what the session's roots hold for agents: instructions, skills, commands. It is looked at anew
+	// before each turn; the value that a call returns does not change.
+	Catalog() *discovery.Catalog
+	// Tools are those of the MCP servers that the client gave the session, none if the runtime connects
+	// them itself. A runtime need not ask for them.
+	Tools() Tools
+	// StartFound starts an MCP server of the catalogue, which the user is asked for first, unless they allowed it for
+	// good. Its tools are there from then on, until the session is loaded or resumed.
+	StartFound(ctx context.Context, server discovery.Artifact) error
 	// SaveState stores a small value of the runtime's own with the session, such as a
 	// child's session id. During Open it becomes durable with the commit. At most 64 KiB.
 	SaveState(ctx context.Context, state []byte) error
-}
-
-// MCPServer is a session's MCP server as a person is told of it, without its secrets.
-type MCPServer struct {
-	// Name is the client's name for it.
-	Name string
-	// Transport is "stdio", "http" or "sse".
-	Transport string
-	// State is what became of it, in a few words.
-	State string
 }

@@ -1,0 +1,98 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/acp/mcpservers"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// bridge is a session's MCP servers on their way from one activation to the next: prepared among what can fail, and
+// changed by commit (A12, M15). Its zero value is that of a runtime that connects them itself.
+type bridge struct {
+	set     *mcpservers.Set
+	change  *mcpservers.Change
+	configs []mcpservers.Config
+	made    bool // the set is this activation's own so far
+}
+
+// bridgeTo prepares the servers of an activation on w, with those that the live session has.
+func (a *agent) bridgeTo(w *workspace.Workspace, before *session, configs []mcpservers.Config) (bridge, error) {
+	if a.init.connects() == runtime.RuntimeConnects {
+		return bridge{}, nil
+	}
+	b := bridge{configs: configs}
+	if a.options.MCPPolicy != nil {
+		for i := range b.configs {
+			b.configs[i].Policy = a.options.MCPPolicy(b.configs[i].Name)
+		}
+	}
+	if before != nil {
+		b.set = before.servers.set
+	} else {
+		b.set, b.made = mcpservers.NewSet(a.options.Starter, a.options.MCP), true
+	}
+	var err error
+	if b.change, err = b.set.Prepare(w, b.configs); err != nil {
+		if many := (*mcpservers.TooManyError)(nil); errors.As(err, &many) {
+			err = wire.Errorf(wire.CodeInvalidParams, "%v", many)
+		}
+		return b, err
+	}
+	return b, nil
+}
+
+// commit changes the servers. From then on they speak to h.
+func (b *bridge) commit(h *host) {
+	if b.change != nil {
+		b.change.Commit(h)
+		b.made = false
+	}
+}
+
+// abandon ends a set that no session has.
+func (b *bridge) abandon(ctx context.Context) error {
+	if !b.made {
+		return nil
+	}
+	return b.set.Close(ctx)
+}
+
+// serving is the MCP servers of an active session.
+type serving struct {
+	set *mcpservers.Set // nil if the runtime connects them
+
+	mu      sync.Mutex
+	configs []mcpservers.Config // the client's, and those that were found and allowed
+	passed  bool                // to the activation that takes the session's place
+}
+
+// tools are the tools of the servers.
+func (s *serving) tools() runtime.Tools {
+	if s.set == nil {
+		return runtime.NoTools{}
+	}
+	return s.set
+}
+
+// pass leaves the servers to the next activation.
+func (s *serving) pass() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.passed = true
+}
+
+// close ends the servers, unless they were passed on.
+func (s *serving) close(ctx context.Context) error {
+	s.mu.Lock()
+	passed := s.passed
+	s.mu.Unlock()
+	if passed || s.set == nil {
+		return nil
+	}
+	return s.set.Close(ctx)
+}

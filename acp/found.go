@@ -1,0 +1,130 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp/mcpservers"
+	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/discovery"
+)
+
+// StartFound implements [runtime.Host].
+func (h *host) StartFound(ctx context.Context, found discovery.Artifact) error {
+	if h.servers.set == nil {
+		return wire.Errorf(wire.CodeInvalidParams, "the agent behind this one connects MCP servers itself: add %s to its configuration", found.Name)
+	}
+	if found.Kind != discovery.MCPServer || found.State != discovery.Active || found.Server == nil {
+		return wire.Errorf(wire.CodeInvalidParams, "%s is no MCP server that can be started: %s", found.Name, found.Reason)
+	}
+	asWritten := configOf(found, func(text string) string { return text })
+	err := h.consents().Ask(ctx, h, mcpservers.Candidate{Root: found.Root.Real, File: found.Path, Config: asWritten})
+	if err != nil {
+		return err
+	}
+	e := expansion{root: found.Root.Dir.String()}
+	config := configOf(found, e.expand)
+	if e.err != nil {
+		return fmt.Errorf("MCP server %s: %w", found.Name, e.err)
+	}
+	return h.addServer(config)
+}
+
+// consents remember what the user allowed. Without a place for that, nothing is remembered.
+func (h *host) consents() *mcpservers.Consents {
+	if c := h.agent.options.Consents; c != nil {
+		return c
+	}
+	return mcpservers.NewConsents("")
+}
+
+// addServer adds a server to those of the session, in place of one of the same name.
+func (h *host) addServer(config mcpservers.Config) error {
+	h.mu.Lock()
+	live := h.phase == hostLive || h.phase == hostHolding
+	h.mu.Unlock()
+	if !live {
+		return errors.New("the session is not open")
+	}
+	s := h.servers
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.passed {
+		return errors.New("the session was loaded anew: try again")
+	}
+	if policy := h.agent.options.MCPPolicy; policy != nil {
+		config.Policy = policy(config.Name)
+	}
+	configs := slices.DeleteFunc(slices.Clone(s.configs), func(c mcpservers.Config) bool { return c.Name == config.Name })
+	configs = append(configs, config)
+	change, err := s.set.Prepare(h.workspace, configs)
+	if err != nil {
+		return err
+	}
+	change.Commit(h)
+	s.configs = configs
+	return nil
+}
+
+// configOf is the configuration of a server that was found, with every text as expand gives it.
+func configOf(found discovery.Artifact, expand func(string) string) mcpservers.Config {
+	server := found.Server
+	pairs := func(secrets discovery.Secrets) []mcpservers.Pair {
+		list := []mcpservers.Pair{}
+		for _, name := range secrets.Names() {
+			value, _ := secrets.Value(name)
+			list = append(list, mcpservers.Pair{Name: name, Value: expand(value)})
+		}
+		return list
+	}
+	c := mcpservers.Config{
+		Name: found.Name, Transport: mcpservers.Transport(server.Transport), Command: expand(server.Command),
+		Env: pairs(server.Env), URL: expand(string(server.URL)), Headers: pairs(server.Headers), Args: []string{},
+	}
+	for _, arg := range server.Args {
+		c.Args = append(c.Args, expand(arg))
+	}
+	return c
+}
+
+// expansion replaces what the configuration files of MCP servers leave to the environment.
+type expansion struct {
+	root string // the folder of the file
+	err  error  // what could not be replaced
+}
+
+var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
+
+// expand replaces ${NAME}, ${NAME:-default}, ${env:NAME} and ${workspaceFolder}.
+func (e *expansion) expand(text string) string {
+	return variable.ReplaceAllStringFunc(text, func(match string) string {
+		name := strings.TrimPrefix(match[2:len(match)-1], "env:")
+		if name == "workspaceFolder" {
+			return e.root
+		}
+		name, fallback, optional := strings.Cut(name, ":-")
+		value, set := os.LookupEnv(name)
+		switch {
+		case set:
+			return value
+		case optional:
+			return fallback
+		case strings.Contains(name, ":"):
+			e.fail(fmt.Errorf("%s is a value that only an editor can ask for: put it into the environment, and ${NAME} into the file", match))
+		default:
+			e.fail(fmt.Errorf("%s is not set in the environment", match))
+		}
+		return match
+	})
+}
+
+func (e *expansion) fail(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+}
