@@ -118,6 +118,12 @@ func (s *stage) behind(t *testing.T, f files) *editor {
 	return s.open(t, f, append([]string{os.Getenv(binary), "--state-dir", s.state, "--"}, s.subject.command...))
 }
 
+// byName starts the program with a known agent behind it.
+func (s *stage) byName(t *testing.T, f files, name string) *editor {
+	t.Helper()
+	return s.open(t, f, []string{os.Getenv(binary), "--state-dir", s.state, "--agent", name})
+}
+
 // open starts a process and introduces itself.
 func (s *stage) open(t *testing.T, f files, command []string) *editor {
 	t.Helper()

@@ -10,10 +10,13 @@ import (
 )
 
 func TestA31_WhatARealAgentHasAlreadyIsListed(t *testing.T) {
-	for _, s := range []subject{opencode, claude} {
-		t.Run(s.name, func(t *testing.T) {
+	for _, c := range []struct {
+		subject
+		known string // for --agent
+	}{{opencode, "opencode"}, {claude, "claude"}} {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := onStage(t, s)
+			s := onStage(t, c.subject)
 			alone := s.alone(t, noFiles)
 			made, err := alone.NewSession(within(t), client.Setup{Roots: s.roots(t)})
 			require.NoError(t, err)
@@ -30,8 +33,12 @@ func TestA31_WhatARealAgentHasAlreadyIsListed(t *testing.T) {
 			require.Contains(t, turn[0].Text(), "It was long ago.", "the model is told of the conversation")
 			require.Contains(t, turn[0].Text(), s.first, "and of the folders that it has now")
 			require.Equal(t, ids, e.listed(s.query(t, s.first)), "A13")
-			require.NoError(t, e.DeleteSession(within(t), ids[0]))
 			e.leave()
+
+			named := s.byName(t, noFiles, c.known)
+			require.Equal(t, ids, named.listed(s.query(t, s.first)), "the agent by its name is the same agent")
+			require.NoError(t, named.DeleteSession(within(t), ids[0]))
+			named.leave()
 
 			require.Empty(t, s.behind(t, noFiles).listed(client.Query{}), "A28: what was deleted does not come back")
 		})
