@@ -86,7 +86,7 @@ wire_api = "responses"
 	}
 	gemini = subject{
 		name: "Gemini CLI", modules: morePackages, versioned: "@google/gemini-cli",
-		command: []string{"gemini", "--acp", "--skip-trust"}, program: "@google/gemini-cli/bundle/gemini.js",
+		command: []string{"gemini", "--acp"}, program: "@google/gemini-cli/bundle/gemini.js",
 		env:    []string{"GOOGLE_GEMINI_BASE_URL=@MODEL@", "GEMINI_API_KEY=none", "GEMINI_MODEL=scripted"},
 		method: "gemini-api-key",
 		files: map[string]string{".gemini/settings.json": `{
