@@ -41,8 +41,8 @@ type agent struct {
 	why error // why we end it, nil if we do not
 }
 
-// startAgent starts a child. ended is called once it has ended, with whether that was its own doing.
-func startAgent(ctx context.Context, c child.Command, o Options, to runtime.Client, ended func(byItself bool)) (*agent, error) {
+// startAgent starts a child. ended is called once it has ended.
+func startAgent(ctx context.Context, c child.Command, o Options, to runtime.Client, ended func()) (*agent, error) {
 	process, err := child.Start(ctx, c, o.Child)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func startAgent(ctx context.Context, c child.Command, o Options, to runtime.Clie
 }
 
 // serve is the connection's life. The process does not outlive it.
-func (a *agent) serve(ctx context.Context, ended func(byItself bool)) {
+func (a *agent) serve(ctx context.Context, ended func()) {
 	defer close(a.done)
 	defer a.stop()
 	err := a.conn.Serve(ctx)
@@ -86,7 +86,7 @@ func (a *agent) serve(ctx context.Context, ended func(byItself bool)) {
 	if byItself {
 		a.log.Warn("the agent ended by itself", "error", a.ended)
 	}
-	ended(byItself)
+	ended()
 }
 
 // input is the child's stdin. A child that no longer takes input has ended or is made to; the connection goes

@@ -44,7 +44,11 @@ func (s *session) reopen(ctx context.Context, by step, a *agent, how profile.Way
 	if so, _ := s.heard(passingOn); shows {
 		c.shown = so
 	}
-	l.quit(ctx, s, refusal(err) == nil)
+	if left := l.quit(s); left == 0 && refusal(err) == nil { // it may be open all the same
+		if closeErr := a.closeSession(context.WithoutCancel(ctx), l.id); closeErr != nil {
+			a.log.Warn("closing a session of the agent", "error", closeErr)
+		}
+	}
 	return c, err
 }
 
@@ -118,16 +122,15 @@ func (s *session) create(ctx context.Context, by step, a *agent, how profile.Way
 			made.answered(ctx, result)
 		}
 	}})()
-	l, result, failure := made.taken(err != nil)
-	switch {
-	case err != nil && l != nil:
-		// It was answered at the moment at which it was given up.
-		l.quit(ctx, s, false)
-		made.discard(l.id)
+	if err != nil {
+		if l := made.giveUp(); l != nil {
+			// It was answered at that moment.
+			l.quit(s)
+			made.discard(l.id)
+		}
 		return connection{}, err
-	case err == nil:
-		err = failure
 	}
+	l, result, err := made.taken()
 	return connection{link: l, by: by, way: how, result: result}, err
 }
 
@@ -186,10 +189,17 @@ func (c *creation) discard(id runtime.Raw) {
 	}
 }
 
-// taken is what was made. From here on, if it was given up, what comes is discarded.
-func (c *creation) taken(givenUp bool) (*link, runtime.Raw, error) {
+// giveUp has what comes from here on discarded, and returns what has come.
+func (c *creation) giveUp() *link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.givenUp = givenUp
+	c.givenUp = true
+	return c.link
+}
+
+// taken is what was made.
+func (c *creation) taken() (*link, runtime.Raw, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.link, c.result, c.failure
 }

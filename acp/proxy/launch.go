@@ -115,9 +115,9 @@ func (p *proxy) start(ctx context.Context, flags []string) (*agent, error) {
 	command.Args = append(slices.Clone(command.Args), flags...)
 	var a *agent
 	registered := make(chan struct{})
-	a, err := startAgent(ctx, command, p.options, p.toClient(), func(byItself bool) {
+	a, err := startAgent(ctx, command, p.options, p.toClient(), func() {
 		<-registered
-		p.ended(a, byItself)
+		p.ended(a)
 	})
 	if err != nil {
 		close(registered)
@@ -168,12 +168,12 @@ func (p *proxy) register(a *agent) (closed bool) {
 }
 
 // ended takes note that a child has ended.
-func (p *proxy) ended(a *agent, byItself bool) {
+func (p *proxy) ended(a *agent) {
 	c := &p.children
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.all, a)
-	if byItself || a.whyEnded() != nil {
+	if a.byItself.Load() || a.whyEnded() != nil {
 		c.failures++
 	}
 }

@@ -67,25 +67,21 @@ func (l *link) leave(ctx context.Context, s *session) error {
 }
 
 // quit takes off a user for whom the child's session could not be opened after all, and who keeps a hold on the
-// child. One that may be open all the same is closed.
-func (l *link) quit(ctx context.Context, s *session, maybeOpen bool) {
+// child. It reports how many users are left.
+func (l *link) quit(s *session) (left int) {
 	l.mu.Lock()
 	l.users = slices.DeleteFunc(l.users, func(u *session) bool { return u == s })
-	left := len(l.users)
+	left = len(l.users)
 	if left > 0 && l.owner == s {
 		l.owner = l.users[left-1]
 	}
 	l.mu.Unlock()
 	if left > 0 {
 		l.agent.hold()
-		return
+	} else {
+		l.agent.routes.detach(l.key)
 	}
-	l.agent.routes.detach(l.key)
-	if maybeOpen {
-		if err := l.agent.closeSession(context.WithoutCancel(ctx), l.id); err != nil {
-			l.agent.log.Warn("closing a session of the agent", "error", err)
-		}
-	}
+	return left
 }
 
 // alive reports whether the child is there to talk to.

@@ -18,6 +18,7 @@ type wanted struct {
 	stop     func(ctx context.Context) error // ends its turn
 	unsaid   int                             // blocks at the end of the history that the child is about to be sent
 	unread   bool                            // it goes on even if the history cannot be read
+	goesOn   bool                            // the session of the activation before serves as it is
 	late     bool                            // the child answers a load before it has replayed all
 }
 
@@ -33,7 +34,7 @@ const (
 )
 
 // steps are the ways to try, in order. It is the table in the package comment.
-func steps(w wanted, a client.Agent, canGoOn bool) []step {
+func steps(w wanted, a client.Agent) []step {
 	var ways []step
 	known := w.state.key() != ""
 	switch {
@@ -47,7 +48,7 @@ func steps(w wanted, a client.Agent, canGoOn bool) []step {
 	case known && a.Resume:
 		ways = append(ways, byResume)
 	}
-	if canGoOn {
+	if w.goesOn {
 		ways = append(ways, byGoOn)
 	}
 	return append(ways, byNew)
@@ -74,7 +75,8 @@ func (s *session) connect(ctx context.Context, w wanted) (opened runtime.Opened,
 		return runtime.Opened{}, err
 	}
 	s.warn(a, how)
-	ways := steps(w, a.info, s.canGoOn(a, how, w))
+	w.goesOn = s.canGoOn(a, how, w)
+	ways := steps(w, a.info)
 	for i, by := range ways {
 		var c connection
 		if c, err = s.take(ctx, by, a, how, w); err == nil {
