@@ -55,7 +55,7 @@ func discover(ctx context.Context, s streams, f serveFlags, d discoverFlags) err
 	if err != nil {
 		return err
 	}
-	w, err := workspace.Open(ctx, roots, workspace.Options{MaxRoots: f.maxRoots})
+	w, err := workspace.Open(ctx, roots, f.workspace())
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func serveMCP(ctx context.Context, s streams, f serveFlags, m mcpFlags) error {
 func (m mcpFlags) options(f serveFlags, logger *slog.Logger) (o mcpserver.Options, err error) {
 	o = mcpserver.Options{
 		Version: version(), Timeout: m.timeout, MaxMessage: f.maxLine, Logger: logger,
-		Workspace: workspace.Options{MaxRoots: f.maxRoots},
+		Workspace: f.workspace(),
 	}
 	if !m.readOnly {
 		o.Tools.Permit = leaveToTheClient

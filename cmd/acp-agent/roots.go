@@ -53,7 +53,7 @@ func checkRoots(ctx context.Context, s streams, f serveFlags, r runFlags) error 
 	for i, dir := range roots.All() {
 		reports[i] = rootReport{Index: i, Path: dir.String(), Verdict: "ok"}
 	}
-	w, refused := workspace.Open(ctx, roots, workspace.Options{MaxRoots: f.maxRoots})
+	w, refused := workspace.Open(ctx, roots, f.workspace())
 	if refused == nil {
 		defer w.Close()
 		for i, root := range w.Opened() {

@@ -164,7 +164,7 @@ func (f serveFlags) args(command []string) []string {
 	if f.config != "" {
 		args = append(args, "--config", f.config)
 	}
-	args = append(args, fmt.Sprintf("--max-line=%d", f.maxLine), fmt.Sprintf("--max-roots=%d", f.maxRoots))
+	args = append(args, fmt.Sprintf("--max-line=%d", f.maxLine), fmt.Sprintf("--max-roots=%d", f.maxRoots), fmt.Sprintf("--mounts=%s", f.mounts), fmt.Sprintf("--replay-rate=%d", f.replay))
 	if len(command) > 0 {
 		args = append(append(args, "--"), command...)
 	}

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/mcpservers"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
@@ -24,7 +26,10 @@ type serveFlags struct {
 	maxLine  int
 	maxRoots int
 	config   string
+	mounts   workspace.Mounts
+	replay   int
 	agent    string
+	file     settingsFile
 	profiles []profile.Profile // the known agents, as the configuration has them
 }
 
@@ -62,7 +67,7 @@ func newRoot(s streams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		f.profiles = file.profiles()
+		f.file, f.profiles = file, file.profiles()
 		if _, err := f.behind(nil); err != nil {
 			return err
 		}
@@ -84,6 +89,8 @@ func newRoot(s streams) *cobra.Command {
 	flags.StringVar(&f.trace, "trace", "", "append every message with time and direction to `FILE`, secrets masked")
 	flags.IntVar(&f.maxLine, "max-line", 64<<20, "refuse messages longer than `BYTES`")
 	flags.IntVar(&f.maxRoots, "max-roots", 64, "refuse sessions with more than `N` root folders")
+	flags.TextVar(&f.mounts, "mounts", workspace.ExistingMounts, "what is mounted below a root is reached if `POLICY` says so: none, existing (mounted before the session) or any")
+	flags.IntVar(&f.replay, "replay-rate", 0, "replay at most `N` updates a second when a session is loaded (default 6000; -1 for no bound)")
 	root.AddCommand(newRun(s, &f), newSessions(s, &f), newRoots(s, &f), newAgents(s, &f), newDiscover(s, &f), newMCP(s, &f), newVersion(s))
 	return root
 }
@@ -117,15 +124,24 @@ func serve(ctx context.Context, s streams, f serveFlags, args []string) error {
 	err = acp.Serve(ctx, s.in, s.out, acp.Options{
 		Runtime:   func() runtime.Runtime { return newRuntime(b, dir, logger) },
 		Store:     store,
-		Workspace: workspace.Options{MaxRoots: f.maxRoots},
+		Workspace: f.workspace(),
 		Wire:      wire.Options{MaxLine: f.maxLine, Tap: tap},
-		Version:   version(),
-		Logger:    logger,
+		MCPPolicy: f.file.mcpPolicy,
+		Consents:  mcpservers.NewConsents(filepath.Join(dir, "mcp-allowed")),
+
+		ReplayRate: f.replay,
+		Version:    version(),
+		Logger:     logger,
 	})
 	if closeErr := store.Close(); err == nil && closeErr != nil {
 		return fmt.Errorf("closing the session store: %w", closeErr)
 	}
 	return err
+}
+
+// workspace are the options for opening root sets.
+func (f serveFlags) workspace() workspace.Options {
+	return workspace.Options{MaxRoots: f.maxRoots, Mounts: f.mounts}
 }
 
 // interactiveHelp is for a person who starts the program in a terminal.

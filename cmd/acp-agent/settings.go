@@ -20,7 +20,7 @@ import (
 // settings are the flags that can also be given by the environment or the configuration file: the
 // flag state-dir is the variable ACP_AGENT_STATE_DIR and the key stateDir. A flag
 // counts before the environment, the environment before the file.
-var settings = [...]string{"state-dir", "log-level", "log-file", "trace", "max-line", "max-roots"}
+var settings = [...]string{"state-dir", "log-level", "log-file", "trace", "max-line", "max-roots", "mounts", "replay-rate"}
 
 // variable is a setting's environment variable.
 func variable(flag string) string {
@@ -62,9 +62,10 @@ func applySettings(cmd *cobra.Command, path string) (settingsFile, error) {
 
 // settingsFile is a configuration file that was read.
 type settingsFile struct {
-	path   string
-	values map[string]setting // by key
-	agents []agentSetting
+	path    string
+	values  map[string]setting // by key
+	agents  []agentSetting
+	servers []serverSetting
 }
 
 // setting is a value in a configuration file.
@@ -142,14 +143,19 @@ func parseSettings(path string, text []byte) (settingsFile, error) {
 		if _, twice := f.values[word]; twice {
 			return fail("%q is given twice", word)
 		}
-		if word == agentsKey {
+		if word == agentsKey || word == serversKey {
 			f.values[word] = setting{line: at}
 			var raw json.RawMessage
 			if err := decoder.Decode(&raw); err != nil {
 				return fail("%v", err)
 			}
 			before := line() - bytes.Count(raw, []byte("\n"))
-			if f.agents, err = parseAgents(path, before, raw); err != nil {
+			if word == agentsKey {
+				f.agents, err = parseAgents(path, before, raw)
+			} else {
+				f.servers, err = parseServers(path, before, raw)
+			}
+			if err != nil {
 				return settingsFile{}, err
 			}
 			continue
@@ -176,7 +182,7 @@ func isKey(word string) bool { return slices.Contains(keys(), word) }
 
 // keys are the known keys.
 func keys() []string {
-	known := []string{agentsKey}
+	known := []string{agentsKey, serversKey}
 	for _, name := range settings {
 		known = append(known, key(name))
 	}

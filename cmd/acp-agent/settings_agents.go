@@ -1,11 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
-	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -67,24 +63,16 @@ func (a agentSetting) applied(p profile.Profile) profile.Profile {
 	return p
 }
 
-// agentsReader reads the value of agentsKey, which begins on a line of its file.
-type agentsReader struct {
-	path    string
-	first   int
-	text    []byte
-	decoder *json.Decoder
-}
-
 // parseAgents reads the agents, strictly.
 func parseAgents(path string, first int, text []byte) ([]agentSetting, error) {
-	r := &agentsReader{path: path, first: first, text: text, decoder: json.NewDecoder(bytes.NewReader(text))}
+	r := newSection(path, first, text)
 	var list []agentSetting
 	err := r.object("agents", func(name string) error {
 		if name == "" || strings.ContainsAny(name, " \t\n/") || strings.HasPrefix(name, "-") {
 			return r.fail("%q is no name for an agent: letters, digits and dashes make one", name)
 		}
 		a := agentSetting{name: name, line: r.line()}
-		if err := r.object(name, func(member string) error { return r.member(&a, member) }); err != nil {
+		if err := r.object(name, func(member string) error { return a.member(r, member) }); err != nil {
 			return err
 		}
 		if _, known := profile.Find(profile.Known(), name); !known && a.command == "" {
@@ -96,42 +84,8 @@ func parseAgents(path string, first int, text []byte) ([]agentSetting, error) {
 	return list, err
 }
 
-func (r *agentsReader) line() int {
-	return r.first + bytes.Count(r.text[:r.decoder.InputOffset()], []byte("\n"))
-}
-
-func (r *agentsReader) fail(format string, args ...any) error {
-	return usagef("%s:%d: %s", r.path, r.line(), fmt.Sprintf(format, args...))
-}
-
-// object reads an object, whose members each reads the value of.
-func (r *agentsReader) object(what string, each func(name string) error) error {
-	if token, err := r.decoder.Token(); err != nil || token != json.Delim('{') {
-		return r.fail("%q needs an object", what)
-	}
-	seen := make(map[string]bool)
-	for r.decoder.More() {
-		token, err := r.decoder.Token()
-		if err != nil {
-			return r.fail("%v", err)
-		}
-		name, _ := token.(string)
-		if seen[name] {
-			return r.fail("%q is given twice", name)
-		}
-		seen[name] = true
-		if err := each(name); err != nil {
-			return err
-		}
-	}
-	if _, err := r.decoder.Token(); err != nil && err != io.EOF {
-		return r.fail("%v", err)
-	}
-	return nil
-}
-
 // member reads a member of an agent.
-func (r *agentsReader) member(a *agentSetting, name string) (err error) {
+func (a *agentSetting) member(r *sectionReader, name string) (err error) {
 	switch name {
 	case "command":
 		a.command, err = r.word(name)
@@ -170,14 +124,4 @@ func (r *agentsReader) member(a *agentSetting, name string) (err error) {
 		return r.fail("unknown key %q; did you mean %q?", name, nearest(name, agentKeys()))
 	}
 	return err
-}
-
-// word reads a string.
-func (r *agentsReader) word(name string) (string, error) {
-	token, err := r.decoder.Token()
-	word, is := token.(string)
-	if err != nil || !is {
-		return "", r.fail("%q needs a string", name)
-	}
-	return word, nil
 }
