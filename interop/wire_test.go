@@ -90,7 +90,7 @@ func TestA1_WhatIsAdvertised(t *testing.T) {
 		require.JSONEq(t, `{}`, string(result.AgentCapabilities.SessionCapabilities[name]), name)
 	}
 	for name, can := range result.AgentCapabilities.MCPCapabilities {
-		require.False(t, can, name)
+		require.True(t, can, name)
 	}
 }
 

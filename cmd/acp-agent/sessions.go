@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -54,6 +55,8 @@ type sessionReport struct {
 	CreatedAt             time.Time       `json:"createdAt"`
 	UpdatedAt             time.Time       `json:"updatedAt"`
 	Turns                 int64           `json:"turns"`
+	// Directories says how an agent behind us is given the folders.
+	Directories string `json:"directories,omitempty"`
 }
 
 func report(s sessionstore.Session) sessionReport {
@@ -61,8 +64,13 @@ func report(s sessionstore.Session) sessionReport {
 	if s.Agent.Profile != "" {
 		agent += " " + s.Agent.Profile
 	}
+	directories := ""
+	if s.Agent.Kind == proxy.Kind {
+		directories = proxy.Describe(s.State)
+	}
 	return sessionReport{
-		ID: s.ID, Agent: agent, Cwd: s.Keys.Roots.Cwd(), AdditionalDirectories: s.Keys.Roots.Additional(),
+		Directories: directories,
+		ID:          s.ID, Agent: agent, Cwd: s.Keys.Roots.Cwd(), AdditionalDirectories: s.Keys.Roots.Additional(),
 		Title: s.Title, CreatedAt: s.Created.UTC(), UpdatedAt: s.Updated.UTC(), Turns: s.Turns,
 	}
 }

@@ -73,6 +73,9 @@ func (t *transcript) session(r sessionReport) error {
 	for i, d := range r.AdditionalDirectories.All() {
 		fmt.Fprintf(t.out.out, "root %d   %s\n", i+1, d)
 	}
+	if r.Directories != "" {
+		fmt.Fprintf(t.out.out, "given    %s\n", r.Directories)
+	}
 	_, err := fmt.Fprintln(t.out.out)
 	return err
 }
