@@ -18,11 +18,12 @@ type Directory struct {
 	w      *Workspace
 	handle *handle
 	at     location
-	ref    Ref // at, said another way
+	ref    Ref         // at, said another way
+	opened os.FileInfo // what was opened, if that is known
 }
 
 func (w *Workspace) newDirectory(handle *handle, root int, at location) *Directory {
-	return &Directory{w, handle, at, w.ref(root, at)}
+	return &Directory{w: w, handle: handle, at: at, ref: w.ref(root, at)}
 }
 
 // Entry is a name in a directory.
@@ -102,7 +103,8 @@ func (d *Directory) Entries(ctx context.Context) ([]Entry, error) {
 	return entries, err
 }
 
-// Lstat describes the entry name, a link itself. name is one component.
+// Lstat describes the entry name, a link itself. name is one component. It is one call of the system
+// on Linux, where [os.SameFile] does not know what it returns: see [Unchanged].
 func (d *Directory) Lstat(name string) (Info, error) {
 	if err := d.w.begin(); err != nil {
 		return Info{}, err
@@ -155,7 +157,7 @@ func (d *Directory) lstat(name string) (os.FileInfo, error) {
 	if err := d.allowed(name); err != nil {
 		return nil, err
 	}
-	info, err := d.handle.Lstat(name)
+	info, err := d.handle.describe(name)
 	if err != nil {
 		return nil, d.failed("lstat", name, err)
 	}
@@ -213,13 +215,13 @@ func (d *Directory) openDir(name string) (child *Directory, err error) {
 	if err := d.allowed(name); err != nil {
 		return nil, err
 	}
-	handle, err := d.handle.intoToList(name)
+	handle, opened, err := d.handle.intoDescribed(name)
 	if err == nil && handle.denied != (Dir{}) {
 		_ = handle.Close()
 		return nil, &DeniedError{Path: d.path(name), By: handle.denied}
 	}
 	if err == nil {
-		return &Directory{d.w, handle, at, d.ref.child(name)}, nil
+		return &Directory{d.w, handle, at, d.ref.child(name), opened}, nil
 	}
 	if notEntered(err) {
 		if seen, lookErr := d.handle.look(name); lookErr == nil && seen.isLink() {
