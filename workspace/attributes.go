@@ -18,12 +18,12 @@ func (w *Workspace) chmod(path string, perm fs.FileMode, o HardLinks) error {
 // chtimes sets the times of the file or directory that path leads to, as chmod does its permissions. A zero
 // time is left as it is.
 func (w *Workspace) chtimes(path string, accessed, modified time.Time, o HardLinks) error {
-	return w.changeAttributes(path, o, func(_ *os.File, end arrival) error {
+	return w.changeAttributes(path, o, func(f *os.File, end arrival) error {
 		name := end.name
 		if name == "" {
 			name = "."
 		}
-		return end.dir.setTimes(name, accessed, modified)
+		return end.dir.setTimes(f, name, accessed, modified)
 	})
 }
 

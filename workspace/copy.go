@@ -61,7 +61,7 @@ func (c *copier) file(src *handle, name string, at location, info os.FileInfo, d
 	if err := inherit(to, now); err != nil {
 		return err
 	}
-	if err := dst.setTimes(newname, time.Time{}, now.ModTime()); err != nil {
+	if err := dst.setTimes(to, newname, time.Time{}, now.ModTime()); err != nil {
 		return err
 	}
 	return to.Sync()
@@ -114,7 +114,7 @@ func (c *copier) dir(src *handle, name string, at location, info os.FileInfo, ds
 	}
 	err = inherit(self, info)
 	if err == nil {
-		err = dst.setTimes(newname, time.Time{}, info.ModTime())
+		err = dst.setTimes(self, newname, time.Time{}, info.ModTime())
 	}
 	_ = self.Sync() // not every file system can
 	return errors.Join(err, self.Close())

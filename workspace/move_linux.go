@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"errors"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,8 +37,9 @@ func (h *handle) symlink(target, name string) error {
 	}))
 }
 
-// setTimes sets the times of name, of a link itself. A zero time is left as it is.
-func (h *handle) setTimes(name string, accessed, modified time.Time) error {
+// setTimes sets the times of f, an open file that was found in h as name. Here it is f that counts: what has its name
+// by now may be a hard link that leads out. A zero time is left as it is.
+func (*handle) setTimes(f *os.File, name string, accessed, modified time.Time) error {
 	times := make([]unix.Timespec, 2)
 	for i, t := range []time.Time{accessed, modified} {
 		times[i] = unix.Timespec{Nsec: unix.UTIME_OMIT}
@@ -48,7 +50,13 @@ func (h *handle) setTimes(name string, accessed, modified time.Time) error {
 			}
 		}
 	}
-	return named("utimensat", name, h.do(name, func(fd int) error {
-		return unix.UtimesNanoAt(fd, name, times, unix.AT_SYMLINK_NOFOLLOW)
-	}))
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var set error
+	err = conn.Control(func(fd uintptr) {
+		set = unix.UtimesNanoAt(int(fd), "", times, unix.AT_EMPTY_PATH)
+	})
+	return errors.Join(err, named("utimensat", name, set))
 }

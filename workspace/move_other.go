@@ -41,8 +41,8 @@ func (h *handle) symlink(target, name string) error {
 	return h.root.Symlink(target, name)
 }
 
-// setTimes sets the times of name. A zero time is left as it is.
-func (h *handle) setTimes(name string, accessed, modified time.Time) error {
+// setTimes sets the times of name, which is open as a file. A zero time is left as it is.
+func (h *handle) setTimes(_ *os.File, name string, accessed, modified time.Time) error {
 	if err := inside("chtimes", name); err != nil {
 		return err
 	}

@@ -1,0 +1,44 @@
+package workspace_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// A hard link needs no link to lead out: what is changed in place must be the file that was judged, not what has
+// its name a moment later.
+func TestC12_AHardLinkThatIsSwappedInIsNotChanged(t *testing.T) {
+	g := newGroundsInMemory(t)
+	secret := filepath.Join(g.out, "secret")
+	require.NoError(t, os.Link(secret, filepath.Join(g.a, "hard")))
+	before, err := os.Stat(secret)
+	require.NoError(t, err)
+	stop := swapping(t, filepath.Join(g.a, "f"), filepath.Join(g.a, "hard"))
+	defer stop()
+	inPlace := map[string]func(*workspace.Workspace, string) error{
+		"Fs.Chtimes": func(ws *workspace.Workspace, path string) error {
+			return ws.FsWith(readWrite).Chtimes(path, time.Unix(1, 0), time.Unix(1, 0))
+		},
+	}
+	for _, name := range []string{"Append", "Truncate", "OpenFile", "OpenFile, create", "Fs.Chmod", "Fs.Create"} {
+		inPlace[name] = changes[name]
+	}
+	for name, change := range inPlace {
+		for range 3000 {
+			_ = change(g.ws, "f")
+		}
+		text, err := os.ReadFile(secret)
+		require.NoError(t, err)
+		require.Equal(t, "SECRET", string(text), name)
+		after, err := os.Stat(secret)
+		require.NoError(t, err)
+		require.Equal(t, before.Mode(), after.Mode(), name)
+		require.Equal(t, before.ModTime(), after.ModTime(), name)
+	}
+}
