@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -20,33 +21,33 @@ type Catalog struct {
 }
 
 // Artifacts are all artifacts: by root, then by convention, then by path. What does not count is among them.
-func (c *Catalog) Artifacts() []Artifact { return c.where(func(Artifact) bool { return true }) }
+func (c *Catalog) Artifacts() []Artifact { return slices.Clone(c.artifacts) }
 
 // Of are the artifacts of one kind, in the same order.
 func (c *Catalog) Of(kind Kind) []Artifact {
-	return c.where(func(a Artifact) bool { return a.Kind == kind })
+	return c.where(func(a *Artifact) bool { return a.Kind == kind })
 }
 
 // Active are the artifacts of one kind that count, in the same order.
 func (c *Catalog) Active(kind Kind) []Artifact {
-	return c.where(func(a Artifact) bool { return a.Kind == kind && a.State == Active })
+	return c.where(func(a *Artifact) bool { return a.Kind == kind && a.State == Active })
 }
 
 // Named are the artifacts of one kind and name: first the one that counts, if one does, then the others.
 func (c *Catalog) Named(kind Kind, name string) []Artifact {
 	named := func(active bool) []Artifact {
-		return c.where(func(a Artifact) bool {
+		return c.where(func(a *Artifact) bool {
 			return a.Kind == kind && a.Name == name && (a.State == Active) == active
 		})
 	}
 	return append(named(true), named(false)...)
 }
 
-func (c *Catalog) where(take func(Artifact) bool) []Artifact {
+func (c *Catalog) where(take func(*Artifact) bool) []Artifact {
 	var list []Artifact
-	for _, a := range c.artifacts {
-		if take(a) {
-			list = append(list, a)
+	for i := range c.artifacts {
+		if a := &c.artifacts[i]; take(a) {
+			list = append(list, *a)
 		}
 	}
 	return list

@@ -3,20 +3,17 @@ package discovery
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 )
 
-// compete decides which artifacts count. It sorts them by rank: the root's index, then the row of the table, then the
-// path. Of what cannot all count, the first does.
+// byRank orders the artifacts of a root: by the row of the table, then by the path.
+func byRank(a, b *Artifact) int {
+	return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.rel, b.rel))
+}
+
+// compete decides which artifacts count, in the order of the roots, and of their rank in each. Of what cannot all count, the
+// first does.
 func compete(all []Artifact) {
-	slices.SortStableFunc(all, func(a, b Artifact) int {
-		return cmp.Or(
-			cmp.Compare(a.Root.Index, b.Root.Index),
-			cmp.Compare(a.rank, b.rank),
-			strings.Compare(a.rel, b.rel),
-		)
-	})
 	onceEach(all)
 	onePerDirectory(all)
 	oneOfEachName(all)
@@ -26,15 +23,16 @@ func compete(all []Artifact) {
 func onceEach(all []Artifact) {
 	type key struct {
 		kind Kind
-		real string
+		root int
+		rel  string
 	}
-	first := make(map[key]*Artifact)
+	first := make(map[key]*Artifact, len(all))
 	for i := range all {
 		a := &all[i]
 		if a.Ref.Rel() == "" {
 			continue
 		}
-		k := key{a.Kind, a.Ref.Real()}
+		k := key{a.Kind, a.Ref.Root().Index, a.Ref.Rel()}
 		switch winner, taken := first[k]; {
 		case !taken:
 			first[k] = a
@@ -72,7 +70,7 @@ func oneOfEachName(all []Artifact) {
 		server bool
 		name   string
 	}
-	first := make(map[key]*Artifact)
+	first := make(map[key]*Artifact, len(all))
 	for i := range all {
 		a := &all[i]
 		if a.State != Active || a.Kind == Instruction {

@@ -23,9 +23,17 @@ type hunt struct {
 func (h *hunt) find(ctx context.Context, at *place, names []string, depth int) bool {
 	switch name := names[0]; {
 	case name == "**":
-		h.below(ctx, at, names[1:], depth)
+		h.below(ctx, at, names, depth)
 	case !isGlob(name) && len(names) == 1:
-		return h.file(ctx, at, name)
+		e, err := at.entry(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+		if err != nil {
+			h.unreadable(h.row, at, name, err)
+			return true
+		}
+		return h.file(ctx, at, e)
 	case !isGlob(name):
 		h.into(ctx, at, workspace.Entry{Name: name, Type: fs.ModeDir}, names[1:], depth)
 	default:
@@ -36,29 +44,29 @@ func (h *hunt) find(ctx context.Context, at *place, names []string, depth int) b
 			if len(names) > 1 {
 				h.into(ctx, at, e, names[1:], depth)
 			} else if !e.Type.IsDir() {
-				h.file(ctx, at, e.Name)
+				h.file(ctx, at, e)
 			}
 		})
 	}
 	return false
 }
 
-// below looks for names in at and all directories below it. A plain file name is recognised in any case, because
-// its author's file system may not tell.
+// below looks for the names after "**" in at and all directories below it. A plain file name is recognised in any case,
+// because its author's file system may not tell.
 func (h *hunt) below(ctx context.Context, at *place, names []string, depth int) {
-	last := len(names) == 1
+	last := len(names) == 2
 	h.each(ctx, at, func(e workspace.Entry) {
 		switch {
-		case last && !e.Type.IsDir() && isNamed(e.Name, names[0]):
-			h.file(ctx, at, e.Name)
+		case last && !e.Type.IsDir() && isNamed(e.Name, names[1]):
+			h.file(ctx, at, e)
 		case depth < h.o.MaxDepth:
-			h.into(ctx, at, e, append([]string{"**"}, names...), depth+1)
+			h.into(ctx, at, e, names, depth+1)
 		case e.Type.IsDir():
-			h.cut(h.row, path.Join(at.rel, e.Name), "MaxDepth", int64(h.o.MaxDepth))
+			h.cut(h.row, join(at.rel, e.Name), "MaxDepth", int64(h.o.MaxDepth))
 		}
 	})
 	if !last {
-		h.find(ctx, at, names, depth)
+		h.find(ctx, at, names[1:], depth)
 	}
 }
 
@@ -70,13 +78,13 @@ func isNamed(name, pattern string) bool {
 
 // each calls visit with the entries of at that patterns stand for.
 func (h *hunt) each(ctx context.Context, at *place, visit func(workspace.Entry)) {
-	h.watch(at)
-	entries, err := at.dir.Entries(ctx)
+	entries, err := at.list(ctx)
 	var limit *workspace.LimitError
 	switch {
+	case err == nil:
 	case errors.As(err, &limit):
 		h.cut(h.row, at.rel, "MaxEntries", limit.Limit)
-	case err != nil:
+	default:
 		if !h.spent(ctx, h.row) && at.up != nil {
 			h.unreadable(h.row, at.up, path.Base(at.rel), err)
 		}
@@ -104,13 +112,12 @@ func (h *hunt) into(ctx context.Context, at *place, e workspace.Entry, names []s
 		return
 	}
 	h.dirs++
-	rel := path.Join(at.rel, e.Name)
 	dir, err := at.dir.OpenDir(e.Name)
 	if err != nil {
 		// In a root's own directory there is much that is nobody's artifact.
 		ours := h.base != h.level && !errors.Is(err, syscall.ENOTDIR)
-		switch gone := errors.Is(err, fs.ErrNotExist) && !link; {
-		case gone:
+		switch {
+		case isGone(e, err):
 			h.watchEntry(at, e.Name)
 		case ours:
 			h.unreadable(h.row, at, e.Name, err)
@@ -118,27 +125,22 @@ func (h *hunt) into(ctx context.Context, at *place, e workspace.Entry, names []s
 		return
 	}
 	defer dir.Close()
-	next := &place{dir: dir, rel: rel, up: at}
+	next := h.place(dir, at, e.Name)
 	if link {
 		h.watchEntry(at, e.Name)
 		if up := next.above(); up != nil {
-			a := h.artifact(h.row, rel)
+			a := h.artifact(h.row, next.rel)
 			a.invalid("it is a link back to " + h.path(up.rel) + ", which is being searched already")
-			h.artifacts = append(h.artifacts, a)
+			h.add(a)
 			return
 		}
 	}
 	if !h.find(ctx, next, names, depth) && len(names) == 1 && !isGlob(names[0]) {
-		h.watchEntry(next, names[0])
+		h.lacks(next, names[0])
 	}
 }
 
-// above is the place above p that is the same directory, nil for none.
-func (p *place) above() *place {
-	for up := p.up; up != nil; up = up.up {
-		if up.dir.Ref().Real() == p.dir.Ref().Real() {
-			return up
-		}
-	}
-	return nil
+// lacks makes the result depend on that there is no such name in at.
+func (h *hunt) lacks(at *place, name string) {
+	at.watched.entries = append(at.watched.entries, probe{name, h.printOf(nil, fs.ErrNotExist)})
 }

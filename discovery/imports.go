@@ -68,9 +68,9 @@ func (in *importer) one(ctx context.Context, from, written string, hop int) {
 		in.refused(written, err)
 		return
 	}
-	p := printOf(info, nil)
+	p := in.printOf(info, nil)
 	p.real = f.Ref().Real()
-	in.probes = append(in.probes, probe{elsewhere, target, p})
+	in.paths = append(in.paths, probe{target, p})
 	imported := Artifact{Size: info.Size()}
 	text, ok := in.text(&imported, f)
 	if !ok {

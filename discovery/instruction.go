@@ -45,8 +45,7 @@ func readInstruction(a *Artifact, text string, format Format, o Options) {
 
 // applies reads what a rule is for: each tool has its own key, and its own meaning of a missing one.
 func (a *Artifact) applies(format Format, values map[string]value) {
-	key := map[Format]string{CopilotRule: "applyTo", ClaudeRule: "paths", CursorRule: "globs"}[format]
-	a.Applies.Globs = a.globs(values[key])
+	a.Applies.Globs = a.globs(values[format.globsKey()])
 	everywhere := slices.ContainsFunc(a.Applies.Globs, func(g string) bool { return g == "**" || g == "**/*" || g == "*" })
 	switch {
 	case format == CursorRule && values["alwaysApply"].text == "true",
@@ -59,6 +58,18 @@ func (a *Artifact) applies(format Format, values map[string]value) {
 		a.Applies.Mode = ByDescription
 	default:
 		a.Applies.Mode = OnRequest
+	}
+}
+
+// globsKey is the key of the globs.
+func (f Format) globsKey() string {
+	switch f {
+	case CopilotRule:
+		return "applyTo"
+	case ClaudeRule:
+		return "paths"
+	default:
+		return "globs"
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -15,7 +15,8 @@ import (
 
 // For are the instructions about path beyond those of whole roots: files in the directories between the root that owns
 // path (of nested roots the deepest) and path, from the root down, and rules whose globs match path. The file itself
-// need not exist. Files are looked for when it is called. What does not count is in the list, with its reason;
+// need not exist. Files are looked for when it is called. What does not count is in the list, with its reason, and so is what
+// a bound left out: an invalid artifact at the place that was not searched to the end, whose Name is the convention;
 // [Catalog.Assemble] makes one text of it, and [Told] leaves out what was told before. The error is that of a path outside of the roots, the context's, or
 // that [Options].Timeout is over.
 func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
@@ -90,7 +91,7 @@ func (c *Catalog) below(ctx context.Context, t touched) ([]Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := &place{dir: top, rel: "."}
+	at := s.place(top, nil, ".")
 	defer func() {
 		for ; at != nil; at = at.up {
 			_ = at.dir.Close()
@@ -102,21 +103,37 @@ func (c *Catalog) below(ctx context.Context, t touched) ([]Artifact, error) {
 		if err != nil {
 			break // it went away just now
 		}
-		at = &place{dir: dir, rel: path.Join(at.rel, name), up: at}
+		at = s.place(dir, at, name)
 		s.artifacts = nil
 		s.level(ctx, rows, at)
 		all = append(all, c.once(s.artifacts)...)
 	}
+	for _, cut := range s.cuts {
+		all = append(all, s.notSearched(cut))
+	}
 	return all, context.Cause(ctx)
 }
 
+// notSearched is what a bound left out, as an artifact that does not count.
+func (s *search) notSearched(c Cut) Artifact {
+	a := s.artifact(row{Convention: Convention{Place: c.Place}}, ".")
+	a.Name, a.Path = c.Place, c.At
+	a.invalid(c.String())
+	return a
+}
+
 // once lets the artifacts of one directory compete with each other, and gives up those that the catalog has.
-func (c *Catalog) once(list []Artifact) []Artifact {
+func (c *Catalog) once(found []*Artifact) []Artifact {
+	slices.SortStableFunc(found, byRank)
+	list := make([]Artifact, len(found))
+	for i, a := range found {
+		list[i] = *a
+	}
 	compete(list)
 	for i := range list {
 		a := &list[i]
 		for j := range c.artifacts {
-			if known := &c.artifacts[j]; a.State == Active && known.Kind == a.Kind && known.Ref.Rel() != "" && known.Ref.Real() == a.Ref.Real() {
+			if known := &c.artifacts[j]; a.State == Active && known.Kind == a.Kind && known.Ref.Rel() != "" && known.Ref == a.Ref {
 				a.shadow(known, fmt.Sprintf("it is the same file as %s, which root %d has", known.Path, known.Root.Index))
 			}
 		}

@@ -6,11 +6,16 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
+
+// file is a file that a row names.
+type file struct {
+	rank int // the row's
+	rel  string
+}
 
 // reading is what a file made, before artifacts compete with each other.
 type reading struct {
@@ -18,72 +23,71 @@ type reading struct {
 	artifacts []Artifact
 }
 
-// file reads the file name in at for the row. It reports whether there is one.
-func (h *hunt) file(ctx context.Context, at *place, name string) bool {
-	rel := path.Join(at.rel, name)
-	key := h.row.Place + "\x00" + rel
-	if r, ok := h.known(at, name, key); ok {
-		h.keep(at, name, key, r)
+// file reads the file e in at for the row. It reports whether there is one.
+func (h *hunt) file(ctx context.Context, at *place, e workspace.Entry) bool {
+	key := file{h.row.rank, join(at.rel, e.Name)}
+	if r, ok := h.known(at, e, key); ok {
+		h.keep(at, e.Name, key, r)
 		return true
 	}
-	f, err := at.dir.Open(name)
+	text, info, err := at.dir.ReadFile(e, h.buffer, h.o.MaxFile)
 	if err != nil {
-		if h.missing(at, name, err) {
+		if isGone(e, err) {
 			return false
 		}
-		h.unreadable(h.row, at, name, err)
+		h.unreadable(h.row, at, e.Name, err)
 		return true
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		h.unreadable(h.row, at, name, err)
-		return true
+	if cap(text) > cap(h.buffer) {
+		h.buffer = text
 	}
-	a := h.artifact(h.row, rel)
-	a.Ref, a.Size, a.level = f.Ref(), info.Size(), h.level.rel
-	h.keep(at, name, key, reading{printOfFile(info, f.Ref(), at, name), h.parse(ctx, a, f)})
+	a := h.artifact(h.row, key.rel)
+	a.Ref, a.Size, a.level = info.Ref(), info.Size(), h.level.rel
+	h.keep(at, e.Name, key, &reading{h.printOfFile(info, at, e.Name), h.parse(ctx, a, text)})
 	return true
 }
 
 // known is what was read of the file before, if it has certainly not changed since. A link is read again, because it may
 // lead elsewhere, and so is what imports other files.
-func (h *hunt) known(at *place, name, key string) (reading, bool) {
+func (h *hunt) known(at *place, e workspace.Entry, key file) (*reading, bool) {
 	if h.old == nil || h.row.Format == TextWithImports {
-		return reading{}, false
+		return nil, false
 	}
 	before, ok := h.old.files[key]
-	if !ok || !at.holds(before.artifacts[0].Ref, name) {
-		return reading{}, false
+	if !ok || !at.holds(before.artifacts[0].Ref, e.Name) {
+		return nil, false
 	}
-	info, err := at.dir.Lstat(name)
-	if err != nil || info.Mode()&fs.ModeSymlink != 0 || !before.same(printOf(info.FileInfo, nil)) {
-		return reading{}, false
+	info, err := at.dir.Lstat(e.Name)
+	if err != nil || info.Mode()&fs.ModeSymlink != 0 || !before.same(h.printOf(info.FileInfo, nil)) {
+		return nil, false
 	}
 	return before, true
 }
 
 // keep adds what a file made to the findings. What a reading holds does not change any more.
-func (h *hunt) keep(at *place, name, key string, r reading) {
+func (h *hunt) keep(at *place, name string, key file, r *reading) {
 	h.files[key] = r
-	h.probes = append(h.probes, probe{at.rel, name, r.print})
-	for _, a := range r.artifacts {
+	at.watched.entries = append(at.watched.entries, probe{name, r.print})
+	for i := range r.artifacts {
 		if len(h.artifacts) >= h.o.MaxArtifacts {
 			h.cut(h.row, at.rel, "MaxArtifacts", int64(h.o.MaxArtifacts))
 			return
 		}
-		h.artifacts = append(h.artifacts, a)
+		h.artifacts = append(h.artifacts, &r.artifacts[i])
 	}
 }
 
-// parse reads a file and makes artifacts of it, based on a.
-func (h *hunt) parse(ctx context.Context, a Artifact, f *workspace.File) []Artifact {
-	b, ok := h.read(&a, f)
+// parse makes artifacts, based on a, of a file's bytes.
+func (h *hunt) parse(ctx context.Context, a Artifact, b []byte) []Artifact {
+	b, ok := h.decoded(&a, b)
 	if !ok {
 		return []Artifact{a}
 	}
-	if a.Kind == Skill {
+	switch a.Kind {
+	case Skill:
 		b = front(b)
+	case Command:
+		b = opening(b)
 	}
 	switch text := string(b); a.Kind {
 	case Skill:
@@ -101,24 +105,27 @@ func (h *hunt) parse(ctx context.Context, a Artifact, f *workspace.File) []Artif
 	return []Artifact{a}
 }
 
-// text is the file's text. If it is not ok the artifact says why.
+// text is the text of an open file. If it is not ok the artifact says why.
 func (s *search) text(a *Artifact, f *workspace.File) (text string, ok bool) {
-	b, ok := s.read(a, f)
+	var b []byte
+	if a.Size <= s.o.MaxFile {
+		var err error
+		if b, err = io.ReadAll(io.LimitReader(f, s.o.MaxFile)); err != nil {
+			a.invalid(reasonOf(err))
+			return "", false
+		}
+	}
+	b, ok = s.decoded(a, b)
 	return string(b), ok
 }
 
-// read is text as bytes, which are good until the next file is read.
-func (s *search) read(a *Artifact, f *workspace.File) (text []byte, ok bool) {
+// decoded is a file's bytes as text. If it is not ok the artifact says why.
+func (s *search) decoded(a *Artifact, b []byte) (text []byte, ok bool) {
 	if a.Size > s.o.MaxFile {
 		a.State, a.Reason = TooLarge, fmt.Sprintf("it has %d bytes; files of up to %d (MaxFile) are read", a.Size, s.o.MaxFile)
 		return nil, false
 	}
-	b, err := s.readAll(f, a.Size)
 	s.bytes += int64(len(b))
-	if err != nil {
-		a.invalid(reasonOf(err))
-		return nil, false
-	}
 	b, fault := decode(b)
 	if fault != "" {
 		a.invalid(fault)
@@ -149,21 +156,23 @@ func front(text []byte) []byte {
 	}
 }
 
-// readAll reads a file that had size bytes a moment ago, up to MaxFile. If that many are read at once, that is all. The
-// bytes are good until the next file is read.
-func (s *search) readAll(f io.Reader, size int64) ([]byte, error) {
-	if int64(len(s.buffer)) <= size {
-		s.buffer = make([]byte, size+4096)
+// opening is text up to the first line after its frontmatter that says something, which is all that a command says of itself.
+func opening(text []byte) []byte {
+	at := 0
+	if first, _, _ := bytes.Cut(text, []byte("\n")); string(bytes.TrimSpace(first)) == "---" {
+		at = len(front(text))
 	}
-	n, err := f.Read(s.buffer)
-	if int64(n) == size || err == io.EOF {
-		return s.buffer[:n], nil
+	for at < len(text) {
+		end := len(text)
+		if n := bytes.IndexByte(text[at+1:], '\n'); n >= 0 {
+			end = at + 1 + n
+		}
+		if firstLine(string(text[at:end])) != "" {
+			return text[:end]
+		}
+		at = end
 	}
-	if err != nil {
-		return nil, err
-	}
-	rest, err := io.ReadAll(io.LimitReader(f, s.o.MaxFile-int64(n)))
-	return append(s.buffer[:n:n], rest...), err
+	return text
 }
 
 // decode is b as text without a byte order mark, with line ends of one character.

@@ -83,21 +83,25 @@ func (c *Catalog) scanned(ctx context.Context, old []*findings, keep []bool) (*C
 	if err != nil {
 		return nil, err
 	}
+	total := 0
 	for _, f := range c.roots {
-		c.artifacts = append(c.artifacts, f.artifacts...)
+		total += len(f.artifacts)
+	}
+	c.artifacts = make([]Artifact, 0, total)
+	for _, f := range c.roots {
+		for _, a := range f.artifacts {
+			c.artifacts = append(c.artifacts, *a)
+		}
 	}
 	compete(c.artifacts)
 	return c, nil
 }
 
 // eachRoot calls work for every root, some at the same time, and waits for all. The error is the first root's that
-// failed, or that the workspace is closed.
+// failed.
 func (c *Catalog) eachRoot(ctx context.Context, work func(i int, root workspace.Root) error) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
-	}
-	if _, err := c.ws.State(0); err != nil {
-		return err
 	}
 	opened := c.ws.Opened()
 	errs := make([]error, len(opened))

@@ -3,72 +3,78 @@ package discovery
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // search looks through one root. It is used by one goroutine.
 type search struct {
-	ws   *workspace.Workspace
-	root workspace.Root
-	o    Options
-	old  *findings // what was read before and may be used again; nil for none
+	ws    *workspace.Workspace
+	root  workspace.Root
+	o     Options
+	began time.Time
+	old   *findings // what was read before and may be used again; nil for none
 	findings
-	fixed  map[string]*place // directories that the table names, by path; nil for what is not there
-	seen   map[string]bool   // directories whose entries are watched already
-	bases  map[string]string // where searches of rows began, by what they looked for
-	dirs   int
-	bytes  int64
-	buffer []byte
+	fixed   map[string]*place   // directories that the table names, by path; nil for what is not there
+	watched map[string]*watched // by path
+	bases   map[base]string     // where searches of rows began
+	dirs    int
+	bytes   int64
+	buffer  []byte // for the file that is being read
+}
+
+// base is what a search of a row looks for, and where.
+type base struct {
+	format Format
+	dir    workspace.Ref
+	rest   string
 }
 
 // findings are what a search found, and what that depends on. They are not changed any more.
 type findings struct {
-	artifacts []Artifact
-	probes    []probe
-	files     map[string]reading
+	artifacts []*Artifact // by rank
+	files     map[file]*reading
+	top       *watched // the root; nil if it could not be opened
+	paths     []probe  // what is not reached from the root
 	cuts      []Cut
-}
-
-// place is a directory that a search looks into.
-type place struct {
-	dir *workspace.Directory
-	rel string // as it was found, slash-separated from the root
-	up  *place
 }
 
 func newSearch(ws *workspace.Workspace, root workspace.Root, o Options, old *findings) *search {
 	return &search{
-		ws: ws, root: root, o: o, old: old,
-		findings: findings{files: make(map[string]reading)},
+		ws: ws, root: root, o: o, old: old, began: time.Now(),
+		findings: findings{files: make(map[file]*reading)},
 		fixed:    make(map[string]*place),
-		seen:     make(map[string]bool),
-		bases:    make(map[string]string),
+		watched:  make(map[string]*watched),
+		bases:    make(map[base]string),
 	}
 }
 
-// findingsOf searches the root for all rows. The error is the context's.
+// findingsOf searches the root for all rows. The error is the context's or workspace.ErrClosed.
 func findingsOf(ctx context.Context, ws *workspace.Workspace, root workspace.Root, rows []row, o Options, old *findings) (*findings, error) {
 	s := newSearch(ws, root, o, old)
 	defer s.close()
 	timed, cancel := context.WithTimeoutCause(ctx, o.Timeout, errTimeout)
 	defer cancel()
 	top, err := ws.OpenDir(root.Dir.String())
+	if errors.Is(err, workspace.ErrClosed) {
+		return nil, err
+	}
 	if err != nil {
 		a := s.artifact(row{}, ".")
 		a.invalid(reasonOf(err))
-		s.artifacts = append(s.artifacts, a)
+		s.add(a)
 		s.watchPath(a.Path)
 		return &s.findings, context.Cause(ctx)
 	}
 	defer top.Close()
-	s.level(timed, rows, &place{dir: top, rel: "."})
+	s.level(timed, rows, s.place(top, nil, "."))
+	slices.SortStableFunc(s.artifacts, byRank)
 	return &s.findings, context.Cause(ctx)
 }
 
@@ -80,9 +86,14 @@ func (s *search) close() {
 	}
 }
 
+func (s *search) add(a Artifact) { s.artifacts = append(s.artifacts, &a) }
+
 // level looks for all rows from the directory at.
 func (s *search) level(ctx context.Context, rows []row, at *place) {
-	s.watch(at)
+	at.watch()
+	if slices.ContainsFunc(rows, func(r row) bool { return r.fixed == 0 }) {
+		_, _ = at.list(ctx) // which some row needs, and tells the others what is not there
+	}
 	for _, r := range rows {
 		if s.spent(ctx, r) {
 			continue
@@ -93,49 +104,53 @@ func (s *search) level(ctx context.Context, rows []row, at *place) {
 
 // row goes by the row's plain names to where the search begins.
 func (s *search) row(ctx context.Context, r row, at *place) {
-	base := at
+	from := at
 	for _, name := range r.names[:min(r.fixed, len(r.names)-1)] {
-		if base = s.enterFixed(r, base, name); base == nil {
+		if from = s.enterFixed(r, from, name); from == nil {
 			return
 		}
 	}
 	rest := r.names[min(r.fixed, len(r.names)-1):]
-	if base != at && s.again(r, base, rest) {
+	if from != at && s.again(r, from, rest) {
 		return
 	}
-	h := &hunt{search: s, row: r, level: at, base: base}
-	h.find(ctx, base, rest, 0)
+	h := &hunt{search: s, row: r, level: at, base: from}
+	h.find(ctx, from, rest, 0)
 }
 
 // again lists a directory that an earlier row has been searched for under another name, as a link makes it.
-func (s *search) again(r row, base *place, rest []string) bool {
-	key := fmt.Sprint(r.Format, base.dir.Ref().Real(), rest)
+func (s *search) again(r row, from *place, rest []string) bool {
+	key := base{r.Format, from.dir.Ref(), strings.Join(rest, "/")}
 	earlier, done := s.bases[key]
 	if !done {
-		s.bases[key] = base.rel
+		s.bases[key] = from.rel
 		return false
 	}
-	a := s.artifact(r, base.rel)
+	a := s.artifact(r, from.rel)
 	a.State, a.ShadowedBy = Shadowed, s.path(earlier)
 	a.Reason = "it is the same directory as " + a.ShadowedBy
-	s.artifacts = append(s.artifacts, a)
+	s.add(a)
 	return true
 }
 
 // enterFixed opens a directory that the table names, once for all rows.
 func (s *search) enterFixed(r row, at *place, name string) *place {
-	rel := path.Join(at.rel, name)
+	rel := join(at.rel, name)
 	if p, known := s.fixed[rel]; known {
 		return p
 	}
 	s.fixed[rel] = nil
+	e, err := at.entry(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	dir, err := at.dir.OpenDir(name)
 	switch {
 	case err == nil:
-		s.fixed[rel] = &place{dir: dir, rel: rel, up: at}
-		s.watch(s.fixed[rel])
+		s.fixed[rel] = s.place(dir, at, name)
+		s.fixed[rel].watch()
 	case errors.Is(err, syscall.ENOTDIR): // a file of that name is none of ours
-	case s.missing(at, name, err):
+	case isGone(e, err):
 	default:
 		s.unreadable(r, at, name, err)
 	}
@@ -156,11 +171,10 @@ func (s *search) path(rel string) string {
 
 // unreadable lists what cannot be opened.
 func (s *search) unreadable(r row, at *place, name string, err error) {
-	rel := path.Join(at.rel, name)
 	s.watchEntry(at, name)
-	a := s.artifact(r, rel)
+	a := s.artifact(r, join(at.rel, name))
 	a.invalid(reasonOf(err))
-	s.artifacts = append(s.artifacts, a)
+	s.add(a)
 }
 
 // artifact is an artifact of the row at rel, of which nothing else is known.

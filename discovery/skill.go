@@ -125,6 +125,9 @@ func (f frontmatter) hint() string {
 
 // oneLine is text in one line, without characters that a screen would not show as themselves.
 func oneLine(text string) string {
+	if isOneLine(text) {
+		return text
+	}
 	line := strings.Join(strings.Fields(text), " ")
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -132,6 +135,19 @@ func oneLine(text string) string {
 		}
 		return r
 	}, line)
+}
+
+// isOneLine reports whether text is certainly one line as it is: of visible ASCII with single blanks inside, as most are.
+func isOneLine(text string) bool {
+	blank := true
+	for i := range len(text) {
+		c := text[i]
+		if c < ' ' || c > '~' || c == ' ' && blank {
+			return false
+		}
+		blank = c == ' '
+	}
+	return !blank || text == ""
 }
 
 func firstRunes(s string, n int) string {

@@ -110,7 +110,7 @@ func (d *Directory) Lstat(name string) (Info, error) {
 		return Info{}, err
 	}
 	defer d.w.end()
-	if err := parseName(name); err != nil {
+	if err := checkName(name); err != nil {
 		return Info{}, err
 	}
 	info, err := d.lstat(name)
@@ -127,7 +127,7 @@ func (d *Directory) Open(name string) (*File, error) {
 		return nil, err
 	}
 	defer d.w.end()
-	if err := parseName(name); err != nil {
+	if err := checkName(name); err != nil {
 		return nil, err
 	}
 	return d.openFile(name)
@@ -140,7 +140,7 @@ func (d *Directory) OpenDir(name string) (*Directory, error) {
 		return nil, err
 	}
 	defer d.w.end()
-	if err := parseName(name); err != nil {
+	if err := checkName(name); err != nil {
 		return nil, err
 	}
 	child, err := d.openDir(name)

@@ -28,7 +28,7 @@ func (d *Directory) ReadFile(e Entry, buf []byte, limit int64) ([]byte, Info, er
 		return nil, Info{}, err
 	}
 	defer d.w.end()
-	if err := parseName(e.Name); err != nil {
+	if err := checkName(e.Name); err != nil {
 		return nil, Info{}, err
 	}
 	if e.Type.IsRegular() {
@@ -50,6 +50,22 @@ func (d *Directory) ReadFile(e Entry, buf []byte, limit int64) ([]byte, Info, er
 		return nil, Info{}, d.failed("read", e.Name, err)
 	}
 	return content, Info{info, f.ref, e.Name}, nil
+}
+
+// checkName is parseName, for most names by a look at their characters.
+func checkName(name string) error {
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
+		case c == '.' && i < len(name)-1: // neither "." nor ".."
+		default:
+			return parseName(name)
+		}
+	}
+	if name == "" {
+		return parseName(name)
+	}
+	return nil
 }
 
 // Unchanged reports whether both describe the same file, and nothing tells that it was changed between: not its type,
