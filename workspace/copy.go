@@ -72,7 +72,7 @@ func (c *copier) content(to io.Writer, from io.Reader, at location) error {
 		if c.ctx.Err() != nil {
 			return context.Cause(c.ctx)
 		}
-		n, err := io.CopyN(to, from, min(writtenAtOnce, c.o.MaxBytes-c.bytes+1))
+		n, err := io.CopyN(to, from, min(writtenAtOnce, c.o.MaxBytes-c.bytes)+1)
 		if c.bytes += n; c.bytes > c.o.MaxBytes {
 			return &LimitError{Path: at.String(), What: "bytes to copy", Limit: c.o.MaxBytes}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -136,6 +137,13 @@ func TestRenameByACopyIsAllOrNothing(t *testing.T) {
 	require.Equal(t, before, picture(t, g.dir), "nothing is left")
 	_, err = g.ws.RenameByCopy(t.Context(), "d", "../B/new", workspace.RenameOptions{MaxEntries: 6, MaxBytes: 37})
 	require.NoError(t, err)
+}
+
+func TestRenameByACopyTakesTheLargestBounds(t *testing.T) {
+	g := newGrounds(t)
+	_, err := g.ws.RenameByCopy(t.Context(), "d", "../B/new", workspace.RenameOptions{MaxEntries: math.MaxInt, MaxBytes: math.MaxInt64})
+	require.NoError(t, err)
+	requireRead(t, g.ws, "../B/new/e/f", "A/d/e/f", 1, "new/e/f")
 }
 
 // The last step is the only one that can fail when the old thing has been taken away.
