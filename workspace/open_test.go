@@ -103,6 +103,29 @@ func TestA6_PolicyJudgesRealPaths(t *testing.T) {
 	})
 }
 
+// What is denied need not be there yet, however its path is written.
+func TestA6_ADeniedPathThatLeadsNowhereYetIsRefusedLater(t *testing.T) {
+	g := newGrounds(t)
+	link(t, "d/later", filepath.Join(g.a, "relative"))
+	link(t, filepath.Join(g.a, "relative"), filepath.Join(g.b, "by-two"))
+	link(t, g.b, filepath.Join(g.dir, "b-too"))
+	for _, deny := range []string{
+		filepath.Join(g.a, "relative"), filepath.Join(g.b, "by-two"), filepath.Join(g.dir, "b-too/by-two"),
+		g.a + "/d/later/missing/..", g.a + "/relative/x/../missing/..", g.a + "/relative/.",
+	} {
+		ws := openWith(t, workspace.Options{Policy: workspace.Policy{Deny: dirs(t, deny)}}, g.a, g.b)
+		write(t, filepath.Join(g.a, "d/later/key"), "SECRET")
+		for _, path := range []string{"relative/key", "d/later/key", "d/later", "../B/by-two/key"} {
+			for name, way := range ways {
+				var denied *workspace.DeniedError
+				require.ErrorAs(t, way(ws, path), &denied, "%s %s, of which %s is denied", name, path, deny)
+			}
+		}
+		requireRead(t, ws, "d/e/f", "A/d/e/f", 0, "d/e/f")
+		require.NoError(t, os.RemoveAll(filepath.Join(g.a, "d/later")))
+	}
+}
+
 func TestA6_ADeniedDirectoryBelowARootIsRefusedAtEachAccess(t *testing.T) {
 	g := newGrounds(t)
 	secret := filepath.Join(g.a, "secret")

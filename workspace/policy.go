@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // denial is a denied directory and a location that it was found to have.
@@ -32,17 +33,33 @@ func denials(dirs []Dir) []denial {
 	return out
 }
 
-// resolve is path with its links followed, as far as it exists.
-func resolve(path string) string {
-	real, err := filepath.EvalSymlinks(path)
+// resolve is path with its links followed, those too that lead to what is not there yet, as far as it exists.
+func resolve(path string) string { return resolveAt(locate(path), maxLinks).String() }
+
+// resolveAt follows no more than so many links that lead to nothing.
+func resolveAt(at location, links int) location {
+	real, err := filepath.EvalSymlinks(at.String())
 	if err == nil {
-		return real
+		return locate(real)
 	}
-	at := locate(path)
-	if len(at.names) == 0 || !errors.Is(err, fs.ErrNotExist) {
-		return path
+	n := len(at.names)
+	if n == 0 || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		return at
 	}
-	return locate(resolve(at.parent().String())).child(at.names[len(at.names)-1]).String()
+	dir, name := resolveAt(at.parent(), links), at.names[n-1]
+	if name == ".." {
+		return dir.parent()
+	}
+	there := dir.child(name)
+	target, err := os.Readlink(there.String())
+	if err != nil || links == 0 {
+		return there
+	}
+	to := locate(target)
+	if to.top == "" {
+		to = dir.child(to.names...)
+	}
+	return resolveAt(to, links-1)
 }
 
 // judge returns the denied directory that holds at, if any.
