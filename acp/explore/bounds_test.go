@@ -113,7 +113,7 @@ func TestW6_ATurnThatWasCancelledBeforeItBeganDoesNothing(t *testing.T) {
 	c := open(t, Options{}, plant(t, many(1)))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, question := range []string{"needle", "/search needle", "/find *", "/read 00/000.txt", "/roots", "/help"} {
+	for _, question := range []string{"needle", "/search needle", "/find *", "/read 00/000.txt", "/roots", "/help", "/skills", "/instructions", "/mcp", "/mcp tools", "/call a.b"} {
 		a := c.prompt(ctx, blocks(question))
 		require.Equal(t, "cancelled", a.stop)
 		require.Empty(t, a.updates)

@@ -24,6 +24,12 @@ func commands() []command {
 		{"read", "PATH[:FIRST-LAST]", "Read a file, or some of its lines", (*turn).read},
 		{"write", "PATH", "Write a file, whose content is on the lines below; asks first", (*turn).writeFile},
 		{"edit", "PATH", "Replace lines of a file, given on the lines below; asks first", (*turn).editFile},
+		{"instructions", "[PATH]", "Show the instructions that the roots hold, with a path also those on the way to it", (*turn).instructions},
+		{"skills", "", "Show the skills that the roots hold, and the state of each", (*turn).skills},
+		{"skill", "NAME [ARGUMENTS]", "Show what a skill says", (*turn).skill},
+		{"commands", "", "Show the commands that the roots hold, and the state of each", (*turn).foundCommands},
+		{"mcp", "[tools | start NAME]", "Show the MCP servers; show what they offer; start one that a root names, asks first", (*turn).mcp},
+		{"call", "SERVER.TOOL [JSON]", "Call a tool of an MCP server; asks first", (*turn).call},
 		{"help", "", "Show what can be asked", (*turn).help},
 	}
 }
@@ -38,22 +44,22 @@ func (t *turn) answer(ctx context.Context, p prompt) error {
 	if err := t.write(p.notes()); err != nil {
 		return err
 	}
-	err := t.dispatch(ctx, p)
-	if err != nil {
+	if err := t.announceCommands(ctx); err != nil {
 		return err
 	}
-	return t.flush()
+	if err := t.dispatch(ctx, p); err != nil {
+		return err
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	return t.announceCommands(ctx) // a server that was used may have prompts
 }
 
 func (t *turn) dispatch(ctx context.Context, p prompt) error {
 	switch {
 	case p.command != "":
-		for _, c := range commands() {
-			if c.name == p.command {
-				return c.run(t, ctx, p)
-			}
-		}
-		return t.write(fmt.Sprintf("There is no command %s.\n\n%s", code("/"+p.command), helpText()))
+		return t.command(ctx, p)
 	case p.text != "":
 		return t.searchWords(ctx, p)
 	case len(p.links) > 0:
@@ -61,6 +67,25 @@ func (t *turn) dispatch(ctx context.Context, p prompt) error {
 	default:
 		return t.help(ctx, p)
 	}
+}
+
+// command runs a command: one of our own, else one that the roots hold, else a prompt of an MCP server.
+func (t *turn) command(ctx context.Context, p prompt) error {
+	for _, c := range commands() {
+		if c.name == p.command {
+			return c.run(t, ctx, p)
+		}
+	}
+	offered, _ := t.host.Catalog().SlashCommands(reserved()...)
+	for _, c := range offered {
+		if c.Name == p.command {
+			return t.showFound(ctx, c.Artifact, p.text)
+		}
+	}
+	if t.ofServer(p.command) {
+		return t.serverPrompt(ctx, p.command, p.text)
+	}
+	return t.write(fmt.Sprintf("There is no command %s.\n\n%s", code("/"+p.command), helpText()))
 }
 
 func (t *turn) help(context.Context, prompt) error { return t.write(helpText()) }
@@ -71,21 +96,11 @@ func helpText() string {
 	for _, c := range commands() {
 		fmt.Fprintf(&b, "- %s: %s\n", code(c.usage()), c.description)
 	}
+	b.WriteString("\nThe names of skills and commands that the roots hold are commands too, and so are prompts of MCP servers, as " +
+		code("/SERVER.PROMPT") + ".\n")
 	b.WriteString("\nAny other text is searched for as words, in all roots.\n")
 	b.WriteString("\nAn edit looks like this. The old lines must be in the file exactly once:\n\n" + editForm)
 	return b.String()
 }
 
 func (c command) usage() string { return strings.TrimSpace("/" + c.name + " " + c.input) }
-
-func announcement() availableCommands {
-	a := availableCommands{Kind: "available_commands_update"}
-	for _, c := range commands() {
-		one := availableCommand{Name: c.name, Description: c.description}
-		if c.input != "" {
-			one.Input = &commandInput{Hint: c.input}
-		}
-		a.Commands = append(a.Commands, one)
-	}
-	return a
-}

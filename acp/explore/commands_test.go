@@ -18,7 +18,8 @@ func TestOpenAnnouncesTheCommands(t *testing.T) {
 		names = append(names, command["name"].(string))
 		require.NotEmpty(t, command["description"])
 	}
-	require.Equal(t, []string{"roots", "find", "search", "read", "write", "edit", "help"}, names)
+	require.Equal(t, []string{"roots", "find", "search", "read", "write", "edit",
+		"instructions", "skills", "skill", "commands", "mcp", "call", "help"}, names)
 	require.Equal(t, map[string]any{"hint": "GLOB"}, u.Commands[1]["input"])
 	require.NotContains(t, u.Commands[0], "input")
 }

@@ -9,7 +9,16 @@
 //	/read PATH[:FIRST-LAST]    a file, or some of its lines
 //	/write PATH                a file, whose content is on the lines below
 //	/edit PATH                 lines of a file, given on the lines below
+//	/instructions [PATH]       what the roots' instruction files say, with those on the way to a path
+//	/skills, /commands         the skills and commands that the roots hold
+//	/skill NAME [ARGUMENTS]    what a skill says
+//	/mcp                       the MCP servers, and those that the roots name
+//	/mcp tools                 what the servers offer
+//	/mcp start NAME            starts a server that a root names
+//	/call SERVER.TOOL [JSON]   calls a tool
 //	/help                      this list
+//
+// Skills and commands of the roots, and prompts of MCP servers, are commands by their own names too.
 //
 // Any other text is taken as words. A line is found if it has all of them, in any
 // order and case, also inside longer words. If no line anywhere has them all, those are shown that have
@@ -46,6 +55,15 @@
 // still and the file be as it was shown, or nothing is written (C11). Then the file is
 // replaced as a whole. A path out of scope is refused without a question, and so are what is
 // not text and what is larger than [Options] say. Directories are not made.
+//
+// # What the roots hold, and MCP servers
+//
+// What the host's [discovery.Catalog] found is shown with its root, its state, and why it does not count if it does
+// not. The texts of roots and of MCP servers are quoted, and said to be theirs: never the user's or the system's word
+// (A30). There is no model here that could follow them. Being found starts nothing (A25): a server that a root names is
+// started by /mcp start alone, for which the host asks the user, and each call of a tool is asked for too. The
+// commands are announced when a session opens, and anew when they have changed by the next prompt. No server is
+// started to announce its prompts.
 //
 // All of it goes through the session's [workspace.Workspace], most of it by the parts of package
 // [tools], which a model's tools are made of too; this package opens nothing by itself.

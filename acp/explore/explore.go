@@ -19,6 +19,8 @@ type Options struct {
 	MaxFileSize int64
 	// MaxFiles is the most files that are looked at for an answer. Default 200,000.
 	MaxFiles int
+	// MaxCommands is the most slash commands that are announced, our own not counted. Default 500.
+	MaxCommands int
 }
 
 func (o Options) withDefaults() Options {
@@ -33,6 +35,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxFiles == 0 {
 		o.MaxFiles = 200_000
+	}
+	if o.MaxCommands == 0 {
+		o.MaxCommands = 500
 	}
 	return o
 }
@@ -49,10 +54,11 @@ func (explorer) Initialize(context.Context, runtime.Raw, runtime.Client) (runtim
 
 // Open implements [runtime.Runtime]: it announces the commands.
 func (e explorer) Open(ctx context.Context, _ runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
-	if err := h.Update(ctx, encode(announcement())); err != nil {
+	s := &session{options: e.options, host: h, roots: labelled(h.Workspace()), offers: offers{stale: true}}
+	if err := s.offer(ctx, h); err != nil {
 		return nil, runtime.Opened{}, err
 	}
-	return &session{options: e.options, host: h, roots: labelled(h.Workspace())}, runtime.Opened{}, nil
+	return s, runtime.Opened{}, nil
 }
 
 // Call implements [runtime.Runtime]: there are no such methods.
@@ -64,11 +70,14 @@ func (explorer) Notify(context.Context, string, runtime.Raw) {}
 // Close implements [runtime.Runtime].
 func (explorer) Close(context.Context) error { return nil }
 
-// session is one activation. It has no state of its own.
+// session is one activation. Its turns do not overlap, so what changes needs no lock.
 type session struct {
 	options Options
 	host    runtime.Host
 	roots   []root
+	offers  offers
+	// started are the MCP servers of the roots that the user had started, by file and name.
+	started map[string]bool
 }
 
 func (s *session) workspace() *workspace.Workspace { return s.host.Workspace() }

@@ -43,6 +43,8 @@ type client struct {
 	catalog   *discovery.Catalog
 	tools     runtime.Tools
 	started   []string // MCP servers of the catalogue
+	// onStart, if not nil, decides whether one starts.
+	onStart func(discovery.Artifact) error
 
 	mu      sync.Mutex
 	updates []update
@@ -86,6 +88,9 @@ func (c *client) StartFound(_ context.Context, a discovery.Artifact) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.started = append(c.started, a.Name)
+	if c.onStart != nil {
+		return c.onStart(a)
+	}
 	return nil
 }
 func (c *client) SaveState(context.Context, []byte) error   { return nil }

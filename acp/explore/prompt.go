@@ -89,7 +89,7 @@ func (p prompt) notes() string {
 	for _, note := range p.refused {
 		b.WriteString(note + "\n\n")
 	}
-	if p.text != "" && len(p.links) > 0 && !slices.Contains([]string{"read", "write", "edit"}, p.command) {
+	if p.text != "" && len(p.links) > 0 && slices.Contains([]string{"", "find", "search"}, p.command) {
 		b.WriteString("Linked files do not narrow the search. To read them, send the links alone.\n\n")
 	}
 	return b.String()
