@@ -299,6 +299,24 @@ func TestA25_NestedInstructionsAreToldOnce(t *testing.T) {
 	require.Equal(t, []string{"x/y/CLAUDE.md"}, tell("x/y/c.go"))
 }
 
+// A bound that cut the search for a path is in the list, and tells nobody to follow it.
+func TestA25_BoundsBelowARootShow(t *testing.T) {
+	files := map[string]string{"x/AGENTS.md": "Of x."}
+	for i := range 5 {
+		files[fmt.Sprintf("x/.cursor/rules/%d/rule.mdc", i)] = "---\nalwaysApply: true\n---\nx"
+	}
+	top := tree(t, files)
+	c := scan(t, discovery.Options{MaxDirs: 2}, top)
+	list, err := c.For(t.Context(), filepath.Join(top, "x", "main.go"))
+	require.NoError(t, err)
+	require.Len(t, list, 4)
+	cut := list[3]
+	require.Equal(t, discovery.Invalid, cut.State)
+	require.Equal(t, filepath.Join(top, "x", ".cursor", "rules"), cut.Path)
+	require.Contains(t, cut.Reason, "was not searched to the end: MaxDirs (2) was reached at "+cut.Path)
+	require.Len(t, c.Assemble(list).Sources, 3)
+}
+
 func TestA23_ForAPathOutsideOfTheRoots(t *testing.T) {
 	top := tree(t, map[string]string{"a/AGENTS.md": "x", "AGENTS.md": "above"})
 	_, err := scan(t, discovery.Options{}, top+"/a").For(t.Context(), top+"/x.go")

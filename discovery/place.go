@@ -32,7 +32,7 @@ func (s *search) place(dir *workspace.Directory, up *place, name string) *place 
 		return p
 	}
 	info, err := dir.Stat()
-	p.watched = &watched{name: name, ref: dir.Ref(), print: s.printOf(info.FileInfo, err)}
+	p.watched = &watched{rel: p.rel, ref: dir.Ref(), print: s.printOf(info.FileInfo, err)}
 	s.watched[p.rel] = p.watched
 	if up == nil {
 		s.top = p.watched

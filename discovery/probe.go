@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"io/fs"
+	"path"
 	"time"
 
 	"github.com/acp-agent/acp-agent/workspace"
@@ -70,8 +71,8 @@ func (s *search) printOfFile(info workspace.Info, at *place, name string) print 
 
 // watched is a directory that the result of a search depends on, and what of it.
 type watched struct {
-	name string // in the directory above
-	ref  workspace.Ref
+	rel string // as it was found, slash-separated from the root
+	ref workspace.Ref
 	print
 	listed  bool    // it depends on the names in it
 	entries []probe // and on these entries
@@ -104,26 +105,27 @@ func (s *search) current(f *findings) bool {
 		return true
 	}
 	dir, err := s.ws.OpenDir(s.root.Dir.String())
-	return err == nil && s.holds(dir, ".", f.top)
+	return err == nil && s.holds(dir, f.top)
 }
 
-// holds reports whether all that w says of dir, which was found at rel, is still so. It closes dir.
-func (s *search) holds(dir *workspace.Directory, rel string, w *watched) bool {
+// holds reports whether all that w says of dir is still so. It closes dir.
+func (s *search) holds(dir *workspace.Directory, w *watched) bool {
 	defer dir.Close()
 	if w.listed && !s.listsTheSame(dir, w) {
 		return false
 	}
 	for i := range w.entries {
-		if p := &w.entries[i]; !p.old || !p.same(s.look(dir, rel, p.name)) {
+		if p := &w.entries[i]; !p.old || !p.same(s.look(dir, w.rel, p.name)) {
 			return false
 		}
 	}
 	for _, below := range w.below {
-		if below.lacks() && below.same(s.look(dir, rel, below.name)) {
+		name := path.Base(below.rel)
+		if below.lacks() && below.same(s.look(dir, w.rel, name)) {
 			continue
 		}
-		child, err := dir.OpenDir(below.name)
-		if err != nil || !s.holds(child, join(rel, below.name), below) {
+		child, err := dir.OpenDir(name)
+		if err != nil || !s.holds(child, below) {
 			return false
 		}
 	}

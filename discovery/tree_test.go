@@ -1,6 +1,7 @@
 package discovery_test
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,7 +16,19 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// checks is how many random trees a property is tried on, unless -rapid.checks says otherwise: each is
+// written to the disk, and searched several times.
+const checks = "25"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if !given {
+		_ = flag.Set("rapid.checks", checks)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // fataler is what testing.T, testing.B and rapid.T share.
 type fataler interface {
