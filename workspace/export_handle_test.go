@@ -26,3 +26,19 @@ func HandleErrors(dir, name string) map[string]error {
 	errs["Link to"] = h.Link("f", name)
 	return errs
 }
+
+// HandleRead reads from what has a name in dir, whatever it is.
+func HandleRead(dir, name string) error {
+	h, err := openDirectory(dir)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	f, err := h.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.Read(make([]byte, 1))
+	return err
+}

@@ -113,7 +113,7 @@ func (h *handle) openRegular(name string) (*os.File, error) {
 		_ = unix.Close(got)
 		return nil, errChanging
 	}
-	return os.NewFile(uintptr(got), name), nil
+	return newFile(got, readFlags, name), nil
 }
 
 // OpenFile opens name. flags and perm are those of [os.OpenFile].
@@ -122,7 +122,20 @@ func (h *handle) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, e
 	if err != nil {
 		return nil, err
 	}
-	return os.NewFile(uintptr(got), name), nil
+	return newFile(got, flags, name), nil
+}
+
+// newFile is an open file on which nothing waits: what only looks like a regular one, such as /proc/kmsg, fails with
+// EAGAIN where there is nothing to be read. The runtime would wait for a descriptor that it was given as one that
+// does not block, so it gets one that does, which is then changed back.
+func newFile(fd, flags int, name string) *os.File {
+	if flags&unix.O_NONBLOCK == 0 {
+		return os.NewFile(uintptr(fd), name)
+	}
+	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags&unix.O_APPEND)
+	f := os.NewFile(uintptr(fd), name)
+	_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags&(unix.O_APPEND|unix.O_NONBLOCK))
+	return f
 }
 
 // Open opens name for reading.
