@@ -20,11 +20,20 @@ func TestS5_W1_SecretsOfMCPServersAreKeptNowhere(t *testing.T) {
 		return json.RawMessage(`{"cwd":` + quoted(cwd) + `,"mcpServers":[` + text + `]}`)
 	}
 	var made struct{ SessionID string }
-	a.call("session/new", server(`{"name":"n","command":"/bin/true","args":[],"env":[{"name":"TOKEN","value":"`+secret+`"}]}`), &made)
-	require.Equal(t, "end_turn", a.prompt(made.SessionID, "/roots"))
+	for _, good := range []string{
+		`{"name":"n","command":"/bin/true","args":[],"env":[{"name":"TOKEN","value":"` + secret + `"}]}`,
+		`{"name":"n","command":"/bin/sh","args":["-c","echo $TOKEN; echo $TOKEN >&2"],"env":[{"name":"TOKEN","value":"` + secret + `"}]}`,
+		`{"name":"n","type":"http","url":"http://127.0.0.1:1/","headers":[{"name":"Authorization","value":"` + secret + `"}]}`,
+		`{"name":"n","type":"sse","url":"http://127.0.0.1:1/","headers":[{"name":"Authorization","value":"` + secret + `"}]}`,
+	} {
+		a.call("session/new", server(good), &made)
+		require.Equal(t, "end_turn", a.prompt(made.SessionID, "/roots"))
+		require.Equal(t, "end_turn", a.prompt(made.SessionID, "/mcp tools"))
+		require.Equal(t, "end_turn", a.prompt(made.SessionID, "/mcp"))
+	}
 	for _, wrong := range []string{
-		`{"name":"n","type":"http","url":"https://localhost/","headers":[{"name":"Authorization","value":"` + secret + `"}]}`,
-		`{"name":"n","type":"sse","url":"https://localhost/","headers":[{"name":"Authorization","value":"` + secret + `"}]}`,
+		`{"name":"n","type":"http","url":"https://localhost/","headers":{"Authorization":"` + secret + `"}}`,
+		`{"name":"n","type":"sse","url":"https://localhost/","headers":[{"name":"Authorization","value":["` + secret + `"]}]}`,
 		`{"name":"n","command":"/bin/true","args":[],"env":"` + secret + `"}`,
 		`{"name":"n","command":"/bin/true","args":[],"env":["` + secret + `"]}`,
 		`{"name":"n","command":"/bin/true","args":[],"env":{"TOKEN":"` + secret + `"}}`,

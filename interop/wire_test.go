@@ -28,7 +28,7 @@ func TestW1_StandardOutputCarriesProtocolOnly(t *testing.T) {
 			a.call("session/new", json.RawMessage(`{"cwd":`+quoted(cwd)+`,"additionalDirectories":[`+quoted(lib)+
 				`],"mcpServers":[{"name":"logged","command":"/bin/true","args":[],"env":[]}]}`), &made)
 			session := made.SessionID
-			for _, text := range []string{"/help", "/roots", "/search tangerine", "/search (", "/read a.txt", "/read missing", "/nonsense", "tangerine", "stream 50"} {
+			for _, text := range []string{"/help", "/roots", "/search tangerine", "/search (", "/read a.txt", "/read missing", "/nonsense", "/mcp tools", "tangerine", "stream 50"} {
 				require.Equal(t, "end_turn", a.prompt(session, text))
 			}
 			a.try("session/new", newParams(`"rel"`, `[null]`))

@@ -34,6 +34,7 @@ type server struct {
 	again    time.Time // when a failed server may be tried again
 	legacy   bool      // it is known to be of the old era
 	count    int       // restarts
+	failures int       // in a row, before the current start
 	warnings []feature
 	always   map[[sha256.Size]byte]bool // the tools that the user always allows, by their fingerprints
 }
@@ -101,7 +102,7 @@ func (s *server) run() {
 			return
 		}
 		s.log.Warn("an MCP server is started again", "error", err, "in", wait)
-		s.rest(err, wait)
+		s.rest(err, wait, failures)
 	}
 }
 
@@ -122,9 +123,10 @@ func (s *server) end(state runtime.ServerState, err error, wait time.Duration) {
 }
 
 // rest waits before the next start. A restart that is asked for meanwhile has come anyway.
-func (s *server) rest(err error, wait time.Duration) {
+func (s *server) rest(err error, wait time.Duration, failures int) {
 	s.mu.Lock()
 	s.count++
+	s.failures = failures
 	s.turn(runtime.ServerWaiting, err)
 	s.mu.Unlock()
 	timer := time.NewTimer(wait)
@@ -259,7 +261,7 @@ func (s *server) ready(ctx context.Context) (*link, error) {
 	s.need()
 	for {
 		s.mu.Lock()
-		l, state, err, changed := s.link, s.state, s.err, s.changed
+		l, state, err, changed, failures := s.link, s.state, s.err, s.changed, s.failures
 		s.mu.Unlock()
 		switch {
 		case l != nil && !l.calls.ended():
@@ -271,8 +273,8 @@ func (s *server) ready(ctx context.Context) (*link, error) {
 				return nil, context.Cause(ctx)
 			}
 			continue
-		case state == runtime.ServerFailed:
-			return nil, err
+		case state == runtime.ServerFailed, state == runtime.ServerWaiting && failures > 1:
+			return nil, err // it may come yet, but is not worth waiting for
 		case state == runtime.ServerStopped:
 			return nil, runtime.ErrClosed
 		}

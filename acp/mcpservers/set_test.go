@@ -274,3 +274,11 @@ func TestStarterBoundsAllSessions(t *testing.T) {
 	cancel()
 	listing.Wait()
 }
+
+func TestM4_AServerThatEndsAgainAndAgainIsNotWaitedFor(t *testing.T) {
+	f := with(t, mcpservers.Options{Wait: time.Hour, Backoff: time.Millisecond, MaxRestarts: 100})
+	f.change(open(t, folder(t)), self("broken", "exit"))
+	_, err := f.List(t.Context())
+	require.NoError(t, err)
+	require.NotZero(t, f.Servers()[0].Restarts)
+}
