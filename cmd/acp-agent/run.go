@@ -22,6 +22,10 @@ type runFlags struct {
 	cwd  string
 	dirs []string
 	json bool
+	// yes allows what the agent asks for.
+	yes bool
+	// mcp are MCP servers as NAME=COMMAND, mcpConfigs files of them.
+	mcp, mcpConfigs []string
 	// At most one of these names a stored session to go on with.
 	load, resume, fork string
 }
@@ -29,7 +33,8 @@ type runFlags struct {
 const runExample = `  acp-agent run --cwd app --dir shared --dir skills /roots
   acp-agent run --dir ../shared "/search func .*Retry"
   acp-agent run --cwd app --load sess_ABC /help
-  acp-agent run --json --cwd app hello -- opencode acp`
+  acp-agent run --json --cwd app hello -- opencode acp
+  acp-agent run --dir ../shared --mcp "files=npx -y @modelcontextprotocol/server-filesystem" "/mcp tools"`
 
 // newRun is a small ACP client: it starts this program as an editor would, over real pipes.
 func newRun(s streams, f *serveFlags) *cobra.Command {
@@ -37,7 +42,10 @@ func newRun(s streams, f *serveFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "run [--cwd DIR] [--dir DIR]... PROMPT [-- COMMAND ARGS...]",
 		Short:   "Open a session on some folders, send a prompt and print the answer",
-		Long:    "run starts acp-agent as an editor would, opens a session on the folders, sends the prompt and prints what comes back.",
+		Long: `run starts acp-agent as an editor would, opens a session on the folders, sends the prompt and prints what comes back.
+
+What the agent asks permission for is shown and refused; with --yes it is allowed, once each time: changes of files, calls of
+MCP servers' tools, and servers that a folder names and the prompt starts.`,
 		Example: runExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prompt, command := args, []string(nil)
@@ -55,6 +63,11 @@ func newRun(s streams, f *serveFlags) *cobra.Command {
 	cmd.Flags().StringVar(&r.resume, "resume", "", "go on with stored session `SESSION`")
 	cmd.Flags().StringVar(&r.fork, "fork", "", "go on with a copy of stored session `SESSION`")
 	cmd.MarkFlagsMutuallyExclusive("load", "resume", "fork")
+	cmd.Flags().StringArrayVar(&r.mcp, "mcp", nil,
+		"give the session an MCP server: `NAME=COMMAND`, whose words are split as by a shell but not expanded; repeat for more")
+	cmd.Flags().StringArrayVar(&r.mcpConfigs, "mcp-config", nil,
+		`give the session the MCP servers of a JSON file, {"mcpServers": {…}}, whose values are taken as written; `+"`FILE`; repeat for more")
+	cmd.Flags().BoolVar(&r.yes, "yes", false, "allow what the agent asks permission for, once each time, instead of refusing it")
 	cmd.Flags().BoolVar(&r.json, "json", false, "print every message of both sides instead, one JSON text a line")
 	return cmd
 }
@@ -68,6 +81,10 @@ func (r *runFlags) rootFlags(cmd *cobra.Command) {
 // runPrompt does one turn in a new session of a new agent process.
 func runPrompt(ctx context.Context, s streams, f serveFlags, r runFlags, prompt string, command []string) (err error) {
 	roots, err := r.roots()
+	if err != nil {
+		return err
+	}
+	servers, err := r.mcpServers()
 	if err != nil {
 		return err
 	}
@@ -90,10 +107,11 @@ func runPrompt(ctx context.Context, s streams, f serveFlags, r runFlags, prompt 
 		err = errors.Join(err, agent.Stop(stopping))
 	}()
 	show := newPrinter(s.out)
-	options := client.Options{Name: "acp-agent run", Version: version(), Updates: show.update, Permission: refusePermission}
+	options := client.Options{Name: "acp-agent run", Version: version(), Updates: show.update, Permission: asked{show, r.yes}.permission}
 	options.Wire.MaxLine = f.maxLine
 	if r.json {
-		options.Updates, options.Wire.Tap = nil, show.line
+		options.Updates, options.Permission = nil, asked{nil, r.yes}.permission
+		options.Wire.Tap = show.messages
 	}
 	c := client.New(agent.Stdout(), agent.Stdin(), options)
 	serving, stop := context.WithCancel(ctx)
@@ -103,7 +121,7 @@ func runPrompt(ctx context.Context, s streams, f serveFlags, r runFlags, prompt 
 		stop()
 		err = errors.Join(err, <-served)
 	}()
-	reason, err := r.turn(ctx, c, roots, prompt)
+	reason, err := r.turn(ctx, c, client.Setup{Roots: roots, MCPServers: servers}, prompt)
 	if err != nil {
 		return explained(err)
 	}
@@ -114,11 +132,11 @@ func runPrompt(ctx context.Context, s streams, f serveFlags, r runFlags, prompt 
 }
 
 // turn opens a session, sends the prompt and closes the session.
-func (r runFlags) turn(ctx context.Context, c *client.Client, roots workspace.Roots, prompt string) (sdk.StopReason, error) {
+func (r runFlags) turn(ctx context.Context, c *client.Client, setup client.Setup, prompt string) (sdk.StopReason, error) {
 	if _, err := c.Initialize(ctx); err != nil {
 		return "", err
 	}
-	session, err := r.open(ctx, c, client.Setup{Roots: roots})
+	session, err := r.open(ctx, c, setup)
 	if err != nil {
 		return "", err
 	}
@@ -171,14 +189,12 @@ func (f serveFlags) args(command []string) []string {
 	return args
 }
 
-// refusePermission is the answer to an agent that asks: nobody is there who could say yes.
-func refusePermission(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
-	for _, option := range r.Options {
-		if option.Kind == sdk.PermissionOptionKindRejectOnce {
-			return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(option.OptionId)}, nil
-		}
+// messages is a tap that prints both sides. What MCP servers are given in secret is not shown.
+func (p *printer) messages(d wire.Direction, line []byte) {
+	if d == wire.Sent {
+		line = masked(line)
 	}
-	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}, nil
+	p.line(d, line)
 }
 
 // explained is an error of the agent without the protocol's wrapping.
