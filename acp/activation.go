@@ -7,7 +7,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
-	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -44,16 +43,17 @@ func (a *agent) open(ctx context.Context, id sessionstore.ID, p sessionParams, b
 	}
 	act := &activation{agent: a, id: id, workspace: w}
 	act.host = &host{agent: a, id: id, workspace: w, stop: r.Stop, pace: replays}
+	r.History = act.host.history(r.History)
 	defer func() {
 		if err != nil {
 			act.abandon()
 		}
 	}()
-	if act.servers, err = a.bridgeTo(w, before, p.servers); err != nil {
+	if act.servers, err = a.bridgeTo(id, w, before, p.servers); err != nil {
 		return nil, err
 	}
-	act.host.servers = &serving{set: act.servers.set, configs: act.servers.configs}
-	if act.host.catalog, err = discovery.Scan(ctx, w, a.options.Discovery); err != nil {
+	act.host.servers = &serving{set: act.servers.set, given: act.servers.configs}
+	if err = act.host.scan(ctx); err != nil {
 		return nil, err
 	}
 	r.Params = p.rest

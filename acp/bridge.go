@@ -8,6 +8,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/mcpservers"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -21,7 +22,7 @@ type bridge struct {
 }
 
 // bridgeTo prepares the servers of an activation on w, with those that the live session has.
-func (a *agent) bridgeTo(w *workspace.Workspace, before *session, configs []mcpservers.Config) (bridge, error) {
+func (a *agent) bridgeTo(id sessionstore.ID, w *workspace.Workspace, before *session, configs []mcpservers.Config) (bridge, error) {
 	if a.init.connects() == runtime.RuntimeConnects {
 		return bridge{}, nil
 	}
@@ -34,7 +35,9 @@ func (a *agent) bridgeTo(w *workspace.Workspace, before *session, configs []mcps
 	if before != nil {
 		b.set = before.servers.set
 	} else {
-		b.set, b.made = mcpservers.NewSet(a.options.Starter, a.options.MCP), true
+		o := a.options.MCP
+		o.Logger = o.Logger.With("session", id)
+		b.set, b.made = mcpservers.NewSet(a.options.Starter, o), true
 	}
 	var err error
 	if b.change, err = b.set.Prepare(w, b.configs); err != nil {
@@ -66,9 +69,11 @@ func (b *bridge) abandon(ctx context.Context) error {
 type serving struct {
 	set *mcpservers.Set // nil if the runtime connects them
 
-	mu      sync.Mutex
-	configs []mcpservers.Config // the client's, and those that were found and allowed
-	passed  bool                // to the activation that takes the session's place
+	given []mcpservers.Config // the client's
+
+	mu     sync.Mutex
+	found  []mcpservers.Config // those that were found in the roots, and allowed
+	passed bool                // to the activation that takes the session's place
 }
 
 // tools are the tools of the servers.
@@ -79,7 +84,8 @@ func (s *serving) tools() runtime.Tools {
 	return s.set
 }
 
-// pass leaves the servers to the next activation.
+// pass leaves the servers to the next activation. What this one has begun to change is changed before it returns, and
+// nothing after that.
 func (s *serving) pass() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

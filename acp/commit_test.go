@@ -20,7 +20,7 @@ func TestS1_WhatARuntimeSavesDuringTheCommitIsStored(t *testing.T) {
 	c := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return r }})
 	c.initialize()
 	var host runtime.Host
-	r.opened = func(h runtime.Host) {
+	r.opened = func(_ runtime.Activation, h runtime.Host) {
 		host = h
 		require.NoError(t, h.SaveState(t.Context(), []byte("early")))
 	}

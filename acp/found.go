@@ -22,15 +22,16 @@ func (h *host) StartFound(ctx context.Context, found discovery.Artifact) error {
 	if found.Kind != discovery.MCPServer || found.State != discovery.Active || found.Server == nil {
 		return wire.Errorf(wire.CodeInvalidParams, "%s is no MCP server that can be started: %s", found.Name, found.Reason)
 	}
+	e := expansion{root: found.Root.Dir.String()}
+	config := configOf(found, e.expand)
+	if e.err != nil {
+		return fmt.Errorf("MCP server %s of %s cannot be started: %w", found.Name, found.Path, e.err)
+	}
+	config.Secrets = e.values
 	asWritten := configOf(found, func(text string) string { return text })
 	err := h.consents().Ask(ctx, h, mcpservers.Candidate{Root: found.Root.Real, File: found.Path, Config: asWritten})
 	if err != nil {
 		return err
-	}
-	e := expansion{root: found.Root.Dir.String()}
-	config := configOf(found, e.expand)
-	if e.err != nil {
-		return fmt.Errorf("MCP server %s: %w", found.Name, e.err)
 	}
 	return h.addServer(config)
 }
@@ -43,7 +44,8 @@ func (h *host) consents() *mcpservers.Consents {
 	return mcpservers.NewConsents("")
 }
 
-// addServer adds a server to those of the session, in place of one of the same name.
+// addServer adds a server to those of the session, in place of one that was found under the same name. The client's own
+// stay, whatever they are called.
 func (h *host) addServer(config mcpservers.Config) error {
 	h.mu.Lock()
 	live := h.phase == hostLive || h.phase == hostHolding
@@ -51,23 +53,24 @@ func (h *host) addServer(config mcpservers.Config) error {
 	if !live {
 		return errors.New("the session is not open")
 	}
+	if policy := h.agent.options.MCPPolicy; policy != nil {
+		config.Policy = policy(config.Name)
+		config.Policy.ReadOnly = mcpservers.Ask // what a repository calls its server earns it no belief
+	}
 	s := h.servers
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.passed {
 		return errors.New("the session was loaded anew: try again")
 	}
-	if policy := h.agent.options.MCPPolicy; policy != nil {
-		config.Policy = policy(config.Name)
-	}
-	configs := slices.DeleteFunc(slices.Clone(s.configs), func(c mcpservers.Config) bool { return c.Name == config.Name })
-	configs = append(configs, config)
-	change, err := s.set.Prepare(h.workspace, configs)
+	found := slices.DeleteFunc(slices.Clone(s.found), func(c mcpservers.Config) bool { return c.Name == config.Name })
+	found = append(found, config)
+	change, err := s.set.Prepare(h.workspace, slices.Concat(s.given, found))
 	if err != nil {
 		return err
 	}
 	change.Commit(h)
-	s.configs = configs
+	s.found = found
 	return nil
 }
 
@@ -94,8 +97,9 @@ func configOf(found discovery.Artifact, expand func(string) string) mcpservers.C
 
 // expansion replaces what the configuration files of MCP servers leave to the environment.
 type expansion struct {
-	root string // the folder of the file
-	err  error  // what could not be replaced
+	root   string   // the folder of the file
+	values []string // what the environment gave, which may be secrets
+	err    error    // what could not be replaced
 }
 
 var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
@@ -111,6 +115,7 @@ func (e *expansion) expand(text string) string {
 		value, set := os.LookupEnv(name)
 		switch {
 		case set:
+			e.values = append(e.values, value)
 			return value
 		case optional:
 			return fallback

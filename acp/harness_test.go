@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,7 +21,12 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if r := os.Getenv(role); r != "" {
+		os.Exit(play(r))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patience bounds every wait of a test, so that a hang fails instead of hanging.
 const patience = 20 * time.Second
@@ -59,6 +65,8 @@ type client struct {
 	end     bool
 	stalled bool // reads nothing
 	next    int
+
+	answers func(message) string // if set, gives the result for a request of the agent
 }
 
 // connect serves a new client with o, whose Store and Runtime have defaults.
@@ -128,7 +136,14 @@ func (c *client) read(from io.Reader) {
 		}
 		c.got = append(c.got, m)
 		c.more.Broadcast()
+		answers := c.answers
 		c.mu.Unlock()
+		if answers == nil || m.Method == "" || m.ID == nil {
+			continue
+		}
+		if result := answers(m); result != "" {
+			_, _ = io.WriteString(c.in, `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":`+result+"}\n")
+		}
 	}
 }
 
@@ -142,6 +157,31 @@ func (c *client) stall() (goOn func()) {
 	}
 	set(true)
 	return func() { set(false) }
+}
+
+// permit answers every question for permission from now on with an option, or none if it is "".
+func (c *client) permit(option string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answers = func(m message) string {
+		switch {
+		case m.Method != "session/request_permission" || option == "":
+			return ""
+		case option == "cancelled":
+			return `{"outcome":{"outcome":"cancelled"}}`
+		}
+		return `{"outcome":{"outcome":"selected","optionId":"` + option + `"}}`
+	}
+}
+
+// questions are the questions for permission that came so far.
+func (c *client) questions() (all []message) {
+	for _, m := range c.messages() {
+		if m.Method == "session/request_permission" {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 // send writes lines in one write.

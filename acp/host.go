@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"iter"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
@@ -64,6 +65,17 @@ func (h *host) Catalog() *discovery.Catalog {
 	return h.catalog
 }
 
+// scan looks for the first time what the roots hold. The session opens whatever comes of it, unless ctx ends.
+func (h *host) scan(ctx context.Context) (err error) {
+	if h.catalog, err = discovery.Scan(ctx, h.workspace, h.agent.options.Discovery); err == nil || ctx.Err() != nil {
+		return err
+	}
+	h.agent.log.Error("what the roots hold cannot be looked for; the session has no instructions, skills or commands of theirs",
+		"session", h.id, "error", err)
+	h.catalog, err = discovery.Scan(ctx, h.workspace, discovery.Options{Conventions: []discovery.Convention{}})
+	return err
+}
+
 // refresh looks whether what the roots hold has changed. Turns do not overlap, so neither do its calls.
 func (h *host) refresh(ctx context.Context) {
 	catalog, _, err := h.Catalog().Rescan(ctx)
@@ -74,6 +86,21 @@ func (h *host) refresh(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.catalog = catalog
+}
+
+// history is what is stored of the session: once there is a commit what it has, before that what was given, nil for nothing.
+func (h *host) history(given iter.Seq2[runtime.Update, error]) iter.Seq2[runtime.Update, error] {
+	return func(yield func(runtime.Update, error) bool) {
+		h.mu.Lock()
+		committed := h.session != nil
+		h.mu.Unlock()
+		switch {
+		case committed:
+			h.agent.options.Store.History(h.agent.base, h.id)(yield)
+		case given != nil:
+			given(yield)
+		}
+	}
 }
 
 // Update implements [runtime.Updates].

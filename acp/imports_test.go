@@ -217,7 +217,9 @@ func TestA31_ASessionThatWasOpenedHereIsNotImportedAsAnother(t *testing.T) {
 	a := folder(t)
 	store := sessionstore.NewMemory()
 	r := &knowing{}
-	r.opened = func(h runtime.Host) { require.NoError(t, h.SaveState(t.Context(), []byte("of early"))) }
+	r.opened = func(_ runtime.Activation, h runtime.Host) {
+		require.NoError(t, h.SaveState(t.Context(), []byte("of early")))
+	}
 	c := connect(t, acp.Options{Store: store, Runtime: r.serve, ImportEvery: time.Nanosecond})
 	c.initialize()
 	id := c.open(a)

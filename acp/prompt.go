@@ -52,10 +52,10 @@ func (a *agent) prompt(at *place, t *turn, p promptParams) (json.RawMessage, err
 	if err != nil {
 		return cancelledOr(t, asWire(err))
 	}
-	s.host.refresh(t.ctx)
 	updates := &turnUpdates{session: s}
 	o := outcome{err: errNeverStarted}
 	defer func() { s.commitTurn(t, o) }() // a panic leaves no turn open
+	s.host.refresh(t.ctx)
 	work := t.handOver(s, p.rest, updates)
 	at.leave()
 	if work != nil {

@@ -121,9 +121,11 @@ func (o *reopening) replace(ctx context.Context) (*session, *activation, error) 
 	if err := in.endTurn(context.WithoutCancel(ctx), runtime.ErrCancelled); err != nil {
 		a.log.Warn("ending a turn", "session", o.stored.ID, "error", err)
 	}
-	act.servers.commit(act.host)
 	if o.before != nil {
 		o.before.servers.pass()
+	}
+	act.servers.commit(act.host)
+	if o.before != nil {
 		o.before.makeUp(a.base, l)
 		o.before.retire(a.base)
 	}

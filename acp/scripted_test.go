@@ -27,6 +27,8 @@ import (
 //	tool            leaves a tool call open
 //	state TEXT      saves its state
 //	roots           answers with its roots
+//
+// and what actOnTools does.
 type scripted struct {
 	kind    string // default "scripted"
 	refuses []runtime.Cause
@@ -34,7 +36,8 @@ type scripted struct {
 	refuse  error         // of Open
 	hold    chan struct{} // if set, a load or resume opens once it is closed
 
-	opened func(runtime.Host) // if set, is called when a session opens
+	mcp    runtime.MCPOwner
+	opened func(runtime.Activation, runtime.Host) // if set, is called when a session opens
 
 	mu     sync.Mutex
 	events []string // what the runtime was asked, in order
@@ -56,7 +59,7 @@ func (r *scripted) Initialize(context.Context, runtime.Raw, runtime.Client) (run
 	if r.kind == "" {
 		r.kind = "scripted"
 	}
-	return runtime.Info{Kind: r.kind, Refuses: r.refuses, Initialize: runtime.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
+	return runtime.Info{Kind: r.kind, MCP: r.mcp, Refuses: r.refuses, Initialize: runtime.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
 }
 
 func (r *scripted) Call(_ context.Context, method string, params runtime.Raw) runtime.Work {
@@ -78,7 +81,7 @@ func (r *scripted) Open(ctx context.Context, a runtime.Activation, h runtime.Hos
 	}
 	r.note("open %s %s state=%s", a.Cause, h.Workspace().Roots(), a.State)
 	if r.opened != nil {
-		r.opened(h)
+		r.opened(a, h)
 	}
 	if r.hold != nil && a.Cause != runtime.New {
 		<-r.hold
@@ -190,6 +193,6 @@ func (s *scriptedSession) act(ctx context.Context, word, rest string, u runtime.
 	case "roots":
 		return endTurn, u.Update(ctx, say(s.host.Workspace().Roots().String()))
 	default:
-		return endTurn, nil
+		return s.actOnTools(ctx, word, rest, u)
 	}
 }

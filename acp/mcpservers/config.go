@@ -39,6 +39,8 @@ type Config struct {
 	// URL and Headers are for http and sse.
 	URL     string
 	Headers []Pair
+	// Secrets are values in Args or URL that no log and no error may hold. Those of Env and Headers need not be repeated.
+	Secrets []string
 	// Policy is the user's, from their own configuration, never from the client or a repository.
 	Policy Policy
 }
@@ -126,7 +128,7 @@ func (c Config) equal(other Config) bool {
 
 // secrets are the values that no log and no error may hold.
 func (c Config) secrets() []string {
-	var all []string
+	all := append([]string(nil), c.Secrets...)
 	for _, p := range append(append([]Pair{}, c.Env...), c.Headers...) {
 		all = append(all, p.Value)
 	}

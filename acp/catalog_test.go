@@ -1,0 +1,115 @@
+package acp_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/discovery"
+)
+
+// serve makes the runtime known to an agent.
+func (r *scripted) serve() runtime.Runtime { return r }
+
+// hosts are those of the sessions that open from now on.
+func (r *scripted) hosts() <-chan runtime.Host {
+	hosts := make(chan runtime.Host, 10)
+	r.opened = func(_ runtime.Activation, h runtime.Host) { hosts <- h }
+	return hosts
+}
+
+// write writes a file below a root.
+func write(t *testing.T, root, name, text string) {
+	t.Helper()
+	path := filepath.Join(root, filepath.FromSlash(name))
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+// age makes a folder look as if nothing in it had changed for an hour.
+func age(t *testing.T, root string) {
+	t.Helper()
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			err = os.Chtimes(path, old, old)
+		}
+		return err
+	}))
+}
+
+func TestA25_WhatTheRootsHoldIsThereWhenASessionOpens(t *testing.T) {
+	r := &scripted{}
+	c := served(t, acp.Options{Runtime: r.serve})
+	a, b := folder(t), folder(t)
+	write(t, a, "AGENTS.md", "be kind")
+	write(t, b, ".claude/commands/deploy.md", "deploy it")
+	hosts := r.hosts()
+	id := c.open(a, b)
+	require.Len(t, (<-hosts).Catalog().Artifacts(), 2, "in Open already")
+	require.Equal(t, []string{"instruction AGENTS.md of 0, command deploy of 1"}, c.texts(id, "catalog"))
+
+	c.call("session/load", rootsParams(id, a))
+	require.Len(t, (<-hosts).Catalog().Artifacts(), 1, "A12: of the new roots")
+	require.Equal(t, []string{"instruction AGENTS.md of 0"}, c.texts(id, "catalog"))
+	other := c.open(b)
+	require.Equal(t, []string{"command deploy of 0"}, c.texts(other, "catalog"), "A22")
+	require.Equal(t, []string{"instruction AGENTS.md of 0"}, c.texts(id, "catalog"))
+}
+
+func TestA25_EachPromptSeesWhatTheRootsHoldNow(t *testing.T) {
+	c := served(t, acp.Options{})
+	a := folder(t)
+	id := c.open(a)
+	require.Equal(t, []string{""}, c.texts(id, "catalog"))
+	write(t, a, "AGENTS.md", "be kind")
+	require.Equal(t, []string{"instruction AGENTS.md of 0"}, c.texts(id, "catalog"))
+	write(t, a, ".claude/commands/deploy.md", "deploy it")
+	require.Equal(t, []string{"instruction AGENTS.md of 0, command deploy of 0"}, c.texts(id, "catalog"))
+	require.NoError(t, os.Remove(filepath.Join(a, "AGENTS.md")))
+	require.Equal(t, []string{"command deploy of 0"}, c.texts(id, "catalog"))
+}
+
+func TestA25_WhatHasNotChangedIsNotReadAgain(t *testing.T) {
+	r := &scripted{}
+	c := served(t, acp.Options{Runtime: r.serve})
+	a := folder(t)
+	write(t, a, "AGENTS.md", "be kind")
+	write(t, a, ".claude/commands/deploy.md", "deploy it")
+	age(t, a)
+	hosts := r.hosts()
+	id := c.open(a)
+	h := <-hosts
+	before := h.Catalog()
+	c.texts(id, "say x")
+	c.texts(id, "say y")
+	require.Same(t, before, h.Catalog())
+}
+
+func TestA25_ASearchThatCannotBeMadeFailsNoSession(t *testing.T) {
+	for name, o := range map[string]discovery.Options{
+		"a convention that is none": {Conventions: []discovery.Convention{{Place: "**", Format: discovery.Text}}},
+		"no time":                   {Timeout: 1},
+		"nothing to look for":       {Conventions: []discovery.Convention{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := &journal{}
+			c := served(t, acp.Options{Discovery: o, Logger: log.logger()})
+			a := folder(t)
+			write(t, a, ".claude/commands/deploy.md", "deploy it")
+			id := c.open(a)
+			c.texts(id, "catalog")
+			c.call("session/load", rootsParams(id, a))
+			require.Equal(t, []string{"x"}, c.texts(id, "say x"))
+			if name == "a convention that is none" {
+				require.Contains(t, log.String(), "cannot be looked for")
+			}
+		})
+	}
+}
