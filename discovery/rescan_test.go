@@ -52,6 +52,17 @@ func TestA25_RescanOfAnUnchangedSetReturnsTheSameCatalog(t *testing.T) {
 	require.Same(t, c, rescanned(t, c, discovery.Same))
 }
 
+func TestA25_RescanOverlooksWhatNoConventionNames(t *testing.T) {
+	top := rescanTree(t)
+	c := scan(t, discovery.Options{}, top+"/a", top+"/b")
+	write(t, top+"/a/src/more.go", "package main")
+	require.Same(t, c, rescanned(t, c, discovery.Same))
+	require.NoError(t, os.RemoveAll(top+"/a/src"))
+	link(t, "../b/lib/two", top+"/a/src")
+	settled(t, top)
+	require.Equal(t, []string{"one", "two", "other"}, names(rescanned(t, c, discovery.Changed).Active(discovery.Skill)))
+}
+
 func TestA25_RescanFindsWhatChanged(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(t *testing.T, top string)

@@ -1,8 +1,10 @@
-//go:build !unix
+//go:build !linux
 
 package workspace
 
 import "os"
 
-// identical reports whether both are of one file.
-func identical(before, now os.FileInfo) bool { return os.SameFile(before, now) }
+// unchanged is Unchanged.
+func unchanged(before, now os.FileInfo) bool {
+	return identical(before, now) && before.Mode() == now.Mode() && before.Size() == now.Size() && before.ModTime().Equal(now.ModTime())
+}
