@@ -40,8 +40,8 @@ const runExample = `  acp-agent run --cwd app --dir shared --dir skills /roots
 func newRun(s streams, f *serveFlags) *cobra.Command {
 	var r runFlags
 	cmd := &cobra.Command{
-		Use:     "run [--cwd DIR] [--dir DIR]... PROMPT [-- COMMAND ARGS...]",
-		Short:   "Open a session on some folders, send a prompt and print the answer",
+		Use:   "run [--cwd DIR] [--dir DIR]... PROMPT [-- COMMAND ARGS...]",
+		Short: "Open a session on some folders, send a prompt and print the answer",
 		Long: `run starts acp-agent as an editor would, opens a session on the folders, sends the prompt and prints what comes back.
 
 What the agent asks permission for is shown and refused; with --yes it is allowed, once each time: changes of files, calls of
