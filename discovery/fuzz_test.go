@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode"
@@ -11,7 +12,7 @@ import (
 func FuzzFrontmatter(f *testing.F) {
 	for _, seed := range []string{
 		"---\nname: x\ndescription: y\n---\nbody", "---\nglobs: **/*.ts,*.{a,b}\nalwaysApply: false\n---\n", "---\n- a\n---", "---\na: &x [*x]\n---\n",
-		"---\ndescription: >-\n  a\n  b\n---\n", "---\n", "", "---\nargument-hint: [a] [b]\n---\n", "---\npaths:\n  - 'a'\n  - b\n---\nx",
+		"---\ndescription: >-\n  a\n  b\n---\n", "---\n", "", "\n---\n# \n\n<!-- x -->\nDo it.\nmore", "---\nargument-hint: [a] [b]\n---\n", "---\npaths:\n  - 'a'\n  - b\n---\nx",
 	} {
 		f.Add(seed)
 	}
@@ -30,12 +31,22 @@ func FuzzFrontmatter(f *testing.F) {
 		a := Artifact{State: Active, rel: ".agents/skills/x/SKILL.md"}
 		readSkill(&a, text, o)
 		check(t, a)
+		part := Artifact{State: Active, rel: a.rel}
+		readSkill(&part, string(front([]byte(text))), o)
+		if !reflect.DeepEqual(a, part) {
+			t.Fatalf("%q: of its frontmatter it is %+v and not %+v", text, part, a)
+		}
 		if a.State == Active && (a.Name == "" || a.Description == "") {
 			t.Fatalf("a skill without a name or description counts: %+v", a)
 		}
 		a = Artifact{State: Active, rel: ".claude/commands/x.md"}
 		readCommand(&a, text, ".claude/commands", o)
 		check(t, a)
+		part = Artifact{State: Active, rel: a.rel}
+		readCommand(&part, string(opening([]byte(text))), ".claude/commands", o)
+		if !reflect.DeepEqual(a, part) {
+			t.Fatalf("%q: of its opening it is %+v and not %+v", text, part, a)
+		}
 	})
 }
 
