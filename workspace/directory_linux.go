@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -157,7 +158,10 @@ func (d descriptor) Read(p []byte) (n int, err error) {
 		n, err = unix.Read(int(d), p)
 		return err
 	})
-	return eof(max(n, 0), err)
+	if n == 0 && err == nil {
+		return 0, io.EOF
+	}
+	return max(n, 0), err
 }
 
 // intoDescribed is intoToList, and describes what it opened by the look that it takes anyway. A directory that may only

@@ -100,14 +100,6 @@ func readUpTo(f io.Reader, size int64, buf []byte, limit int64) ([]byte, error) 
 	return append(buf[:n:n], rest...), err
 }
 
-// eof is what a Read returns for what the system does.
-func eof(n int, err error) (int, error) {
-	if n == 0 && err == nil {
-		return 0, io.EOF
-	}
-	return n, err
-}
-
 // lastName is the last name of where something is.
 func lastName(ref Ref) string {
 	if ref.rel == "." {
