@@ -33,9 +33,10 @@
 //
 // # Where to look
 //
-// options.go says what can be set; agent.go takes what arrives and sends it on; lane.go keeps the order; activation.go,
-// create.go and reopen.go open sessions, end.go closes and deletes them; prompt.go and turn.go run turns; session.go and
-// host.go are what runs; bridge.go has a session's MCP servers, and found.go starts those that its roots name; list.go lists, imports.go has what the runtime knows in the list; replay.go shows a loaded
-// history, replaying.go takes one from the runtime, and pace.go holds both back; params.go, mcpservers.go and shapes.go
-// read requests; gate.go guards what goes to the client.
+// options.go says what can be set; agent.go takes what arrives and sends it on; lane.go keeps the order;
+// activation.go, create.go and reopen.go open sessions, end.go closes and deletes them; prompt.go and turn.go run
+// turns; session.go and host.go are what runs; bridge.go has a session's MCP servers, and found.go starts those
+// that its roots name; list.go lists, imports.go has what the runtime knows in the list; replay.go shows a loaded
+// history, replaying.go takes one from the runtime, and pace.go holds both back; params.go, mcpservers.go and
+// shapes.go read requests; gate.go guards what goes to the client.
 package acp

@@ -1,0 +1,84 @@
+package interop
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/interop/pipes"
+)
+
+// marker is in the environment of MCP servers, and of what they start.
+const marker = "ACP_AGENT_INTEROP_MARKER"
+
+// marked are the processes with a marker. Those that have ended have no environment, also when nobody has collected them.
+func marked(mark string) (pids []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range all {
+		environ, err := os.ReadFile(path)
+		if err == nil && bytes.Contains(environ, []byte(marker+"="+mark+"\x00")) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// withMark is a server whose processes are found by a marker.
+func withMark(server map[string]any, mark string) map[string]any {
+	server["env"] = []any{map[string]any{"name": marker, "value": mark}}
+	return server
+}
+
+// behindShell is a server's command behind a shell that waits for it.
+func behindShell(command []string) []string {
+	return []string{"sh", "-c", `"$0" "$@"; true`, command[0], command[1]}
+}
+
+func TestW9_SIGKILLLeavesNoMCPServerBehind(t *testing.T) {
+	mark := t.Name() + strconv.Itoa(os.Getpid())
+	a := start(t).initialize()
+	id := a.served([]string{folder(t)},
+		withMark(stdioServer("direct", filesystem(t)), mark), withMark(stdioServer("shell", behindShell(everything(t))), mark))
+	require.Contains(t, a.ask(id, "/mcp tools", "").text, "shell.echo")
+	require.Len(t, marked(mark), 3, "a server, a shell, and the server behind it")
+	a.kill()
+	require.Eventually(t, func() bool { return len(marked(mark)) == 0 }, patience, 10*time.Millisecond, "left behind: %v", marked(mark))
+}
+
+// The end of input ends servers that do not want to end, and those that are just being asked.
+func TestW9_TheEndOfInputEndsMCPServersInTime(t *testing.T) {
+	mark := t.Name() + strconv.Itoa(os.Getpid())
+	ready := filepath.Join(t.TempDir(), "ready")
+	stubborn := []string{"sh", "-c", `trap "" TERM HUP INT; : >"$0"; while :; do sleep 0.1; done`, ready}
+	for _, end := range []struct {
+		name string
+		how  func(*agent) error
+	}{
+		{"W9/end of input", func(a *agent) error { return a.CloseInput() }},
+		{"W9/SIGTERM", func(a *agent) error { return a.Signal(syscall.SIGTERM) }},
+	} {
+		t.Run(end.name, func(t *testing.T) {
+			_ = os.Remove(ready)
+			a := start(t).initialize()
+			id := a.served([]string{folder(t)}, withMark(stdioServer("shell", behindShell(filesystem(t))), mark), withMark(stdioServer("stubborn", stubborn), mark))
+			require.Contains(t, a.ask(id, "/call shell.list_allowed_directories", "allow_once").text, "Allowed directories")
+			from, prompt := a.Count(), a.NextID()
+			a.send(pipes.Request(prompt, "session/prompt", promptParams(id, "/mcp tools")))
+			require.Eventually(t, func() bool { _, err := os.Stat(ready); return err == nil }, patience, 5*time.Millisecond)
+			require.GreaterOrEqual(t, len(marked(mark)), 3)
+			began := time.Now()
+			require.NoError(t, end.how(a))
+			a.ended(began, prompt, from)
+			require.Empty(t, marked(mark))
+			require.NotContains(t, strings.ToLower(a.stderr.String()), "panic")
+		})
+	}
+}
