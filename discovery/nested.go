@@ -15,10 +15,12 @@ import (
 
 // For are the instructions about path beyond those of whole roots: files in the directories between the root that owns
 // path (of nested roots the deepest) and path, from the root down, and rules whose globs match path. The file itself
-// need not exist. Files are looked for when it is called. What does not count is in the list, with its reason, and so is what
-// a bound left out: an invalid artifact at the place that was not searched to the end, whose Name is the convention;
-// [Catalog.Assemble] makes one text of it, and [Told] leaves out what was told before. The error is that of a path outside of the roots, the context's, or
-// that [Options].Timeout is over.
+// need not exist. Files are looked for when it is called. What does not count is in the list, with its reason. So is what a
+// bound left out: an invalid artifact whose Name is the convention, whose Path is where the search ended, and whose
+// Reason names the bound.
+//
+// [Catalog.Assemble] makes one text of the list, and [Told] leaves out what was told before. The error is that of a path
+// outside of the roots, the context's, or that [Options].Timeout is over.
 func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 	t, err := c.touch(path)
 	if err != nil {
