@@ -26,7 +26,8 @@
 // that is found in two ways counts once. A root inside another root owns what is in its own conventional places.
 //
 // Nothing is dropped: what does not count, or cannot be read, is in the [Catalog] with its reason, and what a
-// bound cut is in [Catalog.Cuts], or below a root in the list of [Catalog.For]. Files that break a rule are used if they can be, and the rule is named.
+// bound cut is in [Catalog.Cuts], or below a root in the list of [Catalog.For]. Files that break a rule are used if
+// they can be, and the rule is named.
 //
 // Reading goes through the [workspace.Workspace] alone, so links work inside the roots and nowhere else.
 // Finding starts, runs and trusts nothing, and changes no root (A24). Text that was found is labelled with
