@@ -28,7 +28,7 @@ var rooms = [][]string{
 	{"sessionstore/sqlite", "sessionstore/storetest"},
 	{"sessionstore"},
 	{"workspace"},
-	{"workspace/ignore"},
+	{"workspace/ignore", "workspace/containmenttest"},
 	{"violation"},
 }
 

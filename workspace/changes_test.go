@@ -54,8 +54,8 @@ var changes = map[string]func(*workspace.Workspace, string) error{
 	"Rename to": func(ws *workspace.Workspace, path string) error {
 		return moveOnto(ws, path, workspace.RenameOptions{})
 	},
-	"Fs.Chmod": func(ws *workspace.Workspace, path string) error {
-		return ws.FsWith(workspace.FsOptions{Access: workspace.ReadWrite}).Chmod(path, 0o700)
+	"Fs.Chmod": func(ws *workspace.Workspace, path string) error { // to what would harm no directory
+		return ws.FsWith(workspace.FsOptions{Access: workspace.ReadWrite}).Chmod(path, 0o775)
 	},
 	"Fs.Create": func(ws *workspace.Workspace, path string) error {
 		f, err := ws.FsWith(workspace.FsOptions{Access: workspace.ReadWrite}).Create(path)
