@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"flag"
 	"os"
 	"testing"
 	"time"
@@ -16,6 +17,10 @@ import (
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		os.Exit(play(role))
+	}
+	// Each check of a property has a database of its own. More are tried with -rapid.checks.
+	if err := flag.Set("rapid.checks", "30"); err != nil {
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
