@@ -159,9 +159,11 @@ func TestA12_M3_ALoadWithFewerRootsRestartsServersThatKnowThem(t *testing.T) {
 	before := c.use(id, "one.where")
 	require.Equal(t, uris(t, a, b), c.use(id, "one.roots"))
 	c.call("session/load", servedParams(id, []string{a}, one))
+	c.await(0, func(m message) bool { // the user sees it
+		return strings.Contains(string(m.Params), "The MCP server one is started again, because it knows "+b)
+	})
 	require.Equal(t, uris(t, a), c.use(id, "one.roots"))
 	require.NotEqual(t, before, c.use(id, "one.where"))
-	require.Contains(t, strings.Join(texts(c.messages(), id), "\n"), "The MCP server one is started again, because it knows "+b, "the user sees it")
 }
 
 // The turn that runs in the session has ended before a server hears of the roots of the next.

@@ -67,20 +67,22 @@ func (c *Change) apply() (kept, gone []member) {
 	for i, config := range c.configs {
 		names[i] = config.Name
 	}
-	prefixes := distinct(names)
+	prefixes := make([]string, len(c.configs))
 	s.members = make([]member, len(c.configs))
 	for i, config := range c.configs {
-		s.members[i].prefix = prefixes[i]
 		for j, m := range old {
 			if m.server != nil && m.config.equal(config) {
-				s.members[i].server, old[j].server = m.server, nil
-				kept = append(kept, s.members[i])
+				s.members[i].server, prefixes[i], old[j].server = m.server, m.prefix, nil
+				kept = append(kept, m)
 				break
 			}
 		}
 		if s.members[i].server == nil {
 			s.members[i].server = s.newServer(config)
 		}
+	}
+	for i, prefix := range distinctFrom(prefixes, names) {
+		s.members[i].prefix = prefix
 	}
 	for _, m := range old {
 		if m.server != nil {

@@ -113,3 +113,23 @@ func TestA12_ASlowServerDelaysNoCommit(t *testing.T) {
 	cancel()
 	<-listed
 }
+
+func TestM15_AServerThatGoesOnKeepsTheNamesOfItsTools(t *testing.T) {
+	w := open(t, folder(t))
+	f := with(t, mcpservers.Options{})
+	ours, theirs, second := self("my fs", "sdk"), self("my_fs", "sdk"), self("my fs", "sdk", "A=b")
+	prefixes := func() (all []string) {
+		for _, s := range f.Servers() {
+			all = append(all, s.Prefix)
+		}
+		return all
+	}
+	f.change(w, ours)
+	require.Equal(t, []string{"my_fs"}, prefixes())
+	f.change(w, theirs, ours, second)
+	require.Equal(t, []string{"my_fs_2", "my_fs", "my_fs_3"}, prefixes(), "a newcomer takes no name that is in use")
+	f.change(w, second, theirs)
+	require.Equal(t, []string{"my_fs_3", "my_fs_2"}, prefixes())
+	f.change(w, second, ours)
+	require.Equal(t, []string{"my_fs_3", "my_fs"}, prefixes())
+}

@@ -1,6 +1,7 @@
 package mcpservers
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,11 +11,17 @@ import (
 const longestName = 64
 
 // distinct makes of names, in order, ones that differ and are of letters, digits, "_" and "-" only.
-func distinct(names []string) []string {
-	out := make([]string, len(names))
+func distinct(names []string) []string { return distinctFrom(make([]string, len(names)), names) }
+
+// distinctFrom is distinct where some of the names, those that are not "" in given, were made before.
+func distinctFrom(given, names []string) []string {
+	out := slices.Clone(given)
 	taken := map[string]bool{}
+	for _, name := range given {
+		taken[name] = true
+	}
 	for i, name := range names {
-		if plain := plainName(name); plain == name { // those that need no change keep their name
+		if plain := plainName(name); plain == name && out[i] == "" { // those that need no change keep their name
 			if !taken[plain] {
 				out[i], taken[plain] = plain, true
 			}
