@@ -192,6 +192,9 @@ func (d *Directory) openFile(name string) (file *File, err error) {
 		file = &File{f, d.ref.child(name)}
 		return nil
 	})
+	if err == errChanging {
+		err = d.failed("open", name, err)
+	}
 	return file, err
 }
 

@@ -64,7 +64,11 @@ type walker struct {
 // walk calls use with the arrival of a path, and does both again if something changed under
 // their feet.
 func (w *Workspace) walk(a asked, last lastLink, use func(arrival) error) error {
-	return retry(func() error { return w.walkOnce(a, last, use) })
+	err := retry(func() error { return w.walkOnce(a, last, use) })
+	if err == errChanging {
+		return failed("open", a.path, err)
+	}
+	return err
 }
 
 func (w *Workspace) walkOnce(a asked, last lastLink, use func(arrival) error) error {
