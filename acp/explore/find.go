@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
+	"path/filepath"
 
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -37,7 +37,7 @@ func (t *turn) find(ctx context.Context, p prompt) error {
 	list := t.listing("file", "files")
 	folder := ""
 	tally, err := scan.Files(ctx, func(f tools.File) error {
-		if now := path.Dir(f.Rel()); now != folder {
+		if now := filepath.Dir(f.Path()); now != folder {
 			folder = now
 			if err := t.flush(); err != nil {
 				return err
