@@ -163,6 +163,31 @@ func TestM4_M2_AnHTTPServerWithHeaders(t *testing.T) {
 	require.NotContains(t, a.stderr.String(), "s3cret")
 }
 
+func TestA25_S5_AFoundHTTPServerIsGivenTheEnvironmentsSecrets(t *testing.T) {
+	url, refused := remote(t, "Authorization", "Bearer tangerine-s3cret")
+	t.Setenv("ACP_AGENT_INTEROP_TOKEN", "tangerine-s3cret")
+	t.Setenv("ACP_AGENT_INTEROP_URL", url)
+	cwd := folder(t, ".mcp.json", `{"mcpServers":{
+		"found": {"type": "http", "url": "${ACP_AGENT_INTEROP_URL}", "headers": {"Authorization": "Bearer ${ACP_AGENT_INTEROP_TOKEN}"}},
+		"asks":  {"command": "x", "env": {"TOKEN": "${input:token}"}}}}`)
+	a := start(t, "--log-level", "debug").initialize()
+	id := a.open(cwd)
+	require.Contains(t, a.ask(id, "/mcp start asks", "").text, "${input:token} is a value that only an editor can ask for")
+	started := a.ask(id, "/mcp start found", "allow_once")
+	require.Len(t, started.questions, 1)
+	require.Contains(t, string(started.questions[0]), "${ACP_AGENT_INTEROP_URL}", "as it is written")
+	require.Equal(t, uriList(t, []string{cwd}), a.ask(id, "/call found.roots", "allow_once").echoed())
+	a.leave()
+	refused.Range(func(request, _ any) bool {
+		t.Errorf("without its header: %s", request)
+		return true
+	})
+	for _, line := range a.Messages() {
+		require.NotContains(t, line.Raw, "s3cret")
+	}
+	require.NotContains(t, a.stderr.String(), "s3cret")
+}
+
 // A call is shown, asked for once for each tool of a session, and shown as done. What the program wrote is held
 // against the schema when the test ends.
 func TestA30_AlwaysIsForTheToolAndTheSession(t *testing.T) {
