@@ -34,7 +34,11 @@ func (t *turn) listFound(kind discovery.Kind, noun, nouns string) error {
 			return err
 		}
 	}
-	return t.write(tallyFound(all, noun, nouns) + "\n")
+	said := tallyFound(all, noun, nouns)
+	if offered, _ := t.host.Catalog().SlashCommands(reserved()...); len(offered) > t.options.MaxCommands {
+		said += fmt.Sprintf(" Of %d skills and commands the first %d are announced; the others can be typed too.", len(offered), t.options.MaxCommands)
+	}
+	return t.write(said + "\n")
 }
 
 // slashNames says of skills and commands by which slash command they are called, by path.

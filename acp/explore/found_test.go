@@ -136,6 +136,7 @@ func TestTheNumberOfAnnouncedCommandsIsBounded(t *testing.T) {
 	c := open(t, Options{MaxCommands: 2}, plant(t, tree))
 	require.Len(t, announced(c.client.updates), len(commands())+2)
 	require.Equal(t, []string{"Do c."}, c.ask("/c").lines(), "it is a command nevertheless")
+	require.Contains(t, c.ask("/skills").text(), "Of 3 skills and commands the first 2 are announced")
 }
 
 func TestA25_InstructionsOfEveryRootInOrder(t *testing.T) {
