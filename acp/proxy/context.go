@@ -20,35 +20,51 @@ const (
 	contextEnd   = "</" + contextTag + ">"
 )
 
-// pending is what the child is to be told with the next prompt.
+// pending is what the child is to be told since its session was opened.
 type pending struct {
-	text string
-	told string // the digest of the roots that text names, "" if it names none
-	due  bool   // text has the conversation so far
+	roots string
+	told  string // the digest of what roots says, "" if it says nothing
+	soFar string // the conversation
 }
 
-// context is what is to be told with the next prompt.
-func (s *session) context() pending {
+// telling is what the child is told with a prompt.
+type telling struct {
+	pending
+	instructions string
+	taught       string // the digest of the instructions, if there are any to tell
+}
+
+// telling is what is to be told with the next prompt: what is pending, and the instructions of the other roots if
+// they are not those that the child knows.
+func (s *session) telling() telling {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.pending
+	t := telling{pending: s.pending}
+	t.instructions, t.taught = instructions(s.host.Catalog(), s.saved.Taught, s.proxy.options.MaxInstructions)
+	return t
 }
 
+// text is the marked block of it, "" if there is nothing to tell.
+func (t telling) text() string { return block(t.roots, t.instructions, t.soFar) }
+
 // given takes note that the child has been told: a prompt with it was answered.
-func (s *session) given(ctx context.Context, p pending) {
-	if p.text == "" {
+func (s *session) given(ctx context.Context, t telling) {
+	if t.text() == "" {
 		return
 	}
 	s.mu.Lock()
-	if s.pending != p {
+	if s.pending != t.pending {
 		s.mu.Unlock()
 		return
 	}
 	s.pending = pending{}
-	if p.told != "" {
-		s.saved.Told = p.told
+	if t.told != "" {
+		s.saved.Told = t.told
 	}
-	s.saved.Due = s.saved.Due && !p.due
+	if t.instructions != "" {
+		s.saved.Taught = t.taught
+	}
+	s.saved.Due = s.saved.Due && t.soFar == ""
 	saved := s.saved
 	s.mu.Unlock()
 	if err := s.save(ctx, saved); err != nil {

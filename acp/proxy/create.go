@@ -84,7 +84,7 @@ func (s *session) tune(ctx context.Context, by step) (heard int) {
 	}
 	heard, states := s.heard(next)
 	for _, state := range states {
-		if err := s.host.Update(ctx, state.update); err != nil {
+		if err := s.show(ctx, s.host, state.update); err != nil {
 			s.proxy.log.Debug("a state of the agent was not passed on", "kind", state.kind, "error", err)
 		}
 	}
@@ -94,6 +94,9 @@ func (s *session) tune(ctx context.Context, by step) (heard int) {
 // request are the params of a lifecycle request to the child.
 func (s *session) request(by step, how profile.Way, id runtime.Raw) (runtime.Raw, error) {
 	params, err := fitted(how, runtime.Cause(by), s.params, s.roots)
+	if err == nil {
+		params, err = s.equipped(params, s.toolsFor(how))
+	}
 	if err != nil || by == byNew {
 		return params, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -114,6 +115,8 @@ func (h host) Replay(ctx context.Context, u runtime.Update) error {
 }
 
 func (h host) Workspace() *workspace.Workspace { return nil }
+
+func (h host) Catalog() *discovery.Catalog { return nil }
 
 func (h host) SaveState(_ context.Context, state []byte) error {
 	h.state = string(state)

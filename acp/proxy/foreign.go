@@ -135,9 +135,14 @@ func foreign(raw json.RawMessage) (runtime.ForeignSession, error) {
 
 // titleLine is a title without what we told the child, as one bounded line.
 func titleLine(title string) string {
-	runes := []rune(strings.Join(strings.Fields(withoutBlocks(title)), " "))
-	if len(runes) > maxTitle {
-		return string(runes[:maxTitle-1]) + "…"
+	return oneLine(withoutBlocks(title), maxTitle)
+}
+
+// oneLine is a text as one line of at most limit characters.
+func oneLine(text string, limit int) string {
+	runes := []rune(strings.Join(strings.Fields(text), " "))
+	if len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
 	}
 	return string(runes)
 }

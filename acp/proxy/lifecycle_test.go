@@ -47,8 +47,9 @@ type visit struct {
 	agent client.Agent
 	leave func()
 
-	mu   sync.Mutex
-	seen []string
+	mu        sync.Mutex
+	seen      []string
+	announced []string // the updates of commands
 }
 
 // enter connects a client.
@@ -98,6 +99,9 @@ func (v *visit) see(_ context.Context, u client.Update) {
 		v.seen = append(v.seen, "agent "+content.Content.Text)
 	default:
 		v.seen = append(v.seen, u.Kind)
+		if u.Kind == "available_commands_update" {
+			v.announced = append(v.announced, string(u.Update))
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -34,7 +35,7 @@ type spoken struct {
 // isState reports whether only the latest update of a kind counts.
 func isState(kind string) bool {
 	return slices.Contains([]string{
-		"available_commands_update", "current_mode_update", "config_option_update", "usage_update", "session_info_update",
+		commandsKind, "current_mode_update", "config_option_update", "usage_update", "session_info_update",
 	}, kind)
 }
 
@@ -77,9 +78,17 @@ func (s *session) update(ctx context.Context, t *turn, u runtime.Update) error {
 		}
 	}
 	if t != nil {
-		return t.updates.Update(ctx, u)
+		return s.show(ctx, t.updates, u)
 	}
-	return s.host.Update(ctx, u)
+	return s.show(ctx, s.host, u)
+}
+
+// show shows the client an update, one of the child's commands together with ours.
+func (s *session) show(ctx context.Context, to runtime.Updates, u runtime.Update) error {
+	if bytes.Contains(u, []byte(commandsKind)) && kindOf(u) == commandsKind {
+		return s.announce(ctx, to, u)
+	}
+	return to.Update(ctx, u)
 }
 
 // mode is what is made of an update. The first turn ends a late replay.

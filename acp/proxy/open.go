@@ -19,7 +19,7 @@ type wanted struct {
 	unsaid   int                             // blocks at the end of the history that the child is about to be sent
 	unread   bool                            // it goes on even if the history cannot be read
 	goesOn   bool                            // the session of the activation before serves as it is
-	late     bool                            // the child answers a load before it has replayed all
+	unfit    bool                            // the child's replay is not to be shown
 }
 
 // step is a way to a session of the child's.
@@ -54,9 +54,9 @@ func steps(w wanted, a client.Agent) []step {
 	return append(ways, byNew)
 }
 
-// shows reports whether a replay by the child is for the client. One that lacks the beginning, or whose end
-// cannot be told, is not: it would take the place of ours, which is whole.
-func (w wanted) shows() bool { return w.cause == runtime.Load && !w.state.Partial && !w.late }
+// shows reports whether a replay by the child is for the client. One that lacks the beginning or something else, or whose
+// end cannot be told, is not: it would take the place of ours, which is whole.
+func (w wanted) shows() bool { return w.cause == runtime.Load && !w.state.Partial && !w.unfit }
 
 // connection is a session of the child's that was got.
 type connection struct {
@@ -114,7 +114,7 @@ func (w wanted) link() *link {
 func (s *session) canGoOn(a *agent, how profile.Way, w wanted) bool {
 	before := w.link()
 	return before != nil && before.agent == a && w.cause != runtime.Fork &&
-		(how == profile.ByContext || s.roots.Equal(w.previous.roots)) &&
+		(s.roots.Equal(w.previous.roots) || how == profile.ByContext && s.toolsFor(how) == "" && w.previous.toolsFor(how) == "") &&
 		bytes.Equal(serversIn(s.params), serversIn(w.previous.params))
 }
 
@@ -166,6 +166,10 @@ func (s *session) settle(ctx context.Context, c connection, w wanted) (runtime.O
 		}
 		return runtime.Opened{}, err
 	}
+	s.announced.isOutdated(s.host.Catalog())
+	if err := s.announceFound(ctx, s.host); err != nil {
+		s.proxy.log.Debug("the commands of the roots were not announced", "error", err)
+	}
 	opened := runtime.Opened{Result: c.result}
 	if c.shown > 0 {
 		opened.Replay = runtime.ByRuntime
@@ -189,23 +193,22 @@ func (s *session) tell(ctx context.Context, c connection, w wanted) (saved state
 	if c.by != byNew {
 		saved = w.state
 	}
-	saved.ID, saved.Way = c.link.id, c.way
-	var roots, before string
+	saved.ID, saved.Way, saved.Offered = c.link.id, c.way, len(s.found(commandNames(s.announced.own()))) > 0
 	if c.by == byNew && w.cause != runtime.New || saved.Due {
-		if before, err = s.soFar(w); err != nil {
+		if told.soFar, err = s.soFar(w); err != nil {
 			return state{}, pending{}, err
 		}
-		saved.Due = before != "" || w.unread
+		saved.Due = told.soFar != "" || w.unread
 		saved.Partial = saved.Partial || saved.Due
 	}
-	switch now := digest(s.roots); {
+	tools := s.toolsFor(c.way)
+	switch now := digest(s.roots, tools); {
 	case c.way != profile.ByContext:
 		saved.Told = ""
 	case saved.Told == now, saved.Told == "" && s.roots.Additional().Len() == 0:
 	default:
 		told.told = now
-		roots = introduction(ctx, s.roots, s.host.Workspace())
+		told.roots = introduction(ctx, s.roots, s.host.Workspace(), tools)
 	}
-	told.text, told.due = block(roots, before), before != ""
 	return saved, told, nil
 }

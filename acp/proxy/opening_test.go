@@ -268,3 +268,23 @@ func TestALoadThatReplaysNothingShowsTheRecord(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, runtime.FromStore, opened.Replay)
 }
+
+func TestP7_AReplayThatLacksSomethingDoesNotTakeThePlaceOfTheRecord(t *testing.T) {
+	b := initialized(t, able+strings.Repeat("await session/load\nsend "+replayed+`send {"jsonrpc":"2.0","id":$session/load$,"result":{}}`+"\n", 2),
+		proxy.Options{Profile: profile.Profile{LossyReplay: true}})
+	for _, c := range []struct {
+		state string
+		want  runtime.Replay
+	}{
+		{`{"v":1,"id":"child-1"}`, runtime.ByRuntime}, // there is no other record of it
+		{`{"v":1,"id":"child-1","way":"context"}`, runtime.FromStore},
+	} {
+		s, opened, err := b.runtime.Open(t.Context(), runtime.Activation{
+			Cause: runtime.Load, State: []byte(c.state), Params: runtime.Raw(`{"cwd":"/a","mcpServers":[]}`),
+			Stop: func(context.Context) error { return nil },
+		}, host{b.editor})
+		require.NoError(t, err)
+		require.Equal(t, c.want, opened.Replay)
+		require.NoError(t, s.Close(t.Context()))
+	}
+}

@@ -38,6 +38,15 @@ type Options struct {
 	// MaxContext bounds the conversation that a child is given in place of a history of its own, in bytes of
 	// text. Default 32 KiB.
 	MaxContext int
+	// MaxInstructions bounds what a child is told of the instructions that were found in the other roots, in bytes of text
+	// and beyond the budgets of package discovery. Default 64 KiB.
+	MaxInstructions int
+	// MaxCommands bounds the commands that were found and are announced. Default 500.
+	MaxCommands int
+	// RootsTools is the command of an MCP server that has tools for the roots it is given as "--root DIR" each. An agent that
+	// is told of its roots in words is given it with the session's own servers, unless its profile says that it is to
+	// have none. Only Path, absolute, and Args are looked at. Default: none.
+	RootsTools child.Command
 	// MaxForeign bounds the sessions that are taken from the child's list. Default 1,000.
 	MaxForeign int
 	// MaxHeld is the number of messages that are held for sessions which the child has not yet
@@ -61,6 +70,8 @@ func (o Options) withDefaults() Options {
 	o.EndTimeout = cmp.Or(o.EndTimeout, 2*time.Second)
 	o.Backoff = cmp.Or(o.Backoff, 250*time.Millisecond)
 	o.MaxContext = cmp.Or(o.MaxContext, 32<<10)
+	o.MaxInstructions = cmp.Or(o.MaxInstructions, 64<<10)
+	o.MaxCommands = cmp.Or(o.MaxCommands, 500)
 	o.MaxForeign = cmp.Or(o.MaxForeign, 1000)
 	o.MaxHeld = cmp.Or(o.MaxHeld, 1000)
 	o.MaxHeldBytes = cmp.Or(o.MaxHeldBytes, 4<<20)

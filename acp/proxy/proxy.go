@@ -106,10 +106,14 @@ func (p *proxy) Open(ctx context.Context, a runtime.Activation, h runtime.Host) 
 	}
 	s := &session{
 		proxy: p, host: h, roots: roots, params: a.Params, history: a.History,
-		connecting: make(chan struct{}, 1),
+		announced: &announcement{}, connecting: make(chan struct{}, 1),
 	}
-	w := wanted{cause: a.Cause, state: readState(a.State), stop: a.Stop, late: p.profile.LateReplay}
-	w.previous, _ = a.Previous.(*session)
+	w := wanted{cause: a.Cause, state: readState(a.State), stop: a.Stop}
+	w.unfit = p.profile.LateReplay || p.profile.LossyReplay && w.state.Way != profile.Auto
+	s.announced.stale = w.state.Offered && a.Cause != runtime.Fork
+	if before, _ := a.Previous.(*session); before != nil {
+		w.previous, s.announced = before, before.announced
+	}
 	opened, err := s.connect(ctx, w)
 	if err != nil {
 		return nil, runtime.Opened{}, err

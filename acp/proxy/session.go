@@ -18,6 +18,8 @@ type session struct {
 	params  runtime.Raw // of its lifecycle request, to open it in a child that was started anew
 	history iter.Seq2[runtime.Update, error]
 
+	announced *announcement
+
 	connecting chan struct{} // holds one value while the child is asked for a session
 
 	sending sync.Mutex // held while a prompt is sent, so that its cancel comes after it

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -38,6 +39,9 @@ type abilities struct {
 	Code   int
 	// Login: it wants to be logged in first.
 	Login bool
+	// Commands are what it announces after each opening, as an array; Mute: it announces nothing.
+	Commands string
+	Mute     bool
 	// Page is the number of sessions in a page of its list, all if 0.
 	Page int
 }
@@ -205,7 +209,10 @@ func (s *simulated) replay(id string, kept simulatedSession) {
 
 // commands is a state that is told with every opening.
 func (s *simulated) commands(id string) {
-	s.update(id, `{"sessionUpdate":"available_commands_update","availableCommands":[]}`)
+	if s.Mute {
+		return
+	}
+	s.update(id, `{"sessionUpdate":"available_commands_update","availableCommands":`+cmp.Or(s.Commands, "[]")+`}`)
 }
 
 func (s *simulated) prompt(m simulatedMessage) {

@@ -22,6 +22,10 @@ type state struct {
 	Way profile.Way `json:"way,omitempty"`
 	// Told is the digest of the roots that the child was told of in words.
 	Told string `json:"told,omitempty"`
+	// Taught is the digest of the instructions of the other roots that it was given, "" if none.
+	Taught string `json:"taught,omitempty"`
+	// Offered: commands of the roots were announced when it was opened.
+	Offered bool `json:"offered,omitempty"`
 	// Partial: the child's session began in the middle of ours, so that its own history lacks the beginning.
 	Partial bool `json:"partial,omitempty"`
 	// Due: it has not been given that beginning as context yet.
@@ -53,11 +57,22 @@ func sessionKey(id runtime.Raw) string {
 	return key
 }
 
-// digest stands for a list of roots that a child was told of.
-func digest(roots workspace.Roots) string {
-	h := sha256.New()
+// digest stands for a list of roots that a child was told of, with the name of the tools for them.
+func digest(roots workspace.Roots, tools string) string {
+	words := make([]string, 0, roots.Len()+1)
 	for _, dir := range roots.All() {
-		h.Write([]byte(dir.String()))
+		words = append(words, dir.String())
+	}
+	if tools != "" {
+		words = append(words, tools)
+	}
+	return digestOf(words...)
+}
+
+func digestOf(words ...string) string {
+	h := sha256.New()
+	for _, word := range words {
+		h.Write([]byte(word))
 		h.Write([]byte{0})
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])

@@ -23,21 +23,33 @@ func (s *session) Prompt(ctx context.Context, params runtime.Raw, u runtime.Upda
 	t := &turn{ctx: ctx, updates: u}
 	s.setTurn(nil)
 	if l := s.living(); l != nil {
-		return s.send(l, t, params)
+		return s.announcing(t, s.send(l, t, params))
 	}
-	return func() (runtime.Raw, error) {
+	return s.announcing(t, func() (runtime.Raw, error) {
 		l, err := s.revive(ctx, blocksOf(params))
 		if err != nil && ctx.Err() == nil {
 			return nil, err
 		}
 		return s.send(l, t, params)()
+	})
+}
+
+// announcing is the work of a turn, before which the client is told what commands there are now.
+func (s *session) announcing(t *turn, work runtime.Work) runtime.Work {
+	if !s.announced.isOutdated(s.host.Catalog()) {
+		return work
+	}
+	return func() (runtime.Raw, error) {
+		if err := s.announceFound(t.ctx, t.updates); err != nil {
+			s.proxy.log.Debug("the commands of the roots were not announced", "error", err)
+		}
+		return work()
 	}
 }
 
 // send sends the child the prompt, with the context that it is to be given.
 func (s *session) send(l *link, t *turn, params runtime.Raw) runtime.Work {
-	due := s.context()
-	with, err := introduced(params, due.text)
+	with, due, err := s.outgoing(t.ctx, params)
 	if err != nil {
 		return failed(err)
 	}

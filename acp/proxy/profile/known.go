@@ -64,7 +64,9 @@ func Known() []Profile {
 		{
 			Name: "pi", Title: "pi", Command: "pi-acp",
 			Packages: []string{"pi-acp"},
-			Login:    "pi, then /login", Install: "npm install -g pi-acp @mariozechner/pi-coding-agent", Checked: "0.0.34",
+			// It connects no MCP servers.
+			LossyReplay: true, Tools: WithoutTools,
+			Login: "pi, then /login", Install: "npm install -g pi-acp @earendil-works/pi-coding-agent", Checked: "0.0.34",
 		},
 		{
 			Name: "qwen", Title: "Qwen Code", Command: "qwen", Args: []string{"--acp"},

@@ -40,6 +40,34 @@ func (w Way) String() string {
 	return string(w)
 }
 
+// Tools says whether an agent that takes directories by neither protocol nor flags is given tools for them, by
+// an MCP server of ours.
+type Tools int
+
+// The choices.
+const (
+	WithTools Tools = iota
+	WithoutTools
+)
+
+// ParseTools reads a choice as a person writes it.
+func ParseTools(s string) (Tools, error) {
+	switch s {
+	case "on":
+		return WithTools, nil
+	case "off":
+		return WithoutTools, nil
+	}
+	return WithTools, fmt.Errorf("%q is neither on nor off", s)
+}
+
+func (t Tools) String() string {
+	if t == WithoutTools {
+		return "off"
+	}
+	return "on"
+}
+
 // Profile describes an agent. The zero value describes any.
 type Profile struct {
 	// Name is what it is called on the command line: "opencode".
@@ -62,6 +90,10 @@ type Profile struct {
 	FlagSplits string
 	// LateReplay: it answers session/load before it has replayed all of the conversation.
 	LateReplay bool
+	// LossyReplay: what it replays at session/load lacks what was seen, such as its changes. Our record is shown instead.
+	LossyReplay bool
+	// Tools says whether it is given tools for directories that it is told of in words.
+	Tools Tools
 	// Login is what a person types in a terminal to log in, empty if not known.
 	Login string
 	// Install says how to get it.

@@ -1,0 +1,76 @@
+package proxy
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/strict"
+)
+
+// A child that is told of its roots in words can be given tools for them: an MCP server of ours among those
+// of the session, on all roots, cwd first so that relative paths start there. Its roots are those of the
+// lifecycle request that it came with, so that other roots need another one (A24).
+
+// toolsName is what the server is called, unless the client has one of that name.
+const toolsName = "acp_agent_roots"
+
+// toolsFor is the name of the server that a child which is given roots so is given too, "" if it is given none.
+func (s *session) toolsFor(how profile.Way) string {
+	p := s.proxy
+	if how != profile.ByContext || s.roots.Additional().Len() == 0 ||
+		p.profile.Tools == profile.WithoutTools || p.options.RootsTools.Path == "" {
+		return ""
+	}
+	taken := make(map[string]bool)
+	for _, name := range serverNames(s.params) {
+		taken[name] = true
+	}
+	name := toolsName
+	for n := 2; taken[name]; n++ {
+		name = fmt.Sprintf("%s_%d", toolsName, n)
+	}
+	return name
+}
+
+// serverNames are the names of the MCP servers in the params of a lifecycle request.
+func serverNames(params runtime.Raw) []string {
+	var servers []struct{ Name string }
+	_ = json.Unmarshal(serversIn(params), &servers) // an agent says what is wrong with them
+	var names []string
+	for _, server := range servers {
+		names = append(names, server.Name)
+	}
+	return names
+}
+
+// equipped are the params of a lifecycle request with the server behind the client's own.
+func (s *session) equipped(params runtime.Raw, name string) (runtime.Raw, error) {
+	if name == "" {
+		return params, nil
+	}
+	command := s.proxy.options.RootsTools
+	args := append([]string{}, command.Args...)
+	for _, dir := range s.roots.All() {
+		args = append(args, "--root", dir.String())
+	}
+	type pair struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	}
+	server, err := json.Marshal(struct {
+		Name    string   `json:"name"`
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+		Env     []pair   `json:"env"`
+	}{name, command.Path, args, []pair{}})
+	if err != nil {
+		return nil, err
+	}
+	servers, ok := appended(serversIn(params), server)
+	if !ok {
+		return params, nil // the agent says what is wrong with them
+	}
+	return strict.Put(params, serversMember, servers)
+}
