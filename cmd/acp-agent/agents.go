@@ -25,7 +25,10 @@ given the directories of a session besides the working directory. The configurat
 them, and add others:
 
   {"agents": {"gemini": {"command": "/opt/node/bin/gemini", "env": {"HTTPS_PROXY": "http://proxy:3128"}},
-              "mine": {"command": "my-agent", "args": ["acp"], "rootsFlag": "--add-dir"}}}`,
+              "mine": {"command": "my-agent", "args": ["acp"], "rootsFlag": "--add-dir"}}}
+
+An agent that takes directories neither by the protocol nor by a flag is told of them in words, and given an MCP
+server with tools for them; "rootsTools": "off" leaves that server out.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return listAgents(s, *f, asJSON)
@@ -43,8 +46,10 @@ type agentReport struct {
 	// Found is the program's absolute path, empty if it was not found.
 	Found string `json:"found,omitempty"`
 	// Roots is how it is given directories, Flag the flag if it has one.
-	Roots   string `json:"roots"`
-	Flag    string `json:"rootsFlag,omitempty"`
+	Roots string `json:"roots"`
+	Flag  string `json:"rootsFlag,omitempty"`
+	// Tools is "on" if it is given tools for directories that it takes no other way.
+	Tools   string `json:"rootsTools"`
 	Login   string `json:"login,omitempty"`
 	Install string `json:"install,omitempty"`
 	// Checked is the version that its profile was tried with, empty if it was not.
@@ -54,7 +59,7 @@ type agentReport struct {
 func reportOf(p profile.Profile) agentReport {
 	r := agentReport{
 		Name: p.Name, Title: p.Title, Command: append([]string{p.Command}, p.Args...), Roots: p.Roots.String(),
-		Flag: p.Flag, Login: p.Login, Install: p.Install, Checked: p.Checked,
+		Flag: p.Flag, Tools: p.Tools.String(), Login: p.Login, Install: p.Install, Checked: p.Checked,
 	}
 	if path, err := exec.LookPath(p.Command); err == nil {
 		if path, err = filepath.Abs(path); err == nil {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/child"
@@ -21,6 +22,7 @@ import (
 type behind struct {
 	command child.Command
 	profile profile.Profile
+	tools   child.Command // an MCP server that has tools for roots
 }
 
 // behind is the agent that --agent names, with args behind its own, or the one that the command args
@@ -32,7 +34,7 @@ func (f serveFlags) behind(args []string) (behind, error) {
 		}
 		c := child.Command{Path: args[0], Args: args[1:]}
 		p, _ := profile.Match(f.profiles, c)
-		return behind{c, p}, nil
+		return behind{c, p, f.rootsTools()}, nil
 	}
 	p, known := profile.Find(f.profiles, f.agent)
 	if !known {
@@ -41,7 +43,23 @@ func (f serveFlags) behind(args []string) (behind, error) {
 	}
 	c := p.Start()
 	c.Args = append(c.Args, args...)
-	return behind{c, p}, nil
+	return behind{c, p, f.rootsTools()}, nil
+}
+
+// rootsTools is this program as an MCP server, with what is said here of roots; zero if it does not know where it is.
+func (f serveFlags) rootsTools() child.Command {
+	program, err := os.Executable()
+	if err != nil {
+		return child.Command{}
+	}
+	c := child.Command{Path: program, Args: []string{"mcp"}}
+	if f.file.path != "" {
+		if path, err := filepath.Abs(f.file.path); err == nil {
+			c.Args = append(c.Args, "--config", path)
+		}
+	}
+	c.Args = append(c.Args, "--mounts", f.mounts.String(), "--max-roots", strconv.Itoa(f.maxRoots))
+	return c
 }
 
 func names(profiles []profile.Profile) []string {
@@ -57,7 +75,9 @@ func newRuntime(b behind, state string, logger *slog.Logger) runtime.Runtime {
 	if b.command.Path == "" {
 		return explore.New(explore.Options{})
 	}
-	return proxy.New(b.command, proxy.Options{Profile: b.profile, CacheDir: filepath.Join(state, "agents"), Logger: logger})
+	return proxy.New(b.command, proxy.Options{
+		Profile: b.profile, CacheDir: filepath.Join(state, "agents"), RootsTools: b.tools, Logger: logger,
+	})
 }
 
 // inTerminal runs the agent behind us in the person's terminal. Editors do that where an agent wants a person to

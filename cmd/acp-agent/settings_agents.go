@@ -26,11 +26,14 @@ type agentSetting struct {
 	env     []string
 	roots   *profile.Way
 	flag    *string
+	tools   *profile.Tools
 	login   string
 }
 
 // agentKeys are the members of an agent.
-func agentKeys() []string { return []string{"command", "args", "env", "roots", "rootsFlag", "login"} }
+func agentKeys() []string {
+	return []string{"command", "args", "env", "roots", "rootsFlag", "rootsTools", "login"}
+}
 
 // profiles are the known agents as the configuration has them, by name.
 func (f settingsFile) profiles() []profile.Profile {
@@ -59,6 +62,9 @@ func (a agentSetting) applied(p profile.Profile) profile.Profile {
 	}
 	if a.flag != nil {
 		p.Flag, p.FlagSplits = *a.flag, ""
+	}
+	if a.tools != nil {
+		p.Tools = *a.tools
 	}
 	return p
 }
@@ -120,6 +126,16 @@ func (a *agentSetting) member(r *sectionReader, name string) (err error) {
 			return err
 		}
 		a.flag = &flag
+	case "rootsTools":
+		text, err := r.word(name)
+		if err != nil {
+			return err
+		}
+		tools, err := profile.ParseTools(text)
+		if err != nil {
+			return r.fail("%q: %v", name, err)
+		}
+		a.tools = &tools
 	default:
 		return r.fail("unknown key %q; did you mean %q?", name, nearest(name, agentKeys()))
 	}
