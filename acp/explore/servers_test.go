@@ -211,7 +211,7 @@ func TestACallThatFailsSaysWhy(t *testing.T) {
 	c := withTools(t, f, plant(t, nil))
 	f.err = &runtime.UnknownNameError{Kind: "tool", Name: "e.t"}
 	require.Contains(t, c.ask("/call e.t").text(), "have no tool e.t. `/mcp tools` lists what they have.")
-	f.err = errors.New("e.t was not called: the user did not allow it")
+	f.err = errors.New("e.t was not used: the user did not allow it")
 	require.Contains(t, c.ask("/call e.t").text(), "This did not work: e.t was not called")
 	f.err = fmt.Errorf("asking: %w", runtime.ErrCancelled)
 	require.Equal(t, "cancelled", c.ask("/call e.t").stop)

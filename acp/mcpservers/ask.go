@@ -62,7 +62,7 @@ func (c *call) ask(ctx context.Context) error {
 	case answer == allowOnce:
 		return nil
 	default:
-		return &DeniedError{Tool: c.name, Cancelled: answer == cancelled}
+		return &DeniedError{What: c.name, Cancelled: answer == cancelled}
 	}
 }
 

@@ -146,7 +146,7 @@ func (c *Consents) Ask(ctx context.Context, client runtime.Client, x Candidate) 
 	case answer == allowOnce:
 		return nil
 	default:
-		return &DeniedError{Tool: "MCP server " + x.Config.Name, Cancelled: answer == cancelled}
+		return &DeniedError{What: "MCP server " + x.Config.Name, Cancelled: answer == cancelled}
 	}
 }
 

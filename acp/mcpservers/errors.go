@@ -3,6 +3,8 @@ package mcpservers
 import (
 	"fmt"
 	"time"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
 )
 
 // FailedError: a server that could not be started, or ended.
@@ -44,19 +46,27 @@ func (e *MessageError) Error() string {
 	return fmt.Sprintf("it sent a message of more than %d bytes", e.Limit)
 }
 
-// DeniedError: a call that the user did not allow.
+// DeniedError: a call, or a start, that the user did not allow.
 type DeniedError struct {
-	// Tool is its name in the catalogue.
-	Tool string
-	// Cancelled says that the question was cancelled, with the turn.
+	// What is the name of the tool in the catalogue, or says which server.
+	What string
+	// Cancelled says that the question was cancelled, with the turn. The error then is [runtime.ErrCancelled], too.
 	Cancelled bool
 }
 
 func (e *DeniedError) Error() string {
 	if e.Cancelled {
-		return fmt.Sprintf("%s was not called: the question for permission was cancelled", e.Tool)
+		return fmt.Sprintf("%s was not used: the question for permission was cancelled", e.What)
 	}
-	return fmt.Sprintf("%s was not called: the user did not allow it", e.Tool)
+	return fmt.Sprintf("%s was not used: the user did not allow it", e.What)
+}
+
+// Unwrap tells a question that was cancelled from a no.
+func (e *DeniedError) Unwrap() error {
+	if e.Cancelled {
+		return runtime.ErrCancelled
+	}
+	return nil
 }
 
 // TemplateError: a template in a server's arguments or environment that names a root which there is not (M14).
