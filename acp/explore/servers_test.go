@@ -212,7 +212,7 @@ func TestACallThatFailsSaysWhy(t *testing.T) {
 	f.err = &runtime.UnknownNameError{Kind: "tool", Name: "e.t"}
 	require.Contains(t, c.ask("/call e.t").text(), "have no tool e.t. `/mcp tools` lists what they have.")
 	f.err = errors.New("e.t was not used: the user did not allow it")
-	require.Contains(t, c.ask("/call e.t").text(), "This did not work: e.t was not called")
+	require.Contains(t, c.ask("/call e.t").text(), "This did not work: e.t was not used")
 	f.err = fmt.Errorf("asking: %w", runtime.ErrCancelled)
 	require.Equal(t, "cancelled", c.ask("/call e.t").stop)
 	f.err = runtime.ErrClosed
