@@ -113,6 +113,7 @@ func (p *proxy) start(ctx context.Context, flags []string) (*agent, error) {
 	}
 	command := p.command
 	command.Args = append(slices.Clone(command.Args), flags...)
+	command.Env = append(slices.Clone(command.Env), p.askEnv()...)
 	var a *agent
 	registered := make(chan struct{})
 	a, err := startAgent(ctx, command, p.options, p.toClient(), func() {

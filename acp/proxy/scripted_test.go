@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ import (
 //	await METHOD      reads up to a message with this method
 //	await reply ID    reads up to the answer to our request ID
 //	replies N         reads up to the Nth answer from here
-//	send LINE         writes a line, in which $METHOD$ is the id of the last message awaited with it
+//	send LINE         writes a line, in which $METHOD$ is the id of the last message awaited with it, and $env:NAME$ a variable
 //	both A B          writes two lines in one write; "} {" is between them
 //	repeat N LINE     the same, N times, in which $i is 0, 1, 2 …
 //	stderr LINE
@@ -30,6 +31,8 @@ const (
 	scriptVariable = "ACP_PROXY_TEST_SCRIPT"
 	recordVariable = "ACP_PROXY_TEST_RECORD"
 )
+
+var variable = regexp.MustCompile(`\$env:(\w+)\$`)
 
 type scripted struct {
 	in     *bufio.Reader
@@ -115,6 +118,7 @@ func (s *scripted) await(what string) {
 }
 
 func (s *scripted) filled(line string) string {
+	line = variable.ReplaceAllStringFunc(line, func(v string) string { return os.Getenv(variable.FindStringSubmatch(v)[1]) })
 	for method, id := range s.ids {
 		line = strings.ReplaceAll(line, "$"+method+"$", id)
 	}

@@ -3,6 +3,9 @@ package proxy
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/acp/runtime"
@@ -32,6 +35,19 @@ func (s *session) toolsFor(how profile.Way) string {
 		name = fmt.Sprintf("%s_%d", toolsName, n)
 	}
 	return name
+}
+
+// askEnv is what has the agent ask before it writes by the server's tools. A person who has set the same otherwise
+// is obeyed.
+func (p *proxy) askEnv() []string {
+	if p.profile.Tools == profile.WithoutTools || p.options.RootsTools.Path == "" {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(p.profile.AskEnv), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		_, set := os.LookupEnv(name)
+		return set || slices.ContainsFunc(p.command.Env, func(own string) bool { return strings.HasPrefix(own, name+"=") })
+	})
 }
 
 // serverNames are the names of the MCP servers in the params of a lifecycle request.

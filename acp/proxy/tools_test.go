@@ -11,6 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -122,4 +123,27 @@ func TestP6_TheClientsServersStayAsTheyAre(t *testing.T) {
 	b.openWith(`{"cwd":"/a","additionalDirectories":["/b"],"mcpServers":[ {"name":"acp_agent_roots","n":1.0} ]}`)
 	require.Equal(t, newRequest(`{"cwd":"/a","mcpServers":[ {"name":"acp_agent_roots","n":1.0} ,`+
 		`{"name":"acp_agent_roots_2","command":"/opt/acp-agent","args":["mcp","--root","/a","--root","/b"],"env":[]}]}`), b.received("session/new"))
+}
+
+func TestA30_AChildAsksBeforeItWritesByTheTools(t *testing.T) {
+	const name = "ACP_PROXY_TEST_ASK"
+	ask := profile.Profile{AskEnv: []string{name + "=ask"}}
+	for _, c := range []struct {
+		what    string
+		options proxy.Options
+		own     []string
+		want    string
+	}{
+		{"as its profile says", proxy.Options{Profile: ask, RootsTools: rootsTools}, nil, "ask"},
+		{"but as its user says", proxy.Options{Profile: ask, RootsTools: rootsTools}, []string{name + "=allow"}, "allow"},
+		{"and without tools as ever", proxy.Options{Profile: ask}, nil, ""},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			b := start(t, "await initialize\n"+`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentInfo":{"name":"$env:`+name+`$"}}}`+"\n", c.options)
+			b.runtime = proxy.New(child.Command{Path: b.command.Path, Name: b.command.Name, Env: append(b.command.Env, c.own...)}, c.options)
+			info, err := b.runtime.Initialize(t.Context(), runtime.Raw(`{}`), b.editor)
+			require.NoError(t, err)
+			require.Contains(t, string(info.Initialize), `"name":"`+c.want+`"`)
+		})
+	}
 }

@@ -24,6 +24,14 @@ type Order struct {
 	Old string `json:"old,omitempty"`
 	// Text is what to say, the new text of an edit, or the content to write.
 	Text string `json:"text,omitempty"`
+	// Server is the MCP server whose tool is to be called, "" for the agent's own.
+	Server string `json:"server,omitempty"`
+}
+
+// By is the order with the tool of an MCP server: agents put the server's name before that of its tool.
+func (o Order) By(server string) Order {
+	o.Server = server
+	return o
 }
 
 // Say has the model say a text.

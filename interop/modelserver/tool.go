@@ -46,12 +46,12 @@ func (r Request) carryOut(o Order) act {
 	case "wait":
 		return act{wait: true}
 	}
-	at := r.tool(names[o.Do])
-	if at < 0 {
-		at = r.tool(shells)
+	at := r.tool(o.Server, names[o.Do])
+	if at < 0 && o.Server == "" {
+		at = r.tool("", shells)
 	}
 	if at < 0 {
-		return act{say: fmt.Sprintf("no tool on offer is for %q: %s", o.Do, strings.Join(r.toolNames(), " "))}
+		return act{say: fmt.Sprintf("no tool on offer is for %q: %s", strings.TrimSpace(o.Server+" "+o.Do), strings.Join(r.toolNames(), " "))}
 	}
 	args, err := r.Tools[at].arguments(o)
 	if err != nil {
@@ -60,9 +60,17 @@ func (r Request) carryOut(o Order) act {
 	return act{tool: r.Tools[at].Name, args: args}
 }
 
-// tool is the place of the first tool with one of some names, -1 if there is none.
-func (r Request) tool(names []string) int {
-	return slices.IndexFunc(r.Tools, func(t Tool) bool { return slices.Contains(names, strings.ToLower(t.Name)) })
+// tool is the place of the first tool of a server, or of the agent's own, with one of some names; -1 if there is none.
+func (r Request) tool(server string, names []string) int {
+	return slices.IndexFunc(r.Tools, func(t Tool) bool {
+		_, name, found := strings.Cut(t.Name, server)
+		if server != "" {
+			name = strings.TrimLeft(name, "_-.")
+		} else {
+			name = t.Name
+		}
+		return found && slices.Contains(names, strings.ToLower(name))
+	})
 }
 
 func (r Request) toolNames() []string {

@@ -59,6 +59,7 @@ func Known() []Profile {
 		{
 			Name: "opencode", Title: "opencode", Command: "opencode", Args: []string{"acp"},
 			Packages: []string{"opencode-ai"},
+			AskEnv:   []string{`OPENCODE_PERMISSION={"acp_agent_roots*_write_file":"ask","acp_agent_roots*_edit_file":"ask"}`},
 			Login:    "opencode auth login", Install: "npm install -g opencode-ai", Checked: "1.18.33",
 		},
 		{

@@ -94,6 +94,9 @@ type Profile struct {
 	LossyReplay bool
 	// Tools says whether it is given tools for directories that it is told of in words.
 	Tools Tools
+	// AskEnv is added to its environment as NAME=VALUE, unless that has the name already: with it the agent asks before
+	// it writes by those tools (A30). Empty for one that asks by itself.
+	AskEnv []string
 	// Login is what a person types in a terminal to log in, empty if not known.
 	Login string
 	// Install says how to get it.
