@@ -18,7 +18,7 @@ type bridge struct {
 	set     *mcpservers.Set
 	change  *mcpservers.Change
 	configs []mcpservers.Config
-	made    bool // the set is this activation's own so far
+	made    bool // the set is this activation's own
 }
 
 // bridgeTo prepares the servers of an activation on w, with those that the live session has.
@@ -53,11 +53,10 @@ func (a *agent) bridgeTo(id sessionstore.ID, w *workspace.Workspace, before *ses
 func (b *bridge) commit(h *host) {
 	if b.change != nil {
 		b.change.Commit(h)
-		b.made = false
 	}
 }
 
-// abandon ends a set that no session has.
+// abandon ends a set that no session has, of an activation that is not committed.
 func (b *bridge) abandon(ctx context.Context) error {
 	if !b.made {
 		return nil

@@ -180,11 +180,12 @@ func TestA25_ExpansionOfWhatWasFound(t *testing.T) {
 
 func TestS5_ExpandedSecretsAreNotLogged(t *testing.T) {
 	t.Setenv("ACP_TEST_TOKEN", "tangerine-s3cret")
+	t.Setenv("ACP_TEST_KEY", "tangerine-k3y")
 	a, log := folder(t), &journal{}
 	state := t.TempDir()
 	c := served(t, acp.Options{Logger: log.logger(), MCP: mcpservers.Options{MaxRestarts: -1}, Consents: mcpservers.NewConsents(state)})
 	c.permit("allow-always")
-	declare(t, a, "found", "note", []string{"--token=${ACP_TEST_TOKEN}"}, map[string]string{"TOKEN": "${ACP_TEST_TOKEN}"})
+	declare(t, a, "found", "note", []string{"--token=${ACP_TEST_TOKEN}"}, map[string]string{"TOKEN": "${ACP_TEST_KEY}"})
 	id := c.serve([]string{a})
 	require.Equal(t, "started: <nil>", c.start(id, "found"))
 	require.Contains(t, c.use(id, "found.where"), "error")
@@ -214,28 +215,40 @@ func TestA25_WhatIsNoServerIsNotStarted(t *testing.T) {
 
 // A start that a runtime goes on with while the session is loaded anew gives no server the old roots back.
 func TestA12_A24_AStartDuringALoadBringsNoRootsBack(t *testing.T) {
-	store := &hooked{Memory: sessionstore.NewMemory()}
-	starting, activated := make(chan struct{}), make(chan struct{})
-	c := served(t, acp.Options{Store: store, CancelGrace: 1, MCPPolicy: func(name string) mcpservers.Policy {
-		if name == "found" {
-			close(starting)
-			<-activated
-		}
-		return mcpservers.Policy{OnShrink: mcpservers.Notify}
-	}})
-	a, b := folder(t), folder(t)
-	declare(t, a, "found", "files", nil, nil)
-	one := server("one", "files")
-	id := c.serve([]string{a, b}, one)
-	require.Equal(t, uris(t, a, b), c.use(id, "one.roots"))
-	prompt, line := c.request("session/prompt", promptParams(id, "start found"))
-	c.send(line)
-	<-starting
-	store.activating = func() { close(activated) }
-	c.call("session/load", servedParams(id, []string{a}, one))
-	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
-	require.Equal(t, uris(t, a), c.use(id, "one.roots"))
-	require.Equal(t, []string{"one ready"}, c.texts(id, "servers"))
+	for _, when := range []string{"while the load is stored", "after it"} {
+		t.Run(when, func(t *testing.T) {
+			store := &hooked{Memory: sessionstore.NewMemory()}
+			starting, goOn, started := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+			r := &scripted{started: started}
+			c := served(t, acp.Options{Store: store, Runtime: r.serve, CancelGrace: 1, MCPPolicy: func(name string) mcpservers.Policy {
+				if name == "found" {
+					close(starting)
+					<-goOn
+				}
+				return mcpservers.Policy{OnShrink: mcpservers.Notify}
+			}})
+			a, b := folder(t), folder(t)
+			declare(t, a, "found", "files", nil, nil)
+			one := server("one", "files")
+			id := c.serve([]string{a, b}, one)
+			require.Equal(t, uris(t, a, b), c.use(id, "one.roots"))
+			prompt, line := c.request("session/prompt", promptParams(id, "start found"))
+			c.send(line)
+			<-starting
+			if when == "after it" {
+				c.call("session/load", servedParams(id, []string{a}, one))
+				close(goOn)
+				require.Error(t, <-started)
+			} else {
+				store.activating = func() { close(goOn) }
+				c.call("session/load", servedParams(id, []string{a}, one))
+				<-started
+			}
+			require.Contains(t, []string{"cancelled", "end_turn"}, c.response(prompt).stopReason(t), "it may have been the faster")
+			require.Equal(t, uris(t, a), c.use(id, "one.roots"))
+			require.Equal(t, []string{"one ready"}, c.texts(id, "servers"))
+		})
+	}
 }
 
 func TestA28_NothingIsStartedInASessionThatWasClosed(t *testing.T) {

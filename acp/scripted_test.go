@@ -36,8 +36,9 @@ type scripted struct {
 	refuse  error         // of Open
 	hold    chan struct{} // if set, a load or resume opens once it is closed
 
-	mcp    runtime.MCPOwner
-	opened func(runtime.Activation, runtime.Host) // if set, is called when a session opens
+	mcp     runtime.MCPOwner
+	started chan<- error                           // if set, is given what came of a start
+	opened  func(runtime.Activation, runtime.Host) // if set, is called when a session opens
 
 	mu     sync.Mutex
 	events []string // what the runtime was asked, in order

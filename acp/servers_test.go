@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,6 +187,36 @@ func TestA12_TheRunningTurnEndsBeforeServersHearOfNewRoots(t *testing.T) {
 	_, answered := c.await(0, isResponse(prompt))
 	_, loaded := c.await(0, isResponse(load))
 	require.Less(t, answered, loaded)
+}
+
+// Nor is anything of the next roots in force while the turn has not been answered.
+func TestA12_ATurnThatEndsSlowlyKeepsTheOldRoots(t *testing.T) {
+	r := &scripted{release: make(chan struct{})}
+	c := served(t, acp.Options{Runtime: r.serve, CancelGrace: patience})
+	hosts := r.hosts()
+	a, b := folder(t), folder(t)
+	one := server("one", "files")
+	id := c.serve([]string{a}, one)
+	h := <-hosts
+	use := func(tool string) string {
+		result, err := h.Tools().Call(t.Context(), h, tool, nil)
+		require.NoError(t, err)
+		return blockTexts(result.Content)
+	}
+	require.Equal(t, uris(t, a), use("one.roots"))
+	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
+	c.send(line)
+	c.await(0, said("stubborn"))
+	load, line := c.request("session/load", servedParams(id, []string{a, b}, one))
+	c.send(line)
+	require.Eventually(t, func() bool { return slices.Contains(r.noted(), "cancel ") }, patience, time.Millisecond)
+	require.Equal(t, uris(t, a), use("one.roots"))
+	require.NotContains(t, use("one.heard"), "list_changed")
+	close(r.release)
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	require.Nil(t, c.response(load).Error)
+	require.Equal(t, uris(t, a, b), c.use(id, "one.roots"))
+	require.Equal(t, 1, c.changes(id, "one"))
 }
 
 func TestA14_AForkHasServersOfItsOwn(t *testing.T) {
