@@ -7,7 +7,7 @@
 //	the client sends                     the child is sent
 //	  initialize                           initialize, with our protocol version
 //	  session/new, load, resume, fork      what it can of these: see below
-//	  session/prompt, and any other        the same
+//	  session/prompt, and any other        the same; see "What the roots hold"
 //	    request of a session
 //	  session/cancel, and whatever         session/cancel, once
 //	    else ends a turn early
@@ -18,7 +18,8 @@
 //	                                         what the child lists (runtime.Foreign)
 //
 //	the child sends                      the client is sent
-//	  session/update                       the same, in the turn or outside of it
+//	  session/update                       the same, in the turn or outside of it; commands together
+//	                                         with those of the roots
 //	  any other request or notification    the same, through the adapter's checks
 //
 // Order is kept in both directions: what the child sends behind an answer reaches the client behind that
@@ -64,7 +65,16 @@
 // A child that advertises additionalDirectories is sent the session's list. One whose profile knows a flag for
 // them is started with it, a process for each session that has more than one root. Another is told in words:
 // its next prompt begins with a marked block that names the roots, in order, and what is in them; the log says
-// so (P1, P7). The way in use is saved with the session: see [Describe].
+// so (P1, P7). It is also given an MCP server with tools for all of them ([Options].RootsTools), which a change of
+// the roots replaces by another lifecycle request. The way in use is saved with the session: see [Describe].
+//
+// # What the roots hold
+//
+// A child finds what is under its working directory by itself. The instructions of the other roots it is told in
+// such a block, whatever the way, and again when they have changed. Commands and skills of all roots are
+// announced behind the child's own, which count first; where there are none, its announcements pass as they are. A
+// prompt that calls one is sent with its text in such a block, before what was typed. One that calls a command of the
+// child's own is sent as it was typed.
 //
 // # Faults
 //
