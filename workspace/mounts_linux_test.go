@@ -131,7 +131,14 @@ func aMountedFile(t *testing.T) {
 			g := newGrounds(t)
 			bind(t, filepath.Join(g.out, "secret"), filepath.Join(g.a, "d/e/f"))
 			ws := withMounts(t, policy, g.a, g.b)
+			d, err := ws.OpenDir(".")
+			require.NoError(t, err)
+			defer d.Close()
 			bind(t, filepath.Join(g.out, "secret"), filepath.Join(g.a, "f"))
+			if _, _, err := d.ReadFile(workspace.Entry{Name: "f"}, nil, 100); policy != workspace.AnyMounts {
+				var refused *workspace.MountError
+				require.ErrorAs(t, err, &refused, "it was listed before")
+			}
 			for path, granted := range map[string]bool{
 				"d/e/f": policy != workspace.NoMounts,
 				"f":     policy == workspace.AnyMounts,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -41,4 +42,26 @@ func TestC12_AHardLinkThatIsSwappedInIsNotChanged(t *testing.T) {
 		require.Equal(t, before.Mode(), after.Mode(), name)
 		require.Equal(t, before.ModTime(), after.ModTime(), name)
 	}
+}
+
+// What is opened to be changed is what was looked at, and a FIFO was not.
+func TestC6_AFifoThatIsSwappedInIsNotOpened(t *testing.T) {
+	g := newGroundsInMemory(t)
+	fifo := filepath.Join(g.a, "fifo")
+	require.NoError(t, unix.Mkfifo(fifo, 0o600))
+	stop := swapping(t, filepath.Join(g.a, "f"), fifo)
+	defer stop()
+	opened := 0
+	for range 5000 {
+		f, err := g.ws.OpenFile("f", os.O_RDWR, workspace.OpenOptions{})
+		if err != nil {
+			continue
+		}
+		opened++
+		info, err := f.Stat()
+		require.NoError(t, f.Close())
+		require.NoError(t, err)
+		require.True(t, info.Mode().IsRegular(), info.Mode())
+	}
+	t.Logf("it was opened %d times", opened)
 }
