@@ -15,7 +15,7 @@ var rooms = [][]string{
 	{"cmd/acp-agent"},
 	{"acp"},
 	{"acp/explore", "acp/proxy", "acp/mcpservers"},
-	{"acp/proxy/profile"},
+	{"acp/proxy/profile", "acp/mcprelay"},
 	{"acp/client"},
 	{"acp/runtime"},
 	{"acp/child"},

@@ -91,7 +91,7 @@ func newRoot(s streams) *cobra.Command {
 	flags.IntVar(&f.maxRoots, "max-roots", 64, "refuse sessions with more than `N` root folders")
 	flags.TextVar(&f.mounts, "mounts", workspace.ExistingMounts, "what is mounted below a root is reached if `POLICY` says so: none, existing (mounted before the session) or any")
 	flags.IntVar(&f.replay, "replay-rate", 0, "replay at most `N` updates a second when a session is loaded (default 6000; -1 for no bound)")
-	root.AddCommand(newRun(s, &f), newSessions(s, &f), newRoots(s, &f), newAgents(s, &f), newDiscover(s, &f), newMCP(s, &f), newVersion(s))
+	root.AddCommand(newRun(s, &f), newSessions(s, &f), newRoots(s, &f), newAgents(s, &f), newDiscover(s, &f), newMCP(s, &f), newMCPRelay(s, &f), newVersion(s))
 	return root
 }
 
