@@ -138,6 +138,29 @@ func TestC9_NamesAreTakenAsTheyAreOrRefused(t *testing.T) {
 	require.ErrorContains(t, err, "path is empty")
 }
 
+// What is shown to a person who decides, and to a model, is the name and nothing else.
+func TestC9_NamesDoNotMisleadWhoReadsThem(t *testing.T) {
+	top, h := outsideOf(t)
+	for _, name := range []string{"a\nroot /:", "a\r", "a\x1b[2K", "a\u2028b", "a\u2029b", "a\u202etxt.exe", "a\u2066b", "a\u200fb", "a\u0085b"} {
+		if err := os.WriteFile(filepath.Join(top, "app", name), []byte("here\n"), 0o600); err != nil {
+			continue // this file system does not have it
+		}
+		for _, call := range []struct {
+			tool string
+			args args
+		}{
+			{"list_directory", args{}}, {"find_files", args{"glob": "a*"}}, {"search", args{"pattern": "here"}}, {"read_file", args{"path": name}},
+			{"file_info", args{"path": name}}, {"edit_file", args{"path": name, "old_text": "here", "new_text": "there"}},
+			{"write_file", args{"path": name, "content": "all\n"}},
+		} {
+			result, err := h.try(call.tool, call.args)
+			require.NoError(t, err)
+			require.NotContains(t, result.Text, name, call.tool)
+		}
+		require.NoError(t, os.Remove(filepath.Join(top, "app", name)))
+	}
+}
+
 func TestC10_LinksBetweenRootsWork(t *testing.T) {
 	top, h := outsideOf(t)
 	symlink(t, filepath.Join(top, "app/sub"), filepath.Join(top, "app/absolute"))

@@ -179,9 +179,11 @@ func trace(reach [][]int, old, new []string) []diffLine {
 	return lines
 }
 
-// oneLine is a path on one line: as it is, or quoted if it holds what would break the line.
+// oneLine is a path on one line: as it is, or quoted if it holds what would break the line, or show its characters
+// in another order than they have.
 func oneLine(path string) string {
-	if strings.IndexFunc(path, unicode.IsControl) < 0 {
+	misleads := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) }
+	if strings.IndexFunc(path, misleads) < 0 {
 		return path
 	}
 	return strconv.Quote(path)
