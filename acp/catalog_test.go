@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/mcpservers"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/discovery"
 )
@@ -113,22 +112,4 @@ func TestA25_ASearchThatCannotBeMadeFailsNoSession(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestW6_ASessionThatIsCancelledWhileTheRootsAreLookedAtDoesNotOpen(t *testing.T) {
-	r, opening, cancelled := &scripted{}, make(chan struct{}), make(chan struct{})
-	c := served(t, acp.Options{Runtime: r.serve, MCPPolicy: func(string) (p mcpservers.Policy) { // comes right before
-		close(opening)
-		<-cancelled
-		return p
-	}})
-	id, line := c.request("session/new", servedParams("", []string{folder(t)}, server("one", "files")))
-	c.send(line)
-	<-opening
-	c.send(notification("$/cancel_request", `{"requestId":`+id+`}`))
-	require.Empty(t, c.list(`{}`)) // the cancellation was read before
-	close(cancelled)
-	require.NotNil(t, c.response(id).Error)
-	require.Empty(t, c.list(`{}`))
-	require.Empty(t, r.noted())
 }

@@ -4,14 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// acceptEnd is the first half of session/close and session/delete.
-func (a *agent) acceptEnd(ctx context.Context, r *wire.Request, end func(context.Context, *place) error) wire.Work {
+// acceptEnd is the first half of session/close and session/delete. end is given the request's context, and one for
+// what is done in any case.
+func (a *agent) acceptEnd(ctx context.Context, r *wire.Request, end func(ctx, closing context.Context, at *place) error) wire.Work {
 	id, err := decodeSessionID(r.Params)
 	if err != nil {
 		return failed(err)
@@ -22,17 +24,42 @@ func (a *agent) acceptEnd(ctx context.Context, r *wire.Request, end func(context
 		a.lanes.forget(at.lane)
 	})
 	return func() (json.RawMessage, error) {
+		closing, done := a.closing(ctx)
+		defer done()
 		ctx, cancel := a.lasting(ctx)
 		defer cancel()
 		if err := at.wait(ctx); err != nil {
 			return nil, err
 		}
-		return nil, asWire(end(ctx, at))
+		return nil, asWire(end(ctx, closing, at))
+	}
+}
+
+// closing is a context for the end of a session, which goes on though the client cancels the request. Once the client
+// has left it lasts for half of the grace alone: then MCP servers that do not want to end are killed, and there is time
+// left to answer the request (W9).
+func (a *agent) closing(ctx context.Context) (context.Context, context.CancelFunc) {
+	closing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if !errors.Is(context.Cause(ctx), wire.ErrClosed) {
+			return
+		}
+		timer := time.NewTimer(a.options.CloseGrace / 2)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-closing.Done():
+		}
+	})
+	return closing, func() {
+		stop()
+		cancel()
 	}
 }
 
 // close ends a session's turn and frees it; what is stored stays (A28).
-func (a *agent) close(ctx context.Context, at *place) error {
+func (a *agent) close(ctx, closing context.Context, at *place) error {
 	s := at.lane.active()
 	if s == nil {
 		return nil
@@ -40,20 +67,20 @@ func (a *agent) close(ctx context.Context, at *place) error {
 	if err := at.lane.endTurn(ctx, runtime.ErrCancelled); err != nil {
 		return err
 	}
-	a.closeSession(context.WithoutCancel(ctx), s)
+	a.closeSession(closing, s)
 	return nil
 }
 
 // delete removes a session for good, closing it first (A28). One that is gone from the store may be active here.
-func (a *agent) delete(ctx context.Context, at *place) error {
+func (a *agent) delete(ctx, closing context.Context, at *place) error {
 	if _, err := a.stored(ctx, at.lane.id); err != nil {
 		var unknown *wire.Error
 		if errors.As(err, &unknown) && unknown.Code == codeNotFound {
-			return a.close(ctx, at)
+			return a.close(ctx, closing, at)
 		}
 		return err
 	}
-	if err := a.close(ctx, at); err != nil {
+	if err := a.close(ctx, closing, at); err != nil {
 		return err
 	}
 	if err := a.deleteForeign(ctx, at.lane.id); err != nil && !errors.As(err, new(*sessionstore.NotFoundError)) {

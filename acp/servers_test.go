@@ -37,6 +37,7 @@ func uris(t *testing.T, dirs ...string) string {
 // served is a client whose user allows everything.
 func served(t *testing.T, o acp.Options) *client {
 	t.Helper()
+	o.CloseGrace = patience // the machine may be busy
 	c := connect(t, o)
 	c.permit("allow-once")
 	c.initialize()
@@ -269,7 +270,7 @@ func TestA28_W9_TheEndOfASessionEndsItsServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, store := newHolders(t), sessionstore.NewMemory()
-			c := served(t, acp.Options{Store: store, MCP: mcpservers.Options{Wait: time.Millisecond, StopTimeout: 50 * time.Millisecond}, CloseGrace: 50 * time.Millisecond})
+			c := served(t, acp.Options{Store: store, MCP: mcpservers.Options{Wait: time.Millisecond, StopTimeout: 50 * time.Millisecond}})
 			cwd := folder(t)
 			id := c.serve([]string{cwd}, server("one", "wrapper", h.env()), server("two", "stubborn", h.env()))
 			c.texts(id, "tools")

@@ -68,10 +68,10 @@ func TestW9_TheEndOfInputEndsMCPServersInTime(t *testing.T) {
 		t.Run(end.name, func(t *testing.T) {
 			_ = os.Remove(ready)
 			a := start(t).initialize()
-			id := a.served([]string{folder(t)}, withMark(stdioServer("shell", behindShell(filesystem(t))), mark), withMark(stdioServer("stubborn", stubborn), mark))
-			require.Contains(t, a.ask(id, "/call shell.list_allowed_directories", "allow_once").text, "Allowed directories")
+			session := a.served([]string{folder(t)}, withMark(stdioServer("shell", behindShell(filesystem(t))), mark), withMark(stdioServer("stubborn", stubborn), mark))
+			require.Contains(t, a.ask(session, "/call shell.list_allowed_directories", "allow_once").text, "Allowed directories")
 			from, prompt := a.Count(), a.NextID()
-			a.send(pipes.Request(prompt, "session/prompt", promptParams(id, "/mcp tools")))
+			a.send(pipes.Request(prompt, "session/prompt", promptParams(session, "/mcp tools")))
 			require.Eventually(t, func() bool { _, err := os.Stat(ready); return err == nil }, patience, 5*time.Millisecond)
 			require.GreaterOrEqual(t, len(marked(mark)), 3)
 			began := time.Now()
@@ -80,5 +80,28 @@ func TestW9_TheEndOfInputEndsMCPServersInTime(t *testing.T) {
 			require.Empty(t, marked(mark))
 			require.NotContains(t, strings.ToLower(a.stderr.String()), "panic")
 		})
+	}
+}
+
+// A session that is being closed when the input ends is closed, and its servers are gone.
+func TestW9_A28_ACloseBeforeTheEndOfInputIsFinishedInTime(t *testing.T) {
+	mark := t.Name() + strconv.Itoa(os.Getpid())
+	command := filesystem(t)
+	// The server itself ends with its input; the shell around it, and what else that has started, do not.
+	stubborn := []string{"sh", "-c", `trap "" TERM HUP INT; (while :; do sleep 0.1; done) & "$0" "$1"; wait`, command[0], command[1]}
+	for _, method := range []string{"session/close", "session/delete"} {
+		a := start(t).initialize()
+		session := a.served([]string{folder(t)}, withMark(stdioServer("stubborn", stubborn), mark))
+		require.Contains(t, a.ask(session, "/call stubborn.list_allowed_directories", "allow_once").text, "Allowed directories")
+		from, id := a.Count(), a.NextID()
+		a.send(pipes.Request(id, method, sessionParams(session)))
+		began := time.Now()
+		require.NoError(t, a.CloseInput())
+		require.Zero(t, a.exit(), "standard error: %s", a.stderr)
+		require.Less(t, time.Since(began), limit)
+		require.Empty(t, marked(mark))
+		m, err := a.Response(within(t), from, id)
+		require.NoError(t, err)
+		require.Nil(t, m.Error, m.Raw)
 	}
 }
