@@ -10,6 +10,7 @@ import (
 )
 
 func TestA31_WhatARealAgentHasAlreadyIsListed(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		subject
 		known string // for --agent

@@ -10,6 +10,7 @@ import (
 )
 
 func TestAMultiRootSessionWithARealAgent(t *testing.T) {
+	t.Parallel()
 	for _, s := range []subject{opencode, claude} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -81,12 +82,11 @@ func multiRoot(t *testing.T, s *stage) {
 		turn := s.prompt(e, id, "Are you there?", modelserver.Say("Still here."))
 		require.Contains(t, turn[0].Text(), "So is the other.", "the model is told of the conversation")
 		require.NotContains(t, turn[0].Text(), "About fruit.", "A14: the source is as it was")
-	})
-	t.Run("A28/delete", func(t *testing.T) {
-		e := s.behind(t, noFiles)
-		require.True(t, e.agent.Delete, "A1")
-		require.NoError(t, e.DeleteSession(within(t), id))
-		require.Equal(t, []string{forked}, e.listed(client.Query{}))
+		t.Run("A28/delete", func(t *testing.T) {
+			require.True(t, e.agent.Delete, "A1")
+			require.NoError(t, e.DeleteSession(within(t), id))
+			require.Equal(t, []string{forked}, e.listed(client.Query{}))
+		})
 	})
 }
 

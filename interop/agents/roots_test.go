@@ -12,6 +12,7 @@ import (
 
 // The session is active all the while, in one process of the program.
 func TestA12_ARealAgentIsToldOfItsNewRoots(t *testing.T) {
+	t.Parallel()
 	t.Run("P1/in words", func(t *testing.T) {
 		t.Parallel()
 		s := onStage(t, opencode)

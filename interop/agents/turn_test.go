@@ -15,6 +15,7 @@ import (
 )
 
 func TestW6_ATurnOfARealAgentIsCancelled(t *testing.T) {
+	t.Parallel()
 	for _, s := range []subject{opencode, claude} {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
