@@ -8,10 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/containmenttest"
 )
 
 func TestC7_NothingIsChangedOnAMountThatWasNotGranted(t *testing.T) {
-	if !inNamespace(t) {
+	if !containmenttest.InNamespace(t) {
 		return
 	}
 	for name, policy := range policies {
@@ -49,7 +50,7 @@ func TestC7_NothingIsChangedOnAMountThatWasNotGranted(t *testing.T) {
 
 // From one mount to another within a root there is no single step.
 func TestC7_AGrantedMountIsMovedFromAndTo(t *testing.T) {
-	if !inNamespace(t) {
+	if !containmenttest.InNamespace(t) {
 		return
 	}
 	g := newGrounds(t)

@@ -4,43 +4,15 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/containmenttest"
 )
-
-// inNamespace runs the test in a user and mount namespace of its own, where it may mount. It reports
-// whether this process is the one that runs it.
-func inNamespace(t *testing.T) bool {
-	const inside = "WORKSPACE_TEST_NAMESPACE"
-	if os.Getenv(inside) != "" {
-		require.NoError(t, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
-		return true
-	}
-	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
-	cmd.Env = append(os.Environ(), inside+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-	}
-	output, err := cmd.CombinedOutput()
-	for _, refusal := range []error{syscall.EPERM, syscall.ENOSPC, syscall.EINVAL, syscall.ENOSYS} {
-		if errors.Is(err, refusal) {
-			t.Skip("this system gives no user namespace to mount in:", err)
-		}
-	}
-	require.NoError(t, err, "%s", output)
-	require.Contains(t, string(output), "--- PASS: "+t.Name())
-	t.Logf("%s", output)
-	return false
-}
 
 func mount(t *testing.T, source, target, kind string, flags uintptr) {
 	t.Helper()
@@ -72,7 +44,7 @@ var policies = map[string]workspace.Mounts{
 }
 
 func TestC7_Mounts(t *testing.T) {
-	if !inNamespace(t) {
+	if !containmenttest.InNamespace(t) {
 		return
 	}
 	for name, test := range map[string]func(*testing.T){
