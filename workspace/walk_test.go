@@ -3,6 +3,7 @@ package workspace_test
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -200,4 +201,41 @@ func TestC10_DirectoriesFollowLinksAsPathsDo(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fs.ModeSymlink, info.Mode().Type())
 	require.Equal(t, "d/to-out", info.Ref().Rel())
+}
+
+// A walk comes into a root that lies in another as any path does: by the handle that was granted, not to what stands in
+// its place by now.
+func TestC8_AWalkEntersANestedRootByItsHandle(t *testing.T) {
+	outer := realDir(t)
+	inner := filepath.Join(outer, "d/inner")
+	write(t, filepath.Join(inner, "f"), "granted")
+	ws := open(t, outer, inner)
+	require.NoError(t, os.Rename(inner, filepath.Join(outer, "moved")))
+	write(t, filepath.Join(inner, "f"), "SECRET")
+	d, err := ws.OpenDir("d")
+	require.NoError(t, err)
+	defer d.Close()
+	child, err := d.OpenDir("inner")
+	require.NoError(t, err)
+	defer child.Close()
+	f, err := child.Open("f")
+	require.NoError(t, err)
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	require.NoError(t, err)
+	require.Equal(t, "granted", string(text))
+
+	look := map[string]string{}
+	require.NoError(t, ws.Walk(t.Context(), "d", func(v workspace.Visit) error {
+		if v.Type.IsRegular() {
+			f, err := v.Open()
+			require.NoError(t, err)
+			defer f.Close()
+			text, err := io.ReadAll(f)
+			require.NoError(t, err)
+			look[v.Ref().Path()] = string(text)
+		}
+		return nil
+	}))
+	require.Equal(t, map[string]string{filepath.Join(inner, "f"): "granted"}, look)
 }
