@@ -1,7 +1,9 @@
 package mcpserver_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -193,10 +195,12 @@ func TestM10_AListWithoutAValidRootClosesTheScope(t *testing.T) {
 			p.write(changed)
 			p.answerRaw(p.question(), answer)
 			p.write(call(1, "read_file", read(filepath.Join(a, "f"))))
-			if name == "not a list" {
-				p.answerRaw(p.question(), answer) // what cannot be read is asked for anew
+			m := p.read()
+			if m.Method == "roots/list" { // what cannot be read is asked for anew, unless it just was
+				p.answerRaw(m, answer)
+				m = p.answerTo(1)
 			}
-			require.Contains(t, p.answerTo(1).text(), "error: No folder is accessible")
+			require.Contains(t, m.text(), "error: No folder is accessible")
 			p.write(changed)
 			p.answer(p.question(), a)
 			p.write(call(2, "read_file", `{"path":"f"}`))
@@ -282,4 +286,52 @@ func TestM9_CallsThatWereReadAreAnsweredAtTheEnd(t *testing.T) {
 		require.True(t, answered[float64(id+1)], fmt.Sprint(id+1))
 	}
 	require.NoError(t, <-p.ended)
+}
+
+// A client that asks, and reads nothing of the answers.
+func TestW11_AClientThatDoesNotReadHoldsNothingUp(t *testing.T) {
+	for name, end := range map[string]func(stop context.CancelFunc, in io.Closer){
+		"end of input": func(_ context.CancelFunc, in io.Closer) { _ = in.Close() },
+		"signal":       func(stop context.CancelFunc, _ io.Closer) { stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			roots, err := workspace.NewRoots(tree(t, map[string]string{"f": strings.Repeat("x\n", 20_000)}), nil)
+			require.NoError(t, err)
+			server, err := mcpserver.Open(t.Context(), mcpserver.Options{Roots: roots, EndGrace: 10 * time.Millisecond})
+			require.NoError(t, err)
+			in, toServer := io.Pipe()
+			fromServer, out := io.Pipe()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			ended := make(chan error, 1)
+			go func() { ended <- server.Serve(ctx, in, out) }()
+			lines := initialize(withoutRoots) + "\n" + initialized + "\n"
+			for id := range 8 {
+				lines += call(id+1, "read_file", `{"path":"f"}`) + "\n"
+			}
+			_, err = io.WriteString(toServer, lines)
+			require.NoError(t, err)
+			end(stop, toServer)
+			select {
+			case err := <-ended:
+				require.NoError(t, err)
+			case <-time.After(patience):
+				t.Fatal("the server goes on")
+			}
+			server.Close()
+			require.NoError(t, fromServer.Close())
+		})
+	}
+}
+
+func TestRequestsBeyondTheLimitAreRefused(t *testing.T) {
+	p := start(t, mcpserver.Options{MaxPending: 1, Timeout: patience})
+	p.begin(withRoots)
+	question := p.question()
+	p.write(call(1, "read_file", `{"path":"f"}`), call(2, "read_file", `{"path":"f"}`))
+	m := p.answerTo(2)
+	require.NotNil(t, m.Error, m.line)
+	require.Contains(t, m.Error.Message, "1 requests are not answered yet")
+	p.answer(question, tree(t, map[string]string{"f": "in a"}))
+	require.Contains(t, p.answerTo(1).text(), "in a")
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -20,25 +21,73 @@ type lines struct {
 	log *slog.Logger
 	max int
 
-	mu     sync.Mutex
-	broken error // writing failed
+	writes chan outgoing
+	closed chan struct{} // by close, or by a write that failed
+	once   sync.Once
+	broken atomic.Pointer[error] // a write that failed
+}
+
+// outgoing is a line to be written.
+type outgoing struct {
+	line []byte
+	done chan struct{} // closed when it was
+}
+
+func newLines(out io.Writer, log *slog.Logger, max int) *lines {
+	l := &lines{out: out, log: log, max: max, writes: make(chan outgoing), closed: make(chan struct{})}
+	go l.writeLines() // a Write that does not return is left behind by close
+	return l
+}
+
+// writeLines is a goroutine of its own, so that a client which does not read holds up nobody once close was called.
+func (l *lines) writeLines() {
+	for {
+		select {
+		case w := <-l.writes:
+			if _, err := l.out.Write(w.line); err != nil {
+				l.broken.Store(&err)
+				l.close()
+				return
+			}
+			close(w.done)
+		case <-l.closed:
+			return
+		}
+	}
 }
 
 // write writes one message.
 func (l *lines) write(message []byte) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.broken == nil {
-		_, l.broken = l.out.Write(append(message, '\n'))
+	w := outgoing{append(message, '\n'), make(chan struct{})}
+	select {
+	case l.writes <- w:
+	case <-l.closed:
+		return l.why()
 	}
-	return l.broken
+	select {
+	case <-w.done:
+		return nil
+	case <-l.closed:
+		return l.why()
+	}
 }
 
-// failure is why nothing can be written any more, nil if it can.
+// close refuses what is written from now on, and waits for nothing.
+func (l *lines) close() { l.once.Do(func() { close(l.closed) }) }
+
+func (l *lines) why() error {
+	if err := l.failure(); err != nil {
+		return err
+	}
+	return io.ErrClosedPipe
+}
+
+// failure is the write that failed, nil if none did.
 func (l *lines) failure() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.broken
+	if err := l.broken.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // read hands each message on, until in ends.
@@ -88,9 +137,9 @@ func (l *lines) refuse(code int, why string) {
 }
 
 // tooMany refuses a request because of those that are not answered yet.
-func (l *lines) tooMany(id jsonrpc.ID) {
+func (l *lines) tooMany(id jsonrpc.ID, limit int) {
 	message, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: id, Error: &jsonrpc.Error{
-		Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("%d requests are not answered yet, which is the limit: wait for some", maxPending),
+		Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("%d requests are not answered yet, which is the limit: wait for some", limit),
 	}})
 	if err == nil {
 		err = l.write(message)

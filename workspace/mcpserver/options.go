@@ -26,6 +26,9 @@ type Options struct {
 	MaxAge time.Duration
 	// MaxMessage is the longest message that is read, in bytes. Default 64 MiB.
 	MaxMessage int
+	// MaxPending is how many requests of a stdio client are worked on at once; more are refused until some are answered
+	// and read. It bounds the memory that answers take which nobody reads. Default 256.
+	MaxPending int
 	// EndGrace is how long calls may go on when the client has closed its end. Default 2 s.
 	EndGrace time.Duration
 	// Logger takes what a person running the server should know. Default: discarded.
@@ -47,6 +50,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxMessage <= 0 {
 		o.MaxMessage = 64 << 20
+	}
+	if o.MaxPending <= 0 {
+		o.MaxPending = 256
 	}
 	if o.EndGrace <= 0 {
 		o.EndGrace = 2 * time.Second

@@ -43,6 +43,7 @@ func (r router) isNow(request *jsonrpc.Request) bool {
 // port is a session's side of a connection that it shares. It is its own transport.
 type port struct {
 	lines    *lines
+	limit    int // of pending
 	incoming chan jsonrpc.Message
 	closed   chan struct{}
 	once     sync.Once
@@ -52,9 +53,9 @@ type port struct {
 	idling  chan struct{}  // closed while there are none
 }
 
-func newPort(l *lines) *port {
+func newPort(l *lines, limit int) *port {
 	p := &port{
-		lines: l, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}),
+		lines: l, limit: limit, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}),
 		pending: map[string]int{}, idling: make(chan struct{}),
 	}
 	close(p.idling)
@@ -66,7 +67,7 @@ func (p *port) deliver(m jsonrpc.Message) {
 	request, ok := m.(*jsonrpc.Request)
 	counted := ok && request.IsCall()
 	if counted && !p.count(request.ID, 1) {
-		p.lines.tooMany(request.ID)
+		p.lines.tooMany(request.ID, p.limit)
 		return
 	}
 	select {
@@ -78,9 +79,6 @@ func (p *port) deliver(m jsonrpc.Message) {
 	}
 }
 
-// maxPending is the most requests that are worked on at once.
-const maxPending = 4096
-
 // count keeps the number of unanswered requests. It refuses one that is too many.
 func (p *port) count(id jsonrpc.ID, by int) bool {
 	key, err := json.Marshal(id.Raw())
@@ -90,7 +88,7 @@ func (p *port) count(id jsonrpc.ID, by int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := len(p.pending)
-	if by > 0 && before >= maxPending {
+	if by > 0 && before >= p.limit {
 		return false
 	}
 	if p.pending[string(key)] += by; p.pending[string(key)] <= 0 {

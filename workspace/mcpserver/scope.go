@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/acp-agent/acp-agent/violation"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -49,7 +50,7 @@ func (s *Server) configured(ctx context.Context, source Source, roots workspace.
 	if err != nil {
 		return nil, err
 	}
-	sc := &scope{source: source, ws: ws, tools: tools.New(ws, s.options.Tools)}
+	sc := &scope{source: source, ws: ws, tools: tools.New(ws, s.options.Tools), found: newFound()}
 	for _, root := range ws.Opened() {
 		sc.entries = append(sc.entries, entry{offered: mcproots.Offered{URI: mcproots.FromDir(root.Real), Dir: root.Dir}, opened: &root})
 	}
@@ -93,7 +94,7 @@ func (s *Server) offered(ctx context.Context, offers []mcproots.Offered) (*scope
 			}
 		}
 	}
-	return &scope{source: Client, entries: entries, ws: ws, tools: tools.New(ws, s.options.Tools)}, nil
+	return &scope{source: Client, entries: entries, ws: ws, tools: tools.New(ws, s.options.Tools), found: newFound()}, nil
 }
 
 // judge says why a directory cannot be one more root, nil if it can.
@@ -142,5 +143,5 @@ func shorten(text string) string {
 	if len(text) <= most {
 		return text
 	}
-	return text[:most] + "…"
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

@@ -12,10 +12,12 @@ import (
 
 // Serve serves one client that writes lines to in and reads them from out, until in ends or ctx does. Calls that were
 // read before are answered, within the grace. A line that is no message gets an error and ends nothing (M12). It
-// returns nil at the end of in or of ctx. A read from an in that cannot be closed may go on after it.
+// returns nil at the end of in or of ctx, which closes in if that can be closed. What may go on after it is a read from an in
+// that does not end, and a write to an out that nobody reads.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	l := &lines{out: out, log: s.log, max: s.options.MaxMessage}
-	old, now := newPort(l), newPort(l)
+	l := newLines(out, s.log, s.options.MaxMessage)
+	defer l.close()
+	old, now := newPort(l, s.options.MaxPending), newPort(l, s.options.MaxPending)
 	asked := &client{server: s, ask: atOnce}
 	var sessions sync.WaitGroup
 	defer sessions.Wait()
@@ -35,9 +37,13 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
+		if c, ok := in.(io.Closer); ok {
+			err = c.Close()
+		}
 	}
 	asked.gone()
 	s.drain(old, now)
+	l.close()
 	return errors.Join(err, old.Close(), now.Close(), l.failure())
 }
 
