@@ -350,8 +350,9 @@ func TestM7_CancellingFindsTheRepeatedCall(t *testing.T) {
 	s.server(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
 	require.Empty(t, s.got(), "nobody waits for it")
 
-	s.client(modernCall("2", ""))
-	require.Equal(t, fmt.Sprintf(cancel, "2"), s.client(fmt.Sprintf(cancel, "2")))
+	s.client(modernCall(`"two"`, ""))
+	spelled := fmt.Sprintf(cancel, `"\u0074wo"`)
+	require.Equal(t, spelled, s.client(spelled), "the id is the client's own")
 	calls, _ := s.Held()
 	require.Zero(t, calls)
 }

@@ -45,6 +45,7 @@ func TestW9_AllThatWasSentArrivesBeforeTheEnd(t *testing.T) {
 }
 
 func TestTheServersStatusIsPassedOnAndTheSecretIsNot(t *testing.T) {
+	t.Setenv(mcprelay.SecretVariable, "hidden")
 	reading, writing := io.Pipe()
 	defer writing.Close()
 	got, err := run(t, publish(t, folders(t, "a")...), reading, self("environment"))
