@@ -192,3 +192,15 @@ func TestA23_AScanNamesTheDeepestRoot(t *testing.T) {
 	}))
 	require.Equal(t, []string{"0 x", "0 x/f", "1 .", "1 d", "1 d/f"}, owners)
 }
+
+func TestC3_AScanGoesThroughNoLink(t *testing.T) {
+	g := newGrounds(t)
+	link(t, "d", filepath.Join(g.a, "in"))
+	link(t, "..", filepath.Join(g.a, "d/up"))
+	link(t, g.out, filepath.Join(g.a, "out"))
+	link(t, g.b, filepath.Join(g.a, "across"))
+	for _, ignored := range []workspace.IgnoredFiles{workspace.KeepIgnored, workspace.LeaveIgnored} {
+		require.Equal(t, []string{"across", "f", "in", "out", "d/up", "d/e/f"}, scanned(t, g.ws, ".", workspace.ScanOptions{Ignored: ignored}))
+	}
+	require.Equal(t, []string{"d/up", "d/e/f"}, scanned(t, g.ws, "in", workspace.ScanOptions{}), "where it starts is a path like any")
+}
