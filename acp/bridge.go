@@ -40,13 +40,17 @@ func (a *agent) bridgeTo(id sessionstore.ID, w *workspace.Workspace, before *ses
 		b.set, b.made = mcpservers.NewSet(a.options.Starter, o), true
 	}
 	var err error
-	if b.change, err = b.set.Prepare(w, b.configs); err != nil {
-		if many := (*mcpservers.TooManyError)(nil); errors.As(err, &many) {
-			err = wire.Errorf(wire.CodeInvalidParams, "%v", many)
-		}
-		return b, err
+	b.change, err = prepareServers(b.set, w, b.configs)
+	return b, err
+}
+
+// prepareServers prepares a change of a set. Too many servers are the client's fault.
+func prepareServers(set *mcpservers.Set, w *workspace.Workspace, configs []mcpservers.Config) (*mcpservers.Change, error) {
+	change, err := set.Prepare(w, configs)
+	if many := (*mcpservers.TooManyError)(nil); errors.As(err, &many) {
+		err = wire.Errorf(wire.CodeInvalidParams, "%v", many)
 	}
-	return b, nil
+	return change, err
 }
 
 // commit changes the servers. From then on they speak to h.

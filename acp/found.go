@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,16 +25,32 @@ func (h *host) StartFound(ctx context.Context, found discovery.Artifact) error {
 	}
 	e := expansion{root: found.Root.Dir.String()}
 	config := configOf(found, e.expand)
-	if e.err != nil {
-		return fmt.Errorf("MCP server %s of %s cannot be started: %w", found.Name, found.Path, e.err)
+	dir, err := h.placeOf(found, e.expand(found.Server.Cwd))
+	if err = errors.Join(e.err, err); err != nil {
+		return fmt.Errorf("MCP server %s of %s cannot be started: %w", found.Name, found.Path, err)
 	}
-	config.Secrets = e.values
+	config.Secrets, config.Dir = e.values, dir
 	asWritten := configOf(found, func(text string) string { return text })
-	err := h.consents().Ask(ctx, h, mcpservers.Candidate{Root: found.Root.Real, File: found.Path, Config: asWritten})
+	asWritten.Dir = dir
+	err = h.consents().Ask(ctx, h, mcpservers.Candidate{Root: found.Root.Real, File: found.Path, Config: asWritten})
 	if err != nil {
 		return err
 	}
 	return h.addServer(config)
+}
+
+// placeOf is where a server that was found runs: in the folder of its root, or below it where its file says so. A relative
+// path in the file of one root never means a file of another.
+func (h *host) placeOf(found discovery.Artifact, cwd string) (string, error) {
+	dir := cwd
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(found.Root.Dir.String(), dir)
+	}
+	info, err := h.workspace.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", dir)
+	}
+	return dir, err
 }
 
 // consents remember what the user allowed. Without a place for that, nothing is remembered.
@@ -54,8 +71,7 @@ func (h *host) addServer(config mcpservers.Config) error {
 		return errors.New("the session is not open")
 	}
 	if policy := h.agent.options.MCPPolicy; policy != nil {
-		config.Policy = policy(config.Name)
-		config.Policy.ReadOnly = mcpservers.Ask // what a repository calls its server earns it no belief
+		config.Policy = earned(policy(config.Name))
 	}
 	s := h.servers
 	s.mu.Lock()
@@ -65,13 +81,23 @@ func (h *host) addServer(config mcpservers.Config) error {
 	}
 	found := slices.DeleteFunc(slices.Clone(s.found), func(c mcpservers.Config) bool { return c.Name == config.Name })
 	found = append(found, config)
-	change, err := s.set.Prepare(h.workspace, slices.Concat(s.given, found))
+	change, err := prepareServers(s.set, h.workspace, slices.Concat(s.given, found))
 	if err != nil {
 		return err
 	}
 	change.Commit(h)
 	s.found = found
 	return nil
+}
+
+// earned is what a user's policy for a name means for a server that a repository gave it: what it takes away holds, and
+// what it gives does not.
+func earned(p mcpservers.Policy) mcpservers.Policy {
+	p.ReadOnly, p.Templates = mcpservers.Ask, mcpservers.Off
+	if p.Roots == mcpservers.On {
+		p.Roots = mcpservers.Default
+	}
+	return p
 }
 
 // configOf is the configuration of a server that was found, with every text as expand gives it.

@@ -85,7 +85,7 @@ func TestA25_AFoundServerIsStartedOnceTheUserAllowsIt(t *testing.T) {
 
 	c.permit("allow-once")
 	require.Equal(t, "started: <nil>", c.start(id, "found"))
-	require.Contains(t, c.use(id, "found.where"), "in "+a+" with --one", "M4: not where it was found")
+	require.Contains(t, c.use(id, "found.where"), "in "+b+" with --one", "M4: where it was found")
 	require.Equal(t, uris(t, a, b), c.use(id, "found.roots"))
 	from := len(c.questions())
 	c.permit("allow-always")

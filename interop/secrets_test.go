@@ -23,7 +23,7 @@ func TestS5_W1_SecretsOfMCPServersAreKeptNowhere(t *testing.T) {
 	for _, good := range []string{
 		`{"name":"n","command":"/bin/true","args":[],"env":[{"name":"TOKEN","value":"` + secret + `"}]}`,
 		`{"name":"n","command":"/bin/sh","args":["-c","echo $TOKEN; echo $TOKEN >&2"],"env":[{"name":"TOKEN","value":"` + secret + `"}]}`,
-		`{"name":"n","type":"http","url":"http://127.0.0.1:1/","headers":[{"name":"Authorization","value":"` + secret + `"}]}`,
+		`{"name":"n","type":"http","url":"http://127.0.0.1:1/?token=` + secret + `","headers":[{"name":"Authorization","value":"` + secret + `"}]}`,
 		`{"name":"n","type":"sse","url":"http://127.0.0.1:1/","headers":[{"name":"Authorization","value":"` + secret + `"}]}`,
 	} {
 		a.call("session/new", server(good), &made)

@@ -36,6 +36,8 @@ type Config struct {
 	Command string
 	Args    []string
 	Env     []Pair
+	// Dir is where a stdio server runs, "" for the session's cwd (M4).
+	Dir string
 	// URL and Headers are for http and sse.
 	URL     string
 	Headers []Pair
@@ -122,7 +124,7 @@ func loopback(address string) bool {
 func (c Config) equal(other Config) bool {
 	same := func(a, b []Pair) bool { return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b) }
 	args := len(c.Args) == 0 && len(other.Args) == 0 || reflect.DeepEqual(c.Args, other.Args)
-	return c.Name == other.Name && c.Transport == other.Transport && c.Command == other.Command && c.URL == other.URL &&
+	return c.Name == other.Name && c.Transport == other.Transport && c.Command == other.Command && c.URL == other.URL && c.Dir == other.Dir &&
 		c.Policy == other.Policy && args && same(c.Env, other.Env) && same(c.Headers, other.Headers)
 }
 
@@ -131,6 +133,7 @@ func (c Config) secrets() []string {
 	all := append([]string(nil), c.Secrets...)
 	for _, p := range append(append([]Pair{}, c.Env...), c.Headers...) {
 		all = append(all, p.Value)
+		all = append(all, strings.Fields(p.Value)...) // a server may echo the token of "Bearer TOKEN" alone
 	}
 	if u, err := url.Parse(c.URL); err == nil && c.URL != "" {
 		all = append(all, u.RawQuery, u.User.String())

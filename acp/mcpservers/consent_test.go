@@ -71,11 +71,9 @@ func TestA25_ConsentIsForTheCommandAsItWas(t *testing.T) {
 	consents := mcpservers.NewConsents(t.TempDir())
 	x := found(t, nil)
 	require.NoError(t, consents.Allow(x))
-	same := x
-	same.Config.Env = []mcpservers.Pair{{Name: "A", Value: "c"}, {Name: "TOKEN", Value: "new"}}
-	allowed, err := consents.Allowed(same)
+	allowed, err := consents.Allowed(x)
 	require.NoError(t, err)
-	require.True(t, allowed, "values may change")
+	require.True(t, allowed)
 	for what, change := range map[string]func(*mcpservers.Candidate){
 		"root":      func(x *mcpservers.Candidate) { x.Root = found(t, nil).Root },
 		"name":      func(x *mcpservers.Candidate) { x.Config.Name = "other" },
@@ -83,6 +81,10 @@ func TestA25_ConsentIsForTheCommandAsItWas(t *testing.T) {
 		"arguments": func(x *mcpservers.Candidate) { x.Config.Args = []string{"-c"} },
 		"split":     func(x *mcpservers.Candidate) { x.Config.Args = []string{"-c " + x.Config.Args[1]} },
 		"env":       func(x *mcpservers.Candidate) { x.Config.Env = x.Config.Env[:1] },
+		"value": func(x *mcpservers.Candidate) {
+			x.Config.Env = []mcpservers.Pair{x.Config.Env[0], {Name: "TOKEN", Value: "new"}}
+		},
+		"folder":    func(x *mcpservers.Candidate) { x.Config.Dir = "/elsewhere" },
 		"transport": func(x *mcpservers.Candidate) { x.Config.Transport = mcpservers.HTTP },
 		"url":       func(x *mcpservers.Candidate) { x.Config.URL = "http://localhost" },
 		"headers":   func(x *mcpservers.Candidate) { x.Config.Headers = []mcpservers.Pair{{Name: "A"}} },
@@ -93,4 +95,14 @@ func TestA25_ConsentIsForTheCommandAsItWas(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, allowed, what)
 	}
+}
+
+func TestA25_WhatCanRunOtherCodeIsShown(t *testing.T) {
+	x := found(t, func(x *mcpservers.Candidate) {
+		x.Config.Env = []mcpservers.Pair{{Name: "NODE_OPTIONS", Value: "--require /repo/evil.js"}, {Name: "NODE_AUTH_TOKEN", Value: "hunter2"}}
+	})
+	h := newHost()
+	_ = mcpservers.NewConsents(t.TempDir()).Ask(t.Context(), h, x)
+	require.Contains(t, string(h.asked[0]), "NODE_OPTIONS=--require /repo/evil.js")
+	require.NotContains(t, string(h.asked[0]), "hunter2")
 }

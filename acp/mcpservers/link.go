@@ -3,6 +3,7 @@ package mcpservers
 //lint:file-ignore SA1019 the SDK marks all of roots as deprecated (SEP-2577); they are served for the servers that there are
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ func (l *link) open(ctx, life context.Context) (mcp.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := child.Command{Path: s.config.Command, Args: args, Dir: cwd, Name: s.config.Name}
+	c := child.Command{Path: s.config.Command, Args: args, Dir: cmp.Or(s.config.Dir, cwd), Name: s.config.Name}
 	for _, p := range env {
 		c.Env = append(c.Env, p.Name+"="+p.Value)
 	}

@@ -174,6 +174,14 @@ var errAgain = errors.New("the server is restarted")
 func (s *server) serve(l *link) error {
 	l.begin()
 	s.mu.Lock()
+	select {
+	case lost := <-s.restarts: // asked for while it started: nobody is to call it
+		s.mu.Unlock()
+		s.told(l, lost)
+		s.close(l)
+		return errAgain
+	default:
+	}
 	s.link, s.legacy = l, !l.session.Modern()
 	s.turn(runtime.ServerStarting, nil)
 	s.mu.Unlock()

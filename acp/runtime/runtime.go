@@ -227,8 +227,9 @@ type Host interface {
 	// Tools are those of the MCP servers that the client gave the session, none if the runtime connects
 	// them itself. A runtime need not ask for them.
 	Tools() Tools
-	// StartFound starts an MCP server of the catalogue, which the user is asked for first, unless they allowed it for
-	// good. Its tools are there from then on, until the session is loaded or resumed.
+	// StartFound starts an MCP server of the catalogue, in the folder that it was found in. The user is asked first, unless
+	// they allowed it for good as it is. It takes the place of one that was found under the same name, never of the client's
+	// own. Its tools are there from then on, until the session is loaded or resumed; each call of one asks.
 	StartFound(ctx context.Context, server discovery.Artifact) error
 	// SaveState stores a small value of the runtime's own with the session, such as a
 	// child's session id. During Open it becomes durable with the commit. At most 64 KiB.

@@ -49,7 +49,9 @@ type agentReport struct {
 	Roots string `json:"roots"`
 	Flag  string `json:"rootsFlag,omitempty"`
 	// Tools is "on" if it is given tools for directories that it takes no other way.
-	Tools   string `json:"rootsTools"`
+	Tools string `json:"rootsTools"`
+	// Relay is "on" if its MCP servers are told the session's roots by us.
+	Relay   string `json:"rootsRelay"`
 	Login   string `json:"login,omitempty"`
 	Install string `json:"install,omitempty"`
 	// Checked is the version that its profile was tried with, empty if it was not.
@@ -59,7 +61,7 @@ type agentReport struct {
 func reportOf(p profile.Profile) agentReport {
 	r := agentReport{
 		Name: p.Name, Title: p.Title, Command: append([]string{p.Command}, p.Args...), Roots: p.Roots.String(),
-		Flag: p.Flag, Tools: p.Tools.String(), Login: p.Login, Install: p.Install, Checked: p.Checked,
+		Flag: p.Flag, Tools: p.Tools.String(), Relay: p.Relay.String(), Login: p.Login, Install: p.Install, Checked: p.Checked,
 	}
 	if path, err := exec.LookPath(p.Command); err == nil {
 		if path, err = filepath.Abs(path); err == nil {

@@ -86,7 +86,7 @@ func newRoot(s streams) *cobra.Command {
 	flags.StringVar(&f.stateDir, "state-dir", "", "keep sessions in `DIR` (default "+defaultStateDirText()+")")
 	flags.StringVar(&f.log.level, "log-level", "warn", "log `LEVEL`: debug, info, warn or error")
 	flags.StringVar(&f.log.file, "log-file", "", "append the log to `FILE` instead of standard error")
-	flags.StringVar(&f.trace, "trace", "", "append every message with time and direction to `FILE`, secrets masked")
+	flags.StringVar(&f.trace, "trace", "", "append every message with time and direction to `FILE`; values of env and headers, and secrets in URLs, are masked")
 	flags.IntVar(&f.maxLine, "max-line", 64<<20, "refuse messages longer than `BYTES`")
 	flags.IntVar(&f.maxRoots, "max-roots", 64, "refuse sessions with more than `N` root folders")
 	flags.TextVar(&f.mounts, "mounts", workspace.ExistingMounts, "what is mounted below a root is reached if `POLICY` says so: none, existing (mounted before the session) or any")

@@ -23,6 +23,7 @@ type behind struct {
 	command child.Command
 	profile profile.Profile
 	tools   child.Command // an MCP server that has tools for roots
+	relay   child.Command // what stands in front of other MCP servers
 }
 
 // behind is the agent that --agent names, with args behind its own, or the one that the command args
@@ -34,7 +35,7 @@ func (f serveFlags) behind(args []string) (behind, error) {
 		}
 		c := child.Command{Path: args[0], Args: args[1:]}
 		p, _ := profile.Match(f.profiles, c)
-		return behind{c, p, f.rootsTools()}, nil
+		return f.withOurs(c, p), nil
 	}
 	p, known := profile.Find(f.profiles, f.agent)
 	if !known {
@@ -43,22 +44,32 @@ func (f serveFlags) behind(args []string) (behind, error) {
 	}
 	c := p.Start()
 	c.Args = append(c.Args, args...)
-	return behind{c, p, f.rootsTools()}, nil
+	return f.withOurs(c, p), nil
+}
+
+// withOurs is an agent with the commands of this program that it is given.
+func (f serveFlags) withOurs(c child.Command, p profile.Profile) behind {
+	return behind{c, p, f.rootsTools(), f.ourselves("mcp-relay", "--max-line", strconv.Itoa(f.maxLine))}
 }
 
 // rootsTools is this program as an MCP server, with what is said here of roots; zero if it does not know where it is.
 func (f serveFlags) rootsTools() child.Command {
+	return f.ourselves("mcp", "--mounts", f.mounts.String(), "--max-roots", strconv.Itoa(f.maxRoots))
+}
+
+// ourselves is a subcommand of this program with the same configuration; zero if it does not know where it is.
+func (f serveFlags) ourselves(subcommand string, flags ...string) child.Command {
 	program, err := os.Executable()
 	if err != nil {
 		return child.Command{}
 	}
-	c := child.Command{Path: program, Args: []string{"mcp"}}
+	c := child.Command{Path: program, Args: []string{subcommand}}
 	if f.file.path != "" {
 		if path, err := filepath.Abs(f.file.path); err == nil {
 			c.Args = append(c.Args, "--config", path)
 		}
 	}
-	c.Args = append(c.Args, "--mounts", f.mounts.String(), "--max-roots", strconv.Itoa(f.maxRoots))
+	c.Args = append(c.Args, flags...)
 	return c
 }
 
@@ -76,7 +87,8 @@ func newRuntime(b behind, state string, logger *slog.Logger) runtime.Runtime {
 		return explore.New(explore.Options{})
 	}
 	return proxy.New(b.command, proxy.Options{
-		Profile: b.profile, CacheDir: filepath.Join(state, "agents"), RootsTools: b.tools, Logger: logger,
+		Profile: b.profile, CacheDir: filepath.Join(state, "agents"), RootsTools: b.tools,
+		Relay: b.relay, RelayDir: filepath.Join(state, "relay"), Logger: logger,
 	})
 }
 

@@ -27,12 +27,13 @@ type agentSetting struct {
 	roots   *profile.Way
 	flag    *string
 	tools   *profile.Tools
+	relay   *profile.Relay
 	login   string
 }
 
 // agentKeys are the members of an agent.
 func agentKeys() []string {
-	return []string{"command", "args", "env", "roots", "rootsFlag", "rootsTools", "login"}
+	return []string{"command", "args", "env", "roots", "rootsFlag", "rootsTools", "rootsRelay", "login"}
 }
 
 // profiles are the known agents as the configuration has them, by name.
@@ -65,6 +66,9 @@ func (a agentSetting) applied(p profile.Profile) profile.Profile {
 	}
 	if a.tools != nil {
 		p.Tools = *a.tools
+	}
+	if a.relay != nil {
+		p.Relay = *a.relay
 	}
 	return p
 }
@@ -136,6 +140,16 @@ func (a *agentSetting) member(r *sectionReader, name string) (err error) {
 			return r.fail("%q: %v", name, err)
 		}
 		a.tools = &tools
+	case "rootsRelay":
+		text, err := r.word(name)
+		if err != nil {
+			return err
+		}
+		relay, err := profile.ParseRelay(text)
+		if err != nil {
+			return r.fail("%q: %v", name, err)
+		}
+		a.relay = &relay
 	default:
 		return r.fail("unknown key %q; did you mean %q?", name, nearest(name, agentKeys()))
 	}

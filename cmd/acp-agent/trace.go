@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/discovery"
 )
 
 // openTrace returns a tap that appends every message to a file, and what closes the file. Without
@@ -38,9 +39,9 @@ func openTrace(path string) (wire.Tap, func(), error) {
 }
 
 // mayHoldSecrets matches messages that name such a member, or may spell one in escapes.
-var mayHoldSecrets = regexp.MustCompile(`(?i)env|headers|\\u`)
+var mayHoldSecrets = regexp.MustCompile(`(?i)env|headers|url|\\u`)
 
-// masked is a message without the values of environment variables and headers.
+// masked is a message without the values of environment variables and headers, and what may be secret in URLs.
 func masked(line []byte) []byte {
 	if !mayHoldSecrets.Match(line) {
 		if json.Valid(line) {
@@ -68,6 +69,8 @@ func mask(value any) any {
 		for name, member := range v {
 			if strings.EqualFold(name, "env") || strings.EqualFold(name, "headers") {
 				v[name] = hide(member)
+			} else if address, text := member.(string); text && strings.EqualFold(name, "url") {
+				v[name] = discovery.Address(address).String()
 			} else {
 				v[name] = mask(member)
 			}
