@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// MaxTombstones is how many deleted sessions of runtimes a store remembers, the latest ones.
+	// MaxTombstones is how many sessions of runtimes a store remembers that were deleted or given up, the latest ones.
 	MaxTombstones = 10_000
 	// TombstoneAge is how long a store remembers one that its runtime does not list any more.
 	TombstoneAge = 180 * 24 * time.Hour

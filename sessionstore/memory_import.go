@@ -80,12 +80,17 @@ func (m *Memory) holder(key runtimeKey) *memorySession {
 	return nil
 }
 
-// setState stores a session's state with its key, which no other session has from then on.
+// setState stores a session's state with its key, which no other session has from then on. What it was called
+// before was given up, unless it is called nothing now.
 func (m *Memory) setState(s *memorySession, state []byte, key string) {
 	s.record.State = cloneState(state)
+	before := s.record.StateKey
 	s.record.StateKey = ""
 	if key == "" {
 		return
+	}
+	if before != "" && before != key {
+		m.bury(runtimeKey{s.record.Agent, before})
 	}
 	named := runtimeKey{s.record.Agent, key}
 	if other := m.holder(named); other != nil {
@@ -106,11 +111,15 @@ func (s *memorySession) unused() bool {
 // remove deletes a session, and remembers what its runtime calls it.
 func (m *Memory) remove(s *memorySession) {
 	delete(m.sessions, s.record.ID)
-	if s.record.StateKey == "" {
-		return
+	if s.record.StateKey != "" {
+		m.bury(runtimeKey{s.record.Agent, s.record.StateKey})
 	}
+}
+
+// bury remembers a session of a runtime that is not to be imported, and forgets the oldest that were remembered so.
+func (m *Memory) bury(key runtimeKey) {
 	now := m.clock()
-	m.tombstones[runtimeKey{s.record.Agent, s.record.StateKey}] = now
+	m.tombstones[key] = now
 	maps.DeleteFunc(m.tombstones, func(_ runtimeKey, at time.Time) bool { return now.Sub(at) > TombstoneAge })
 	if len(m.tombstones) > MaxTombstones {
 		oldest := slices.SortedFunc(maps.Keys(m.tombstones), func(a, b runtimeKey) int {

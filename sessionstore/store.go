@@ -158,8 +158,8 @@ type Store interface {
 
 	// Import takes over what a runtime says of the sessions that it knows by itself, all or nothing. One that is new
 	// gets the id it comes with, and an empty history. Of one that is known (StateKey) only a title and a later Updated are
-	// taken over. One that was deleted is skipped, for as long as the store remembers it: [TombstoneAge], or
-	// [MaxTombstones] others. It returns how many were new.
+	// taken over. One that was deleted, or given up for another (a session's StateKey was replaced by another), is skipped
+	// for as long as the store remembers it: [TombstoneAge], or [MaxTombstones] others. It returns how many were new.
 	Import(ctx context.Context, agent Agent, sessions []Imported) (added int, err error)
 
 	// Delete removes a session for good: its bytes are gone from the medium (S10). One

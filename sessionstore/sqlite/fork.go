@@ -33,7 +33,7 @@ func (s *Store) Fork(ctx context.Context, source sessionstore.ID, n sessionstore
 			return err
 		}
 		var key int64
-		if lease, key, err = insert(ctx, tx, n, s.clock(), finished); err != nil {
+		if lease, key, err = s.insert(ctx, tx, n, s.clock(), finished); err != nil {
 			return err
 		}
 		return inherit(ctx, tx, key, from, spans, finished)

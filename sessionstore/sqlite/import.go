@@ -86,7 +86,7 @@ func (s *Store) news(ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, 
 			if err != nil {
 				return nil, err
 			}
-			if at.isOld(n, s.clock()) {
+			if at.lacks(n, s.clock()) {
 				fresh = append(fresh, n)
 			}
 		}
@@ -94,8 +94,8 @@ func (s *Store) news(ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, 
 	return fresh, nil
 }
 
-// isOld reports whether n, now, says more than is on record.
-func (at standing) isOld(n sessionstore.Imported, now int64) bool {
+// lacks reports whether n, now, says more than is on record.
+func (at standing) lacks(n sessionstore.Imported, now int64) bool {
 	switch {
 	case at.deleted != 0:
 		return now-at.deleted > tombstoneStep.Milliseconds()
@@ -126,7 +126,7 @@ func (s *Store) importOne(ctx context.Context, tx *sql.Tx, agent int64, of sessi
 	if updated == 0 {
 		updated = now
 	}
-	_, key, err := insert(ctx, tx, sessionstore.NewSession{
+	_, key, err := s.insert(ctx, tx, sessionstore.NewSession{
 		ID: n.ID, Agent: of, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
 	}, updated, inheritance{})
 	if err != nil {
@@ -137,15 +137,26 @@ func (s *Store) importOne(ctx context.Context, tx *sql.Tx, agent int64, of sessi
 }
 
 // nameSession notes what the runtime calls a session, "" for nothing. No other session is called so from then on: one that
-// was only imported is gone with it.
-func nameSession(ctx context.Context, tx *sql.Tx, session int64, name string) error {
+// was only imported is gone with it. What the session was called before was given up, unless it is called nothing now.
+func (s *Store) nameSession(ctx context.Context, tx *sql.Tx, session int64, name string) error {
 	if name == "" {
 		_, err := tx.ExecContext(ctx, "DELETE FROM runtime_keys WHERE session = ?", session)
 		return err
 	}
-	var agent int64
-	if err := tx.QueryRowContext(ctx, "SELECT agent FROM sessions WHERE key = ?", session).Scan(&agent); err != nil {
+	var (
+		agent  int64
+		before string
+	)
+	err := tx.QueryRowContext(ctx, `
+		SELECT sessions.agent, coalesce(name, '') FROM sessions LEFT JOIN runtime_keys ON session = sessions.key
+		WHERE sessions.key = ?`, session).Scan(&agent, &before)
+	if err != nil {
 		return err
+	}
+	if before != "" && before != name {
+		if err := s.buryName(ctx, tx, agent, before); err != nil {
+			return err
+		}
 	}
 	if err := unname(ctx, tx, session, agent, name); err != nil {
 		return err
@@ -153,7 +164,7 @@ func nameSession(ctx context.Context, tx *sql.Tx, session int64, name string) er
 	if _, err := tx.ExecContext(ctx, "DELETE FROM tombstones WHERE agent = ? AND name = ?", agent, buried(name)); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, `
+	_, err = tx.ExecContext(ctx, `
 		INSERT INTO runtime_keys (session, agent, name, imported) VALUES (?, ?, ?, 0)
 		ON CONFLICT (session) DO UPDATE SET name = excluded.name`, session, agent, name)
 	return err
@@ -187,8 +198,7 @@ func buried(name string) []byte {
 	return sum[:]
 }
 
-// bury remembers what the runtime calls a session that is about to be removed, and forgets the oldest that
-// were remembered so.
+// bury remembers what the runtime calls a session that is about to be removed.
 func (s *Store) bury(ctx context.Context, tx *sql.Tx, session int64) error {
 	var (
 		agent int64
@@ -201,8 +211,13 @@ func (s *Store) bury(ctx context.Context, tx *sql.Tx, session int64) error {
 	if err != nil {
 		return err
 	}
+	return s.buryName(ctx, tx, agent, name)
+}
+
+// buryName remembers a session of a runtime that is not to be imported, and forgets the oldest that were remembered so.
+func (s *Store) buryName(ctx context.Context, tx *sql.Tx, agent int64, name string) error {
 	now := s.clock()
-	_, err = tx.ExecContext(ctx, `
+	_, err := tx.ExecContext(ctx, `
 		INSERT INTO tombstones (agent, name, deleted) VALUES (?, ?, ?)
 		ON CONFLICT (agent, name) DO UPDATE SET deleted = excluded.deleted`, agent, buried(name), now)
 	if err != nil {

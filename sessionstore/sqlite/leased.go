@@ -55,7 +55,7 @@ func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string
 // SaveState implements [sessionstore.Store].
 func (s *Store) SaveState(ctx context.Context, l sessionstore.Lease, state []byte, key string) error {
 	return s.leased(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
-		return saveState(ctx, tx, r.key, state, key)
+		return s.saveState(ctx, tx, r.key, state, key)
 	})
 }
 
@@ -94,7 +94,7 @@ func (s *Store) Activate(ctx context.Context, id sessionstore.ID, a sessionstore
 			return err
 		}
 		if a.State != nil {
-			if err := saveState(ctx, tx, r.key, a.State, a.StateKey); err != nil {
+			if err := s.saveState(ctx, tx, r.key, a.State, a.StateKey); err != nil {
 				return err
 			}
 		}

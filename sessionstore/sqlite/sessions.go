@@ -15,7 +15,7 @@ func (s *Store) Create(ctx context.Context, n sessionstore.NewSession) (sessions
 	}
 	var lease sessionstore.Lease
 	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-		lease, _, err = insert(ctx, tx, n, s.clock(), inheritance{})
+		lease, _, err = s.insert(ctx, tx, n, s.clock(), inheritance{})
 		return err
 	})
 	return lease, err
@@ -28,7 +28,7 @@ type inheritance struct {
 
 // insert stores a session's row and hands out its first lease. Its strand is named by the
 // lease's generation, which is never used twice.
-func insert(ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, now int64, from inheritance) (sessionstore.Lease, int64, error) {
+func (s *Store) insert(ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, now int64, from inheritance) (sessionstore.Lease, int64, error) {
 	none := sessionstore.Lease{}
 	var taken int
 	err := tx.QueryRowContext(ctx, "SELECT 1 FROM sessions WHERE id = ?", string(n.ID)).Scan(&taken)
@@ -63,7 +63,7 @@ func insert(ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, now int6
 	if len(n.State) == 0 && n.StateKey == "" {
 		return lease, key, nil
 	}
-	return lease, key, saveState(ctx, tx, key, n.State, n.StateKey)
+	return lease, key, s.saveState(ctx, tx, key, n.State, n.StateKey)
 }
 
 func agentKey(ctx context.Context, tx *sql.Tx, a sessionstore.Agent) (key int64, err error) {
@@ -84,8 +84,8 @@ func nextGeneration(ctx context.Context, tx *sql.Tx) (generation int64, err erro
 }
 
 // saveState stores the runtime's own value, an empty one is none, and what the runtime calls the session.
-func saveState(ctx context.Context, tx *sql.Tx, session int64, state []byte, name string) error {
-	if err := nameSession(ctx, tx, session, name); err != nil {
+func (s *Store) saveState(ctx context.Context, tx *sql.Tx, session int64, state []byte, name string) error {
+	if err := s.nameSession(ctx, tx, session, name); err != nil {
 		return err
 	}
 	if len(state) == 0 {

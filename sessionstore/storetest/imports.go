@@ -16,6 +16,7 @@ func imports() []contract {
 		{"A29/importing again takes over the title and newer activity only", importAgain},
 		{"A28/a deleted session is not imported again", importDeleted},
 		{"a session that was opened here is not imported as another", importOpened},
+		{"A28/a session of the runtime that was given up for another is not imported", importGivenUp},
 		{"a session that saves the name of an imported one is that one", importedMeanwhile},
 		{"A14/a fork has no name until it saves its own", forkHasNoName},
 		{"A31/a name is its agent's own", namesOfAgents},
@@ -100,13 +101,37 @@ func importOpened(t *testing.T, s store) {
 	require.Zero(t, bring(t, s, a))
 	require.Equal(t, "title of a", get(t, s, "one").Title)
 	require.NoError(t, s.SaveState(t.Context(), lease, []byte("y"), "b"))
-	require.Equal(t, 1, bring(t, s, a, b), "only the one that it is not any more")
+	require.Zero(t, bring(t, s, a, b), "neither what it is nor what it was")
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), State: []byte("z"), StateKey: "c"})
 	require.NoError(t, err)
 	require.Equal(t, "c", get(t, s, "one").StateKey)
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
 	require.NoError(t, err)
 	require.Equal(t, "c", get(t, s, "one").StateKey, "no state leaves it")
+}
+
+func importGivenUp(t *testing.T, s store) {
+	a, b, c := foreign(t, "a"), foreign(t, "b"), foreign(t, "c")
+	bring(t, s, a)
+	lease, err := s.Activate(t.Context(), "id of a", sessionstore.Activation{Keys: keys(t, "app"), State: []byte("x"), StateKey: "b"})
+	require.NoError(t, err)
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("y"), "b"), "the same name gives up nothing")
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("y"), "c"))
+	require.Zero(t, bring(t, s, a, b, c))
+	require.Equal(t, []string{"id of a"}, ids(listAll(t, s, sessionstore.Query{})))
+
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "a"), "it goes back to the first")
+	require.Equal(t, "a", get(t, s, "id of a").StateKey)
+	require.Zero(t, bring(t, s, a, b, c))
+	a.Title = "renamed"
+	require.Zero(t, bring(t, s, a))
+	require.Equal(t, "renamed", get(t, s, "id of a").Title)
+
+	require.NoError(t, s.Delete(t.Context(), "id of a"))
+	require.Zero(t, bring(t, s, a, b, c))
+	added, err := s.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "child"}, []sessionstore.Imported{b})
+	require.NoError(t, err)
+	require.Equal(t, 1, added, "another agent's own of that name")
 }
 
 func importedMeanwhile(t *testing.T, s store) {
