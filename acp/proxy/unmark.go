@@ -24,13 +24,13 @@ func withoutContext(u runtime.Update) (runtime.Update, bool) {
 		if err != nil {
 			return u, true
 		}
-		content, rest, changed := unmarked(content, "text")
+		content, rest, changed := unmarked(content, "text", withoutBlocks)
 		if !changed {
 			return u, true
 		}
 		return replaced(u, "update", replaced(inner, "content", content)), rest != ""
 	case "session_info_update":
-		title, rest, changed := unmarked(inner, "title")
+		title, rest, changed := unmarked(inner, "title", withoutBlocksOrStart)
 		if !changed {
 			return u, true
 		}
@@ -39,13 +39,16 @@ func withoutContext(u runtime.Update) (runtime.Update, bool) {
 	return u, true
 }
 
-// unmarked takes our blocks out of an object's member. rest is what is left of it.
-func unmarked(object runtime.Raw, member string) (without runtime.Raw, rest string, changed bool) {
+// unmarked takes our blocks out of an object's member, by without. rest is what is left of it.
+func unmarked(object runtime.Raw, member string, without func(string) string) (left runtime.Raw, rest string, changed bool) {
 	value, _, err := strict.Take(object, member)
-	if err != nil || value == nil || json.Unmarshal(value, &rest) != nil || !strings.Contains(rest, contextBegin) {
+	var told string
+	if err != nil || value == nil || json.Unmarshal(value, &told) != nil {
 		return object, "", false
 	}
-	rest = withoutBlocks(rest)
+	if rest = without(told); rest == told {
+		return object, "", false
+	}
 	text, err := json.Marshal(rest)
 	if err != nil {
 		return object, "", false
@@ -53,14 +56,25 @@ func unmarked(object runtime.Raw, member string) (without runtime.Raw, rest stri
 	return replaced(object, member, text), rest, true
 }
 
-// withoutBlocks is a text without our blocks. One whose end was cut off goes to the end of the text.
+// withoutBlocks is a text without our blocks. A mark whose other is missing is somebody's own words.
 func withoutBlocks(text string) string {
 	for {
-		before, behind, found := strings.Cut(text, contextBegin)
-		if !found {
+		before, behind, begun := strings.Cut(text, contextBegin)
+		_, after, ended := strings.Cut(behind, contextEnd)
+		if !begun || !ended {
 			return text
 		}
-		_, after, _ := strings.Cut(behind, contextEnd)
 		text = strings.TrimSpace(before + strings.TrimPrefix(after, "\n"))
 	}
+}
+
+// withoutBlocksOrStart is a text without our blocks, where one whose end was cut off goes to the end of the text: a
+// title is the beginning of a prompt.
+func withoutBlocksOrStart(text string) string {
+	text = withoutBlocks(text)
+	before, _, begun := strings.Cut(text, contextBegin)
+	if !begun {
+		return text
+	}
+	return strings.TrimSpace(before)
 }
