@@ -3,8 +3,10 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"runtime"
+	"runtime/debug"
 	"sync"
 )
 
@@ -134,6 +136,7 @@ type scan struct {
 	ahead      int // nodes that are done and not delivered
 	delivering bool
 	err        error // why it stops
+	crash      *crash
 }
 
 // maxAhead is how many folders may be done before their turn.
@@ -165,6 +168,9 @@ func (s *scan) run() error {
 	for n := s.head; n != nil; n = n.next {
 		n.in.release()
 	}
+	if s.crash != nil {
+		panic(fmt.Sprintf("%v\n\n%s", s.crash.value, s.crash.stack))
+	}
 	if errors.Is(s.err, fs.SkipAll) {
 		return nil
 	}
@@ -185,9 +191,9 @@ func (s *scan) work() {
 			s.changed.Wait()
 			continue
 		}
-		s.mu.Unlock()
-		deliver, below := s.visit(n)
-		s.mu.Lock()
+		var deliver func() error
+		var below []*scanNode
+		s.outside(func() { deliver, below = s.visit(n) })
 		n.done(deliver, below)
 		s.ahead++
 		s.deliver()
@@ -222,15 +228,40 @@ func (s *scan) deliver() {
 		if deliver == nil {
 			continue
 		}
-		s.mu.Unlock()
-		err := deliver()
-		s.mu.Lock()
+		var err error
+		s.outside(func() { err = deliver() })
 		if err != nil {
 			s.fail(err)
 		}
 	}
 	s.delivering = false
 }
+
+// outside calls do without mu, which the caller holds. A panic stops the scan; run has it go on in the caller of Scan, who
+// may recover from it.
+func (s *scan) outside(do func()) {
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	defer func() {
+		if value := recover(); value != nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.crash == nil {
+				s.crash = &crash{value: value, stack: debug.Stack()}
+			}
+			s.fail(errCrashed)
+		}
+	}()
+	do()
+}
+
+// crash is a panic of a callback.
+type crash struct {
+	value any
+	stack []byte
+}
+
+var errCrashed = errors.New("a callback of the scan panicked")
 
 // fail stops the scan. The caller holds mu.
 func (s *scan) fail(err error) {

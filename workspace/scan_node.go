@@ -119,8 +119,9 @@ func (s *scan) read(d *scanDir, outer *ignore.Matcher) (deliver func() error, be
 			below = append(below, &scanNode{in: d, name: e.Name})
 		}
 	}
-	d.users.Add(int32(len(below)))
-	return s.look(&Folder{Entries: first, Err: err, dir: d.dir, ref: d.dir.ref}), below
+	deliver = s.look(&Folder{Entries: first, Err: err, dir: d.dir, ref: d.dir.ref})
+	d.users.Add(int32(len(below))) // not before look, which may panic
+	return deliver, below
 }
 
 // leaves reports whether an entry of d is left out.
