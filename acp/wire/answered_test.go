@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -62,6 +63,46 @@ func TestALateAnswerIsStillTold(t *testing.T) {
 	require.Equal(t, "answered: 7", receive(t, l.seen))
 	require.Equal(t, "behind", receive(t, l.seen))
 	require.NoError(t, p.end())
+}
+
+func TestW11_OfTheCallsThatWereGivenUpTheLatestAreKept(t *testing.T) {
+	for name, c := range map[string]struct{ limit, kept int }{"as set": {3, 3}, "by default": {0, 1000}} {
+		t.Run(name, func(t *testing.T) {
+			l := log{make(chan string, 2*c.kept+10)}
+			p := serve(t, l, wire.Options{MaxGivenUp: c.limit})
+			give := func(method string) {
+				ctx, cancel := context.WithCancel(t.Context())
+				work := p.conn.Ask(ctx, wire.Question{Method: method, Answered: l.answered})
+				p.line()
+				cancel()
+				_, err := work()
+				require.ErrorIs(t, err, context.Canceled)
+				p.line() // $/cancel_request
+			}
+			answer := func(id int) { p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%[1]d}`, id)) }
+			give("first")
+			waited := p.conn.Ask(t.Context(), wire.Question{Method: "second", Answered: l.answered})
+			p.line()
+			for range c.kept {
+				give("later")
+			}
+			answer(1)
+			answer(2)
+			require.Equal(t, "answered: 2", receive(t, l.seen), "the first is forgotten, one that is waited for is not")
+			_, err := waited()
+			require.NoError(t, err)
+
+			answer(3)
+			require.Equal(t, "answered: 3", receive(t, l.seen))
+			give("one in the place of an answered one")
+			answer(4)
+			require.Equal(t, "answered: 4", receive(t, l.seen))
+			answer(c.kept + 3)
+			require.Equal(t, fmt.Sprint("answered: ", c.kept+3), receive(t, l.seen))
+			require.NoError(t, p.end())
+			require.Empty(t, l.seen)
+		})
+	}
 }
 
 func TestAnEndedConnectionAnswersNothing(t *testing.T) {

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"sync"
 )
@@ -26,9 +27,14 @@ type calls struct {
 	mu      sync.Mutex
 	last    int64
 	pending map[string]*call // by id; nil once the connection ended
+
+	maxGivenUp int
+	givenUp    []string // the ids of those in pending for which nobody waits any more, the oldest first
 }
 
-func newCalls() *calls { return &calls{pending: make(map[string]*call)} }
+func newCalls(maxGivenUp int) *calls {
+	return &calls{pending: make(map[string]*call), maxGivenUp: maxGivenUp}
+}
 
 // add returns a new id and where its reply will come, once.
 func (c *calls) add(answered func(json.RawMessage, error)) (id string, done <-chan reply) {
@@ -51,6 +57,9 @@ func (c *calls) take(id string) *call {
 	defer c.mu.Unlock()
 	taken := c.pending[id]
 	delete(c.pending, id)
+	if taken != nil && taken.done == nil {
+		c.givenUp = slices.DeleteFunc(c.givenUp, func(given string) bool { return given == id })
+	}
 	return taken
 }
 
@@ -77,7 +86,7 @@ func (c *calls) fail(id string, err error) {
 }
 
 // giveUp says that nobody waits for the call id any more. It reports whether it was unanswered. One with
-// a callback is kept: its late response is still of interest.
+// a callback is kept: its late response is still of interest, but for the oldest where there are too many.
 func (c *calls) giveUp(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,6 +97,11 @@ func (c *calls) giveUp(id string) bool {
 		delete(c.pending, id)
 	default:
 		given.done = nil
+		c.givenUp = append(c.givenUp, id)
+		if len(c.givenUp) > c.maxGivenUp {
+			delete(c.pending, c.givenUp[0])
+			c.givenUp = c.givenUp[1:]
+		}
 	}
 	return unanswered
 }
@@ -101,7 +115,7 @@ func (c *calls) end() {
 			ended.done <- reply{err: ErrClosed}
 		}
 	}
-	c.pending = nil
+	c.pending, c.givenUp = nil, nil
 }
 
 // Question is a request to be sent.
@@ -111,8 +125,8 @@ type Question struct {
 	Params json.RawMessage
 	// Answered, if set, is called on the read loop when the response is read: after everything that the peer
 	// sent before it was accepted, and before anything behind it is. It is called before Work returns,
-	// and also for a response that comes after Work gave up; not if the connection ends first. It must not
-	// wait for anything that takes a message to happen.
+	// and also for a response that comes after Work gave up; not if the connection ends first, or
+	// [Options].MaxGivenUp others were given up since. It must not wait for anything that takes a message to happen.
 	Answered func(result json.RawMessage, err error)
 }
 

@@ -29,7 +29,7 @@ func NewConn(in io.Reader, out io.Writer, h Handler, o Options) *Conn {
 	return &Conn{
 		in: in, out: out, handler: h, options: o, log: o.Logger,
 		queue:   newQueue(o.MaxQueue),
-		calls:   newCalls(),
+		calls:   newCalls(o.MaxGivenUp),
 		running: newRunning(o.MaxUnanswered),
 	}
 }

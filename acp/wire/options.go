@@ -55,6 +55,9 @@ type Options struct {
 	// MaxUnanswered is how many requests, and notifications with Work, are worked on at
 	// once. Reading stops with the next one (W11). Default 4096.
 	MaxUnanswered int
+	// MaxGivenUp is how many calls with Answered are kept for a late response after their Work gave up. The oldest is
+	// forgotten with the next one. Default 1,000 (W11).
+	MaxGivenUp int
 	// Grace is how long Serve waits for unanswered requests once the input has ended,
 	// and for the peer to take the output. Default 2 s (W9).
 	Grace time.Duration
@@ -76,6 +79,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxUnanswered <= 0 {
 		o.MaxUnanswered = 4096
+	}
+	if o.MaxGivenUp <= 0 {
+		o.MaxGivenUp = 1000
 	}
 	if o.Grace <= 0 {
 		o.Grace = 2 * time.Second
