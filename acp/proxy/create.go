@@ -95,6 +95,9 @@ func (s *session) tune(ctx context.Context, by step) (heard int) {
 func (s *session) request(by step, how profile.Way, id runtime.Raw) (runtime.Raw, error) {
 	params, err := fitted(how, runtime.Cause(by), s.params, s.roots)
 	if err == nil {
+		params, err = s.relayed(params)
+	}
+	if err == nil {
 		params, err = s.equipped(params, s.toolsFor(how))
 	}
 	if err != nil || by == byNew {

@@ -166,6 +166,7 @@ func (s *session) settle(ctx context.Context, c connection, w wanted) (runtime.O
 		}
 		return runtime.Opened{}, err
 	}
+	s.relays.show(s)
 	s.announced.isOutdated(s.host.Catalog())
 	if err := s.announceFound(ctx, s.host); err != nil {
 		s.proxy.log.Debug("the commands of the roots were not announced", "error", err)

@@ -47,6 +47,12 @@ type Options struct {
 	// is told of its roots in words is given it with the session's own servers, unless its profile says that it is to
 	// have none. Only Path, absolute, and Args are looked at. Default: none.
 	RootsTools child.Command
+	// Relay is the command of a relay ([mcprelay.Publisher.Wrap]), in front of which nothing else is said. Only Path, absolute, and
+	// Args are looked at. Default: none, whatever the profile says.
+	Relay child.Command
+	// RelayDir is the directory of the sockets by which relays hear of the roots. It is made when needed. Default:
+	// there are no relays.
+	RelayDir string
 	// MaxForeign bounds the sessions that are taken from the child's list. Default 1,000.
 	MaxForeign int
 	// MaxHeld is the number of messages that are held for sessions which the child has not yet

@@ -114,9 +114,10 @@ func (p *proxy) Open(ctx context.Context, a runtime.Activation, h runtime.Host) 
 	if before, _ := a.Previous.(*session); before != nil {
 		w.previous, s.announced = before, before.announced
 	}
+	s.relays = s.relaysFor(w.previous)
 	opened, err := s.connect(ctx, w)
 	if err != nil {
-		return nil, runtime.Opened{}, err
+		return nil, runtime.Opened{}, errors.Join(err, s.relays.leave(s))
 	}
 	return s, opened, nil
 }

@@ -17,6 +17,7 @@ type session struct {
 	roots   workspace.Roots
 	params  runtime.Raw // of its lifecycle request, to open it in a child that was started anew
 	history iter.Seq2[runtime.Update, error]
+	relays  *relays // nil if its MCP servers have none
 
 	announced *announcement
 
@@ -92,8 +93,9 @@ func (s *session) Close(ctx context.Context) error {
 	l := s.link
 	s.link, s.closed = nil, true
 	s.mu.Unlock()
-	if l == nil {
-		return nil
+	var err error
+	if l != nil {
+		err = l.leave(ctx, s)
 	}
-	return l.leave(ctx, s)
+	return errors.Join(err, s.relays.leave(s))
 }

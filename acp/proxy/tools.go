@@ -61,6 +61,12 @@ func serverNames(params runtime.Raw) []string {
 	return names
 }
 
+// pair is a variable in the environment of an MCP server.
+type pair struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
 // equipped are the params of a lifecycle request with the server behind the client's own.
 func (s *session) equipped(params runtime.Raw, name string) (runtime.Raw, error) {
 	if name == "" {
@@ -70,10 +76,6 @@ func (s *session) equipped(params runtime.Raw, name string) (runtime.Raw, error)
 	args := append([]string{}, command.Args...)
 	for _, dir := range s.roots.All() {
 		args = append(args, "--root", dir.String())
-	}
-	type pair struct {
-		Name  string `json:"name"`
-		Value string `json:"value"`
 	}
 	server, err := json.Marshal(struct {
 		Name    string   `json:"name"`

@@ -68,6 +68,34 @@ func (t Tools) String() string {
 	return "on"
 }
 
+// Relay says whether the MCP servers that an agent starts for a session are started behind a relay, which answers them for
+// the roots in its place.
+type Relay int
+
+// The choices.
+const (
+	WithoutRelay Relay = iota
+	WithRelay
+)
+
+// ParseRelay reads a choice as a person writes it.
+func ParseRelay(s string) (Relay, error) {
+	switch s {
+	case "on":
+		return WithRelay, nil
+	case "off":
+		return WithoutRelay, nil
+	}
+	return WithoutRelay, fmt.Errorf("%q is neither on nor off", s)
+}
+
+func (r Relay) String() string {
+	if r == WithRelay {
+		return "on"
+	}
+	return "off"
+}
+
 // Profile describes an agent. The zero value describes any.
 type Profile struct {
 	// Name is what it is called on the command line: "opencode".
@@ -97,6 +125,8 @@ type Profile struct {
 	// AskEnv is added to its environment as NAME=VALUE, unless that has the name already: with it the agent asks before
 	// it writes by those tools (A30). Empty for one that asks by itself.
 	AskEnv []string
+	// Relay says whether the session's MCP servers are started behind a relay.
+	Relay Relay
 	// Login is what a person types in a terminal to log in, empty if not known.
 	Login string
 	// Install says how to get it.

@@ -1,0 +1,228 @@
+package proxy_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// withRelay are options with the relay turned on.
+func withRelay(t testing.TB) proxy.Options {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "r") // a socket's path is short
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return proxy.Options{
+		Profile: profile.Profile{Relay: profile.WithRelay}, RelayDir: filepath.Join(dir, "relay"),
+		Relay: child.Command{Path: "/opt/acp-agent", Args: []string{"mcp-relay"}},
+	}
+}
+
+// sentServers are the MCP servers that the agent was sent with its latest request of a method, as they are.
+func (h *house) sentServers(method string) (servers []json.RawMessage) {
+	h.t.Helper()
+	for _, r := range h.received() {
+		if r.method == method {
+			var p struct{ McpServers []json.RawMessage }
+			require.NoError(h.t, json.Unmarshal([]byte(r.params), &p))
+			servers = p.McpServers
+		}
+	}
+	return servers
+}
+
+// relayedServer is an entry of mcpServers with a relay.
+type relayedServer struct {
+	Name, Command string
+	Args          []string
+	Env           []struct{ Name, Value string }
+}
+
+func parsed(t testing.TB, server json.RawMessage) (s relayedServer) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(server, &s))
+	return s
+}
+
+// hearing plays the relay of a server: it hears of the roots.
+type hearing struct {
+	t  testing.TB
+	in *bufio.Reader
+}
+
+func (s relayedServer) hear(t testing.TB) hearing {
+	t.Helper()
+	require.Equal(t, []string{"mcp-relay", "--roots-from"}, s.Args[:2])
+	secret := s.Env[len(s.Env)-1]
+	require.Equal(t, "ACP_AGENT_RELAY_SECRET", secret.Name)
+	conn, err := net.Dial("unix", s.Args[2])
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	_, err = io.WriteString(conn, secret.Value+"\n")
+	require.NoError(t, err)
+	return hearing{t, bufio.NewReader(conn)}
+}
+
+// next are the directories that it is told next.
+func (h hearing) next() (dirs []string) {
+	h.t.Helper()
+	line, err := h.in.ReadBytes('\n')
+	require.NoError(h.t, err)
+	var list struct{ Roots []struct{ URI string } }
+	require.NoError(h.t, json.Unmarshal(line, &list))
+	for _, r := range list.Roots {
+		dirs = append(dirs, r.URI)
+	}
+	return dirs
+}
+
+// ended fails unless the session ends.
+func (h hearing) ended() {
+	h.t.Helper()
+	_, err := h.in.ReadByte()
+	require.Error(h.t, err)
+	require.NotErrorIs(h.t, err, os.ErrDeadlineExceeded)
+}
+
+// urisOf are roots as relays are told of them.
+func urisOf(t testing.TB, all workspace.Roots) (uris []string) {
+	t.Helper()
+	for _, dir := range all.All() {
+		real, err := filepath.EvalSymlinks(dir.String())
+		require.NoError(t, err)
+		d, err := workspace.ParseDir(real)
+		require.NoError(t, err)
+		uris = append(uris, d.URI())
+	}
+	return uris
+}
+
+var filesServer = sdk.McpServer{Stdio: &sdk.McpServerStdio{
+	Name: "files", Command: "npx", Args: []string{"-y", "files"}, Env: []sdk.EnvVariable{{Name: "A", Value: "b"}},
+}}
+
+func TestM1_AChildsServersAreToldTheSessionsRootsByRelays(t *testing.T) {
+	h := newHouse(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, withRelay(t))
+	all := roots(t, 2)
+	servers := []sdk.McpServer{filesServer}
+	v := h.enter()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: all, MCPServers: servers})
+	require.NoError(t, err)
+	sent := h.sentServers("session/new")
+	require.Len(t, sent, 1)
+	files := parsed(t, sent[0])
+	require.Equal(t, "files", files.Name)
+	require.Equal(t, "/opt/acp-agent", files.Command)
+	require.Equal(t, []string{"--", "npx", "-y", "files"}, files.Args[3:])
+	require.Equal(t, "b", files.Env[0].Value)
+	heard := files.hear(t)
+	require.Equal(t, urisOf(t, all), heard.next())
+
+	t.Run("M3/that follow a load and a resume", func(t *testing.T) {
+		other := with(all, all.At(2).String(), all.At(1).String())
+		_, err := v.LoadSession(t.Context(), s.ID, client.Setup{Roots: other, MCPServers: servers})
+		require.NoError(t, err)
+		require.Equal(t, sent, h.sentServers("session/load"), "the agent can let its servers go on")
+		require.Equal(t, urisOf(t, other), heard.next())
+		_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: with(all), MCPServers: servers})
+		require.NoError(t, err)
+		require.Equal(t, urisOf(t, with(all)), heard.next())
+	})
+	t.Run("A22/and each hears of its session alone", func(t *testing.T) {
+		_, err := v.ForkSession(t.Context(), s.ID, client.Setup{Roots: all, MCPServers: servers})
+		require.NoError(t, err)
+		fork := parsed(t, h.sentServers("session/fork")[0])
+		require.NotEqual(t, files.Args[2], fork.Args[2])
+		require.NotEqual(t, files.Env[1].Value, fork.Env[1].Value)
+		require.Equal(t, urisOf(t, all), fork.hear(t).next())
+		require.NoError(t, v.CloseSession(t.Context(), s.ID))
+		heard.ended()
+	})
+	v.leave()
+	left, err := os.ReadDir(h.options.RelayDir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestM3_RelaysFollowASessionThatTheChildIsNotAskedToOpenAnew(t *testing.T) {
+	h := newHouse(t, abilities{}, withRelay(t))
+	all := roots(t, 2)
+	v := h.enter()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: all, MCPServers: []sdk.McpServer{filesServer}})
+	require.NoError(t, err)
+	heard := parsed(t, h.sentServers("session/new")[0]).hear(t)
+	require.Equal(t, urisOf(t, all), heard.next())
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all), MCPServers: []sdk.McpServer{filesServer}})
+	require.NoError(t, err)
+	require.Equal(t, urisOf(t, with(all)), heard.next())
+	v.leave()
+	heard.ended()
+}
+
+func TestP6_WithoutTheRelayTheClientsServersStayAsTheyAre(t *testing.T) {
+	on := withRelay(t)
+	off, nowhere, none := on, on, on
+	off.Profile.Relay, nowhere.RelayDir, none.Relay = profile.WithoutRelay, "", child.Command{}
+	long := on
+	long.RelayDir = filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	for name, o := range map[string]proxy.Options{"off": off, "no directory": nowhere, "no program": none, "no socket": long} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, abilities{}, o)
+			v := h.enter()
+			_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1), MCPServers: []sdk.McpServer{filesServer}})
+			require.NoError(t, err)
+			require.JSONEq(t, `{"name":"files","command":"npx","args":["-y","files"],"env":[{"name":"A","value":"b"}]}`, string(h.sentServers("session/new")[0]))
+		})
+	}
+}
+
+// placed is a host with a workspace.
+type placed struct {
+	host
+	workspace *workspace.Workspace
+}
+
+func (p placed) Workspace() *workspace.Workspace { return p.workspace }
+
+func TestP6_WhatIsNoProcessHasNoRelay(t *testing.T) {
+	others := []string{
+		`{"name":"web","type":"http","url":"http://127.0.0.1:1", "headers":[]}`, `{"name":"w","type":"sse","url":"u","command":"c"}`,
+		`{"name":"none"}`, `{"name":"empty","command":""}`, `{"name":"odd","command":7}`, `null`, `"text"`, `{"name":"odd args","command":"c","args":"a"}`,
+	}
+	all := roots(t, 0)
+	w, err := workspace.Open(t.Context(), all, workspace.Options{})
+	require.NoError(t, err)
+	defer w.Close()
+	b := initialized(t, plain+opened, withRelay(t))
+	params := `{"cwd":"/a","mcpServers":[` + strings.Join(others, " , ") + `,{ "name":"p","n":1.0,"command":"c","env":{}},{"command":"c","name":"q","type":"stdio","n":1.0}]}`
+	s, _, err := b.runtime.Open(t.Context(), runtime.Activation{Cause: runtime.New, Params: runtime.Raw(params)}, placed{host{b.editor}, w})
+	require.NoError(t, err)
+	require.NoError(t, s.Close(t.Context()))
+	var m struct {
+		Params struct{ McpServers []json.RawMessage }
+	}
+	require.NoError(t, json.Unmarshal([]byte(b.received("session/new")[0]), &m))
+	for i, other := range append(others, `{ "name":"p","n":1.0,"command":"c","env":{}}`) {
+		require.Equal(t, other, string(m.Params.McpServers[i]))
+	}
+	last := string(m.Params.McpServers[len(others)+1])
+	require.Contains(t, last, `"name":"q","type":"stdio","n":1.0`)
+	require.Equal(t, []string{"--", "c"}, parsed(t, json.RawMessage(last)).Args[3:])
+}
