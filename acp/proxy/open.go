@@ -114,7 +114,7 @@ func (w wanted) link() *link {
 func (s *session) canGoOn(a *agent, how profile.Way, w wanted) bool {
 	before := w.link()
 	return before != nil && before.agent == a && w.cause != runtime.Fork &&
-		(s.roots.Equal(w.previous.roots) || how == profile.ByContext && s.toolsFor(how) == "" && w.previous.toolsFor(how) == "") &&
+		(s.roots.Equal(w.previous.roots) || how == profile.ByContext && s.toolsFor(how).name == "" && w.previous.toolsFor(how).name == "") &&
 		bytes.Equal(serversIn(s.params), serversIn(w.previous.params))
 }
 

@@ -43,7 +43,8 @@ type Options struct {
 	MaxInstructions int
 	// MaxCommands bounds the commands that were found and are announced. Default 500.
 	MaxCommands int
-	// RootsTools is the command of an MCP server that has tools for the roots it is given as "--root DIR" each. An agent that
+	// RootsTools is the command of an MCP server that has tools for the roots it is given as "--root DIR" each, and none that
+	// writes if it is given "--read-only", as it is for an agent that is not known to ask (A30). An agent that
 	// is told of its roots in words is given it with the session's own servers, unless its profile says that it is to
 	// have none. Only Path, absolute, and Args are looked at. Default: none.
 	RootsTools child.Command

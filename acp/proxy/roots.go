@@ -78,7 +78,7 @@ const (
 
 // introduction tells a child of roots that it cannot be sent, in order, with what is in them, and of the tools for
 // them if it has some.
-func introduction(ctx context.Context, roots workspace.Roots, w *workspace.Workspace, tools string) string {
+func introduction(ctx context.Context, roots workspace.Roots, w *workspace.Workspace, tools toolServer) string {
 	if roots.Additional().Len() == 0 {
 		return "This session has no directory besides the working directory any more.\n"
 	}
@@ -98,9 +98,13 @@ func introduction(ctx context.Context, roots workspace.Roots, w *workspace.Works
 	}
 	b.WriteString("You may read and change files in all of them as in the working directory. " +
 		"Relative paths start at the working directory: use absolute paths for files in the others.\n")
-	if tools != "" {
-		fmt.Fprintf(&b, "The MCP server %q of this session has tools for all of them: it lists, reads, searches, writes and "+
-			"edits files there. Use them where your own tools do not reach.\n", tools)
+	if tools.name != "" {
+		does := "lists, reads, searches, writes and edits"
+		if tools.readOnly {
+			does = "lists, reads and searches"
+		}
+		fmt.Fprintf(&b, "The MCP server %q of this session has tools for all of them: it %s files there. "+
+			"Use them where your own tools do not reach.\n", tools.name, does)
 	}
 	return b.String()
 }

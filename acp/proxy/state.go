@@ -58,13 +58,16 @@ func sessionKey(id runtime.Raw) string {
 }
 
 // digest stands for a list of roots that a child was told of, with the name of the tools for them.
-func digest(roots workspace.Roots, tools string) string {
+func digest(roots workspace.Roots, tools toolServer) string {
 	words := make([]string, 0, roots.Len()+1)
 	for _, dir := range roots.All() {
 		words = append(words, dir.String())
 	}
-	if tools != "" {
-		words = append(words, tools)
+	if tools.name != "" {
+		words = append(words, tools.name)
+	}
+	if tools.readOnly {
+		words = append(words, "read-only")
 	}
 	return digestOf(words...)
 }

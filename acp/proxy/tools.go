@@ -19,12 +19,19 @@ import (
 // toolsName is what the server is called, unless the client has one of that name.
 const toolsName = "acp_agent_roots"
 
-// toolsFor is the name of the server that a child which is given roots so is given too, "" if it is given none.
-func (s *session) toolsFor(how profile.Way) string {
+// toolServer is the server as a child is given it.
+type toolServer struct {
+	name     string // "" if it is given none
+	readOnly bool
+}
+
+// toolsFor is the server that a child which is given roots so is given too. Being in scope grants no write: its tools
+// only read, unless the child is known to ask before it writes by them, or its user allows it (A30).
+func (s *session) toolsFor(how profile.Way) toolServer {
 	p := s.proxy
 	if how != profile.ByContext || s.roots.Additional().Len() == 0 ||
 		p.profile.Tools == profile.WithoutTools || p.options.RootsTools.Path == "" {
-		return ""
+		return toolServer{}
 	}
 	taken := make(map[string]bool)
 	for _, name := range serverNames(s.params) {
@@ -34,7 +41,7 @@ func (s *session) toolsFor(how profile.Way) string {
 	for n := 2; taken[name]; n++ {
 		name = fmt.Sprintf("%s_%d", toolsName, n)
 	}
-	return name
+	return toolServer{name: name, readOnly: p.profile.Tools != profile.WithWritingTools && len(p.profile.AskEnv) == 0}
 }
 
 // askEnv is what has the agent ask before it writes by the server's tools. A person who has set the same otherwise
@@ -68,12 +75,15 @@ type pair struct {
 }
 
 // equipped are the params of a lifecycle request with the server behind the client's own.
-func (s *session) equipped(params runtime.Raw, name string) (runtime.Raw, error) {
-	if name == "" {
+func (s *session) equipped(params runtime.Raw, tools toolServer) (runtime.Raw, error) {
+	if tools.name == "" {
 		return params, nil
 	}
 	command := s.proxy.options.RootsTools
 	args := append([]string{}, command.Args...)
+	if tools.readOnly {
+		args = append(args, "--read-only")
+	}
 	for _, dir := range s.roots.All() {
 		args = append(args, "--root", dir.String())
 	}
@@ -82,7 +92,7 @@ func (s *session) equipped(params runtime.Raw, name string) (runtime.Raw, error)
 		Command string   `json:"command"`
 		Args    []string `json:"args"`
 		Env     []pair   `json:"env"`
-	}{name, command.Path, args, []pair{}})
+	}{tools.name, command.Path, args, []pair{}})
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func (h *house) servers(method string) (servers []struct {
 var rootsTools = child.Command{Path: "/opt/acp-agent", Args: []string{"mcp"}}
 
 func rootArgs(all workspace.Roots) []string {
-	args := []string{"mcp"}
+	args := []string{"mcp", "--read-only"}
 	for _, dir := range all.All() {
 		args = append(args, "--root", dir.String())
 	}
@@ -122,7 +122,29 @@ func TestP6_TheClientsServersStayAsTheyAre(t *testing.T) {
 	b := initialized(t, plain+opened, proxy.Options{RootsTools: rootsTools})
 	b.openWith(`{"cwd":"/a","additionalDirectories":["/b"],"mcpServers":[ {"name":"acp_agent_roots","n":1.0} ]}`)
 	require.Equal(t, newRequest(`{"cwd":"/a","mcpServers":[ {"name":"acp_agent_roots","n":1.0} ,`+
-		`{"name":"acp_agent_roots_2","command":"/opt/acp-agent","args":["mcp","--root","/a","--root","/b"],"env":[]}]}`), b.received("session/new"))
+		`{"name":"acp_agent_roots_2","command":"/opt/acp-agent","args":["mcp","--read-only","--root","/a","--root","/b"],"env":[]}]}`), b.received("session/new"))
+}
+
+func TestA30_OnlyAChildThatIsKnownToAskHasToolsThatWrite(t *testing.T) {
+	for name, c := range map[string]struct {
+		profile profile.Profile
+		args    string
+		told    string
+	}{
+		"not known to ask":      {profile.Profile{}, "mcp --read-only --root", "it lists, reads and searches files there"},
+		"known to ask":          {profile.Profile{AskEnv: []string{"ACP_PROXY_TEST_ASK=ask"}}, "mcp --root", "writes and edits files there"},
+		"as its user allows it": {profile.Profile{Tools: profile.WithWritingTools}, "mcp --root", "writes and edits files there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, abilities{}, proxy.Options{RootsTools: rootsTools, Profile: c.profile})
+			v := h.enter()
+			s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
+			require.NoError(t, err)
+			require.Contains(t, strings.Join(h.servers("session/new")[0].Args, " "), c.args)
+			v.say(s.ID, "one")
+			require.Contains(t, h.lastPrompt()[0], c.told)
+		})
+	}
 }
 
 func TestA30_AChildAsksBeforeItWritesByTheTools(t *testing.T) {

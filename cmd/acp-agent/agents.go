@@ -28,7 +28,8 @@ them, and add others:
               "mine": {"command": "my-agent", "args": ["acp"], "rootsFlag": "--add-dir"}}}
 
 An agent that takes directories neither by the protocol nor by a flag is told of them in words, and given an MCP
-server with tools for them; "rootsTools": "off" leaves that server out.`,
+server with tools for them. They write only if the agent is known to ask before it does so, or with
+"rootsTools": "write"; "rootsTools": "off" leaves that server out.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return listAgents(s, *f, asJSON)
@@ -48,7 +49,7 @@ type agentReport struct {
 	// Roots is how it is given directories, Flag the flag if it has one.
 	Roots string `json:"roots"`
 	Flag  string `json:"rootsFlag,omitempty"`
-	// Tools is "on" if it is given tools for directories that it takes no other way.
+	// Tools says whether it is given tools for directories that it takes no other way: "on", "write" or "off".
 	Tools string `json:"rootsTools"`
 	// Relay is "on" if its MCP servers are told the session's roots by us.
 	Relay   string `json:"rootsRelay"`

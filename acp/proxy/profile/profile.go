@@ -44,9 +44,10 @@ func (w Way) String() string {
 // an MCP server of ours.
 type Tools int
 
-// The choices.
+// The choices. WithTools are those that only read, unless the agent is known to ask before it writes by them (A30).
 const (
 	WithTools Tools = iota
+	WithWritingTools
 	WithoutTools
 )
 
@@ -55,14 +56,19 @@ func ParseTools(s string) (Tools, error) {
 	switch s {
 	case "on":
 		return WithTools, nil
+	case "write":
+		return WithWritingTools, nil
 	case "off":
 		return WithoutTools, nil
 	}
-	return WithTools, fmt.Errorf("%q is neither on nor off", s)
+	return WithTools, fmt.Errorf("%q is no choice of tools: write on, write or off", s)
 }
 
 func (t Tools) String() string {
-	if t == WithoutTools {
+	switch t {
+	case WithWritingTools:
+		return "write"
+	case WithoutTools:
 		return "off"
 	}
 	return "on"
@@ -123,7 +129,7 @@ type Profile struct {
 	// Tools says whether it is given tools for directories that it is told of in words.
 	Tools Tools
 	// AskEnv is added to its environment as NAME=VALUE, unless that has the name already: with it the agent asks before
-	// it writes by those tools (A30). Empty for one that asks by itself.
+	// it writes by those tools (A30). Empty for one that is not known to ask.
 	AskEnv []string
 	// Relay says whether the session's MCP servers are started behind a relay.
 	Relay Relay
