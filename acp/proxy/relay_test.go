@@ -226,3 +226,55 @@ func TestP6_WhatIsNoProcessHasNoRelay(t *testing.T) {
 	require.Contains(t, last, `"name":"q","type":"stdio","n":1.0`)
 	require.Equal(t, []string{"--", "c"}, parsed(t, json.RawMessage(last)).Args[3:])
 }
+
+// opensWith opens roots in a session that replaces previous, nil for none.
+func (b *bench) opensWith(all workspace.Roots, cause runtime.Cause, previous runtime.Session) (runtime.Session, error) {
+	b.t.Helper()
+	w, err := workspace.Open(b.t.Context(), all, workspace.Options{})
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { _ = w.Close() })
+	params, err := json.Marshal(map[string]any{"cwd": all.Cwd(), "additionalDirectories": all.Additional(), "mcpServers": []any{
+		map[string]any{"name": "p", "command": "c", "args": []string{}, "env": []string{}},
+	}})
+	require.NoError(b.t, err)
+	s, _, err := b.runtime.Open(b.t.Context(), runtime.Activation{Cause: cause, Params: params, Previous: previous}, placed{host{b.editor}, w})
+	return s, err
+}
+
+func TestA12_RelaysGoBackWithASessionWhoseLoadFailed(t *testing.T) {
+	o := withRelay(t)
+	b := initialized(t, plain+opened, o)
+	all := roots(t, 1)
+	before, err := b.opensWith(all, runtime.New, nil)
+	require.NoError(t, err)
+	entries, err := os.ReadDir(o.RelayDir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	sent, err := os.ReadFile(b.record)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(sent)), "\n")
+	var m struct {
+		Params struct{ McpServers []json.RawMessage }
+	}
+	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &m))
+	heard := parsed(t, m.Params.McpServers[0]).hear(t)
+	require.Equal(t, urisOf(t, all), heard.next())
+
+	after, err := b.opensWith(with(all), runtime.Load, before)
+	require.NoError(t, err)
+	require.Equal(t, urisOf(t, with(all)), heard.next())
+	require.NoError(t, after.Close(t.Context()), "it could not be stored")
+	require.Equal(t, urisOf(t, all), heard.next())
+	require.NoError(t, before.Close(t.Context()))
+	heard.ended()
+}
+
+func TestASessionThatIsRefusedLeavesNoSocket(t *testing.T) {
+	o := withRelay(t)
+	b := initialized(t, plain+"await session/new\n"+`send {"jsonrpc":"2.0","id":$session/new$,"error":{"code":-32000,"message":"no"}}`+"\n", o)
+	_, err := b.opensWith(roots(t, 0), runtime.New, nil)
+	require.ErrorContains(t, err, "no")
+	entries, err := os.ReadDir(o.RelayDir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
