@@ -60,7 +60,7 @@ func (end arrival) change(path string, o HardLinks, it func(*os.File, arrival) e
 	}
 	defer f.Close()
 	if info.Mode().IsRegular() {
-		if err := inPlace(path, f, info, o); err != nil {
+		if err := end.inPlace(path, f, info, o); err != nil {
 			return err
 		}
 	}

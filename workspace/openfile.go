@@ -115,7 +115,7 @@ func (p *opening) arrive(end arrival) error {
 	if err != nil {
 		return p.failed(recheck(end.dir, end.name, end.info, err))
 	}
-	if err = p.judge(f, end.info); err == nil && p.flag&os.O_TRUNC != 0 {
+	if err = p.judge(f, end); err == nil && p.flag&os.O_TRUNC != 0 {
 		err = f.Truncate(0)
 	}
 	if err != nil {
@@ -126,18 +126,18 @@ func (p *opening) arrive(end arrival) error {
 	return nil
 }
 
-// judge fails unless f is the file that was seen, and may be changed in place.
-func (p *opening) judge(f *os.File, seen os.FileInfo) error {
+// judge fails unless f is the file that was arrived at, and may be changed in place.
+func (p *opening) judge(f *os.File, end arrival) error {
 	info, err := f.Stat()
 	switch {
 	case err != nil:
 		return err
-	case !os.SameFile(info, seen):
+	case !os.SameFile(info, end.info):
 		return errChanging
 	case p.flag&(os.O_WRONLY|os.O_RDWR) == 0:
 		return nil
 	default:
-		return inPlace(p.asked.path, f, info, p.o.HardLinks)
+		return end.inPlace(p.asked.path, f, info, p.o.HardLinks)
 	}
 }
 
@@ -177,16 +177,20 @@ func (p *opening) failed(err error) error {
 	return failed("open", p.asked.path, err)
 }
 
-// inPlace fails if an open file has names that it must not be changed under.
-func inPlace(path string, f *os.File, info os.FileInfo, allowed HardLinks) error {
+// inPlace fails if f, which was opened where the path led, has names that it must not be changed under.
+func (end arrival) inPlace(path string, f *os.File, info os.FileInfo, allowed HardLinks) error {
 	if allowed == AllowHardLinks {
 		return nil
 	}
 	n, err := links(f, info)
-	if err == nil && n > 1 {
-		err = &HardLinkError{Path: path, Links: n}
+	switch {
+	case err != nil:
+		return err
+	case n > 1:
+		return &HardLinkError{Path: path, Links: n}
+	default:
+		return end.dir.stillNamed(f, end.name)
 	}
-	return err
 }
 
 // WritableFile is a regular file that was opened by [Workspace.OpenFile]. It is safe for concurrent use as far as

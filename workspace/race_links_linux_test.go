@@ -3,6 +3,7 @@ package workspace_test
 import (
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,4 +65,32 @@ func TestC6_AFifoThatIsSwappedInIsNotOpened(t *testing.T) {
 		require.True(t, info.Mode().IsRegular(), info.Mode())
 	}
 	t.Logf("it was opened %d times", opened)
+}
+
+// A file that is made is a new one, whatever gets its name meanwhile.
+func TestC12_AHardLinkThatComesFirstIsNotWritten(t *testing.T) {
+	g := newGroundsInMemory(t)
+	secret, name := filepath.Join(g.out, "secret"), filepath.Join(g.a, "new")
+	var stopped atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !stopped.Load() {
+			_ = os.Link(secret, name)
+			_ = os.Remove(name)
+		}
+	}()
+	defer func() {
+		stopped.Store(true)
+		<-done
+	}()
+	for _, change := range []string{"OpenFile, create", "OpenFile, new", "Append", "Fs.Create", "WriteFile", "WriteFile, new", "Rename to"} {
+		for range 3000 {
+			_ = changes[change](g.ws, "new")
+			_ = os.Remove(name)
+		}
+		text, err := os.ReadFile(secret)
+		require.NoError(t, err)
+		require.Equal(t, "SECRET", string(text), change)
+	}
 }

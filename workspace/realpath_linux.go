@@ -3,7 +3,6 @@ package workspace
 import (
 	"errors"
 	"os"
-	"strconv"
 	"strings"
 )
 
@@ -16,7 +15,7 @@ func realPath(f *os.File) (string, error) {
 	}
 	var path string
 	controlErr := conn.Control(func(fd uintptr) {
-		path, err = os.Readlink("/proc/self/fd/" + strconv.FormatUint(uint64(fd), 10))
+		path, err = pathOf(int(fd))
 	})
 	if err := errors.Join(controlErr, err); err != nil {
 		return "", err
