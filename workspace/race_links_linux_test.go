@@ -85,7 +85,7 @@ func TestC12_AHardLinkThatComesFirstIsNotWritten(t *testing.T) {
 		<-done
 	}()
 	for _, change := range []string{"OpenFile, create", "OpenFile, new", "Append", "Fs.Create", "WriteFile", "WriteFile, new", "Rename to"} {
-		for range 3000 {
+		for range 1000 {
 			_ = changes[change](g.ws, "new")
 			_ = os.Remove(name)
 		}
