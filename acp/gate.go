@@ -109,12 +109,15 @@ func checkPath(w *workspace.Workspace, path string) error {
 	if !filepath.IsAbs(path) {
 		return wire.Errorf(wire.CodeInvalidParams, "%s is not absolute: paths in the protocol are", path)
 	}
-	_, err := w.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		_, err = w.WriteTarget(path)
-	}
-	if err != nil {
-		return wire.Errorf(wire.CodeInvalidParams, "%v", err)
+	// A client may take ".." as the system does, behind a link, or by the text: both ways have to stay inside.
+	for _, way := range []string{path, filepath.Clean(path)} {
+		_, err := w.Stat(way)
+		if errors.Is(err, fs.ErrNotExist) {
+			_, err = w.WriteTarget(way)
+		}
+		if err != nil && (way == path || !errors.Is(err, fs.ErrNotExist)) {
+			return wire.Errorf(wire.CodeInvalidParams, "%v", err)
+		}
 	}
 	return nil
 }

@@ -8,9 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// printable is a name on one line of text: as it is, or quoted if it holds what would break the line.
+// printable is a name on one line of text: as it is, or quoted if it holds what would break the line or show it in another order.
 func printable(name string) string {
-	if utf8.ValidString(name) && strings.IndexFunc(name, unicode.IsControl) < 0 {
+	misleads := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) }
+	if utf8.ValidString(name) && strings.IndexFunc(name, misleads) < 0 {
 		return name
 	}
 	return strconv.Quote(name)

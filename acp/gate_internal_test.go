@@ -1,0 +1,37 @@
+package acp
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// A client that takes ".." by the text must not be sent where the system would not go.
+func TestA26_P4_DotDotBehindALinkStaysInsideByEitherReading(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	root := filepath.Join(top, "root")
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "d", "e", "f"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "d", "out"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "d", "out", "secret"), nil, 0o600))
+	if err := os.Symlink(filepath.Join("d", "e", "f"), filepath.Join(root, "l")); err != nil {
+		t.Skip("no symbolic links here: ", err)
+	}
+	roots, err := workspace.NewRoots(root, nil)
+	require.NoError(t, err)
+	w, err := workspace.Open(t.Context(), roots, workspace.Options{})
+	require.NoError(t, err)
+	defer w.Close()
+	read := func(path string) error {
+		return checkPaths(w, "fs/read_text_file", runtime.Raw(`{"path":`+string(quote(path))+`}`))
+	}
+	require.Error(t, read(root+"/l/../../out/secret"), "by the text it is %s/out/secret", top)
+	require.NoError(t, read(root+"/l/../f"), "inside by both")
+	require.NoError(t, read(root+"/d/out/secret"))
+	require.NoError(t, read(root+"/d/new"))
+}
