@@ -119,8 +119,12 @@ func question(ctx context.Context, client runtime.Client, q permissionRequest) (
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		return "", fmt.Errorf("the client's answer to a question for permission cannot be read: %w", err)
 	}
-	if answer.Outcome.Outcome == cancelled {
+	switch answer.Outcome.Outcome {
+	case cancelled:
 		return cancelled, nil
+	case "selected":
+		return answer.Outcome.OptionID, nil
+	default:
+		return rejectOnce, nil // an outcome that nobody here knows is no yes
 	}
-	return answer.Outcome.OptionID, nil
 }

@@ -106,3 +106,10 @@ func TestA25_WhatCanRunOtherCodeIsShown(t *testing.T) {
 	require.Contains(t, string(h.asked[0]), "NODE_OPTIONS=--require /repo/evil.js")
 	require.NotContains(t, string(h.asked[0]), "hunter2")
 }
+
+func TestA30_OnlyASelectedOptionAllows(t *testing.T) {
+	h := newHost()
+	h.answer = "unknown outcome"
+	var denied *mcpservers.DeniedError
+	require.ErrorAs(t, mcpservers.NewConsents(t.TempDir()).Ask(t.Context(), h, found(t, nil)), &denied)
+}

@@ -70,7 +70,7 @@ func (l *logs) String() string {
 // host plays the session: it answers questions for permission, and gathers updates.
 type host struct {
 	mu      sync.Mutex
-	answer  string // an option's id, "cancelled", or "" for allow-once
+	answer  string // an option's id, "cancelled", "unknown outcome", or "" for allow-once
 	asked   []json.RawMessage
 	updates []string
 	changed chan struct{}
@@ -91,6 +91,8 @@ func (h *host) Call(_ context.Context, method string, params runtime.Raw) runtim
 		switch answer {
 		case "cancelled":
 			return runtime.Raw(`{"outcome":{"outcome":"cancelled"}}`), nil
+		case "unknown outcome":
+			return runtime.Raw(`{"outcome":{"outcome":"deferred","optionId":"allow-once"}}`), nil
 		case "":
 			answer = "allow-once"
 		}
