@@ -29,7 +29,7 @@ var rooms = [][]string{
 	{"sessionstore"},
 	{"workspace"},
 	{"workspace/ignore", "workspace/containmenttest"},
-	{"violation"},
+	{"framing", "violation"},
 }
 
 // reserved are the modules that few packages may import: acp/strict reads what clients send, and

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+
+	"github.com/acp-agent/acp-agent/framing"
 )
 
 // relay is what is between a client and a server.
@@ -43,28 +45,34 @@ func newRelay(o Options, roots func() json.RawMessage, client, server io.Writer)
 
 // fromClient passes on what the client sends, until that ends or the server takes no more. The error is that of reading.
 func (r *relay) fromClient(in io.Reader) error {
-	reading, _ := pump(newLines(in, r.options.MaxMessage), r.server, r.clientSent)
+	reading, _ := pump(framing.NewReader(in, r.options.MaxMessage), r.server, r.clientSent)
 	return reading
 }
 
 // fromServer passes on what the server sends, until that ends or the client takes no more. The error is that of writing.
 func (r *relay) fromServer(in io.Reader) error {
-	_, writing := pump(newLines(in, r.options.MaxMessage), r.client, r.serverSent)
+	_, writing := pump(framing.NewReader(in, r.options.MaxMessage), r.client, r.serverSent)
 	return writing
 }
 
+// keptLong is the most memory that is kept for the next line.
+const keptLong = 1 << 20
+
 // pump has each line looked at, and passes on what look makes of it, which is nil for nothing. after is called when
 // that was written. It returns nothing at the end of in.
-func pump(in *lines, to *writer, look func(line []byte) (pass []byte, after func())) (reading, writing error) {
+func pump(in *framing.Reader, to *writer, look func(line []byte) (pass []byte, after func())) (reading, writing error) {
+	var line []byte
 	for reading == nil && writing == nil {
-		var line []byte
-		var more bool
-		if line, more, reading = in.next(); more {
+		if cap(line) > keptLong {
+			line = nil
+		}
+		line, reading = in.Append(line[:0])
+		if _, long := errors.AsType[*framing.TooLongError](reading); long {
 			reading, writing = to.passLong(line, in)
 			continue
 		}
-		if len(line) == 0 {
-			continue
+		if reading != nil {
+			break
 		}
 		pass, after := look(line)
 		if writing = to.pass(pass); writing == nil && after != nil {

@@ -1,7 +1,7 @@
 package mcprelay
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +11,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/acp-agent/acp-agent/framing"
 )
 
 // RefusedError: a publisher that does not tell its roots.
@@ -34,7 +36,7 @@ const maxList = 16 << 20
 // subscription is a relay's connection to its publisher.
 type subscription struct {
 	conn    net.Conn
-	in      *bufio.Reader
+	in      *framing.Reader
 	log     *slog.Logger
 	reading sync.WaitGroup
 
@@ -52,7 +54,7 @@ func subscribe(ctx context.Context, address, secret string, within time.Duration
 	if err != nil {
 		return nil, &SocketError{Path: address, Hint: "the session that it was made for has ended", Err: err}
 	}
-	s := &subscription{conn: conn, in: bufio.NewReader(conn), log: log}
+	s := &subscription{conn: conn, in: framing.NewReader(conn, maxList), log: log}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	if _, err = io.WriteString(conn, secret+"\n"); err == nil {
 		s.list, err = s.next()
@@ -86,7 +88,7 @@ func (s *subscription) follow(change func()) {
 
 // next reads a list.
 func (s *subscription) next() (json.RawMessage, error) {
-	line, err := readAtMost(s.in, maxList)
+	line, err := s.in.Append(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -96,25 +98,7 @@ func (s *subscription) next() (json.RawMessage, error) {
 	if err := json.Unmarshal(line, &list); err != nil || list.Roots == nil {
 		return nil, errors.New("it sent what is no list of roots")
 	}
-	return line, nil
-}
-
-// readAtMost reads a line without its end, in memory of its own.
-func readAtMost(in *bufio.Reader, limit int) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		if len(line)+len(part) > limit {
-			return nil, fmt.Errorf("it sent more than %d bytes in a line", limit)
-		}
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			return line[:len(line)-1], nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, err
-		}
-	}
+	return bytes.TrimSpace(line), nil
 }
 
 // ended says that no list will come any more.

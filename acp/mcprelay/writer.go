@@ -3,6 +3,8 @@ package mcprelay
 import (
 	"io"
 	"sync"
+
+	"github.com/acp-agent/acp-agent/framing"
 )
 
 // maxOwn is how many messages of the relay's own wait for a peer that does not read.
@@ -30,7 +32,7 @@ func (w *writer) pass(line []byte) error {
 }
 
 // passLong writes the beginning of a line, and the rest of it as it is read.
-func (w *writer) passLong(beginning []byte, from *lines) (reading, writing error) {
+func (w *writer) passLong(beginning []byte, from *framing.Reader) (reading, writing error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for part := beginning; ; {
@@ -40,7 +42,7 @@ func (w *writer) passLong(beginning []byte, from *lines) (reading, writing error
 		if !w.within {
 			return nil, nil
 		}
-		if part, reading = from.part(); reading != nil {
+		if part, reading = from.Part(); reading != nil {
 			return reading, w.write(part)
 		}
 	}

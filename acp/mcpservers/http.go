@@ -1,7 +1,6 @@
 package mcpservers
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/acp-agent/acp-agent/framing"
 	"github.com/acp-agent/acp-agent/workspace/mcproots"
 )
 
@@ -79,15 +79,17 @@ func (r *remote) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel(nil)
 		return nil, err
 	}
-	res.Body = &mended{
-		lines: bufio.NewReader(res.Body), body: res.Body, limit: r.limit,
-		events:  strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"),
-		notices: allowance{perSecond: r.notices}, done: ctx.Done(),
+	body := &mended{
+		body: res.Body, limit: r.limit, notices: allowance{perSecond: r.notices}, done: ctx.Done(),
 		end: func() {
 			stop()
 			cancel(nil)
 		},
 	}
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		body.lines = framing.NewReader(res.Body, r.limit)
+	}
+	res.Body = body
 	if res.ContentLength > 0 {
 		res.ContentLength = -1
 	}
@@ -99,13 +101,12 @@ func (r *remote) close() { r.transport.CloseIdleConnections() }
 
 // mended is a body whose messages the SDK can read: see [mcproots.Mend].
 type mended struct {
-	lines  *bufio.Reader
-	body   io.ReadCloser
-	events bool // lines of events, else one message
-	limit  int
-	rest   []byte
-	err    error
-	end    func()
+	body  io.ReadCloser
+	lines *framing.Reader // those of body if they are events, nil if it is one message
+	limit int
+	rest  []byte
+	err   error
+	end   func()
 
 	notices allowance // of events
 	done    <-chan struct{}
@@ -126,9 +127,9 @@ func (m *mended) Read(p []byte) (int, error) {
 
 // fill reads the next line, or all of a body that is one message.
 func (m *mended) fill() {
-	if !m.events {
+	if m.lines == nil {
 		var all []byte
-		all, m.err = io.ReadAll(io.LimitReader(m.lines, int64(m.limit)+1))
+		all, m.err = io.ReadAll(io.LimitReader(m.body, int64(m.limit)+1))
 		if m.err == nil {
 			m.err = io.EOF
 		}
@@ -138,18 +139,10 @@ func (m *mended) fill() {
 		m.rest = mcproots.Mend(all)
 		return
 	}
-	var line []byte
-	for {
-		part, err := m.lines.ReadSlice('\n')
-		line = append(line, part...)
-		if len(line) > m.limit {
-			m.err = &MessageError{Limit: m.limit}
-			return
-		}
-		if err != bufio.ErrBufferFull {
-			m.err = err
-			break
-		}
+	line, err := m.lines.Append(nil)
+	if err != nil {
+		m.err = tooLong(err)
+		return
 	}
 	data, ok := bytes.CutPrefix(line, []byte("data:"))
 	if ok {

@@ -1,7 +1,6 @@
 package mcpservers
 
 import (
-	"bufio"
 	"bytes"
 	"io"
 	"strings"
@@ -9,6 +8,8 @@ import (
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/framing"
 )
 
 // The official TypeScript server leaves params out of the questions in its results, which the SDK cannot read.
@@ -20,9 +21,9 @@ const (
 func body(text, kind string, limit int) (string, error) {
 	ended := false
 	source := io.NopCloser(iotest.OneByteReader(strings.NewReader(text)))
-	m := &mended{
-		lines: bufio.NewReader(source), body: source, events: kind == "events", limit: limit,
-		notices: allowance{perSecond: 1000}, end: func() { ended = true },
+	m := &mended{body: source, limit: limit, notices: allowance{perSecond: 1000}, end: func() { ended = true }}
+	if kind == "events" {
+		m.lines = framing.NewReader(source, limit)
 	}
 	read, err := io.ReadAll(m)
 	if closed := m.Close(); err == nil && (closed != nil || !ended) {

@@ -1,9 +1,9 @@
 package mcpservers
 
 import (
-	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/acp-agent/acp-agent/framing"
 	"github.com/acp-agent/acp-agent/workspace/mcproots"
 )
 
@@ -22,9 +23,8 @@ import (
 // modern server, which may send none.
 type lines struct {
 	log     *slog.Logger
-	limit   int
 	in      io.ReadCloser
-	reader  *bufio.Reader // Read's alone
+	reader  *framing.Reader // Read's alone
 	out     io.WriteCloser
 	notices allowance // Read's alone
 	strange int       // lines that were no messages; Read's alone
@@ -49,7 +49,7 @@ const (
 // newLines speaks over in and out, which it closes with the connection.
 func newLines(in io.ReadCloser, out io.WriteCloser, o Options, log *slog.Logger) *lines {
 	l := &lines{
-		log: log, limit: o.MaxMessage, in: in, reader: bufio.NewReaderSize(in, 64<<10), out: out,
+		log: log, in: in, reader: framing.NewReader(in, o.MaxMessage), out: out,
 		notices: allowance{perSecond: o.MaxNotices}, writes: make(chan write), closed: make(chan struct{}),
 	}
 	l.ended.Go(l.writeLines)
@@ -97,13 +97,13 @@ func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
 		return m, nil
 	}
 	for {
-		line, err := l.line()
+		line, err := l.reader.Append(nil)
+		if err != nil {
+			l.fail(tooLong(err))
+			return nil, l.why()
+		}
 		if m := l.message(line); m != nil && !l.early(m) {
 			return m, nil
-		}
-		if err != nil {
-			l.fail(err)
-			return nil, l.why()
 		}
 	}
 }
@@ -172,21 +172,12 @@ func (l *lines) writeLines() {
 	}
 }
 
-// line reads a line, of which the last may lack its end. It is valid until the next one is read.
-func (l *lines) line() ([]byte, error) {
-	line, err := l.reader.ReadSlice('\n')
-	if err != bufio.ErrBufferFull {
-		return line, err
+// tooLong is err, or what a line means that was longer than messages are.
+func tooLong(err error) error {
+	if long, ok := errors.AsType[*framing.TooLongError](err); ok {
+		return &MessageError{Limit: long.Limit}
 	}
-	long := append([]byte(nil), line...)
-	for err == bufio.ErrBufferFull {
-		line, err = l.reader.ReadSlice('\n')
-		if len(long)+len(line) > l.limit {
-			return nil, &MessageError{Limit: l.limit}
-		}
-		long = append(long, line...)
-	}
-	return long, err
+	return err
 }
 
 // message decodes a line, nil if it is none or not for us.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,17 @@ func FuzzLines(f *testing.F) {
 			t.Fatalf("%d messages in %d lines", messages, lines)
 		}
 	})
+}
+
+func TestAShortLimitHoldsForEveryLine(t *testing.T) {
+	const limit = 100
+	line := `{"jsonrpc":"2.0","method":"` + strings.Repeat("x", limit) + `"}` + "\n"
+	l := newLines(io.NopCloser(strings.NewReader(line)), discard{io.Discard}, Options{MaxMessage: limit, MaxNotices: 1e6}, quiet())
+	defer l.ended.Wait()
+	_, err := l.Read(t.Context())
+	var long *MessageError
+	require.ErrorAs(t, err, &long)
+	require.Equal(t, limit, long.Limit)
 }
 
 func TestWritesGiveUpWithTheirContext(t *testing.T) {

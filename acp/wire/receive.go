@@ -1,32 +1,38 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 
 	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/framing"
 )
 
 // readLoop takes lines until the input or the connection ends. It returns nil for either, and the
 // error of an input that broke.
 func (c *Conn) readLoop(ctx context.Context) error {
-	lines := newLineReader(c.in, c.options.MaxLine)
+	lines := framing.NewReader(c.in, c.options.MaxLine)
 	for {
-		line, err := lines.next()
-		if err != nil && !errors.Is(err, errLineTooLong) {
+		line, err := lines.Append(nil)
+		long, refused := errors.AsType[*framing.TooLongError](err)
+		if err != nil && !refused {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			return err
 		}
+		if line = bytes.Trim(line, " \t\r\n"); len(line) == 0 && !refused {
+			continue
+		}
 		// What is read before the end is answered: Serve waits for it.
 		if ctx.Err() != nil || !c.running.hold() {
 			return nil
 		}
-		if err != nil {
-			c.refuse(ctx, ID{}, Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes", c.options.MaxLine))
+		if refused {
+			c.refuse(ctx, ID{}, Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes", long.Limit))
 		} else {
 			c.receive(ctx, line)
 		}

@@ -242,6 +242,15 @@ func TestM12_NoLineEndsTheServer(t *testing.T) {
 	require.Contains(t, p.answerTo(1).text(), "No folder", "what is behind the first thousand is not looked at")
 }
 
+func TestM12_ALastLineThatIsTooLongIsAnswered(t *testing.T) {
+	server, err := mcpserver.Open(t.Context(), mcpserver.Options{MaxMessage: 10})
+	require.NoError(t, err)
+	defer server.Close()
+	var out strings.Builder
+	require.NoError(t, server.Serve(t.Context(), strings.NewReader(strings.Repeat("x", 100_000)), &out))
+	require.Contains(t, out.String(), "longer than the limit of 10 bytes")
+}
+
 func TestM12_AHundredThousandRootsAreServed(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	p := start(t, mcpserver.Options{Timeout: patience})

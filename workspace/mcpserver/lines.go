@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,8 @@ import (
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/acp-agent/acp-agent/framing"
 )
 
 // lines are the two streams of a stdio client, a message a line. The SDK's own transport ends the connection at the first
@@ -92,20 +93,19 @@ func (l *lines) failure() error {
 
 // read hands each message on, until in ends.
 func (l *lines) read(in io.Reader, to router) error {
-	r := bufio.NewReaderSize(in, 64<<10)
+	lines := framing.NewReader(in, l.max)
 	for {
-		line, err := readLine(r, l.max)
+		line, err := lines.Append(nil)
+		long, refused := errors.AsType[*framing.TooLongError](err)
 		switch {
-		case errors.Is(err, errLong):
-			l.refuse(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than the limit of %d bytes", l.max))
+		case refused:
+			l.refuse(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than the limit of %d bytes", long.Limit))
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
 		case len(bytes.TrimSpace(line)) > 0:
 			l.accept(line, to)
-		}
-		if err != nil && !errors.Is(err, errLong) {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
 		}
 	}
 }
@@ -146,29 +146,5 @@ func (l *lines) tooMany(id jsonrpc.ID, limit int) {
 	}
 	if err != nil {
 		l.log.Debug("the refusal was not sent", "error", err)
-	}
-}
-
-// errLong: a line is over the limit. It was read to its end, and is not kept.
-var errLong = errors.New("line too long")
-
-// readLine reads a line without its end. What it returns with io.EOF may be the last one.
-func readLine(r *bufio.Reader, limit int) ([]byte, error) {
-	var line []byte
-	long := false
-	for {
-		part, err := r.ReadSlice('\n')
-		if long = long || len(line)+len(part) > limit+1; long {
-			line = nil
-		} else {
-			line = append(line, part...)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-		case long && err == nil:
-			return nil, errLong
-		default:
-			return bytes.TrimSuffix(line, []byte("\n")), err
-		}
 	}
 }
