@@ -13,6 +13,8 @@ const (
 	// maxBraces and maxDeep are the most braces and "**" of a glob: each makes matching slower by a factor.
 	maxBraces = 8
 	maxDeep   = 8
+	// maxChoices is the most ways to choose one of each brace: all of them are tried.
+	maxChoices = 256
 )
 
 // Glob is a pattern for paths: "*" and "?" match within a name, "**" across directories, "[a-z]" one of a
@@ -58,6 +60,8 @@ func NewGlob(text string) (*Glob, error) {
 		return nil, &GlobError{text, "a bracket or a brace is not closed, or nothing follows a backslash"}
 	case strings.Count(text, "{") > maxBraces:
 		return nil, &GlobError{text, fmt.Sprintf("it has more than %d braces", maxBraces)}
+	case choices(text) > maxChoices:
+		return nil, &GlobError{text, fmt.Sprintf("its braces make more than %d choices", maxChoices)}
 	case strings.Count(text, "**") > maxDeep:
 		return nil, &GlobError{text, fmt.Sprintf("it has more than %d \"**\"", maxDeep)}
 	}
@@ -104,4 +108,54 @@ func (g *Glob) match(dir, name string) bool {
 		return doublestar.MatchUnvalidated(g.text, name)
 	}
 	return doublestar.MatchUnvalidated(g.text, joinSlash(dir, name))
+}
+
+// choices is how many globs without braces a glob stands for, or one more than maxChoices.
+func choices(text string) int {
+	n, _ := alternatives(text, outermost)
+	return n
+}
+
+// nesting says where a part of a glob is.
+type nesting int
+
+const (
+	outermost nesting = iota
+	inBrace
+)
+
+// alternatives counts what the beginning of text stands for, in a brace up to its end. rest is what comes after that.
+func alternatives(text string, where nesting) (n int, rest string) {
+	sum, product := 0, 1
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\':
+			i++
+		case c == '[':
+			i += setEnd(text[i:])
+		case c == '{':
+			var inner int
+			inner, text = alternatives(text[i+1:], inBrace)
+			product = min(product*inner, maxChoices+1)
+			i = -1
+		case c == ',' && where == inBrace:
+			sum, product = min(sum+product, maxChoices+1), 1
+		case c == '}' && where == inBrace:
+			return min(sum+product, maxChoices+1), text[i+1:]
+		}
+	}
+	return min(sum+product, maxChoices+1), ""
+}
+
+// setEnd is where the set at the beginning of text ends, the last byte if it does not.
+func setEnd(text string) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case ']':
+			return i
+		}
+	}
+	return len(text) - 1
 }

@@ -56,11 +56,26 @@ func TestGlobEqualsDoublestar(t *testing.T) {
 
 func TestWhatIsNoGlobIsExplained(t *testing.T) {
 	for glob, why := range map[string]string{
-		"": "empty", "[a": "not closed", `a\`: "backslash", strings.Repeat("{a,b}", 9): "8 braces", strings.Repeat("**/a/", 9): `8 "**"`, strings.Repeat("a", 2000): "1024 bytes",
+		"": "empty", "[a": "not closed", `a\`: "backslash", strings.Repeat("{a,b}", 9): "8 braces", strings.Repeat("**/a/", 9): `8 "**"`,
+		strings.Repeat("{a,b,c}", 6): "256 choices", "{" + strings.Repeat("{a,b},", 100) + "c}": "8 braces", strings.Repeat("a", 2000): "1024 bytes",
 	} {
 		_, err := NewGlob(glob)
 		var bad *GlobError
 		require.ErrorAs(t, err, &bad, glob)
 		require.Contains(t, err.Error(), why)
 	}
+}
+
+// Every choice of a brace is tried with every one of the others.
+func TestTheChoicesOfAGlobAreCounted(t *testing.T) {
+	for glob, n := range map[string]int{
+		"a": 1, "{a}": 1, "{a,b}": 2, "{a,b}{c,d,e}": 6, "{a,{b,c},d{e,f}g}": 5, "{,a}": 2, "a,b": 1,
+		`\{a,b}`: 1, `{a\,b,c}`: 2, "[{,}]{a,b}": 2, "{[,}],b}": 2, "{[]],b}": 2, `{[\],],b}`: 2, "{a,b": 2, "}a,b": 1,
+		strings.Repeat("{"+strings.Repeat("a,", 50)+"b}", 8): maxChoices + 1,
+	} {
+		require.Equal(t, n, choices(glob), glob)
+	}
+	g, err := NewGlob("{a,b,c,d}{a,b,c,d}{a,b,c,d}{a,b,c,d}")
+	require.NoError(t, err)
+	require.True(t, g.Match("dcba"))
 }
