@@ -11,7 +11,9 @@ import (
 var rooms = [][]string{
 	{"conformance", "interop", "interop/agents", "bench"}, // tests of the whole
 	{"bench/echo", "bench/flood", "bench/proxy_stream"},
+	{"interop/program"},
 	{"interop/gosdk", "interop/modelserver", "interop/pipes", "interop/schema", "interop/scripted", "interop/stock"},
+	{"internal/dirtest", "internal/logtest", "internal/mcptest", "internal/npmtest", "internal/proctest"}, // above the product: only tests import them
 	{"cmd/acp-agent"},
 	{"acp"},
 	{"acp/explore", "acp/proxy", "acp/mcpservers"},

@@ -1,0 +1,37 @@
+package dirtest_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/internal/dirtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestADirectoryHasItsFiles(t *testing.T) {
+	dir := dirtest.New(t, "a", "one", "b/c/d", "")
+	real, err := filepath.EvalSymlinks(dir)
+	require.NoError(t, err)
+	require.Equal(t, real, dir)
+	text, err := os.ReadFile(filepath.Join(dir, "a"))
+	require.NoError(t, err)
+	require.Equal(t, "one", string(text))
+	require.FileExists(t, filepath.Join(dir, "b", "c", "d"))
+	require.NotEqual(t, dir, dirtest.New(t))
+}
+
+func TestAShortDirectoryGoesWithItsTest(t *testing.T) {
+	var dir string
+	t.Run(strings.Repeat("long", 20), func(t *testing.T) {
+		dir = dirtest.Short(t)
+		require.Less(t, len(dir), len(os.TempDir())+15)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), nil, 0o600))
+	})
+	require.NoDirExists(t, dir)
+}
