@@ -136,11 +136,6 @@ func (h *hunt) into(ctx context.Context, at *place, e workspace.Entry, names []s
 		}
 	}
 	if !h.find(ctx, next, names, depth) && len(names) == 1 && !isGlob(names[0]) {
-		h.lacks(next, names[0])
+		next.watchLook(names[0], workspace.Look{})
 	}
-}
-
-// lacks makes the result depend on that there is no such name in at.
-func (h *hunt) lacks(at *place, name string) {
-	at.watched.entries = append(at.watched.entries, probe{name, h.printOf(nil, fs.ErrNotExist)})
 }

@@ -68,9 +68,7 @@ func (in *importer) one(ctx context.Context, from, written string, hop int) {
 		in.refused(written, err)
 		return
 	}
-	p := in.printOf(info, nil)
-	p.real = f.Ref().Real()
-	in.paths = append(in.paths, probe{target, p})
+	in.paths = append(in.paths, probe{path: target, look: workspace.LookOf(info, in.began), real: f.Ref().Real()})
 	imported := Artifact{Size: info.Size()}
 	text, ok := in.text(&imported, f)
 	if !ok {

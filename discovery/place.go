@@ -11,10 +11,10 @@ import (
 
 // place is a directory that a search looks into.
 type place struct {
-	dir     *workspace.Directory
-	rel     string // as it was found, slash-separated from the root
-	up      *place
-	watched *watched
+	dir  *workspace.Directory
+	rel  string // as it was found, slash-separated from the root
+	up   *place
+	seen *workspace.Seen
 
 	entries []workspace.Entry // once it was listed
 	err     error             // why not all of them
@@ -28,16 +28,19 @@ func (s *search) place(dir *workspace.Directory, up *place, name string) *place 
 	if up != nil {
 		p.rel = join(up.rel, name)
 	}
-	if p.watched = s.watched[p.rel]; p.watched != nil {
+	if p.seen = s.watched[p.rel]; p.seen != nil {
 		return p
 	}
 	info, err := dir.Stat()
-	p.watched = &watched{rel: p.rel, ref: dir.Ref(), print: s.printOf(info.FileInfo, err)}
-	s.watched[p.rel] = p.watched
-	if up == nil {
-		s.top = p.watched
+	p.seen = &workspace.Seen{Name: name}
+	if err == nil {
+		p.seen.Look = workspace.LookOf(info.FileInfo, s.began)
+	}
+	s.watched[p.rel] = p.seen
+	if up != nil && up.holds(dir.Ref(), name) {
+		up.seen.Below = append(up.seen.Below, p.seen)
 	} else {
-		up.watched.below = append(up.watched.below, p.watched)
+		s.findings.seen = append(s.findings.seen, seen{s.path(p.rel), dir.Ref(), p.seen})
 	}
 	return p
 }

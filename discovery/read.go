@@ -19,7 +19,8 @@ type file struct {
 
 // reading is what a file made, before artifacts compete with each other.
 type reading struct {
-	print
+	ref       workspace.Ref
+	look      workspace.Look
 	artifacts []Artifact
 }
 
@@ -43,7 +44,7 @@ func (h *hunt) file(ctx context.Context, at *place, e workspace.Entry) bool {
 	}
 	a := h.artifact(h.row, key.rel)
 	a.Ref, a.Size, a.level = info.Ref(), info.Size(), h.level.rel
-	h.keep(at, e.Name, key, &reading{h.printOfFile(info, at, e.Name), h.parse(ctx, a, text)})
+	h.keep(at, e.Name, key, &reading{a.Ref, workspace.LookOf(info.FileInfo, h.began), h.parse(ctx, a, text)})
 	return true
 }
 
@@ -54,11 +55,11 @@ func (h *hunt) known(at *place, e workspace.Entry, key file) (*reading, bool) {
 		return nil, false
 	}
 	before, ok := h.old.files[key]
-	if !ok || !at.holds(before.artifacts[0].Ref, e.Name) {
+	if !ok || !at.holds(before.ref, e.Name) {
 		return nil, false
 	}
 	info, err := at.dir.Lstat(e.Name)
-	if err != nil || info.Mode()&fs.ModeSymlink != 0 || !before.same(h.printOf(info.FileInfo, nil)) {
+	if err != nil || info.Mode()&fs.ModeSymlink != 0 || !before.look.Still(workspace.LookOf(info.FileInfo, h.began)) {
 		return nil, false
 	}
 	return before, true
@@ -67,7 +68,11 @@ func (h *hunt) known(at *place, e workspace.Entry, key file) (*reading, bool) {
 // keep adds what a file made to the findings. What a reading holds does not change any more.
 func (h *hunt) keep(at *place, name string, key file, r *reading) {
 	h.files[key] = r
-	at.watched.entries = append(at.watched.entries, probe{name, r.print})
+	if at.holds(r.ref, name) {
+		at.watchLook(name, r.look)
+	} else {
+		h.paths = append(h.paths, probe{path: h.path(key.rel), look: r.look, real: r.ref.Real()})
+	}
 	for i := range r.artifacts {
 		if len(h.artifacts) >= h.o.MaxArtifacts {
 			h.cut(h.row, at.rel, "MaxArtifacts", int64(h.o.MaxArtifacts))

@@ -21,9 +21,9 @@ type search struct {
 	began time.Time
 	old   *findings // what was read before and may be used again; nil for none
 	findings
-	fixed   map[string]*place   // directories that the table names, by path; nil for what is not there
-	watched map[string]*watched // by path
-	bases   map[base]string     // where searches of rows began
+	fixed   map[string]*place          // directories that the table names, by path; nil for what is not there
+	watched map[string]*workspace.Seen // by path
+	bases   map[base]string            // where searches of rows began
 	dirs    int
 	bytes   int64
 	buffer  []byte // for the file that is being read
@@ -40,8 +40,8 @@ type base struct {
 type findings struct {
 	artifacts []*Artifact // by rank
 	files     map[file]*reading
-	top       *watched // the root; nil if it could not be opened
-	paths     []probe  // what is not reached from the root
+	seen      []seen  // directories that they depend on
+	paths     []probe // and what else
 	cuts      []Cut
 }
 
@@ -50,7 +50,7 @@ func newSearch(ws *workspace.Workspace, root workspace.Root, o Options, old *fin
 		ws: ws, root: root, o: o, old: old, began: time.Now(),
 		findings: findings{files: make(map[file]*reading)},
 		fixed:    make(map[string]*place),
-		watched:  make(map[string]*watched),
+		watched:  make(map[string]*workspace.Seen),
 		bases:    make(map[base]string),
 	}
 }

@@ -104,7 +104,7 @@ func (d *Directory) Entries(ctx context.Context) ([]Entry, error) {
 }
 
 // Lstat describes the entry name, a link itself. name is one component. It is one call of the system
-// on Linux, where [os.SameFile] does not know what it returns: see [Unchanged].
+// on Linux, where [os.SameFile] does not know what it returns: see [LookOf].
 func (d *Directory) Lstat(name string) (Info, error) {
 	if err := d.w.begin(); err != nil {
 		return Info{}, err

@@ -68,11 +68,6 @@ func checkName(name string) error {
 	return nil
 }
 
-// Unchanged reports whether both describe the same file, and nothing tells that it was changed between: not its type,
-// permissions, size, or times. On Unix the time of the last change of any kind is among them, which nobody
-// can set. Both are what this package or package os tells of a file.
-func Unchanged(before, now os.FileInfo) bool { return unchanged(before, now) }
-
 // readFile reads an open file into buf or a larger buffer, unless it has more than limit bytes.
 func readFile(f *os.File, buf []byte, limit int64) ([]byte, os.FileInfo, error) {
 	info, err := f.Stat()

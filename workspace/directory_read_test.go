@@ -107,27 +107,8 @@ func TestA23_StatDescribesTheOpenDirectory(t *testing.T) {
 		require.Equal(t, filepath.Join(top, "d"), info.Ref().Real())
 		require.Equal(t, there.Mode(), info.Mode())
 		if runtime.GOOS != "windows" {
-			require.True(t, workspace.Unchanged(there, info.FileInfo))
+			later := time.Now().Add(time.Hour)
+			require.True(t, workspace.LookOf(there, later).Still(workspace.LookOf(info.FileInfo, later)))
 		}
 	}
-}
-
-func TestC8_UnchangedTellsFilesApart(t *testing.T) {
-	top := realDir(t)
-	path := filepath.Join(top, "f")
-	hourAgo := time.Now().Add(-time.Hour)
-	put := func(text string) os.FileInfo {
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-		require.NoError(t, os.Chtimes(path, hourAgo, hourAgo))
-		info, err := openTop(t, open(t, top)).Lstat("f")
-		require.NoError(t, err)
-		return info.FileInfo
-	}
-	first := put("one")
-	again, err := openTop(t, open(t, top)).Lstat("f")
-	require.NoError(t, err)
-	require.True(t, workspace.Unchanged(first, again.FileInfo))
-	require.False(t, workspace.Unchanged(first, put("more")), "it has another size")
-	require.NoError(t, os.Rename(path, path+".old"))
-	require.False(t, workspace.Unchanged(again.FileInfo, put("one")), "it is another file")
 }
