@@ -35,15 +35,15 @@ func (d *Directory) Shows(s *Seen) bool {
 	return d.handle.shows(s)
 }
 
-// isEmpty reports whether all that matters of the directory is what it does not have. As long as it is unchanged, that
-// is so, and it need not be opened.
+// isEmpty reports whether all that matters in the directory are its names, or what it does not have. As long as it is
+// unchanged, so is that, and it need not be opened.
 func (s *Seen) isEmpty() bool {
 	for i := range s.Entries {
 		if s.Entries[i].Look.stamp.there() {
 			return false
 		}
 	}
-	return !s.Listed && len(s.Below) == 0
+	return len(s.Below) == 0
 }
 
 // isStill reports whether now is the stamp of the directory that was seen, with the names that it had if those matter.

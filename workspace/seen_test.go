@@ -60,9 +60,10 @@ func seenTree(t *testing.T) (top string, d *workspace.Directory, s *workspace.Se
 	write(t, filepath.Join(top, "root/d/below/f"), "of below")
 	write(t, filepath.Join(top, "root/d/unlisted/f"), "of unlisted")
 	write(t, filepath.Join(top, "root/d/empty/other"), "")
+	write(t, filepath.Join(top, "root/d/names/other"), "")
 	link(t, "f", filepath.Join(top, "root/d/linked"))
 	hourAgo := time.Now().Add(-time.Hour)
-	for _, name := range []string{"f", "below/f", "below", "unlisted/f", "unlisted", "empty", "."} {
+	for _, name := range []string{"f", "below/f", "below", "unlisted/f", "unlisted", "empty", "names", "."} {
 		require.NoError(t, os.Chtimes(filepath.Join(top, "root/d", name), hourAgo, hourAgo))
 	}
 	ws := open(t, filepath.Join(top, "root"))
@@ -83,7 +84,7 @@ func seenTree(t *testing.T) (top string, d *workspace.Directory, s *workspace.Se
 	}
 	return top, d, &workspace.Seen{
 		Look: lookAt(t, d, "."), Listed: true, Entries: entries(d, "f", "linked", "missing"),
-		Below: []*workspace.Seen{within("below", true, "f"), within("unlisted", false, "f", "g"), within("empty", false, "g")},
+		Below: []*workspace.Seen{within("below", true, "f"), within("unlisted", false, "f", "g"), within("empty", false, "g"), within("names", true)},
 	}
 }
 
@@ -101,6 +102,7 @@ func TestC8_ADirectoryShowsWhatItDid(t *testing.T) {
 		"what does not matter":           {func(t *testing.T, d string) { write(t, d+"/unlisted/h", ""); write(t, d+"/empty/h", "") }, true},
 		"what is missing where it does":  {func(t *testing.T, d string) { write(t, d+"/unlisted/g", "") }, false},
 		"the first that matters":         {func(t *testing.T, d string) { write(t, d+"/empty/g", "") }, false},
+		"a name where only names do":     {func(t *testing.T, d string) { write(t, d+"/names/g", "") }, false},
 		"a file where names do not":      {func(t *testing.T, d string) { write(t, d+"/unlisted/f", "changed") }, false},
 		"a link that leads to the same":  {func(t *testing.T, d string) { replaceLink(t, "./f", d+"/linked") }, false},
 		"another directory like it":      {func(t *testing.T, d string) { replaceByCopy(t, d+"/unlisted") }, false},
