@@ -21,11 +21,11 @@ func (e *ArgumentsError) Error() string {
 	return fmt.Sprintf("the arguments of %s are not a JSON object", e.Tool)
 }
 
-// ChangedToolError: a tool that its server changed while the user was asked for permission.
+// ChangedToolError: a tool that its server changed after the user was asked for permission, or since it was looked up.
 type ChangedToolError struct{ Tool string }
 
 func (e *ChangedToolError) Error() string {
-	return fmt.Sprintf("%s was not called: its server changed it while you were asked; call it again to be asked anew", e.Tool)
+	return fmt.Sprintf("%s was not called: its server changed it in the meantime; call it again to be asked anew", e.Tool)
 }
 
 // Call implements [runtime.Tools].
@@ -82,15 +82,10 @@ func (c *call) make(ctx context.Context, l *link) (runtime.ToolResult, error) {
 		if err := c.ask(ctx); err != nil {
 			return runtime.ToolResult{}, err
 		}
-		// The question may have taken long. What was shown is what is called.
-		_, now, t, err := c.set.tool(ctx, c.name)
-		switch {
-		case err != nil:
+		var err error
+		if l, err = c.again(ctx); err != nil { // the question may have taken long
 			return runtime.ToolResult{}, err
-		case t.fingerprint != c.tool.fingerprint:
-			return runtime.ToolResult{}, &ChangedToolError{Tool: c.name}
 		}
-		l = now
 	}
 	if err := c.show(ctx, inProgress, nil); err != nil {
 		return runtime.ToolResult{}, err
@@ -133,11 +128,23 @@ func (c *call) begin(ctx context.Context, l *link, first func(context.Context, *
 			return began, l, r, nil
 		}
 		var err error
-		if _, l, _, err = c.set.tool(ctx, c.name); err != nil {
+		if l, err = c.again(ctx); err != nil {
 			return nil, nil, nil, err
 		}
 	}
 	return nil, nil, nil, &FailedError{Server: c.member.config.Name, Err: errEndedInCall}
+}
+
+// again is the connection to the server as it is now, if the tool is still what was shown to the user.
+func (c *call) again(ctx context.Context) (*link, error) {
+	m, l, t, err := c.set.tool(ctx, c.name)
+	switch {
+	case err != nil:
+		return nil, err
+	case m.server != c.member.server, t.fingerprint != c.tool.fingerprint:
+		return nil, &ChangedToolError{Tool: c.name}
+	}
+	return l, nil
 }
 
 // maxLinks is how many connections of one server a call tries.

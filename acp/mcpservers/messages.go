@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -35,11 +34,8 @@ func (l *link) message(p *mcp.LoggingMessageParams) {
 	case "error", "critical", "alert", "emergency":
 		level = slog.LevelError
 	}
-	text := fmt.Sprint(p.Data)
-	if most := cmp.Or(l.server.set.options.Child.MaxLogLine, 4<<10); len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	l.server.log.Log(context.Background(), level, "MCP server: "+text, "logger", p.Logger)
+	text := cut(fmt.Sprint(p.Data), cmp.Or(l.server.set.options.Child.MaxLogLine, 4<<10))
+	l.server.log.Log(context.Background(), level, "MCP server: "+text, "logger", cut(p.Logger, 100))
 	if l.modern() {
 		l.server.warn(featureLogging)
 	}

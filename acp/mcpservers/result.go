@@ -27,12 +27,17 @@ func resultOf(r *mcp.CallToolResult, limit int) runtime.ToolResult {
 	return result
 }
 
-// bounded gathers content up to a number of bytes. Of text the beginning is kept; what else is too large is named.
+// bounded gathers content up to a number of bytes. Of text the beginning is kept; of what else is too large the first
+// are named.
 type bounded struct {
 	left   int
 	blocks []runtime.Raw
 	cut    bool
+	named  int // of what was left out
 }
+
+// maxNamed is how many blocks are named that were left out.
+const maxNamed = 10
 
 func (b *bounded) add(c mcp.Content) {
 	if c == nil {
@@ -60,8 +65,12 @@ func (b *bounded) addRaw(raw runtime.Raw) {
 		kept := cut(block.Text, b.left)
 		b.blocks = append(b.blocks, textBlock(fmt.Sprintf("%s\n[cut: the text has %d bytes]", kept, len(block.Text))))
 		b.left = 0
-	case first || block.Type != "text":
-		b.blocks = append(b.blocks, textBlock(fmt.Sprintf("[left out: %s of %d bytes]", block.Type, len(raw))))
+	case b.named == maxNamed:
+		b.named++
+		b.blocks = append(b.blocks, textBlock("[more is left out]"))
+	case b.named < maxNamed && (first || block.Type != "text"):
+		b.named++
+		b.blocks = append(b.blocks, textBlock(fmt.Sprintf("[left out: %s of %d bytes]", cut(block.Type, 40), len(raw))))
 	}
 }
 

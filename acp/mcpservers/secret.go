@@ -26,12 +26,15 @@ func newScrubber(secrets []string) scrubber {
 
 func (s scrubber) text(text string) string { return s.replacer.Replace(text) }
 
-// err is err with a text that has no secrets. errors.As finds what it was.
+// maxError is the most bytes of an error's text, which may be the server's own.
+const maxError = 2 << 10
+
+// err is err with a bounded text that has no secrets. errors.As finds what it was.
 func (s scrubber) err(err error) error {
 	if err == nil {
 		return nil
 	}
-	if text := s.text(err.Error()); text != err.Error() {
+	if text := cut(s.text(err.Error()), maxError); text != err.Error() {
 		return &scrubbedError{text, err}
 	}
 	return err

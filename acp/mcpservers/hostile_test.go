@@ -1,0 +1,148 @@
+package mcpservers_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/mcpservers"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+// hostile is a remote server that says whatever a test has it say.
+type hostile struct {
+	mu      sync.Mutex
+	replies map[string]string // the members of a response, by method
+	heard   map[string]int    // how often a method was asked for
+}
+
+// newHostile is a server with one tool, and its configuration.
+func newHostile(t testing.TB) (*hostile, mcpservers.Config) {
+	t.Helper()
+	h := &hostile{heard: map[string]int{}, replies: map[string]string{
+		"initialize": `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"h","version":"1"}}`,
+		"ping":       `"result":{}`,
+		"tools/list": `"result":{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}`,
+		"tools/call": `"result":{"content":[{"type":"text","text":"called"}]}`,
+	}}
+	s := httptest.NewServer(h)
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return h, mcpservers.Config{Name: "h", Transport: mcpservers.HTTP, URL: s.URL}
+}
+
+// says has a method answered by the members of a response.
+func (h *hostile) says(method, members string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.replies[method] = members
+}
+
+// count is how often a method was asked for.
+func (h *hostile) count(method string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.heard[method]
+}
+
+// ServeHTTP implements [http.Handler].
+func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var m struct {
+		ID     json.RawMessage
+		Method string
+	}
+	switch {
+	case r.Method != http.MethodPost:
+		http.Error(w, "no", http.StatusMethodNotAllowed)
+		return
+	case json.NewDecoder(r.Body).Decode(&m) != nil || m.ID == nil:
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	h.mu.Lock()
+	members, ok := h.replies[m.Method]
+	h.heard[m.Method]++
+	h.mu.Unlock()
+	if !ok {
+		members = `"error":{"code":-32601,"message":"unknown"}`
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, m.ID, members)
+}
+
+// size is how much text an answer to a call has.
+func size(blocks []json.RawMessage) (n int) {
+	for _, b := range blocks {
+		n += len(b)
+	}
+	return n
+}
+
+func TestHostileAnErrorIsBounded(t *testing.T) {
+	h, c := newHostile(t)
+	f := with(t, mcpservers.Options{})
+	f.change(open(t, folder(t)), c)
+	h.says("tools/call", `"error":{"code":1,"message":"`+strings.Repeat("x", 4<<20)+`"}`)
+	_, err := f.try("h.x", "{}")
+	var failed *mcpservers.FailedError
+	require.ErrorAs(t, err, &failed)
+	require.Less(t, len(err.Error()), 64<<10)
+	require.Less(t, len(f.host.all()), 64<<10)
+	require.Less(t, len(f.logs.String()), 64<<10)
+}
+
+func TestHostileManySmallBlocksAreBounded(t *testing.T) {
+	const limit = 10_000
+	h, c := newHostile(t)
+	f := with(t, mcpservers.Options{MaxResult: limit, MaxShown: limit / 10})
+	f.change(open(t, folder(t)), c)
+	for _, block := range []string{`{"type":"image","data":"","mimeType":""}`, `{"type":"text","text":""}`} {
+		h.says("tools/call", `"result":{"content":[`+strings.Repeat(block+",", 50_000)+block+`]}`)
+		result, err := f.Call(t.Context(), f.host, "h.x", nil)
+		require.NoError(t, err)
+		require.True(t, result.Cut)
+		require.Less(t, size(result.Content), limit+1000, block)
+		require.Less(t, len(f.host.all()), limit, block)
+	}
+}
+
+// interrupted is a host during which something happens between the user's answer and the call.
+type interrupted struct {
+	*host
+	once   sync.Once
+	before func()
+}
+
+func (i *interrupted) Update(ctx context.Context, u runtime.Update) error {
+	if strings.Contains(string(u), `"in_progress"`) {
+		i.once.Do(i.before)
+	}
+	return i.host.Update(ctx, u)
+}
+
+func TestA30_AToolThatChangesWithItsConnectionIsNotCalled(t *testing.T) {
+	a, b := folder(t), folder(t)
+	h, c := newHostile(t)
+	f := with(t, mcpservers.Options{})
+	f.change(open(t, a, b), c)
+	during := &interrupted{host: f.host, before: func() {
+		h.says("tools/list", `"result":{"tools":[{"name":"x","description":"Another.","inputSchema":{"type":"object"}}]}`)
+		f.change(open(t, a), c) // it knows of a root that is lost, and is connected anew
+		require.Eventually(t, func() bool { return h.count("initialize") == 2 }, patience, 5*time.Millisecond)
+	}}
+	_, err := f.Call(t.Context(), during, "h.x", nil)
+	var changed *mcpservers.ChangedToolError
+	require.ErrorAs(t, err, &changed)
+	require.Zero(t, h.count("tools/call"))
+	require.Equal(t, 1, f.host.questions())
+}
