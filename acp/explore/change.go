@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -93,10 +94,10 @@ func (t *turn) proceed(ctx context.Context, c change, call tool) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return call.fail("Nothing was written: the client could not be asked for permission: " + err.Error() + ".")
-	case answer == permissionCancelled:
-		return errors.Join(errCancelled, call.end(toolFailed, "Nothing was written: the question was cancelled.", nil))
-	case answer != permissionAllowed:
+		return call.fail("Nothing was written: " + err.Error() + ".")
+	case answer == runtime.Cancelled:
+		return errors.Join(runtime.ErrCancelled, call.end(toolFailed, "Nothing was written: the question was cancelled.", nil))
+	case answer != runtime.AllowOnce:
 		return call.fail("Nothing was written: " + code(t.name(c.Ref)) + " was not allowed to be changed.")
 	}
 	if err := call.update(toolCall{Status: toolInProgress}); err != nil {

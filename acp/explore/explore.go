@@ -92,7 +92,7 @@ func (s *session) Prompt(ctx context.Context, params runtime.Raw, u runtime.Upda
 		t := &turn{session: s, reply: newReply(ctx, u, s.options.MaxBytes)}
 		err = t.answer(ctx, p)
 		switch {
-		case ctx.Err() != nil, errors.Is(err, errCancelled):
+		case ctx.Err() != nil, errors.Is(err, runtime.ErrCancelled):
 			return stopped("cancelled"), nil
 		case err != nil:
 			return nil, err

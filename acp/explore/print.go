@@ -46,13 +46,10 @@ func longestRun(s string) int {
 
 // clip cuts s to at most size bytes, between characters, and marks the cut.
 func clip(s string, size int) string {
-	if len(s) <= size {
-		return s
+	if kept := cutBytes(s, size); len(kept) < len(s) {
+		return kept + "…"
 	}
-	for size > 0 && !utf8.RuneStart(s[size]) {
-		size--
-	}
-	return s[:size] + "…"
+	return s
 }
 
 // excerpt is a found line on one line of an answer: without its indentation, around the

@@ -209,9 +209,8 @@ func (t *turn) unserved(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, runtime.ErrCancelled):
-		return errors.Join(errCancelled, err)
-	case errors.Is(err, runtime.ErrClosed), errors.Is(err, runtime.ErrFenced), errors.Is(err, runtime.ErrTurnOver):
+	case errors.Is(err, runtime.ErrCancelled), errors.Is(err, runtime.ErrClosed), errors.Is(err, runtime.ErrFenced),
+		errors.Is(err, runtime.ErrTurnOver):
 		return err
 	case errors.As(err, &unknown):
 		return t.write(notDone + printable(err.Error()) + ". " + code("/mcp tools") + " lists what they have.\n")

@@ -53,7 +53,7 @@ func (f *fakeTools) Resources(context.Context) ([]runtime.Resource, error) {
 	return []runtime.Resource{{Server: "e", URI: "demo://x", Description: "A thing"}}, nil
 }
 
-func blockOf(text string) runtime.Raw { return encodeJSON(textBlock{"text", text}) }
+func blockOf(text string) runtime.Raw { return runtime.Encode(textBlock{"text", text}) }
 
 // withTools is a session whose MCP servers are f.
 func withTools(t testing.TB, f *fakeTools, roots ...string) *conversation {

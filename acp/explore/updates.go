@@ -1,12 +1,6 @@
 package explore
 
-import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-
-	"github.com/acp-agent/acp-agent/acp/runtime"
-)
+import "github.com/acp-agent/acp-agent/acp/runtime"
 
 // The updates that this runtime sends, as far as it uses them.
 
@@ -88,15 +82,4 @@ type commandInput struct {
 func text(s string) textBlock { return textBlock{Type: "text", Text: s} }
 
 // encode makes an update of one of the types above.
-func encode(update any) runtime.Update { return encodeJSON(map[string]any{"update": update}) }
-
-// encodeJSON encodes the types of this package. They hold nothing that JSON cannot.
-func encodeJSON(value any) runtime.Raw {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // code is full of <, > and &
-	if err := e.Encode(value); err != nil {
-		panic(fmt.Sprintf("explore: encode %T: %v", value, err))
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
+func encode(update any) runtime.Update { return runtime.Encode(map[string]any{"update": update}) }

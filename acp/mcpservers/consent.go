@@ -84,7 +84,7 @@ func (c *Consents) Allow(x Candidate) error {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return fmt.Errorf("that MCP server %s is allowed cannot be remembered: %w", x.Config.Name, err)
 	}
-	what := encodeJSON(struct {
+	what := runtime.Encode(struct {
 		Root   string `json:"root"`
 		Server string `json:"server"`
 	}{x.Root.String(), x.Config.Name})
@@ -127,28 +127,24 @@ func (c *Consents) Ask(ctx context.Context, client runtime.Client, x Candidate) 
 	if known, err := c.Allowed(x); err != nil || known {
 		return err
 	}
-	answer, err := question(ctx, client, permissionRequest{
-		ToolCall: toolCall{
-			ID: "mcp-" + rand.Text()[:16], Kind: "execute", Status: pending,
-			Title:   cut(oneLine("Start MCP server "+strconv.Quote(x.Config.Name)+", found in "+x.File), 300),
-			Content: contents([]runtime.Raw{textBlock(x.describe())}),
-		},
-		Options: []permissionOption{
-			{allowOnce, "Start it for this session", "allow_once"},
-			{allowAlways, "Always start it, as long as it stays the same", "allow_always"},
-			{rejectOnce, "Do not start it", "reject_once"},
-		},
-	})
-	switch {
-	case err != nil:
-		return err
-	case answer == allowAlways:
-		return c.Allow(x)
-	case answer == allowOnce:
-		return nil
-	default:
-		return &DeniedError{What: "MCP server " + x.Config.Name, Cancelled: answer == cancelled}
+	shown := toolCall{
+		ID: "mcp-" + rand.Text()[:16], Kind: "execute", Status: pending,
+		Title:   cut(oneLine("Start MCP server "+strconv.Quote(x.Config.Name)+", found in "+x.File), 300),
+		Content: contents([]runtime.Raw{textBlock(x.describe())}),
 	}
+	q := runtime.Question{ToolCall: runtime.Encode(shown), Offers: []runtime.Offer{
+		{Answer: runtime.AllowOnce, Label: "Start it for this session"},
+		{Answer: runtime.AllowAlways, Label: "Always start it, as long as it stays the same"},
+		{Answer: runtime.RejectOnce, Label: "Do not start it"},
+	}}
+	answer, err := q.Ask(ctx, client)
+	if err != nil {
+		return err
+	}
+	if answer == runtime.AllowAlways {
+		return c.Allow(x)
+	}
+	return denied("MCP server "+x.Config.Name, answer)
 }
 
 // describe is all that would be started or reached, quoted, so that nothing in it can pass for something else.

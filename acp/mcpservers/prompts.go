@@ -169,7 +169,7 @@ func (s *Set) ReadResource(ctx context.Context, server, uri string) ([]runtime.R
 			if err != nil {
 				continue
 			}
-			b.addRaw(encodeJSON(struct {
+			b.addRaw(runtime.Encode(struct {
 				Type     string      `json:"type"`
 				Resource runtime.Raw `json:"resource"`
 			}{"resource", raw}))

@@ -1,9 +1,7 @@
 package mcpservers
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -68,22 +66,11 @@ func (c *call) show(ctx context.Context, status callStatus, blocks []runtime.Raw
 		update = c.shape(status)
 		update.Update = "tool_call"
 	}
-	return c.updates.Update(ctx, encodeJSON(map[string]any{"update": update}))
-}
-
-// encodeJSON encodes the types of this file, which hold nothing that JSON cannot.
-func encodeJSON(value any) runtime.Raw {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(value); err != nil {
-		panic(fmt.Sprintf("mcpservers: encode %T: %v", value, err))
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return c.updates.Update(ctx, runtime.Encode(map[string]any{"update": update}))
 }
 
 func textBlock(text string) runtime.Raw {
-	return encodeJSON(struct {
+	return runtime.Encode(struct {
 		Type string `json:"type"`
 		Text string `json:"text"`
 	}{"text", text})

@@ -84,7 +84,7 @@ func (l *link) describe(t *mcp.Tool, name string) tool {
 			described.Title = a.Title
 		}
 	}
-	return tool{described, sha256.Sum256(encodeJSON(described))}
+	return tool{described, sha256.Sum256(runtime.Encode(described))}
 }
 
 // encode is a schema as JSON, nil for none.

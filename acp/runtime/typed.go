@@ -1,12 +1,13 @@
 package runtime
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 )
 
-// For runtimes that would rather not write JSON: the few values that every one needs.
+// For runtimes that would rather not write JSON: the few values that every one needs, and how they are written.
 
 // Text is an update with a piece of the agent's answer.
 func Text(text string) Update {
@@ -21,11 +22,19 @@ func Text(text string) Update {
 	}
 	params.Update.Kind = "agent_message_chunk"
 	params.Update.Content.Type, params.Update.Content.Text = "text", text
-	raw, err := json.Marshal(params)
-	if err != nil {
-		return nil // strings can always be written
+	return Encode(params)
+}
+
+// Encode is value as JSON, with <, > and & as they are: code is full of them. It panics at what JSON cannot hold, so it
+// is for values of types that are known to fit.
+func Encode(value any) Raw {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		panic(fmt.Sprintf("runtime: encode %T: %v", value, err))
 	}
-	return raw
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // EndTurn is the result of a prompt that was answered.

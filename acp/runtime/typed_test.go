@@ -19,5 +19,5 @@ func TestPromptTextJoinsTheTextBlocks(t *testing.T) {
 
 func ExampleText() {
 	fmt.Println(string(runtime.Text("found <it>")))
-	// Output: {"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"found \u003cit\u003e"}}}
+	// Output: {"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"found <it>"}}}
 }
