@@ -35,6 +35,22 @@ func (a *agent) reserve() error {
 	return nil
 }
 
+// counted runs open, which makes a session active, and counts the session against the limit unless open fails.
+func (a *agent) counted(open func() error) error {
+	if err := a.reserve(); err != nil {
+		return err
+	}
+	active := false
+	defer func() {
+		if !active { // also after a panic
+			a.active.Add(-1)
+		}
+	}()
+	err := open()
+	active = err == nil
+	return err
+}
+
 // open opens the roots and the runtime's side of an activation. What the runtime replays, if it may, keeps the pace.
 func (a *agent) open(ctx context.Context, id sessionstore.ID, p sessionParams, before *session, r runtime.Activation, replays *pace) (_ *activation, err error) {
 	w, err := workspace.Open(ctx, p.roots, a.options.Workspace)
@@ -44,8 +60,9 @@ func (a *agent) open(ctx context.Context, id sessionstore.ID, p sessionParams, b
 	act := &activation{agent: a, id: id, workspace: w}
 	act.host = &host{agent: a, id: id, workspace: w, stop: r.Stop, pace: replays}
 	r.History = act.host.history(r.History)
+	opened := false
 	defer func() {
-		if err != nil {
+		if !opened { // also after a panic
 			act.abandon()
 		}
 	}()
@@ -57,17 +74,18 @@ func (a *agent) open(ctx context.Context, id sessionstore.ID, p sessionParams, b
 		return nil, err
 	}
 	r.Params = p.rest
-	opening, opened, err := a.runtime.Open(ctx, r, act.host)
+	opening, with, err := a.runtime.Open(ctx, r, act.host)
 	if err != nil {
 		return nil, err
 	}
-	act.runtime, act.opened = opening, opened
+	act.runtime, act.opened = opening, with
 	if a.lanes.over() {
 		return nil, runtime.ErrClosed // nothing is committed for a connection that has ended
 	}
 	if act.opened.Result, err = lifecycleResult(act.opened.Result); err != nil {
 		return nil, err
 	}
+	opened = true
 	return act, nil
 }
 
@@ -78,7 +96,7 @@ func (act *activation) abandon() {
 	defer cancel()
 	var err error
 	if act.runtime != nil {
-		err = act.runtime.Close(ctx)
+		err = act.agent.guard("close", func() error { return act.runtime.Close(ctx) })
 	}
 	err = errors.Join(err, act.servers.abandon(ctx))
 	if err = errors.Join(err, act.host.dropReplayed(ctx), act.workspace.Close()); err != nil {

@@ -11,8 +11,10 @@ import (
 	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/strict"
 	"github.com/acp-agent/acp-agent/acp/wire"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/violation"
 )
 
 // Serve answers an ACP client that writes to in and reads from out, until in ends or ctx
@@ -142,6 +144,11 @@ func (a *agent) acceptCall(ctx context.Context, r *wire.Request) wire.Work {
 	if r.Method == methodCancel {
 		return nil
 	}
+	if shape := callShapes[r.Method]; shape != nil {
+		if wrong := strict.Check(r.Params, shape); wrong != nil {
+			return failed(violation.Refuse(wrong...))
+		}
+	}
 	id, rest, err := takeSession(r.Params)
 	if err != nil {
 		return failed(err)
@@ -229,7 +236,7 @@ func (a *agent) shutdown() {
 	}
 	closing.Wait()
 	a.imports.wait(ctx)
-	if err := a.runtime.Close(ctx); err != nil {
+	if err := a.guard("close", func() error { return a.runtime.Close(ctx) }); err != nil {
 		a.log.Warn("closing the agent", "error", err)
 	}
 	ended := make(chan struct{})

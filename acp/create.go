@@ -50,16 +50,23 @@ func (a *agent) acceptFork(ctx context.Context, r *wire.Request) wire.Work {
 	}
 }
 
+// storing stores a session that was opened, and returns the right to write to it.
+type storing func(context.Context, sessionstore.NewSession) (sessionstore.Lease, error)
+
 // create opens a session of a new id and stores it.
-func (a *agent) create(ctx context.Context, r *wire.Request, p sessionParams, ra runtime.Activation, title string,
-	store func(context.Context, sessionstore.NewSession) (sessionstore.Lease, error)) (json.RawMessage, error) {
-	if err := a.reserve(); err != nil {
-		return nil, err
-	}
+func (a *agent) create(ctx context.Context, r *wire.Request, p sessionParams, ra runtime.Activation, title string, store storing) (result json.RawMessage, err error) {
+	err = a.counted(func() (err error) {
+		result, err = a.createCounted(ctx, r, p, ra, title, store)
+		return err
+	})
+	return result, asWire(err)
+}
+
+// createCounted is create for a session that was counted against the limit.
+func (a *agent) createCounted(ctx context.Context, r *wire.Request, p sessionParams, ra runtime.Activation, title string, store storing) (json.RawMessage, error) {
 	act, err := a.open(ctx, newID(), p, nil, ra, nil)
 	if err != nil {
-		a.active.Add(-1)
-		return nil, asWire(err)
+		return nil, err
 	}
 	act.title = title
 	state := act.host.takeState()
@@ -68,14 +75,12 @@ func (a *agent) create(ctx context.Context, r *wire.Request, p sessionParams, ra
 	})
 	if err != nil {
 		act.abandon()
-		a.active.Add(-1)
-		return nil, asWire(err)
+		return nil, err
 	}
 	act.servers.commit(act.host)
 	at := a.lanes.enter(act.id, entryLifecycle)
 	s, err := act.commit(at.lane, l)
 	if err != nil {
-		a.active.Add(-1)
 		at.leave()
 		a.lanes.forget(at.lane)
 		return nil, err

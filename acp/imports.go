@@ -3,7 +3,6 @@ package acp
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -72,12 +71,10 @@ func (i *imports) begin(a *agent, f runtime.Foreign) (ended <-chan struct{}, beg
 	i.begun, i.ended = time.Now(), end
 	a.running.Go(func() {
 		defer close(end)
-		defer func() {
-			if v := recover(); v != nil {
-				a.log.Error("listing the agent's sessions panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-			}
-		}()
-		a.importAll(a.base, f)
+		_ = a.guard("listing sessions", func() error {
+			a.importAll(a.base, f)
+			return nil
+		})
 	})
 	return end, i.begun
 }

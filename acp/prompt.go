@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
@@ -59,7 +58,7 @@ func (a *agent) prompt(at *place, t *turn, p promptParams) (json.RawMessage, err
 	work := t.handOver(s, p.rest, updates)
 	at.leave()
 	if work != nil {
-		o = t.await(work, a.options.CancelGrace, &a.running)
+		o = t.await(work, a.options.CancelGrace, a)
 	}
 	t.over()
 	updates.end()
@@ -204,22 +203,3 @@ func stopReason(o outcome) sessionstore.StopReason {
 	}
 	return reason
 }
-
-// guard calls work and turns a panic into an error, so that the turn ends like any other (W8).
-func guard(work runtime.Work) (o outcome) {
-	defer func() {
-		if v := recover(); v != nil {
-			o = outcome{err: &panicError{value: v, stack: debug.Stack()}}
-		}
-	}()
-	result, err := work()
-	return outcome{result: result, err: err}
-}
-
-// panicError is a panic of a runtime, as an error.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (e *panicError) Error() string { return "internal error: the agent's code panicked" }

@@ -22,13 +22,19 @@ func (a *agent) acceptReopen(ctx context.Context, r *wire.Request, cause runtime
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.lasting(ctx)
 		defer cancel()
+		settled := false
+		defer func() {
+			if !settled { // also after a panic
+				o.at.leave()
+				a.lanes.forget(o.at.lane)
+			}
+		}()
 		s, result, err := o.run(ctx, r.Params)
 		if err != nil {
-			o.at.leave()
-			a.lanes.forget(o.at.lane)
 			return nil, asWire(err)
 		}
 		a.settle(r, o.at, s)
+		settled = true
 		return result, nil
 	}
 }
@@ -62,16 +68,20 @@ func (o *reopening) run(ctx context.Context, params json.RawMessage) (*session, 
 	if err := o.find(ctx); err != nil {
 		return nil, nil, err
 	}
-	if o.before == nil {
-		if err := a.reserve(); err != nil {
-			return nil, nil, err
-		}
+	var (
+		s   *session
+		act *activation
+	)
+	replace := func() (err error) {
+		s, act, err = o.replace(ctx)
+		return err
 	}
-	s, act, err := o.replace(ctx)
+	if o.before == nil {
+		err = a.counted(replace)
+	} else {
+		err = replace()
+	}
 	if err != nil {
-		if o.before == nil {
-			a.active.Add(-1)
-		}
 		return nil, nil, err
 	}
 	if o.cause == runtime.Load {

@@ -43,6 +43,14 @@ func (s *session) inOrder(half func()) {
 	half()
 }
 
+// tellCancelled tells the runtime that its turn was cancelled. A panic in it changes nothing of that.
+func (s *session) tellCancelled(params runtime.Raw) {
+	_ = s.agent.guard("cancel", func() error {
+		s.runtime.Cancel(params)
+		return nil
+	})
+}
+
 // write does a write with the session's current lease.
 func (s *session) write(do func(sessionstore.Lease) error) error {
 	s.lease.RLock()
@@ -172,7 +180,7 @@ func (s *session) close(ctx context.Context) error {
 		s.host.close()
 		defer close(s.closed)
 		err = s.recorder.Close(ctx)
-		err = errors.Join(err, s.runtime.Close(ctx), s.servers.close(ctx), s.workspace.Close())
+		err = errors.Join(err, s.agent.guard("close", func() error { return s.runtime.Close(ctx) }), s.servers.close(ctx), s.workspace.Close())
 	})
 	return err
 }

@@ -54,7 +54,7 @@ func (t *turn) end(cause error, params runtime.Raw) {
 	t.ended = true
 	t.stop(cause)
 	if t.stage == turnRunning {
-		t.with.inOrder(func() { t.with.runtime.Cancel(params) })
+		t.with.inOrder(func() { t.with.tellCancelled(params) })
 	}
 }
 
@@ -147,10 +147,15 @@ const leaveGrace = time.Second
 
 // await runs work and waits for it; once the turn has ended early for at most grace more. What a work
 // returns after that is dropped.
-func (t *turn) await(work runtime.Work, grace time.Duration, owner *sync.WaitGroup) outcome {
+func (t *turn) await(work runtime.Work, grace time.Duration, a *agent) outcome {
 	returned := make(chan outcome, 1)
-	owner.Go(func() {
-		returned <- guard(work)
+	a.running.Go(func() {
+		var o outcome
+		defer func() { returned <- o }()
+		o.err = a.guard("prompt", func() (err error) {
+			o.result, err = work()
+			return err
+		})
 	})
 	select {
 	case o := <-returned:

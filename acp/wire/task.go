@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"runtime/debug"
 )
@@ -97,17 +98,18 @@ func (t *task) recovered(then func()) {
 	if value == nil {
 		return
 	}
-	t.conn.log.Error("panic", "method", brief(t.request.Method), "panic", describe(value), "stack", string(debug.Stack()))
+	LogPanic(t.conn.log, value, "method", brief(t.request.Method))
 	then()
 }
 
-// describe says what a panic was. Values of the program's own may quote messages, so only
-// their type is told.
-func describe(value any) string {
+// LogPanic logs the value of a panic with its stack and further attributes; it is called where the panic is
+// recovered. Values of the program's own may quote messages, so only their type is told (W8).
+func LogPanic(log *slog.Logger, value any, attributes ...any) {
+	what := fmt.Sprintf("%T", value)
 	if err, ok := value.(runtime.Error); ok {
-		return err.Error()
+		what = err.Error()
 	}
-	return fmt.Sprintf("%T", value)
+	log.Error("panic", append(attributes, "panic", what, "stack", string(debug.Stack()))...)
 }
 
 // send queues a response, waiting while the output is full. When the connection ended there is nobody to

@@ -1,0 +1,148 @@
+package acp_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// panicking is a scripted runtime that panics where a test says.
+type panicking struct {
+	scripted
+	opening, prompting, calling, cancelling, closing atomic.Bool
+	seen                                             *workspace.Workspace
+}
+
+func (r *panicking) Open(ctx context.Context, a runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
+	if r.seen = h.Workspace(); r.opening.Load() {
+		panic("in Open")
+	}
+	s, opened, err := r.scripted.Open(ctx, a, h)
+	return &panickingSession{Session: s, runtime: r}, opened, err
+}
+
+type panickingSession struct {
+	runtime.Session
+	runtime *panicking
+}
+
+func (s *panickingSession) Prompt(ctx context.Context, params runtime.Raw, u runtime.Updates) runtime.Work {
+	if s.runtime.prompting.Load() {
+		panic("in Prompt")
+	}
+	return s.Session.Prompt(ctx, params, u)
+}
+
+func (s *panickingSession) Call(ctx context.Context, method string, params runtime.Raw) runtime.Work {
+	if s.runtime.calling.Load() {
+		panic("in Call")
+	}
+	return s.Session.Call(ctx, method, params)
+}
+
+func (s *panickingSession) Cancel(params runtime.Raw) {
+	if s.runtime.cancelling.Load() {
+		panic("in Cancel")
+	}
+	s.Session.Cancel(params)
+}
+
+func (s *panickingSession) Close(ctx context.Context) error {
+	if s.runtime.closing.Load() {
+		panic("in Close")
+	}
+	return s.Session.Close(ctx)
+}
+
+// Where in a runtime a panic comes from makes no difference: its request fails, and nothing is held up by it.
+func TestW8_APanicAnywhereHoldsUpNothing(t *testing.T) {
+	r := &panicking{}
+	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }, MaxSessions: 3})
+	c.initialize()
+	a := folder(t)
+	id, other := c.open(a), c.open(a)
+	c.texts(id, "say one")
+	turn, line := c.request("session/prompt", promptParams(other, "wait"))
+	c.send(line)
+	c.await(0, said("waiting"))
+	fails := func(where *atomic.Bool, method, params string) {
+		t.Helper()
+		where.Store(true)
+		m := c.try(method, params)
+		where.Store(false)
+		require.NotNil(t, m.Error, method)
+		require.Equal(t, wire.CodeInternal, m.Error.Code, method)
+		require.Nil(t, m.Error.Data)
+	}
+	for range 2 {
+		for _, method := range opening {
+			fails(&r.opening, method, rootsParams(id, a))
+			_, err := r.seen.Stat(a)
+			require.ErrorIs(t, err, workspace.ErrClosed, "%s: what was opened is freed", method)
+		}
+		fails(&r.prompting, "session/prompt", promptParams(id, "say x"))
+		fails(&r.calling, "session/set_mode", idParams(id))
+	}
+	require.Equal(t, []string{"two"}, c.texts(id, "say two"), "the session goes on")
+	c.call("session/close", idParams(c.open(a)))
+	c.call("session/load", rootsParams(id, a))
+	c.call("session/close", idParams(id))
+	fails(&r.opening, "session/load", rootsParams(id, a))
+	c.call("session/load", rootsParams(id, a))
+	c.open(a)
+
+	c.send(notification("session/cancel", idParams(other)))
+	require.Equal(t, "cancelled", c.response(turn).stopReason(t))
+	require.Equal(t, []string{"still here"}, c.texts(other, "say still here"))
+}
+
+// Some of a runtime's code runs where no request waits for it.
+func TestW8_APanicOutsideOfARequestEndsNothing(t *testing.T) {
+	r, log := &panicking{}, &journal{}
+	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }, Logger: log.logger()})
+	c.initialize()
+	a := folder(t)
+	id, other := c.open(a), c.open(a)
+	r.cancelling.Store(true)
+	for _, cancel := range []func(prompt string) string{
+		func(prompt string) string { return notification("$/cancel_request", `{"requestId":`+prompt+`}`) },
+		func(string) string { return notification("session/cancel", idParams(id)) },
+	} {
+		before := len(c.messages())
+		prompt, line := c.request("session/prompt", promptParams(id, "wait"))
+		c.send(line)
+		c.await(before, said("waiting"))
+		c.send(cancel(prompt))
+		require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	}
+	require.Equal(t, []string{"x"}, c.texts(id, "say x"))
+
+	r.closing.Store(true)
+	c.call("session/load", rootsParams(id, a))
+	c.call("session/close", idParams(id))
+	_, err := r.seen.Stat(a)
+	require.ErrorIs(t, err, workspace.ErrClosed)
+	require.Equal(t, []string{"y"}, c.texts(other, "say y"))
+	c.leave()
+	require.Equal(t, 2, strings.Count(log.String(), "in=cancel"))
+	require.Equal(t, 3, strings.Count(log.String(), "in=close"), "of both of one session's, and the other's at the end")
+}
+
+func TestW8_APanicInATurnIsLoggedWithItsStackAndWithoutContent(t *testing.T) {
+	log := &journal{}
+	c := connect(t, acp.Options{Logger: log.logger()})
+	c.initialize()
+	id := c.open(folder(t))
+	require.Equal(t, wire.CodeInternal, c.try("session/prompt", promptParams(id, "panic")).Error.Code)
+	require.Contains(t, log.String(), "level=ERROR")
+	require.Contains(t, log.String(), "scriptedSession")
+	require.NotContains(t, log.String(), "panic=scripted", "a value may quote what was said")
+}
