@@ -27,6 +27,14 @@ var (
 
 	sessionShape = keys("sessionId", "_meta")
 
+	// callShapes are those of the requests that the runtime answers.
+	callShapes = map[string]*strict.Shape{
+		"authenticate":              keys("methodId", "_meta"),
+		"logout":                    keys("_meta"),
+		"session/set_mode":          keys("sessionId", "modeId", "_meta"),
+		"session/set_config_option": keys("sessionId", "configId", "type", "value", "_meta"),
+	}
+
 	listShape = keys("cwd", "additionalDirectories", "cursor", "_meta")
 
 	initializeShape = shape(map[string]*strict.Shape{
