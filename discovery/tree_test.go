@@ -59,8 +59,12 @@ func write(t fataler, path, text string) {
 // age makes a path look unchanged for an hour.
 func age(t fataler, path string) {
 	t.Helper()
+	require.NoError(t, setAged(path))
+}
+
+func setAged(path string) error {
 	hourAgo := time.Now().Add(-time.Hour)
-	require.NoError(t, os.Chtimes(path, hourAgo, hourAgo))
+	return os.Chtimes(path, hourAgo, hourAgo)
 }
 
 // link makes a symbolic link. On Windows that needs a privilege.
