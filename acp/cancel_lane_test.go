@@ -1,0 +1,32 @@
+package acp_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/runtime"
+)
+
+// A cancel does not stand in the line of its session: it reaches the prompts that stand there.
+func TestA32_ACancelPassesTheLine(t *testing.T) {
+	r := &scripted{hold: make(chan struct{})}
+	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	load, loading := c.request("session/load", rootsParams(id, a))
+	prompt, line := c.request("session/prompt", promptParams(id, "say waited"))
+	c.send(loading, line, notification("session/cancel", idParams(id)))
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t), "while the load is at work")
+	next, line := c.request("session/prompt", promptParams(id, "say next"))
+	c.send(line)
+	for _, m := range c.messages() {
+		require.False(t, isResponse(load)(m))
+	}
+	close(r.hold)
+	require.Nil(t, c.response(load).Error, "which it leaves alone")
+	require.Equal(t, "end_turn", c.response(next).stopReason(t))
+	require.Equal(t, []string{"next"}, texts(c.messages(), id))
+}
