@@ -2,6 +2,8 @@ package interop
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,7 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/npmtest"
 	"github.com/acp-agent/acp-agent/interop/pipes"
+	"github.com/acp-agent/acp-agent/interop/program"
 )
 
 // acpx is a product client of the program: each of its commands is a process, and starts the program anew, except
@@ -30,17 +34,19 @@ type acpx struct {
 // installed the test is skipped, except in CI.
 func acpxOn(t *testing.T, state, cwd string) *acpx {
 	t.Helper()
-	bin, err := filepath.Abs("../testdata/node-acpx/node_modules/.bin")
-	require.NoError(t, err)
-	if _, err := os.Stat(bin); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%v: run npm ci in testdata/node-acpx first, or make test", err)
-		}
-		t.Skip("acpx is not installed: run npm ci in testdata/node-acpx, or make test")
-	}
-	a := &acpx{t: t, bin: bin, home: t.TempDir(), cwd: cwd, command: os.Getenv(binary) + " --state-dir " + state}
-	t.Cleanup(func() { a.try("sessions", "close") }) // the process that a prompt leaves behind
+	bin := filepath.Dir(npmtest.File(t, "testdata/node-acpx", ".bin/acpx"))
+	a := &acpx{t: t, bin: bin, home: t.TempDir(), cwd: cwd, command: program.Path() + " --state-dir " + state}
+	t.Cleanup(func() {
+		a.try("sessions", "close") // the process that a prompt leaves behind
+		require.NoError(t, os.RemoveAll(a.sockets()))
+	})
 	return a
+}
+
+// sockets is the directory of its sockets, which is not in its home because their paths are short.
+func (a *acpx) sockets() string {
+	sum := sha256.Sum256([]byte(a.home))
+	return "/tmp/acpx-" + hex.EncodeToString(sum[:])[:10]
 }
 
 // try runs a command of acpx and returns what it printed, and its failure.

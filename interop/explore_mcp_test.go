@@ -3,37 +3,16 @@ package interop
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/mcptest"
+	"github.com/acp-agent/acp-agent/internal/npmtest"
 	"github.com/acp-agent/acp-agent/interop/pipes"
-	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// nodeServers is the directory of the MCP servers that npm installs.
-const nodeServers = "../testdata/node-mcp"
-
-// everything is the command of @modelcontextprotocol/server-everything. Without it the test is skipped, except in CI.
-func everything(t *testing.T) []string {
-	t.Helper()
-	script, err := filepath.Abs(filepath.Join(nodeServers, "node_modules/@modelcontextprotocol/server-everything/dist/index.js"))
-	require.NoError(t, err)
-	_, installed := os.Stat(script)
-	program, noNode := exec.LookPath("node")
-	if installed != nil || noNode != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("the MCP servers of npm are not installed: run npm ci in testdata/node-mcp, or make test")
-		}
-		t.Skip("the MCP servers of npm are not installed: run npm ci in testdata/node-mcp, or make test")
-	}
-	return []string{program, script}
-}
 
 // stdioServer is an MCP server as a client configures it.
 func stdioServer(name string, command []string) map[string]any {
@@ -99,35 +78,20 @@ func messageText(t *testing.T, updates string) string {
 	return b.String()
 }
 
-var toldURI = regexp.MustCompile(`(?m)^   URI: (.*)$`)
-
 // echoed are the URIs in the answer of the server's tool for roots, in order.
-func (a asking) echoed() []string {
-	var all []string
-	for _, m := range toldURI.FindAllStringSubmatch(a.text, -1) {
-		all = append(all, m[1])
-	}
-	return all
-}
-
-func uriOf(t *testing.T, path string) string {
-	t.Helper()
-	dir, err := workspace.ParseDir(path)
-	require.NoError(t, err)
-	return dir.URI()
-}
+func (a asking) echoed() []string { return npmtest.Echoed(a.text) }
 
 // told is how /mcp shows what a server was told.
 func told(t *testing.T, dirs ...string) string {
 	var b strings.Builder
-	for i, dir := range dirs {
-		fmt.Fprintf(&b, "  %d. `%s`\n", i+1, uriOf(t, dir))
+	for i, uri := range mcptest.URIs(t, dirs...) {
+		fmt.Fprintf(&b, "  %d. `%s`\n", i+1, uri)
 	}
 	return b.String()
 }
 
 func TestM1_M3_A20_ASessionsRootsReachItsMCPServer(t *testing.T) {
-	servers := []any{stdioServer("e", everything(t))}
+	servers := []any{stdioServer("e", npmtest.Everything(t))}
 	z, b, other := folder(t, "z.txt", ""), folder(t, "b.txt", ""), folder(t)
 	a := start(t).initialize()
 	var made struct{ SessionID string }
@@ -143,7 +107,7 @@ func TestM1_M3_A20_ASessionsRootsReachItsMCPServer(t *testing.T) {
 
 	called := a.ask(made.SessionID, "/call e.get-roots-list {}", "allow_once")
 	require.Equal(t, "end_turn", called.stop)
-	require.Equal(t, []string{uriOf(t, z), uriOf(t, b)}, called.echoed())
+	require.Equal(t, mcptest.URIs(t, z, b), called.echoed())
 	require.Contains(t, called.updates, `"sessionUpdate":"tool_call"`)
 	require.Contains(t, called.updates, `"status":"completed"`)
 
@@ -161,13 +125,13 @@ func TestM1_M3_A20_ASessionsRootsReachItsMCPServer(t *testing.T) {
 		"sessionId": made.SessionID, "cwd": z, "additionalDirectories": []string{other, b}, "mcpServers": servers,
 	}, nil)
 	called = a.ask(made.SessionID, "/call e.get-roots-list", "allow_once")
-	require.Equal(t, []string{uriOf(t, z), uriOf(t, other), uriOf(t, b)}, called.echoed())
+	require.Equal(t, mcptest.URIs(t, z, other, b), called.echoed())
 	require.Contains(t, a.ask(made.SessionID, "/mcp", "").text, told(t, z, other, b))
 	require.Equal(t, "end_turn", a.ask(made.SessionID, "/mcp tools", "").stop)
 }
 
 func TestA25_AFoundMCPServerStartsAfterPermissionOnly(t *testing.T) {
-	command := everything(t)
+	command := npmtest.Everything(t)
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"demo": map[string]any{"command": command[0], "args": command[1:]}}})
 	require.NoError(t, err)
 	cwd, found := folder(t), folder(t, ".mcp.json", string(config))
@@ -188,7 +152,7 @@ func TestA25_AFoundMCPServerStartsAfterPermissionOnly(t *testing.T) {
 	require.Len(t, started.questions, 1)
 	require.Contains(t, started.text, "MCP server **`demo`** (stdio): ready")
 	called := a.ask(id, "/call demo.get-roots-list", "allow_once")
-	require.Equal(t, []string{uriOf(t, cwd), uriOf(t, found)}, called.echoed())
+	require.Equal(t, mcptest.URIs(t, cwd, found), called.echoed())
 	require.Contains(t, a.ask(id, "/mcp", "").text, "started in this session")
 
 	again := a.open(cwd, found)

@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -13,7 +12,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/dirtest"
+	"github.com/acp-agent/acp-agent/internal/logtest"
+	"github.com/acp-agent/acp-agent/internal/npmtest"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 	"github.com/acp-agent/acp-agent/interop/pipes"
+	"github.com/acp-agent/acp-agent/interop/program"
 	"github.com/acp-agent/acp-agent/interop/schema"
 )
 
@@ -32,26 +36,8 @@ const (
 type agent struct {
 	*pipes.Process
 	t      *testing.T
-	stderr *output
+	stderr *logtest.Text
 	over   bool
-}
-
-// output gathers what a process writes. It is safe for concurrent use.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
 }
 
 // start starts the program with a state directory of its own.
@@ -63,13 +49,13 @@ func start(t *testing.T, args ...string) *agent {
 // startIn starts the program with a given state directory.
 func startIn(t *testing.T, state string, args ...string) *agent {
 	t.Helper()
-	return startCommand(t, append([]string{os.Getenv(binary), "--state-dir", state}, args...)...)
+	return startCommand(t, append([]string{program.Path(), "--state-dir", state}, args...)...)
 }
 
 func startCommand(t *testing.T, command ...string) *agent {
 	t.Helper()
-	stderr := &output{}
-	p, err := pipes.Start(pipes.Options{Command: command, Env: []string{role + "=scripted"}, Stderr: stderr})
+	stderr := &logtest.Text{}
+	p, err := pipes.Start(pipes.Options{Command: command, Env: proctest.Env("scripted"), Stderr: stderr})
 	require.NoError(t, err)
 	a := &agent{Process: p, t: t, stderr: stderr}
 	t.Cleanup(func() {
@@ -80,7 +66,7 @@ func startCommand(t *testing.T, command ...string) *agent {
 }
 
 // behind are the arguments that put the scripted agent behind the program.
-func behind() []string { return []string{"--", os.Args[0]} }
+func behind() []string { return []string{"--", proctest.Executable()} }
 
 // within is a context for one wait.
 func within(t *testing.T) context.Context {
@@ -247,14 +233,7 @@ func stopReason(t *testing.T, m pipes.Message) string {
 // folder makes a directory with files, and returns its real path. files are name and content, in turn.
 func folder(t *testing.T, files ...string) string {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
-	for i := 0; i < len(files); i += 2 {
-		path := filepath.Join(dir, filepath.FromSlash(files[i]))
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(files[i+1]), 0o644))
-	}
-	return dir
+	return dirtest.New(t, files...)
 }
 
 // node is the directory of the packages that npm installs.
@@ -263,18 +242,10 @@ const node = "../testdata/node"
 // packages is where the TypeScript client's packages are. Without them the test is skipped, except in CI.
 func packages(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.Abs(filepath.Join(node, "node_modules"))
-	require.NoError(t, err)
-	if _, err := os.Stat(dir); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%v: run npm ci in testdata/node first, or make test", err)
-		}
-		t.Skip("the Node packages are not installed: run npm ci in testdata/node, or make test")
-	}
-	return dir
+	return npmtest.File(t, "testdata/node", "")
 }
 
-// schemaFile loads the schema, nil where it is not installed.
+// loadSchema loads the schema, nil where it is not installed.
 var loadSchema = sync.OnceValues(func() (*schema.Schema, error) {
 	dir := filepath.Join(node, "node_modules/@agentclientprotocol/sdk/schema/v1")
 	if _, err := os.Stat(dir); err != nil {

@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/internal/mcptest"
+	"github.com/acp-agent/acp-agent/internal/npmtest"
+	"github.com/acp-agent/acp-agent/interop/program"
 )
 
 // inspector is the MCP Inspector's command-line client, an MCP client that others wrote: a process of its own
@@ -26,17 +28,10 @@ type inspector struct {
 // inspect connects the inspector to acp-agent mcp, in an era of the protocol.
 func inspect(t *testing.T, era string) *inspector {
 	t.Helper()
-	mcpdo, err := filepath.Abs("../testdata/node-mcp-clients/node_modules/.bin/mcpdo")
-	require.NoError(t, err)
-	if _, err := os.Stat(mcpdo); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%v: run npm ci in testdata/node-mcp-clients first, or make test", err)
-		}
-		t.Skip("the MCP Inspector is not installed: run npm ci in testdata/node-mcp-clients, or make test")
-	}
+	mcpdo := npmtest.File(t, "testdata/node-mcp-clients", ".bin/mcpdo")
 	home := t.TempDir()
 	i := &inspector{t: t, mcpdo: mcpdo, home: home, config: filepath.Join(home, "config.json")}
-	config := fmt.Sprintf(`{"mcpServers":{"files":{"command":%q,"args":["mcp"]}}}`, os.Getenv(binary))
+	config := fmt.Sprintf(`{"mcpServers":{"files":{"command":%q,"args":["mcp"]}}}`, program.Path())
 	require.NoError(t, os.WriteFile(i.config, []byte(config), 0o600))
 	t.Cleanup(func() { i.try("daemon", "stop") })
 	i.run("connect", "files", "--era", era)
@@ -92,9 +87,7 @@ func (i *inspector) setRoots(roots ...map[string]string) {
 
 func rootAt(t *testing.T, path string) map[string]string {
 	t.Helper()
-	dir, err := workspace.ParseDir(path)
-	require.NoError(t, err)
-	return map[string]string{"uri": dir.URI()}
+	return map[string]string{"uri": mcptest.URIs(t, path)[0]}
 }
 
 // An independent client sets roots, changes them and takes them away; the tools follow within one call.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/interop/pipes"
+	"github.com/acp-agent/acp-agent/interop/program"
 )
 
 // killsVariable names the number of kills; see [TestS1_FiveHundredKillsLoseNothingAcknowledged].
@@ -311,7 +312,7 @@ func TestS1_FiveHundredKillsLoseNothingAcknowledged(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	mine := make([][]string, 3)
 	for kill := range kills {
-		p, err := pipes.Start(pipes.Options{Command: []string{os.Getenv(binary), "--state-dir", state}})
+		p, err := pipes.Start(pipes.Options{Command: []string{program.Path(), "--state-dir", state}})
 		require.NoError(t, err)
 		_, err = p.Call(within(t), "initialize", map[string]any{"protocolVersion": 1})
 		require.NoError(t, err)

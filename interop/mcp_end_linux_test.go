@@ -1,10 +1,8 @@
 package interop
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,28 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/npmtest"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 	"github.com/acp-agent/acp-agent/interop/pipes"
 )
 
-// marker is in the environment of MCP servers, and of what they start.
-const marker = "ACP_AGENT_INTEROP_MARKER"
-
-// marked are the processes with a marker. Those that have ended have no environment, also when nobody has collected them.
-func marked(mark string) (pids []int) {
-	all, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, path := range all {
-		environ, err := os.ReadFile(path)
-		if err == nil && bytes.Contains(environ, []byte(marker+"="+mark+"\x00")) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// withMark is a server whose processes are found by a marker.
-func withMark(server map[string]any, mark string) map[string]any {
-	server["env"] = []any{map[string]any{"name": marker, "value": mark}}
+// withMark is a server whose processes are found by a mark.
+func withMark(server map[string]any, mark proctest.Mark) map[string]any {
+	server["env"] = []any{map[string]any{"name": proctest.MarkVariable, "value": mark}}
 	return server
 }
 
@@ -43,19 +27,19 @@ func behindShell(command []string) []string {
 }
 
 func TestW9_SIGKILLLeavesNoMCPServerBehind(t *testing.T) {
-	mark := t.Name() + strconv.Itoa(os.Getpid())
+	mark := proctest.NewMark(t)
 	a := start(t).initialize()
 	id := a.served([]string{folder(t)},
-		withMark(stdioServer("direct", filesystem(t)), mark), withMark(stdioServer("shell", behindShell(everything(t))), mark))
+		withMark(stdioServer("direct", npmtest.Filesystem(t)), mark), withMark(stdioServer("shell", behindShell(npmtest.Everything(t))), mark))
 	require.Contains(t, a.ask(id, "/mcp tools", "").text, "shell.echo")
-	require.Len(t, marked(mark), 3, "a server, a shell, and the server behind it")
+	require.Len(t, mark.Processes(), 3, "a server, a shell, and the server behind it")
 	a.kill()
-	require.Eventually(t, func() bool { return len(marked(mark)) == 0 }, patience, 10*time.Millisecond, "left behind: %v", marked(mark))
+	require.Eventually(t, func() bool { return len(mark.Processes()) == 0 }, patience, 10*time.Millisecond, "left behind: %v", mark.Processes())
 }
 
 // The end of input ends servers that do not want to end, and those that are just being asked.
 func TestW9_TheEndOfInputEndsMCPServersInTime(t *testing.T) {
-	mark := t.Name() + strconv.Itoa(os.Getpid())
+	mark := proctest.NewMark(t)
 	ready := filepath.Join(t.TempDir(), "ready")
 	stubborn := []string{"sh", "-c", `trap "" TERM HUP INT; : >"$0"; while :; do sleep 0.1; done`, ready}
 	for _, end := range []struct {
@@ -68,16 +52,16 @@ func TestW9_TheEndOfInputEndsMCPServersInTime(t *testing.T) {
 		t.Run(end.name, func(t *testing.T) {
 			_ = os.Remove(ready)
 			a := start(t).initialize()
-			session := a.served([]string{folder(t)}, withMark(stdioServer("shell", behindShell(filesystem(t))), mark), withMark(stdioServer("stubborn", stubborn), mark))
+			session := a.served([]string{folder(t)}, withMark(stdioServer("shell", behindShell(npmtest.Filesystem(t))), mark), withMark(stdioServer("stubborn", stubborn), mark))
 			require.Contains(t, a.ask(session, "/call shell.list_allowed_directories", "allow_once").text, "Allowed directories")
 			from, prompt := a.Count(), a.NextID()
 			a.send(pipes.Request(prompt, "session/prompt", promptParams(session, "/mcp tools")))
 			require.Eventually(t, func() bool { _, err := os.Stat(ready); return err == nil }, patience, 5*time.Millisecond)
-			require.GreaterOrEqual(t, len(marked(mark)), 3)
+			require.GreaterOrEqual(t, len(mark.Processes()), 3)
 			began := time.Now()
 			require.NoError(t, end.how(a))
 			a.ended(began, prompt, from)
-			require.Empty(t, marked(mark))
+			require.Empty(t, mark.Processes())
 			require.NotContains(t, strings.ToLower(a.stderr.String()), "panic")
 		})
 	}
@@ -85,8 +69,8 @@ func TestW9_TheEndOfInputEndsMCPServersInTime(t *testing.T) {
 
 // A session that is being closed when the input ends is closed, and its servers are gone.
 func TestW9_A28_ACloseBeforeTheEndOfInputIsFinishedInTime(t *testing.T) {
-	mark := t.Name() + strconv.Itoa(os.Getpid())
-	command := filesystem(t)
+	mark := proctest.NewMark(t)
+	command := npmtest.Filesystem(t)
 	// The server itself ends with its input; the shell around it, and what else that has started, do not.
 	stubborn := []string{"sh", "-c", `trap "" TERM HUP INT; (while :; do sleep 0.1; done) & "$0" "$1"; wait`, command[0], command[1]}
 	for _, method := range []string{"session/close", "session/delete"} {
@@ -99,7 +83,7 @@ func TestW9_A28_ACloseBeforeTheEndOfInputIsFinishedInTime(t *testing.T) {
 		require.NoError(t, a.CloseInput())
 		require.Zero(t, a.exit(), "standard error: %s", a.stderr)
 		require.Less(t, time.Since(began), limit)
-		require.Empty(t, marked(mark))
+		require.Empty(t, mark.Processes())
 		m, err := a.Response(within(t), from, id)
 		require.NoError(t, err)
 		require.Nil(t, m.Error, m.Raw)

@@ -5,26 +5,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/mcptest"
+	"github.com/acp-agent/acp-agent/internal/npmtest"
 )
 
 //lint:file-ignore SA1019 the SDK marks all of roots as deprecated (SEP-2577)
-
-// filesystem is the command of @modelcontextprotocol/server-filesystem.
-func filesystem(t *testing.T) []string {
-	t.Helper()
-	command := everything(t)
-	return []string{command[0], strings.Replace(command[1], "server-everything", "server-filesystem", 1)}
-}
 
 // served opens a session with MCP servers.
 func (a *agent) served(roots []string, servers ...any) string {
@@ -42,16 +36,8 @@ func (a *agent) reload(id string, roots []string, servers ...any) {
 	}, nil)
 }
 
-// uriList are folders as the URIs of roots.
-func uriList(t *testing.T, dirs []string) (all []string) {
-	for _, dir := range dirs {
-		all = append(all, uriOf(t, dir))
-	}
-	return all
-}
-
 func TestM1_M11_ServerEverythingEchoesRootsWithStrangeNames(t *testing.T) {
-	server := stdioServer("e", everything(t))
+	server := stdioServer("e", npmtest.Everything(t))
 	top := folder(t)
 	names := []string{"z last first", "a", "with space", "per%cent", "per%20cent", "hash#", "question?", "ü", "日本語", "[x]", "+&=;'"}
 	if runtime.GOOS != "windows" {
@@ -64,13 +50,13 @@ func TestM1_M11_ServerEverythingEchoesRootsWithStrangeNames(t *testing.T) {
 	}
 	a := start(t).initialize()
 	id := a.served(dirs, server)
-	require.Equal(t, uriList(t, dirs), a.ask(id, "/call e.get-roots-list", "allow_always").echoed())
+	require.Equal(t, mcptest.URIs(t, dirs...), a.ask(id, "/call e.get-roots-list", "allow_always").echoed())
 	more := append([]string{dirs[0], top}, dirs[3:]...)
 	more = append(more, dirs[1], dirs[2])
 	a.reload(id, more, server)
-	require.Equal(t, uriList(t, more), a.ask(id, "/call e.get-roots-list", "").echoed(), "what was allowed for good is not asked again")
+	require.Equal(t, mcptest.URIs(t, more...), a.ask(id, "/call e.get-roots-list", "").echoed(), "what was allowed for good is not asked again")
 	a.reload(id, dirs[:1], server)
-	require.Equal(t, uriList(t, dirs[:1]), a.ask(id, "/call e.get-roots-list", "allow_once").echoed())
+	require.Equal(t, mcptest.URIs(t, dirs[:1]...), a.ask(id, "/call e.get-roots-list", "allow_once").echoed())
 }
 
 // read has server-filesystem read a file, and returns what the tool answered.
@@ -86,7 +72,7 @@ func (a *agent) read(id, path string) string {
 const outside = "outside allowed directories"
 
 func TestM5_M3_A22_ServerFilesystemKeepsToTheSessionsRoots(t *testing.T) {
-	server := stdioServer("fs", filesystem(t))
+	server := stdioServer("fs", npmtest.Filesystem(t))
 	first, second, third := folder(t, "a.txt", "tangerine"), folder(t, "b.txt", "mandarin"), folder(t, "c.txt", "clementine")
 	files := map[string]string{filepath.Join(first, "a.txt"): "tangerine", filepath.Join(second, "b.txt"): "mandarin", filepath.Join(third, "c.txt"): "clementine"}
 	a := start(t).initialize()
@@ -109,54 +95,37 @@ func TestM5_M3_A22_ServerFilesystemKeepsToTheSessionsRoots(t *testing.T) {
 	require.Contains(t, a.read(narrow, filepath.Join(first, "a.txt")), outside)
 }
 
-// remote is an MCP server behind HTTP that wants a header.
-func remote(t *testing.T, name, value string) (url string, refused *sync.Map) {
+// remote is an MCP server behind HTTP that wants a header. Its tool says the roots as server-everything does.
+func remote(t *testing.T, name, value string) *mcptest.Guarded {
 	t.Helper()
-	server := mcp.NewServer(&mcp.Implementation{Name: "remote", Version: "1"}, &mcp.ServerOptions{SupportedProtocolVersions: []string{"2025-11-25"}})
-	server.AddTool(&mcp.Tool{Name: "roots", InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	server := mcptest.New(mcptest.Options{Revision: "2025-11-25"})
+	server.Add(&mcp.Tool{Name: "roots"}, func(ctx context.Context, r *mcp.CallToolRequest) (string, error) {
 		list, err := r.Session.ListRoots(ctx, nil)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		var b strings.Builder
 		for _, root := range list.Roots {
 			fmt.Fprintf(&b, "   URI: %s\n", root.URI)
 		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: b.String()}}}, nil
+		return b.String(), nil
 	})
-	refused = &sync.Map{}
-	behind := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get(name) != value {
-			refused.Store(r.Method+" "+r.URL.String(), true)
-			http.Error(w, "no", http.StatusUnauthorized)
-			return
-		}
-		behind.ServeHTTP(w, r)
-	}))
-	t.Cleanup(func() {
-		web.CloseClientConnections()
-		web.Close()
-	})
-	return web.URL, refused
+	return mcptest.Guard(t, name, value, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server.Server }, nil))
 }
 
 func TestM4_M2_AnHTTPServerWithHeaders(t *testing.T) {
 	const secret = "Bearer tangerine-s3cret"
-	url, refused := remote(t, "Authorization", secret)
-	server := map[string]any{"type": "http", "name": "h", "url": url, "headers": []any{map[string]any{"name": "Authorization", "value": secret}}}
+	guarded := remote(t, "Authorization", secret)
+	server := map[string]any{"type": "http", "name": "h", "url": guarded.URL, "headers": []any{map[string]any{"name": "Authorization", "value": secret}}}
 	first, second := folder(t), folder(t)
 	a := start(t, "--log-level", "debug").initialize()
 	id := a.served([]string{first, second}, server)
 	turn := a.ask(id, "/call h.roots", "allow_always")
-	require.Equal(t, uriList(t, []string{first, second}), turn.echoed(), turn.text)
+	require.Equal(t, mcptest.URIs(t, first, second), turn.echoed(), turn.text)
 	a.reload(id, []string{first}, server)
-	require.Equal(t, uriList(t, []string{first}), a.ask(id, "/call h.roots", "allow_always").echoed(), "connected anew")
+	require.Equal(t, mcptest.URIs(t, first), a.ask(id, "/call h.roots", "allow_always").echoed(), "connected anew")
 	a.leave()
-	refused.Range(func(request, _ any) bool {
-		t.Errorf("without its header: %s", request)
-		return true
-	})
+	require.Empty(t, guarded.Refused(), "without its header")
 	for _, line := range a.Messages() {
 		require.NotContains(t, line.Raw, "s3cret")
 	}
@@ -164,9 +133,9 @@ func TestM4_M2_AnHTTPServerWithHeaders(t *testing.T) {
 }
 
 func TestA25_S5_AFoundHTTPServerIsGivenTheEnvironmentsSecrets(t *testing.T) {
-	url, refused := remote(t, "Authorization", "Bearer tangerine-s3cret")
+	guarded := remote(t, "Authorization", "Bearer tangerine-s3cret")
 	t.Setenv("ACP_AGENT_INTEROP_TOKEN", "tangerine-s3cret")
-	t.Setenv("ACP_AGENT_INTEROP_URL", url)
+	t.Setenv("ACP_AGENT_INTEROP_URL", guarded.URL)
 	cwd := folder(t, ".mcp.json", `{"mcpServers":{
 		"found": {"type": "http", "url": "${ACP_AGENT_INTEROP_URL}", "headers": {"Authorization": "Bearer ${ACP_AGENT_INTEROP_TOKEN}"}},
 		"asks":  {"command": "x", "env": {"TOKEN": "${input:token}"}}}}`)
@@ -176,12 +145,9 @@ func TestA25_S5_AFoundHTTPServerIsGivenTheEnvironmentsSecrets(t *testing.T) {
 	started := a.ask(id, "/mcp start found", "allow_once")
 	require.Len(t, started.questions, 1)
 	require.Contains(t, string(started.questions[0]), "${ACP_AGENT_INTEROP_URL}", "as it is written")
-	require.Equal(t, uriList(t, []string{cwd}), a.ask(id, "/call found.roots", "allow_once").echoed())
+	require.Equal(t, mcptest.URIs(t, cwd), a.ask(id, "/call found.roots", "allow_once").echoed())
 	a.leave()
-	refused.Range(func(request, _ any) bool {
-		t.Errorf("without its header: %s", request)
-		return true
-	})
+	require.Empty(t, guarded.Refused(), "without its header")
 	for _, line := range a.Messages() {
 		require.NotContains(t, line.Raw, "s3cret")
 	}
@@ -191,7 +157,7 @@ func TestA25_S5_AFoundHTTPServerIsGivenTheEnvironmentsSecrets(t *testing.T) {
 // A call is shown, asked for once for each tool of a session, and shown as done. What the program wrote is held
 // against the schema when the test ends.
 func TestA30_AlwaysIsForTheToolAndTheSession(t *testing.T) {
-	servers := []any{stdioServer("e", everything(t))}
+	servers := []any{stdioServer("e", npmtest.Everything(t))}
 	cwd := folder(t)
 	a := start(t).initialize()
 	id := a.served([]string{cwd}, servers...)

@@ -12,7 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/proctest"
 	"github.com/acp-agent/acp-agent/interop/pipes"
+	"github.com/acp-agent/acp-agent/interop/program"
 )
 
 // outcome is a check that a client made.
@@ -30,12 +32,12 @@ func drive(t *testing.T, client string) (map[string]outcome, [][]pipes.Line) {
 	cwd, first, second := folder(t, "a.txt", "tangerine\n"), folder(t, "b.txt", "tangerine\n"), folder(t, "c/d.txt", "tangerine\n")
 	record := filepath.Join(t.TempDir(), "record")
 	cmd := exec.CommandContext(within(t), "node", client, record, cwd, first, second, "--",
-		os.Getenv(binary), "--state-dir", filepath.Join(t.TempDir(), "state"))
+		program.Path(), "--state-dir", filepath.Join(t.TempDir(), "state"))
 	cmd.Dir = node
-	self, err := json.Marshal([]string{os.Args[0]})
+	self, err := json.Marshal([]string{proctest.Executable()})
 	require.NoError(t, err)
 	var stdout, stderr bytes.Buffer
-	cmd.Env = append(os.Environ(), role+"=scripted", "BEHIND="+string(self))
+	cmd.Env = append(os.Environ(), proctest.Env("scripted", "BEHIND="+string(self))...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	failed := cmd.Run()
 	outcomes := map[string]outcome{}

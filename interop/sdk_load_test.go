@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/interop/pipes"
+	"github.com/acp-agent/acp-agent/interop/program"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -41,7 +41,7 @@ func TestA27_ALongLoadDoesNotOverflowTheGoSDKsClientHoweverItIsStored(t *testing
 			store(t, state, cwd, history)
 			ctx, cancel := context.WithTimeout(t.Context(), 2*patience) // it takes its time
 			defer cancel()
-			out, err := exec.CommandContext(ctx, client, state, "long", cwd, os.Getenv(binary)).Output()
+			out, err := exec.CommandContext(ctx, client, state, "long", cwd, program.Path()).Output()
 			if exit, ok := err.(*exec.ExitError); ok {
 				require.Fail(t, "the client failed", "%s", exit.Stderr)
 			}

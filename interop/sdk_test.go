@@ -15,7 +15,10 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/logtest"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 	"github.com/acp-agent/acp-agent/interop/pipes"
+	"github.com/acp-agent/acp-agent/interop/program"
 	"github.com/acp-agent/acp-agent/interop/stock"
 )
 
@@ -25,7 +28,7 @@ type gopher struct {
 	unasked
 	t     *testing.T
 	lines *transcript
-	log   *output
+	log   *logtest.Text
 
 	mu   sync.Mutex
 	said []string // the text of the messages, in order
@@ -75,15 +78,15 @@ func (r received) Read(p []byte) (int, error) {
 // connect starts the program behind the Go SDK's client.
 func connect(t *testing.T, state string, args ...string) *gopher {
 	t.Helper()
-	cmd := exec.CommandContext(within(t), os.Getenv(binary), append([]string{"--state-dir", state}, args...)...)
-	stderr := &output{}
-	cmd.Env, cmd.Stderr = append(os.Environ(), role+"=scripted"), stderr
+	cmd := exec.CommandContext(within(t), program.Path(), append([]string{"--state-dir", state}, args...)...)
+	stderr := &logtest.Text{}
+	cmd.Env, cmd.Stderr = append(os.Environ(), proctest.Env("scripted")...), stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	g := &gopher{t: t, lines: &transcript{}, log: &output{}}
+	g := &gopher{t: t, lines: &transcript{}, log: &logtest.Text{}}
 	g.ClientSideConnection = sdk.NewClientSideConnection(g, sent{in, g.lines}, received{out, g.lines})
 	g.SetLogger(slog.New(slog.NewTextHandler(g.log, nil)))
 	t.Cleanup(func() {

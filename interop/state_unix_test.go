@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/interop/program"
 )
 
 // modes holds what is in the state directory to S5.
@@ -33,7 +35,7 @@ func modes(t *testing.T, state string) {
 func TestS5_FilesAreTheUsersAlone(t *testing.T) {
 	dir := t.TempDir()
 	state, log, trace := filepath.Join(dir, "state"), filepath.Join(dir, "log"), filepath.Join(dir, "trace")
-	a := startCommand(t, "/bin/sh", "-c", `umask 0; exec "$0" "$@"`, os.Getenv(binary),
+	a := startCommand(t, "/bin/sh", "-c", `umask 0; exec "$0" "$@"`, program.Path(),
 		"--state-dir", state, "--log-file", log, "--log-level", "debug", "--trace", trace).initialize()
 	session := a.open(folder(t, "a.txt", "a"))
 	a.prompt(session, "/search a")
@@ -49,7 +51,7 @@ func TestS5_FilesAreTheUsersAlone(t *testing.T) {
 
 func TestS5_TheStateDirectoryFollowsXDG(t *testing.T) {
 	home := t.TempDir()
-	a := startCommand(t, "/usr/bin/env", "XDG_STATE_HOME="+filepath.Join(home, "state"), "HOME="+home, os.Getenv(binary)).initialize()
+	a := startCommand(t, "/usr/bin/env", "XDG_STATE_HOME="+filepath.Join(home, "state"), "HOME="+home, program.Path()).initialize()
 	a.open(folder(t))
 	a.leave()
 	if _, err := os.Stat(filepath.Join(home, "Library")); err == nil {

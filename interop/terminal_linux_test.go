@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/acp-agent/acp-agent/interop/program"
 )
 
 // terminal opens a pseudo-terminal and returns the end that a program is given.
@@ -32,7 +34,7 @@ func terminal(t *testing.T) *os.File {
 
 func TestW1_APersonAtATerminalIsToldWhatToDo(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(within(t), os.Getenv(binary), "--state-dir", t.TempDir())
+	cmd := exec.CommandContext(within(t), program.Path(), "--state-dir", t.TempDir())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal(t), &stdout, &stderr
 	err := cmd.Run()
 	require.Error(t, err)

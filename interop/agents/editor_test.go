@@ -17,7 +17,10 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/dirtest"
+	"github.com/acp-agent/acp-agent/internal/logtest"
 	"github.com/acp-agent/acp-agent/interop/modelserver"
+	"github.com/acp-agent/acp-agent/interop/program"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -56,12 +59,10 @@ func onStage(t *testing.T, s subject) *stage {
 // folder makes a directory with a file fruit.txt, unless that is empty, and returns its real path.
 func folder(t *testing.T, fruit string) string {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
-	if fruit != "" {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "fruit.txt"), []byte(fruit), 0o644))
+	if fruit == "" {
+		return dirtest.New(t)
 	}
-	return dir
+	return dirtest.New(t, "fruit.txt", fruit)
 }
 
 // fruit is the path of a folder's file.
@@ -115,13 +116,13 @@ func (s *stage) alone(t *testing.T, f files) *editor {
 // behind starts the program with the agent behind it.
 func (s *stage) behind(t *testing.T, f files) *editor {
 	t.Helper()
-	return s.open(t, f, append([]string{os.Getenv(binary), "--state-dir", s.state, "--"}, s.subject.command...))
+	return s.open(t, f, append([]string{program.Path(), "--state-dir", s.state, "--"}, s.subject.command...))
 }
 
 // byName starts the program with a known agent behind it.
 func (s *stage) byName(t *testing.T, f files, name string) *editor {
 	t.Helper()
-	return s.open(t, f, []string{os.Getenv(binary), "--state-dir", s.state, "--agent", name})
+	return s.open(t, f, []string{program.Path(), "--state-dir", s.state, "--agent", name})
 }
 
 // open starts a process and introduces itself.
@@ -130,7 +131,7 @@ func (s *stage) open(t *testing.T, f files, command []string) *editor {
 	ctx, stop := context.WithTimeout(context.Background(), 2*patience)
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.cwd, append(os.Environ(), s.env...), 10*time.Second
-	var stderr lines
+	var stderr logtest.Text
 	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -139,7 +140,7 @@ func (s *stage) open(t *testing.T, f files, command []string) *editor {
 	require.NoError(t, cmd.Start())
 
 	e := &editor{t: t}
-	var said lines
+	var said logtest.Text
 	e.Client = client.New(out, in, e.options(f, &said))
 	served := make(chan error, 1)
 	go func() { served <- e.Serve(ctx) }()
@@ -172,26 +173,8 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// lines gathers what a process says. It is safe for concurrent use.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // options are those of an editor that keeps what it is asked and told. said takes the lines of both sides.
-func (e *editor) options(f files, said *lines) client.Options {
+func (e *editor) options(f files, said *logtest.Text) client.Options {
 	o := client.Options{
 		Name: "editor",
 		Updates: func(_ context.Context, u client.Update) {

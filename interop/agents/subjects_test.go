@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/dirtest"
 )
 
 // packages are where npm has installed the agents of the tests, and those of the table.
@@ -26,7 +28,7 @@ type subject struct {
 	command []string
 	program string
 	// env are its variables, and files what stands in its home, by path. Both may say @MODEL@ for the model's
-	// address, @HOME@ for the home and @MODULES@ for modules.
+	// address, @HOME@ for the home, @TMP@ for its directory of temporary files and @MODULES@ for modules.
 	env   []string
 	files map[string]string
 	// elsewhere are the hosts that it asks for all the same, in vain, and does without.
@@ -58,7 +60,7 @@ var opencode = subject{
 var claude = subject{
 	name: "Claude Code", modules: packages, versioned: "@agentclientprotocol/claude-agent-acp",
 	command: []string{"claude-agent-acp"}, program: "@agentclientprotocol/claude-agent-acp/dist/index.js",
-	env: []string{"ANTHROPIC_BASE_URL=@MODEL@", "ANTHROPIC_API_KEY=none", "CLAUDE_CONFIG_DIR=@HOME@/.claude",
+	env: []string{"ANTHROPIC_BASE_URL=@MODEL@", "ANTHROPIC_API_KEY=none", "CLAUDE_CONFIG_DIR=@HOME@/.claude", "CLAUDE_CODE_TMPDIR=@TMP@",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
 		"IS_SANDBOX=1", // otherwise it refuses to run as root
 	},
@@ -161,7 +163,8 @@ func (s subject) settle(t *testing.T, home, model string) []string {
 	t.Helper()
 	modules, err := filepath.Abs(s.modules)
 	require.NoError(t, err)
-	fill := strings.NewReplacer("@MODEL@", model, "@HOME@", home, "@MODULES@", modules).Replace
+	tmp := dirtest.Short(t) // what it leaves there, such as sockets, goes with the test
+	fill := strings.NewReplacer("@MODEL@", model, "@HOME@", home, "@TMP@", tmp, "@MODULES@", modules).Replace
 	for name, text := range s.files {
 		path := filepath.Join(home, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -170,7 +173,7 @@ func (s subject) settle(t *testing.T, home, model string) []string {
 	bin := filepath.Join(home, "bin")
 	s.install(t, bin)
 	env := []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home + "/.config", "XDG_DATA_HOME=" + home + "/.local/share",
-		"XDG_STATE_HOME=" + home + "/.local/state", "XDG_CACHE_HOME=" + home + "/.cache",
+		"XDG_STATE_HOME=" + home + "/.local/state", "XDG_CACHE_HOME=" + home + "/.cache", "TMPDIR=" + tmp,
 		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"),
 		// Nothing leaves the machine: the model server refuses, and tells of it.
 		"HTTP_PROXY=" + model, "http_proxy=" + model, "HTTPS_PROXY=" + model, "https_proxy=" + model,

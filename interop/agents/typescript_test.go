@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/interop/modelserver"
+	"github.com/acp-agent/acp-agent/interop/program"
 )
 
 // seen is what the TypeScript client prints.
@@ -35,7 +36,7 @@ func TestTheTypeScriptClientWithARealAgentBehind(t *testing.T) {
 	require.NoError(t, err)
 	prompt := modelserver.Prompt("Please mend the fruit.", modelserver.Read(fruit(s.first)),
 		modelserver.Edit(fruit(s.first), "banana", "cherry"), modelserver.Say("The fruit is mended."))
-	args := append([]string{script, s.cwd, s.first, s.second, prompt, "--", os.Getenv(binary), "--state-dir", s.state, "--"},
+	args := append([]string{script, s.cwd, s.first, s.second, prompt, "--", program.Path(), "--state-dir", s.state, "--"},
 		s.subject.command...)
 	cmd := exec.CommandContext(within(t), filepath.Join(s.home, "bin/node"), args...)
 	var stdout, stderr bytes.Buffer

@@ -9,26 +9,21 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/acp-agent/acp-agent/internal/proctest"
 	"github.com/acp-agent/acp-agent/interop/pipes"
 	"github.com/acp-agent/acp-agent/interop/scripted"
 )
 
-// role is set where the test binary is to play an agent.
-const role = "ACP_AGENT_PIPES_ROLE"
+func TestMain(m *testing.M) { proctest.Main(m, play) }
 
-func TestMain(m *testing.M) {
-	switch os.Getenv(role) {
-	case "scripted":
-		_ = scripted.Serve(os.Stdin, os.Stdout)
-	case "broken":
+func play(role string) int {
+	if role == "broken" {
 		fmt.Print("no newline")
 		fmt.Fprint(os.Stderr, "complaint")
-		os.Exit(3)
-	default:
-		goleak.VerifyTestMain(m)
+		return 3
 	}
+	return scripted.Play()
 }
 
 func start(t *testing.T, as string) (*pipes.Process, context.Context, *strings.Builder) {
@@ -36,7 +31,7 @@ func start(t *testing.T, as string) (*pipes.Process, context.Context, *strings.B
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
 	var stderr strings.Builder
-	p, err := pipes.Start(pipes.Options{Command: []string{os.Args[0]}, Env: []string{role + "=" + as}, Dir: t.TempDir(), Stderr: &stderr})
+	p, err := pipes.Start(pipes.Options{Command: []string{proctest.Executable()}, Env: proctest.Env(as), Dir: t.TempDir(), Stderr: &stderr})
 	require.NoError(t, err)
 	return p, ctx, &stderr
 }
@@ -77,7 +72,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 
 func ExampleStart() {
 	ctx := context.Background()
-	p, err := pipes.Start(pipes.Options{Command: []string{os.Args[0]}, Env: []string{role + "=scripted"}})
+	p, err := pipes.Start(pipes.Options{Command: []string{proctest.Executable()}, Env: proctest.Env("scripted")})
 	if err != nil {
 		fmt.Println(err)
 		return

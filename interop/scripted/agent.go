@@ -37,6 +37,16 @@ type agent struct {
 	out io.Writer
 }
 
+// Play serves a client on standard input and output, and returns the exit status of a process that does nothing
+// else.
+func Play() int {
+	if err := Serve(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
 // Serve answers a client until in ends, then cancels what runs. It returns a failure to read.
 func Serve(in io.Reader, out io.Writer) error {
 	a := &agent{roots: map[string][]string{}, cancels: map[string]chan struct{}{}, out: out}
