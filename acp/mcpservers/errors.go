@@ -46,6 +46,17 @@ func (e *MessageError) Error() string {
 	return fmt.Sprintf("it sent a message of more than %d bytes", e.Limit)
 }
 
+// UnreadError: a server that asks, and does not take the answers.
+type UnreadError struct {
+	// Questions is how many it has asked, Bound how long it has taken no answer.
+	Questions int
+	Bound     time.Duration
+}
+
+func (e *UnreadError) Error() string {
+	return fmt.Sprintf("it asked %d questions and took none of the answers within %v", e.Questions, e.Bound)
+}
+
 // DeniedError: a call, or a start, that the user did not allow.
 type DeniedError struct {
 	// What is the name of the tool in the catalogue, or says which server.

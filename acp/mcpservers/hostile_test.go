@@ -1,13 +1,16 @@
 package mcpservers_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,7 +110,7 @@ func TestHostileManySmallBlocksAreBounded(t *testing.T) {
 	f := with(t, mcpservers.Options{MaxResult: limit, MaxShown: limit / 10})
 	f.change(open(t, folder(t)), c)
 	for _, block := range []string{`{"type":"image","data":"","mimeType":""}`, `{"type":"text","text":""}`} {
-		h.says("tools/call", `"result":{"content":[`+strings.Repeat(block+",", 50_000)+block+`]}`)
+		h.says("tools/call", `"result":{"content":[`+strings.Repeat(block+",", 5_000)+block+`]}`)
 		result, err := f.Call(t.Context(), f.host, "h.x", nil)
 		require.NoError(t, err)
 		require.True(t, result.Cut)
@@ -145,4 +148,50 @@ func TestA30_AToolThatChangesWithItsConnectionIsNotCalled(t *testing.T) {
 	require.ErrorAs(t, err, &changed)
 	require.Zero(t, h.count("tools/call"))
 	require.Equal(t, 1, f.host.questions())
+}
+
+// flooding is a server that asks without end on its stream, and keeps those waiting who bring it an answer.
+type flooding struct {
+	*hostile
+	questions int
+	waiting   atomic.Int64
+	asked     chan struct{} // closed once it has asked all
+	once      sync.Once
+}
+
+func (h *flooding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch body, _ := io.ReadAll(r.Body); {
+	case r.Method == http.MethodGet:
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i := range h.questions {
+			fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":\"q%d\",\"method\":\"ping\"}\n\n", i)
+		}
+		w.(http.Flusher).Flush()
+		h.once.Do(func() { close(h.asked) })
+		<-r.Context().Done()
+	case bytes.Contains(body, []byte(`"id":"q`)):
+		h.waiting.Add(1)
+		<-r.Context().Done()
+	default:
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		h.hostile.ServeHTTP(w, r)
+	}
+}
+
+func TestHostileARemoteThatAsksAndDoesNotTakeTheAnswers(t *testing.T) {
+	inner, _ := newHostile(t)
+	h := &flooding{hostile: inner, questions: 3000, asked: make(chan struct{})}
+	s := httptest.NewServer(h)
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	f := with(t, mcpservers.Options{SettleMax: 100 * time.Millisecond})
+	f.change(open(t, folder(t)), mcpservers.Config{Name: "h", Transport: mcpservers.HTTP, URL: s.URL})
+	_, err := f.List(t.Context())
+	require.NoError(t, err)
+	<-h.asked
+	status := f.state(runtime.ServerWaiting)
+	require.ErrorContains(t, status.Err, "took none of the answers")
+	require.Less(t, h.waiting.Load(), int64(1000))
 }

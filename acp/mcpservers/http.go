@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/framing"
@@ -23,12 +24,14 @@ type remote struct {
 	headers   []Pair
 	transport *http.Transport
 	ctx       context.Context // ends with the connection
+	fail      context.CancelCauseFunc
+	asked     *questions
 	limit     int
 	notices   int
 }
 
-// newRemote prepares a connection that lasts until ctx ends.
-func newRemote(ctx context.Context, c Config, o Options) (*remote, error) {
+// newRemote prepares a connection that lasts until ctx ends, which fail has it do.
+func newRemote(ctx context.Context, fail context.CancelCauseFunc, c Config, o Options) (*remote, error) {
 	origin, err := url.Parse(c.URL)
 	if err != nil || origin.Host == "" || (origin.Scheme != "http" && origin.Scheme != "https") {
 		return nil, errors.New("its url is not an absolute http or https URL")
@@ -37,7 +40,10 @@ func newRemote(ctx context.Context, c Config, o Options) (*remote, error) {
 	if !ok {
 		base = &http.Transport{}
 	}
-	return &remote{origin: origin, headers: c.Headers, transport: base.Clone(), ctx: ctx, limit: o.MaxMessage, notices: o.MaxNotices}, nil
+	return &remote{
+		origin: origin, headers: c.Headers, transport: base.Clone(), ctx: ctx, fail: fail,
+		asked: newQuestions(o), limit: o.MaxMessage, notices: o.MaxNotices,
+	}, nil
 }
 
 // over is the SDK's transport of that kind.
@@ -73,6 +79,10 @@ func (r *remote) RoundTrip(req *http.Request) (*http.Response, error) {
 	for _, h := range r.headers {
 		req.Header.Set(h.Name, h.Value)
 	}
+	if id, ok := answers(req); ok {
+		r.asked.add(id)
+		defer r.asked.taken(id)
+	}
 	res, err := r.transport.RoundTrip(req)
 	if err != nil {
 		stop()
@@ -80,7 +90,7 @@ func (r *remote) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	body := &mended{
-		body: res.Body, limit: r.limit, notices: allowance{perSecond: r.notices}, done: ctx.Done(),
+		body: res.Body, limit: r.limit, notices: allowance{perSecond: r.notices}, room: r.room, done: ctx.Done(),
 		end: func() {
 			stop()
 			cancel(nil)
@@ -96,6 +106,36 @@ func (r *remote) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
+// answers is the question that a request answers, if it does.
+func answers(req *http.Request) (id jsonrpc.ID, ok bool) {
+	if req.Method != http.MethodPost || req.GetBody == nil {
+		return id, false
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return id, false
+	}
+	defer body.Close()
+	raw, err := io.ReadAll(body)
+	if err != nil {
+		return id, false
+	}
+	m, err := jsonrpc.DecodeMessage(raw)
+	if r, ok := m.(*jsonrpc.Response); err == nil && ok {
+		return r.ID, true
+	}
+	return id, false
+}
+
+// room waits while the server does not take the answers to what it asked. One that never does is left.
+func (r *remote) room(done <-chan struct{}) error {
+	err := r.asked.room(done)
+	if err != nil {
+		r.fail(err)
+	}
+	return err
+}
+
 // close lets the connections go.
 func (r *remote) close() { r.transport.CloseIdleConnections() }
 
@@ -109,6 +149,7 @@ type mended struct {
 	end   func()
 
 	notices allowance // of events
+	room    func(done <-chan struct{}) error
 	done    <-chan struct{}
 }
 
@@ -147,6 +188,7 @@ func (m *mended) fill() {
 	data, ok := bytes.CutPrefix(line, []byte("data:"))
 	if ok {
 		m.notices.take(m.done)
+		m.err = m.room(m.done)
 	}
 	if ok && bytes.Contains(data, []byte(`"inputRequests"`)) {
 		line = append(append([]byte("data: "), mcproots.Mend(bytes.TrimSpace(data))...), '\n')

@@ -21,7 +21,7 @@ const (
 func body(text, kind string, limit int) (string, error) {
 	ended := false
 	source := io.NopCloser(iotest.OneByteReader(strings.NewReader(text)))
-	m := &mended{body: source, limit: limit, notices: allowance{perSecond: 1000}, end: func() { ended = true }}
+	m := &mended{body: source, limit: limit, notices: allowance{perSecond: 1000}, room: newQuestions(Options{MaxQuestions: 1}).room, end: func() { ended = true }}
 	if kind == "events" {
 		m.lines = framing.NewReader(source, limit)
 	}

@@ -26,6 +26,7 @@ type lines struct {
 	in      io.ReadCloser
 	reader  *framing.Reader // Read's alone
 	out     io.WriteCloser
+	asked   *questions
 	notices allowance // Read's alone
 	strange int       // lines that were no messages; Read's alone
 
@@ -49,7 +50,7 @@ const (
 // newLines speaks over in and out, which it closes with the connection.
 func newLines(in io.ReadCloser, out io.WriteCloser, o Options, log *slog.Logger) *lines {
 	l := &lines{
-		log: log, in: in, reader: framing.NewReader(in, o.MaxMessage), out: out,
+		log: log, in: in, reader: framing.NewReader(in, o.MaxMessage), out: out, asked: newQuestions(o),
 		notices: allowance{perSecond: o.MaxNotices}, writes: make(chan write), closed: make(chan struct{}),
 	}
 	l.ended.Go(l.writeLines)
@@ -91,6 +92,20 @@ func (l *lines) why() error {
 
 // Read implements [mcp.Connection]. The SDK reads on one goroutine. Close ends a read.
 func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
+	m, err := l.next()
+	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
+		err = l.asked.room(l.closed)
+		l.asked.add(r.ID)
+	}
+	if err != nil {
+		l.fail(err)
+		return nil, l.why()
+	}
+	return m, nil
+}
+
+// next is the next message that is for the SDK.
+func (l *lines) next() (jsonrpc.Message, error) {
 	if l.legacy.Load() && len(l.held) > 0 {
 		m := l.held[0]
 		l.held = l.held[1:]
@@ -99,8 +114,7 @@ func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
 	for {
 		line, err := l.reader.Append(nil)
 		if err != nil {
-			l.fail(tooLong(err))
-			return nil, l.why()
+			return nil, tooLong(err)
 		}
 		if m := l.message(line); m != nil && !l.early(m) {
 			return m, nil
@@ -130,6 +144,9 @@ func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 	line, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return err
+	}
+	if r, ok := m.(*jsonrpc.Response); ok {
+		defer l.asked.taken(r.ID)
 	}
 	w := write{append(line, '\n'), make(chan struct{})}
 	select {

@@ -73,7 +73,7 @@ func (s *server) connect(ctx context.Context, revision string) (*link, error) {
 func (l *link) open(ctx, life context.Context) (mcp.Transport, error) {
 	s := l.server
 	if s.config.Transport != Stdio {
-		r, err := newRemote(life, s.config, s.set.options)
+		r, err := newRemote(life, l.cancel, s.config, s.set.options)
 		if err != nil {
 			return nil, err
 		}
@@ -171,8 +171,9 @@ func (l *link) abandon(ctx context.Context, cause error) error {
 // exit is why a process is no longer there; broken is what ended its connection.
 func (l *link) exit(cause, broken error) error {
 	var long *MessageError
-	if errors.As(broken, &long) {
-		return long
+	var unread *UnreadError
+	if errors.As(broken, &long) || errors.As(broken, &unread) {
+		return broken
 	}
 	theirs := errors.Is(broken, io.EOF) || errors.Is(broken, syscall.EPIPE) || errors.Is(broken, os.ErrClosed)
 	if broken == errClosedHere || !theirs {

@@ -34,8 +34,8 @@ type Options struct {
 	NotifyTimeout time.Duration
 	// StopTimeout is how long a server that is no longer wanted may take to end before it is killed. Default 2 s.
 	StopTimeout time.Duration
-	// SettleMax bounds the time that a server is given which asks for roots again and again, or does not answer a
-	// ping. Default 5 s.
+	// SettleMax bounds the time that a server is given which asks for roots again and again, does not answer a
+	// ping, or does not take the answers to its questions. Default 5 s.
 	SettleMax time.Duration
 	// CheckEvery is how often the roots are looked at. Default 5 s.
 	CheckEvery time.Duration
@@ -51,6 +51,8 @@ type Options struct {
 	// MaxNotices is the most notifications a second that are read from a process, and events from a stream of a remote; the
 	// server waits beyond. Default 5,000.
 	MaxNotices int
+	// MaxQuestions is how many questions of a server may wait for it to take the answers. No more are read then. Default 256.
+	MaxQuestions int
 	// MaxItems is the most tools, prompts or resources that are taken from a server. Default 1,000.
 	MaxItems int
 	// MaxResult is the most bytes of a tool's result that a runtime is given. Default 1 MiB.
@@ -79,6 +81,7 @@ func (o Options) withDefaults() Options {
 	o.Stable = cmp.Or(o.Stable, time.Minute)
 	o.MaxMessage = cmp.Or(o.MaxMessage, 16<<20)
 	o.MaxNotices = cmp.Or(o.MaxNotices, 5000)
+	o.MaxQuestions = cmp.Or(o.MaxQuestions, 256)
 	o.MaxItems = cmp.Or(o.MaxItems, 1000)
 	o.MaxResult = cmp.Or(o.MaxResult, 1<<20)
 	o.MaxShown = cmp.Or(o.MaxShown, 64<<10)
