@@ -9,14 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 )
 
 func TestW9_DirectChildIsKilledWhenWeAre(t *testing.T) {
-	h := newHolders(t)
-	us := start(t, self("supervise", h.env()), child.Options{})
-	theirs := h.next()
+	h := proctest.Watch(t)
+	us := start(t, self("supervise", h.Env()), child.Options{})
+	theirs := h.Next()
 	require.NoError(t, syscall.Kill(us.PID(), syscall.SIGKILL))
-	h.ended(theirs)
+	theirs.Ended()
 }
 
 // The kernel counts the thread, not the process, as the child's parent.

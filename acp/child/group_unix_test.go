@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 )
 
 // playUnix plays the children that exist on Unix.
@@ -41,8 +42,8 @@ func playUnix(r string) int {
 
 // startSelf starts this binary in a role, as a child's child.
 func startSelf(r string, change func(*exec.Cmd)) error {
-	cmd := exec.Command(must(os.Executable()))
-	cmd.Env = append(os.Environ(), role+"="+r)
+	cmd := exec.Command(proctest.Executable())
+	cmd.Env = append(os.Environ(), proctest.Env(r)...)
 	cmd.Stdout = os.Stdout
 	change(cmd)
 	return cmd.Start()
@@ -63,25 +64,25 @@ func requireSignal(t *testing.T, p *child.Process, s syscall.Signal) {
 }
 
 func TestW9_ChildThatIgnoresTheEndOfItsInputIsTerminated(t *testing.T) {
-	h := newHolders(t)
-	p := start(t, self("hold", h.env()), child.Options{Grace: 1, TermGrace: patience})
-	h.next()
+	h := proctest.Watch(t)
+	p := start(t, self("hold", h.Env()), child.Options{Grace: 1, TermGrace: patience})
+	h.Next()
 	require.NoError(t, p.Stop(bounded(t)))
 	requireSignal(t, p, syscall.SIGTERM)
 }
 
 func TestW9_ChildThatIgnoresSIGTERMIsKilled(t *testing.T) {
-	h := newHolders(t)
-	p := start(t, self("hold on", h.env()), child.Options{Grace: 1, TermGrace: 1})
-	h.next()
+	h := proctest.Watch(t)
+	p := start(t, self("hold on", h.Env()), child.Options{Grace: 1, TermGrace: 1})
+	h.Next()
 	require.NoError(t, p.Stop(bounded(t)))
 	requireSignal(t, p, syscall.SIGKILL)
 }
 
 func TestW9_StopKillsAtOnceWhenItsContextEnds(t *testing.T) {
-	h := newHolders(t)
-	p := start(t, self("hold on", h.env()), child.Options{Grace: patience * 2, TermGrace: patience * 2})
-	h.next()
+	h := proctest.Watch(t)
+	p := start(t, self("hold on", h.Env()), child.Options{Grace: patience * 2, TermGrace: patience * 2})
+	h.Next()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, p.Stop(ctx))
@@ -89,33 +90,33 @@ func TestW9_StopKillsAtOnceWhenItsContextEnds(t *testing.T) {
 }
 
 func TestW9_GrandchildOfAWrapperEndsWithIt(t *testing.T) {
-	h := newHolders(t)
-	p := start(t, shell(`"$0" & wait`, "hold on", h.env()), child.Options{Grace: 1, TermGrace: 1})
-	grandchild := h.next()
+	h := proctest.Watch(t)
+	p := start(t, shell(`"$0" & wait`, "hold on", h.Env()), child.Options{Grace: 1, TermGrace: 1})
+	grandchild := h.Next()
 	require.NoError(t, p.Stop(bounded(t)))
-	h.ended(grandchild)
+	grandchild.Ended()
 }
 
 func TestW9_GrandchildIsEndedWhenTheChildEndsByItself(t *testing.T) {
 	for _, r := range []string{"hold", "hold on"} {
 		t.Run(r, func(t *testing.T) {
-			h := newHolders(t)
-			p := start(t, shell(`"$0" & read line; exit 3`, r, h.env()), child.Options{TermGrace: 1})
-			grandchild := h.next()
+			h := proctest.Watch(t)
+			p := start(t, shell(`"$0" & read line; exit 3`, r, h.Env()), child.Options{TermGrace: 1})
+			grandchild := h.Next()
 			_, err := io.WriteString(p.Stdin(), "end\n")
 			require.NoError(t, err)
 			var exit *child.ExitError
 			require.ErrorAs(t, p.Wait(bounded(t)), &exit)
 			require.Equal(t, 3, exit.Code, "the child's own status")
-			h.ended(grandchild)
+			grandchild.Ended()
 		})
 	}
 }
 
 func TestW9_OutputEndsThoughSomebodyLeftTheGroupWithIt(t *testing.T) {
-	h := newHolders(t)
-	p := start(t, self("escape", h.env()), child.Options{Grace: patience})
-	h.next()
+	h := proctest.Watch(t)
+	p := start(t, self("escape", h.Env()), child.Options{Grace: patience})
+	h.Next()
 	reading := make(chan string)
 	go func() {
 		out, err := io.ReadAll(p.Stdout())

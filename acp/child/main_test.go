@@ -3,7 +3,6 @@ package child_test
 import (
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -11,33 +10,21 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 )
 
-// The test binary plays the children: role names which, and address is where one that holds on dials.
-const (
-	role    = "ACP_CHILD_TEST_ROLE"
-	address = "ACP_CHILD_TEST_ADDRESS"
-)
-
-func TestMain(m *testing.M) {
-	if r := os.Getenv(role); r != "" {
-		os.Exit(play(r))
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { proctest.Main(m, play) }
 
 func play(r string) int {
 	switch r {
 	case "echo":
 		_, _ = io.Copy(os.Stdout, os.Stdin)
 	case "hold": // ignores the end of its input
-		return hold()
+		return proctest.HoldOn()
 	case "hold on": // and SIGTERM
 		signal.Ignore(syscall.SIGTERM)
-		return hold()
+		return proctest.HoldOn()
 	case "close stdout":
 		_ = os.Stdout.Close()
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -69,25 +56,7 @@ const printed = 50_000
 // patience bounds waits for what must happen.
 const patience = 20 * time.Second
 
-// hold says over a connection that it lives, and lives until that ends.
-func hold() int {
-	c, err := net.Dial("tcp", os.Getenv(address))
-	if err != nil {
-		return 1
-	}
-	fmt.Fprintln(c, "here")
-	_, _ = io.Copy(io.Discard, c)
-	return 0
-}
-
 // self is a command that starts this binary in a role.
 func self(r string, env ...string) child.Command {
-	return child.Command{Path: must(os.Executable()), Name: r, Env: append(env, role+"="+r, "GORACE=atexit_sleep_ms=0")}
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
+	return child.Command{Path: proctest.Executable(), Name: r, Env: proctest.Env(r, env...)}
 }
