@@ -109,7 +109,6 @@ func (a *agent) acceptNotification(ctx context.Context, r *wire.Request) wire.Wo
 	}
 	at := a.lanes.enter(id, entryCall)
 	notify := func() {
-		defer a.lanes.forget(at.lane)
 		defer at.leave()
 		if s := at.lane.active(); s != nil {
 			s.inOrder(func() { s.runtime.Notify(ctx, r.Method, rest) })
@@ -120,12 +119,12 @@ func (a *agent) acceptNotification(ctx context.Context, r *wire.Request) wire.Wo
 		return nil
 	}
 	return func() (json.RawMessage, error) {
-		err := at.wait(ctx)
-		if err == nil {
-			notify()
+		defer at.leave()
+		if err := at.wait(ctx); err != nil {
+			return nil, err
 		}
-		at.leave()
-		return nil, err
+		notify()
+		return nil, nil
 	}
 }
 
@@ -171,7 +170,6 @@ func (a *agent) acceptCall(ctx context.Context, r *wire.Request) wire.Work {
 
 // callSession hands a call to the session's runtime, in the session's order.
 func (a *agent) callSession(ctx context.Context, at *place, method string, params runtime.Raw) (work wire.Work) {
-	defer a.lanes.forget(at.lane)
 	defer at.leave()
 	s := at.lane.active()
 	if s == nil {
@@ -269,7 +267,6 @@ func (a *agent) evict(s *session, cause error) {
 	a.log.Warn("session ends here", "session", s.id, "cause", cause)
 	at := a.lanes.enter(s.id, entryLifecycle)
 	a.running.Go(func() {
-		defer a.lanes.forget(at.lane)
 		defer at.leave()
 		if at.wait(a.base) != nil || at.lane.active() != s {
 			return

@@ -82,7 +82,6 @@ func (a *agent) createCounted(ctx context.Context, r *wire.Request, p sessionPar
 	s, err := act.commit(at.lane, l)
 	if err != nil {
 		at.leave()
-		a.lanes.forget(at.lane)
 		return nil, err
 	}
 	a.settle(r, at, s)
@@ -95,6 +94,5 @@ func (a *agent) settle(r *wire.Request, at *place, s *session) {
 	r.AfterResponse(func() {
 		s.host.release(a.base)
 		at.leave()
-		a.lanes.forget(at.lane)
 	})
 }

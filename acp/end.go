@@ -19,10 +19,7 @@ func (a *agent) acceptEnd(ctx context.Context, r *wire.Request, end func(ctx, cl
 		return failed(err)
 	}
 	at := a.lanes.enter(id, entryLifecycle)
-	r.AfterResponse(func() {
-		at.leave()
-		a.lanes.forget(at.lane)
-	})
+	r.AfterResponse(at.leave)
 	return func() (json.RawMessage, error) {
 		closing, done := a.closing(ctx)
 		defer done()

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
@@ -14,6 +15,7 @@ import (
 // sent. The running turn is kept beside the line, because calls pass it and lifecycle requests end it.
 type lane struct {
 	id sessionstore.ID
+	of *lanes
 
 	mu      sync.Mutex
 	line    []*place
@@ -186,23 +188,21 @@ func (p *place) wait(ctx context.Context) error {
 	}
 }
 
-// leave gives up the place, wherever in the line it is. Calls after the first do nothing.
+// leave gives up the place, wherever in the line it is, and the lane if nothing else holds it. It may be called again.
 func (p *place) leave() {
-	p.once.Do(func() {
-		l := p.lane
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for i, q := range l.line {
-			if q != p {
-				continue
-			}
-			l.line = append(l.line[:i], l.line[i+1:]...)
-			if i == 0 && len(l.line) > 0 {
-				close(l.line[0].head)
-			}
-			return
-		}
-	})
+	p.once.Do(func() { p.lane.drop(p) })
+	p.lane.of.forget(p.lane)
+}
+
+// drop takes p out of the line.
+func (l *lane) drop(p *place) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.line, p)
+	l.line = slices.Delete(l.line, i, i+1)
+	if i == 0 && len(l.line) > 0 {
+		close(l.line[0].head)
+	}
 }
 
 // idle reports whether the lane can be forgotten.

@@ -30,7 +30,7 @@ func (ls *lanes) enterPrompt(id sessionstore.ID, t *turn) (*place, error) {
 func (ls *lanes) getLocked(id sessionstore.ID) *lane {
 	l := ls.by[id]
 	if l == nil {
-		l = &lane{id: id}
+		l = &lane{id: id, of: ls}
 		if ls.by == nil {
 			ls.by = make(map[sessionstore.ID]*lane)
 		}

@@ -33,7 +33,6 @@ func (a *agent) acceptPrompt(ctx context.Context, r *wire.Request) wire.Work {
 		at.lane.forgetTurn(t)
 		t.answered()
 		at.leave()
-		a.lanes.forget(at.lane)
 	})
 	return func() (json.RawMessage, error) { return a.prompt(at, t, p) }
 }

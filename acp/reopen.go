@@ -26,7 +26,6 @@ func (a *agent) acceptReopen(ctx context.Context, r *wire.Request, cause runtime
 		defer func() {
 			if !settled { // also after a panic
 				o.at.leave()
-				a.lanes.forget(o.at.lane)
 			}
 		}()
 		s, result, err := o.run(ctx, r.Params)
