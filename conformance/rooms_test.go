@@ -31,7 +31,7 @@ var rooms = [][]string{
 	{"sessionstore"},
 	{"workspace"},
 	{"workspace/ignore", "workspace/containmenttest"},
-	{"framing", "violation"},
+	{"framing", "private", "violation"},
 }
 
 // reserved are the modules that few packages may import: acp/strict reads what clients send, and

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/acp-agent/acp-agent/private"
 )
 
 // maxSocketPath is the longest path of a socket on any of our systems, which is that of macOS.
@@ -36,7 +38,7 @@ func (e *SocketError) Unwrap() error { return e.Err }
 
 // listen makes a socket with a random name in a directory that is closed to others.
 func listen(dir string) (net.Listener, error) {
-	if err := private(dir); err != nil {
+	if err := private.MakeDir(dir); err != nil {
 		return nil, &SocketError{Path: dir, Err: err}
 	}
 	sweep(dir)
@@ -51,25 +53,6 @@ func listen(dir string) (net.Listener, error) {
 		return nil, &SocketError{Path: path, Err: err}
 	}
 	return listener, nil
-}
-
-// private makes dir, or makes sure of it: a directory, not a link to one, that is closed to others. On Windows it is
-// by its place.
-func private(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() {
-		return fmt.Errorf("%s is not a directory", dir)
-	}
-	if info.Mode().Perm() == 0o700 {
-		return nil
-	}
-	return os.Chmod(dir, 0o700) // only its owner may
 }
 
 // leftFor is how long a socket that nobody listens to is left alone: one that is just being made is such, too.

@@ -13,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/private"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -66,7 +67,7 @@ func (p *proxy) remember(info client.Agent) {
 	}
 	text, err := json.Marshal(cacheEntry{is, info.Raw})
 	if err == nil {
-		err = writeFile(file, text)
+		err = private.WriteFile(file, text)
 	}
 	if err != nil {
 		p.log.Warn("what the agent can do is not kept for the next start", "error", err)
@@ -102,28 +103,4 @@ func (p *proxy) cacheFile() (file string, is program, ok bool) {
 	sum := sha256.Sum256(key)
 	name := profile.Program(p.command.Path) + "-" + hex.EncodeToString(sum[:8]) + ".json"
 	return filepath.Join(p.options.CacheDir, name), program{path, info.Size(), info.ModTime().UTC()}, true
-}
-
-// writeFile writes a file of the user's own, whole or not at all.
-func writeFile(file string, text []byte) (err error) {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return err
-	}
-	temporary, err := os.CreateTemp(filepath.Dir(file), ".new-*") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temporary.Name())
-		}
-	}()
-	_, err = temporary.Write(text)
-	if closeErr := temporary.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), file)
 }
