@@ -62,8 +62,8 @@ func TestA25_AFoundServerIsAskedForWithItsWholeCommand(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, string(content), "hunter2")
 
-	require.NoError(t, consents.Forget(x))
-	require.NoError(t, consents.Forget(x))
+	require.NoError(t, consents.Forget(x.ID()))
+	require.NoError(t, consents.Forget(x.ID()))
 	require.ErrorAs(t, consents.Ask(t.Context(), h, x), &denied)
 }
 
