@@ -31,7 +31,7 @@ type hostile struct {
 func newHostile(t testing.TB) (*hostile, mcpservers.Config) {
 	t.Helper()
 	h := &hostile{heard: map[string]int{}, replies: map[string]string{
-		"initialize": `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"h","version":"1"}}`,
+		"initialize": `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"h","version":"1"}}`,
 		"ping":       `"result":{}`,
 		"tools/list": `"result":{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}`,
 		"tools/call": `"result":{"content":[{"type":"text","text":"called"}]}`,
@@ -194,4 +194,24 @@ func TestHostileARemoteThatAsksAndDoesNotTakeTheAnswers(t *testing.T) {
 	status := f.state(runtime.ServerWaiting)
 	require.ErrorContains(t, status.Err, "took none of the answers")
 	require.Less(t, h.waiting.Load(), int64(1000))
+}
+
+func TestHostileAListIsBounded(t *testing.T) {
+	h, c := newHostile(t)
+	h.says("initialize", strings.Replace(h.replies["initialize"], `"tools":{}`, `"tools":{},"prompts":{},"resources":{}`, 1))
+	long := strings.Repeat("x", 1000)
+	h.says("tools/list", `"result":{"nextCursor":"again","tools":[{"name":"x","description":"`+long+`","inputSchema":{"type":"object"}}]}`)
+	h.says("prompts/list", `"result":{"nextCursor":"again","prompts":[{"name":"x","description":"`+long+`"}]}`)
+	h.says("resources/list", `"result":{"nextCursor":"again","resources":[{"uri":"x:x","name":"x","description":"`+long+`"}]}`)
+	f := with(t, mcpservers.Options{MaxList: 10_000})
+	f.change(open(t, folder(t)), c)
+	tools, err := f.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, tools, 9)
+	prompts, err := f.Prompts(t.Context())
+	require.NoError(t, err)
+	require.Len(t, prompts, 9)
+	resources, err := f.Resources(t.Context())
+	require.NoError(t, err)
+	require.Len(t, resources, 9)
 }

@@ -2,6 +2,7 @@ package mcpservers
 
 import (
 	"context"
+	"iter"
 	"sync"
 	"sync/atomic"
 )
@@ -51,6 +52,27 @@ func (c *cache[T]) get(ctx context.Context, fetch func(context.Context) ([]T, er
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known, c.at, c.items = true, version, items
+	return items, nil
+}
+
+// taken is the beginning of what a server lists, as far as there is room. What has no name is passed over.
+func taken[T any](l *link, kind string, listed iter.Seq2[*T, error], name func(*T) string) ([]*T, error) {
+	var items []*T
+	room := l.server.set.options.MaxList
+	for item, err := range listed {
+		if err != nil {
+			return nil, err
+		}
+		if item == nil || name(item) == "" {
+			continue
+		}
+		room -= len(encode(item))
+		if room < 0 || len(items) == l.server.set.options.MaxItems {
+			l.server.log.Warn("an MCP server lists more than is taken", "kind", kind, "taken", len(items))
+			break
+		}
+		items = append(items, item)
+	}
 	return items, nil
 }
 

@@ -55,6 +55,8 @@ type Options struct {
 	MaxQuestions int
 	// MaxItems is the most tools, prompts or resources that are taken from a server. Default 1,000.
 	MaxItems int
+	// MaxList is the most bytes of JSON that such a list may have. What does not fit is left out. Default 4 MiB.
+	MaxList int
 	// MaxResult is the most bytes of a tool's result that a runtime is given. Default 1 MiB.
 	MaxResult int
 	// MaxShown is the most bytes of it that the client is shown. Default 64 KiB.
@@ -83,6 +85,7 @@ func (o Options) withDefaults() Options {
 	o.MaxNotices = cmp.Or(o.MaxNotices, 5000)
 	o.MaxQuestions = cmp.Or(o.MaxQuestions, 256)
 	o.MaxItems = cmp.Or(o.MaxItems, 1000)
+	o.MaxList = cmp.Or(o.MaxList, 4<<20)
 	o.MaxResult = cmp.Or(o.MaxResult, 1<<20)
 	o.MaxShown = cmp.Or(o.MaxShown, 64<<10)
 	return o

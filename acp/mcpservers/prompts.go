@@ -34,19 +34,13 @@ func (l *link) prompts(ctx context.Context) ([]prompt, error) {
 		return nil, nil
 	}
 	return l.lists.prompts.get(ctx, func(ctx context.Context) ([]prompt, error) {
-		var prompts []prompt
-		var names []string
-		for p, err := range l.session.Prompts(ctx, nil) {
-			if err != nil {
-				return nil, err
-			}
-			if p == nil || p.Name == "" {
-				continue
-			}
-			prompts, names = append(prompts, l.describePrompt(p)), append(names, p.Name)
-			if len(prompts) == l.server.set.options.MaxItems {
-				break
-			}
+		listed, err := taken(l, "prompts", l.session.Prompts(ctx, nil), func(p *mcp.Prompt) string { return p.Name })
+		if err != nil {
+			return nil, err
+		}
+		prompts, names := make([]prompt, len(listed)), make([]string, len(listed))
+		for i, p := range listed {
+			prompts[i], names[i] = l.describePrompt(p), p.Name
 		}
 		for i, name := range distinct(names) {
 			prompts[i].Name = name
@@ -127,20 +121,15 @@ func (l *link) resources(ctx context.Context) ([]resource, error) {
 		return nil, nil
 	}
 	return l.lists.resources.get(ctx, func(ctx context.Context) ([]resource, error) {
-		var resources []resource
-		for r, err := range l.session.Resources(ctx, nil) {
-			if err != nil {
-				return nil, err
-			}
-			if r == nil || r.URI == "" {
-				continue
-			}
-			resources = append(resources, resource{runtime.Resource{
+		listed, err := taken(l, "resources", l.session.Resources(ctx, nil), func(r *mcp.Resource) string { return r.URI })
+		if err != nil {
+			return nil, err
+		}
+		resources := make([]resource, len(listed))
+		for i, r := range listed {
+			resources[i] = resource{runtime.Resource{
 				Server: l.server.config.Name, URI: r.URI, Name: r.Name, Title: r.Title, MIME: r.MIMEType, Description: r.Description, Size: r.Size,
-			}})
-			if len(resources) == l.server.set.options.MaxItems {
-				break
-			}
+			}}
 		}
 		return resources, nil
 	})

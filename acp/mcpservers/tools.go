@@ -44,18 +44,9 @@ func (l *link) tools(ctx context.Context) ([]tool, error) {
 		return nil, nil
 	}
 	return l.lists.tools.get(ctx, func(ctx context.Context) ([]tool, error) {
-		var listed []*mcp.Tool
-		for t, err := range l.session.Tools(ctx, nil) {
-			if err != nil {
-				return nil, err
-			}
-			if t == nil || t.Name == "" {
-				continue
-			}
-			if listed = append(listed, t); len(listed) == l.server.set.options.MaxItems {
-				l.server.log.Warn("an MCP server lists more tools than are taken", "limit", len(listed))
-				break
-			}
+		listed, err := taken(l, "tools", l.session.Tools(ctx, nil), func(t *mcp.Tool) string { return t.Name })
+		if err != nil {
+			return nil, err
 		}
 		names := make([]string, len(listed))
 		for i, t := range listed {
