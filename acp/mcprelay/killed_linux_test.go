@@ -6,20 +6,22 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/proctest"
 )
 
 // Even one that ignores the end of its input.
 func TestW9_SIGKILLOfTheRelayLeavesNoServer(t *testing.T) {
-	h := newHolders(t)
-	c := behind(publish(t, folders(t, "a")...), self("hold", h.env()))
+	h := proctest.Watch(t)
+	c := behind(publish(t, folders(t, "a")...), self("hold", h.Env()))
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Env = append(os.Environ(), c.Env...)
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	defer in.Close()
 	require.NoError(t, cmd.Start())
-	server := h.next()
+	server := h.Next()
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
-	h.ended(server)
+	server.Ended()
 }

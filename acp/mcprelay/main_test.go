@@ -1,43 +1,28 @@
 package mcprelay_test
 
-//lint:file-ignore SA1019 the SDK marks all of roots as deprecated (SEP-2577)
-
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/acp/child"
 	"github.com/acp-agent/acp-agent/acp/mcprelay"
+	"github.com/acp-agent/acp-agent/internal/dirtest"
+	"github.com/acp-agent/acp-agent/internal/mcptest"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/mcproots"
 )
 
-// The test binary plays relays and servers: role names which.
-const (
-	role = "ACP_MCPRELAY_TEST_ROLE"
-	// address is where a server that is to be seen to end dials.
-	address = "ACP_MCPRELAY_TEST_ADDRESS"
-)
-
-func TestMain(m *testing.M) {
-	if r := os.Getenv(role); r != "" {
-		os.Exit(play(r))
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { proctest.Main(m, play) }
 
 // patience bounds waits for what must happen.
 const patience = 30 * time.Second
@@ -54,12 +39,7 @@ func play(r string) int {
 		fmt.Printf("%q\n", os.Getenv(mcprelay.SecretVariable))
 		return 7
 	case "hold": // ignores the end of its input
-		c, err := net.Dial("tcp", os.Getenv(address))
-		if err != nil {
-			return 1
-		}
-		_, _ = io.WriteString(c, "here\n")
-		_, _ = io.Copy(io.Discard, c)
+		return proctest.HoldOn()
 	default:
 		return playSDK(r)
 	}
@@ -71,7 +51,7 @@ func playRelay() int {
 	if len(os.Args) < 5 || os.Args[1] != "--roots-from" || os.Args[3] != "--" {
 		return 90
 	}
-	server := child.Command{Path: os.Args[4], Args: os.Args[5:], Env: []string{role + "=" + os.Getenv(serverRole)}}
+	server := child.Command{Path: os.Args[4], Args: os.Args[5:], Env: proctest.Env(os.Getenv(serverRole))}
 	err := mcprelay.Run(context.Background(), os.Stdin, os.Stdout, server, mcprelay.Options{
 		Address: os.Args[2], Secret: os.Getenv(mcprelay.SecretVariable),
 	})
@@ -91,18 +71,14 @@ const serverRole = "ACP_MCPRELAY_TEST_SERVER"
 
 // self is a command that starts this binary in a role.
 func self(r string, env ...string) child.Command {
-	exe, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	return child.Command{Path: exe, Env: append(env, role+"="+r, "GORACE=atexit_sleep_ms=0")}
+	return child.Command{Path: proctest.Executable(), Env: proctest.Env(r, env...)}
 }
 
 // behind is the relay in front of a server.
 func behind(p *mcprelay.Publisher, server child.Command) child.Command {
 	wrapped := p.Wrap(self("relay"), server)
 	for _, e := range server.Env {
-		if r, ok := strings.CutPrefix(e, role+"="); ok {
+		if r, ok := strings.CutPrefix(e, proctest.Role+"="); ok {
 			wrapped.Env = append(wrapped.Env, serverRole+"="+r)
 		}
 	}
@@ -129,10 +105,7 @@ func publishWith(t testing.TB, o mcprelay.PublisherOptions, dirs ...string) *mcp
 // short is a directory with a path that leaves room for a socket's name.
 func short(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "r")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return filepath.Join(dir, "relay")
+	return filepath.Join(dirtest.Short(t), "relay")
 }
 
 // snapshot are directories as a session's roots.
@@ -151,8 +124,7 @@ func snapshot(t testing.TB, dirs ...string) mcproots.Snapshot {
 // folders makes directories whose order is not that of their names.
 func folders(t testing.TB, names ...string) (dirs []string) {
 	t.Helper()
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	top := dirtest.New(t)
 	for _, name := range names {
 		dirs = append(dirs, filepath.Join(top, name))
 		require.NoError(t, os.Mkdir(dirs[len(dirs)-1], 0o755))
@@ -163,25 +135,5 @@ func folders(t testing.TB, names ...string) (dirs []string) {
 // uris are directories as roots, a line each.
 func uris(t testing.TB, dirs ...string) string {
 	t.Helper()
-	return strings.Join(snapshot(t, dirs...).URIs(), "\n")
+	return strings.Join(mcptest.URIs(t, dirs...), "\n")
 }
-
-// logs gathers what is logged.
-type logs struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *logs) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

@@ -1,10 +1,6 @@
 package mcprelay_test
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -13,44 +9,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/internal/npmtest"
 )
 
 // tick is how often what must happen is looked for.
 const tick = 20 * time.Millisecond
 
-// node is a server from npm. Without the packages the test is skipped, except in CI.
-func node(t testing.TB, script string) child.Command {
-	t.Helper()
-	const dir = "../../testdata/node-mcp"
-	path, err := filepath.Abs(filepath.Join(dir, script))
-	require.NoError(t, err)
-	_, installed := os.Stat(filepath.Join(dir, "node_modules"))
-	_, noNode := exec.LookPath("node")
-	if installed != nil || noNode != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("the MCP servers of npm are not installed: run npm ci in testdata/node-mcp, or make test")
-		}
-		t.Skip("the MCP servers of npm are not installed: run npm ci in testdata/node-mcp, or make test")
-	}
-	return child.Command{Path: "node", Args: []string{path}}
+// from is the command of a server from npm.
+func from(command []string) child.Command {
+	return child.Command{Path: command[0], Args: command[1:]}
 }
-
-var uriLine = regexp.MustCompile(`(?m)^   URI: (.*)$`)
 
 // echoed are the URIs that server-everything says it was told, a line each.
 func (c client) echoed() string {
 	c.t.Helper()
-	var all []string
-	for _, m := range uriLine.FindAllStringSubmatch(c.call("get-roots-list"), -1) {
-		all = append(all, m[1])
-	}
-	return strings.Join(all, "\n")
+	return strings.Join(npmtest.Echoed(c.call("get-roots-list")), "\n")
 }
 
 func TestM1_M11_ServerEverythingSeesTheSessionsRoots(t *testing.T) {
 	for name, wrong := range map[string][]string{"by a client without roots": nil, "by one with a wrong root": {"file:///wrong"}} {
 		t.Run(name, func(t *testing.T) {
-			server := node(t, "node_modules/@modelcontextprotocol/server-everything/dist/index.js")
+			server := from(npmtest.Everything(t))
 			dirs := folders(t, "z last first", "a", "per%20cent", "hash#", "ü", "日本語")
 			p := publish(t, dirs[:4]...)
 			o := options()
@@ -66,7 +45,7 @@ func TestM1_M11_ServerEverythingSeesTheSessionsRoots(t *testing.T) {
 }
 
 func TestM1_ServerFilesystemWorksInTheSessionsRoots(t *testing.T) {
-	server := node(t, "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js")
+	server := from(npmtest.Filesystem(t))
 	dirs := folders(t, "z", "a", "m")
 	p := publish(t, dirs[:2]...)
 	c := connect(t, behind(p, server), options())
@@ -82,7 +61,7 @@ func TestM1_ServerFilesystemWorksInTheSessionsRoots(t *testing.T) {
 }
 
 func TestM7_AModernServerOfTheTypeScriptPackagesSeesTheSessionsRoots(t *testing.T) {
-	server := node(t, "modern.mjs")
+	server := from(npmtest.Modern(t))
 	dirs := folders(t, "z", "a", "m")
 	p := publish(t, dirs[:2]...)
 	c := connect(t, behind(p, server), options())

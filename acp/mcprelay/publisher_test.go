@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/mcprelay"
+	"github.com/acp-agent/acp-agent/internal/logtest"
 	"github.com/acp-agent/acp-agent/workspace/mcproots"
 )
 
@@ -63,8 +65,8 @@ func listedAs(t testing.TB, dirs ...string) string {
 }
 
 func TestA22_OnlyThoseWhoKnowTheSecretHearOfTheRoots(t *testing.T) {
-	var log logs
-	p := publishWith(t, mcprelay.PublisherOptions{Logger: log.logger()}, folders(t, "a")...)
+	var log logtest.Text
+	p := publishWith(t, mcprelay.PublisherOptions{Logger: log.Logger(slog.LevelInfo)}, folders(t, "a")...)
 	other := publish(t, folders(t, "b")...)
 	require.Regexp(t, `^[0-9a-f]{64}$`, p.Secret())
 	for _, wrong := range []string{"\n", "x\n", p.Secret()[1:] + "\n", p.Secret() + "x", p.Secret() + "\r\n", other.Secret() + "\n", strings.ToUpper(p.Secret()) + "\n"} {

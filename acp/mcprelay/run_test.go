@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"math/rand"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/child"
 	"github.com/acp-agent/acp-agent/acp/mcprelay"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 )
 
 // run runs a relay in this process.
@@ -85,71 +85,34 @@ func TestTheLastListStaysWhenTheSessionHasEnded(t *testing.T) {
 	require.Equal(t, uris(t, dirs...), c.call("roots"))
 }
 
-// holders sees processes that hold a connection: one that ended has closed it, whoever collects it.
-type holders struct {
-	t        testing.TB
-	listener net.Listener
-}
-
-func newHolders(t testing.TB) holders {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	return holders{t, l}
-}
-
-func (h holders) env() string { return address + "=" + h.listener.Addr().String() }
-
-// next waits until a holder lives.
-func (h holders) next() net.Conn {
-	h.t.Helper()
-	c, err := h.listener.Accept()
-	require.NoError(h.t, err)
-	h.t.Cleanup(func() { _ = c.Close() })
-	require.NoError(h.t, c.SetReadDeadline(time.Now().Add(patience)))
-	_, err = io.ReadFull(c, make([]byte, len("here\n")))
-	require.NoError(h.t, err)
-	return c
-}
-
-// ended fails unless the holder ends.
-func (h holders) ended(c net.Conn) {
-	h.t.Helper()
-	require.NoError(h.t, c.SetReadDeadline(time.Now().Add(patience)))
-	_, err := c.Read(make([]byte, 1))
-	require.Error(h.t, err)
-	require.NotErrorIs(h.t, err, os.ErrDeadlineExceeded, "the process lives on")
-}
-
 func TestW9_TheServerEndsWithTheClientsInput(t *testing.T) {
-	h := newHolders(t)
+	h := proctest.Watch(t)
 	p := publish(t, folders(t, "a")...)
 	in, closeIn := io.Pipe()
 	ran := make(chan error, 1)
 	go func() {
-		ran <- mcprelay.Run(t.Context(), in, io.Discard, self("hold", h.env()), mcprelay.Options{Address: p.Address(), Secret: p.Secret()})
+		ran <- mcprelay.Run(t.Context(), in, io.Discard, self("hold", h.Env()), mcprelay.Options{Address: p.Address(), Secret: p.Secret()})
 	}()
-	server := h.next()
+	server := h.Next()
 	require.NoError(t, closeIn.Close())
 	require.NoError(t, <-ran, "the signal was ours")
-	h.ended(server)
+	server.Ended()
 }
 
 func TestW9_TheServerEndsWithTheContext(t *testing.T) {
-	h := newHolders(t)
+	h := proctest.Watch(t)
 	p := publish(t, folders(t, "a")...)
 	in, closeIn := io.Pipe()
 	defer closeIn.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
 	go func() {
-		ran <- mcprelay.Run(ctx, in, io.Discard, self("hold", h.env()), mcprelay.Options{Address: p.Address(), Secret: p.Secret()})
+		ran <- mcprelay.Run(ctx, in, io.Discard, self("hold", h.Env()), mcprelay.Options{Address: p.Address(), Secret: p.Secret()})
 	}()
-	server := h.next()
+	server := h.Next()
 	cancel()
 	require.NoError(t, <-ran)
-	h.ended(server)
+	server.Ended()
 }
 
 func TestW9_AClientThatReadsNoMoreEndsTheServer(t *testing.T) {

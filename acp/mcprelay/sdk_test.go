@@ -4,7 +4,6 @@ package mcprelay_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -14,22 +13,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/internal/mcptest"
 )
 
 // playSDK is a server of the official SDK, which in role "legacy" does not speak 2026-07-28.
 func playSDK(r string) int {
-	o := &mcp.ServerOptions{}
+	var o mcptest.Options
 	if r == "legacy" {
-		o.SupportedProtocolVersions = []string{"2025-11-25"}
+		o.Revision = "2025-11-25"
 	}
-	s := mcp.NewServer(&mcp.Implementation{Name: "played", Version: "1"}, o)
+	s := mcptest.New(o)
 	asks := func(name string, questions mcp.InputRequestMap) {
 		s.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			p := r.Params
 			if len(p.InputResponses) < len(questions) || name == "endless" {
 				return &mcp.CallToolResult{InputRequests: questions, RequestState: "as it was"}, nil
 			}
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: told(p)}}}, nil
+			return mcptest.Text(told(p)), nil
 		})
 	}
 	where, what := &mcp.ListRootsParams{}, &mcp.ElicitParams{Message: "?", RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}}}
@@ -37,10 +37,7 @@ func playSDK(r string) int {
 	asks("twice", mcp.InputRequestMap{"where": where, "again": where})
 	asks("both", mcp.InputRequestMap{"where": where, "what": what})
 	asks("endless", mcp.InputRequestMap{"where": where})
-	if err := s.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	return 0
+	return s.Play()
 }
 
 // told is what a call brought with it.
