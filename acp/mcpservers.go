@@ -19,6 +19,9 @@ func decodeServers(field strict.Field, p presence, offered mcpTransports) ([]mcp
 	entries, wrong := field.Masked().Items()
 	servers := make([]mcpservers.Config, 0, len(entries))
 	for _, entry := range entries {
+		if len(wrong) >= violation.Limit {
+			break
+		}
 		s, bad := decodeServer(entry, offered)
 		servers, wrong = append(servers, s), append(wrong, bad...)
 	}
@@ -63,6 +66,9 @@ func decodePairs(field strict.Field) ([]mcpservers.Pair, []violation.Violation) 
 	entries, wrong := field.Items()
 	pairs := make([]mcpservers.Pair, 0, len(entries))
 	for _, entry := range entries {
+		if len(wrong) >= violation.Limit {
+			break
+		}
 		object, bad := entry.Object()
 		if bad == nil {
 			name, noName := object.Field("name").Text()

@@ -106,6 +106,9 @@ func directories(field strict.Field) ([]string, []violation.Violation) {
 	}
 	wrong = nil
 	for i, item := range items {
+		if len(wrong) >= violation.Limit {
+			break
+		}
 		path, bad := item.Text()
 		if bad == nil {
 			_, err := workspace.ParseDirs([]string{path})
@@ -135,6 +138,9 @@ func decodePrompt(params json.RawMessage) (promptParams, error) {
 	wrong = append(wrong, bad...)
 	p := promptParams{id: sessionstore.ID(id)}
 	for _, block := range blocks {
+		if len(wrong) >= violation.Limit {
+			break
+		}
 		p.blocks = append(p.blocks, block.Raw())
 		wrong = append(wrong, checkBlock(block)...)
 	}

@@ -30,7 +30,7 @@ func TestA5_StagesOfCheckingComeInOrder(t *testing.T) {
 	id := c.open(a)
 	before := string(c.call("session/list", `{}`))
 
-	missing, file := filepath.Join(a, "missing"), filepath.Join(a, "file")
+	missing, file, nowhere := filepath.Join(a, "missing"), filepath.Join(a, "file"), filepath.Join(a, "nowhere")
 	write(t, a, "file", "")
 	write(t, denied, "below/file", "")
 	below := filepath.Join(denied, "below")
@@ -44,13 +44,13 @@ func TestA5_StagesOfCheckingComeInOrder(t *testing.T) {
 		violations []string
 		reason     string
 	}{
-		{"1 before 2: shape, then the id", opening[1:], altered(rootsParams("unknown", missing, many...), "additionalDirectories", `["rel"]`), []string{"additionalDirectories[0] relative"}, ""},
-		{"1 before 2: servers, then the id", opening[1:], altered(rootsParams("unknown", missing, many...), "mcpServers", `{}`), []string{"mcpServers type"}, ""},
+		{"1 before 2: shape, then the id", opening[1:], altered(rootsParams("unknown", nowhere, many...), "additionalDirectories", `["rel"]`), []string{"additionalDirectories[0] relative"}, ""},
+		{"1 before 2: servers, then the id", opening[1:], altered(rootsParams("unknown", nowhere, many...), "mcpServers", `{}`), []string{"mcpServers type"}, ""},
 		{"1: an id that is none, with the rest", opening[1:], altered(altered(rootsParams(id, "rel"), "sessionId", `7`), "mcpServers", `{}`),
 			[]string{"sessionId type", "cwd relative", "mcpServers type"}, ""},
-		{"2 before 3: an unknown id, then cwd", opening[1:], rootsParams("unknown", missing, many...), nil, "not_found"},
-		{"2 before 3: another agent's, then cwd", opening[1:], rootsParams(foreign, missing, many...), []string{"sessionId other_agent"}, ""},
-		{"3 before 4: cwd, then the count", opening[1:3], rootsParams(id, missing, many...), []string{"cwd cwd_mismatch"}, ""},
+		{"2 before 3: an unknown id, then cwd", opening[1:], rootsParams("unknown", nowhere, many...), nil, "not_found"},
+		{"2 before 3: another agent's, then cwd", opening[1:], rootsParams(foreign, nowhere, many...), []string{"sessionId other_agent"}, ""},
+		{"3 before 4: cwd, then the count", opening[1:3], rootsParams(id, nowhere, many...), []string{"cwd cwd_mismatch"}, ""},
 		{"4 before 5: the count, then the disk", opening, rootsParams(id, a, many...), []string{"additionalDirectories too_many"}, ""},
 		{"5 before 6: the disk, then the policy", opening, rootsParams(id, a, missing, denied), []string{"additionalDirectories[0] missing"}, ""},
 		{"5: all of the disk", opening, rootsParams(id, a, missing, file), []string{"additionalDirectories[0] missing", "additionalDirectories[1] not_directory"}, ""},

@@ -171,8 +171,12 @@ func expecting(words, lead, expected string) string {
 	return words + ": " + lead + expected
 }
 
-// Error is a refusal: the violations that one stage of checking found, at least one,
-// in the order of the request.
+// Limit is the most violations of a refusal. A list of a million nulls is wrong, but need not be
+// answered with a million findings.
+const Limit = 100
+
+// Error is a refusal: the violations that one stage of checking found, at least one and the first
+// [Limit] of them, in the order of the request.
 type Error struct {
 	Violations []Violation
 }
@@ -182,19 +186,24 @@ func Refuse(violations ...Violation) error {
 	if len(violations) == 0 {
 		return nil
 	}
-	return &Error{Violations: violations}
+	return &Error{Violations: violations[:min(len(violations), Limit)]}
 }
 
-// Error names the first violation in words, and how many more there are.
+// Error names the first violation in words, and how many more there are. A refusal of [Limit] violations may
+// have left some out.
 func (e *Error) Error() string {
 	if len(e.Violations) == 0 {
 		return "invalid request"
 	}
 	first := e.Violations[0].String()
-	if more := len(e.Violations) - 1; more > 0 {
+	switch more := len(e.Violations) - 1; {
+	case more >= Limit-1:
+		return fmt.Sprintf("%s (and at least %d more)", first, more)
+	case more > 0:
 		return fmt.Sprintf("%s (and %d more)", first, more)
+	default:
+		return first
 	}
-	return first
 }
 
 // Of returns the violations in err's tree, nil if there are none.

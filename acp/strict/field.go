@@ -7,9 +7,8 @@ import (
 	"github.com/acp-agent/acp-agent/violation"
 )
 
-// maxViolations bounds what one reading reports: a list of a million nulls is wrong, but
-// need not be answered with a million findings.
-const maxViolations = 100
+// maxViolations bounds what one reading reports.
+const maxViolations = violation.Limit
 
 // Field is a value at its place in a request: a member of an object, which may be
 // absent, or an entry of an array. It is immutable.
