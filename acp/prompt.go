@@ -54,11 +54,15 @@ func (a *agent) prompt(at *place, t *turn, p promptParams) (json.RawMessage, err
 	o := outcome{err: errNeverStarted}
 	defer func() { s.commitTurn(t, o) }() // a panic leaves no turn open
 	s.host.refresh(t.ctx)
-	work := t.handOver(s, p.rest, updates)
-	at.leave()
-	if work != nil {
-		o = t.await(work, a.options.CancelGrace, a)
-	}
+	o = t.await(a, func() (runtime.Raw, error) {
+		defer at.leave() // also after a panic
+		work := t.handOver(s, p.rest, updates)
+		at.leave()
+		if work == nil {
+			return nil, errNeverStarted
+		}
+		return work()
+	})
 	t.over()
 	updates.end()
 	return s.answer(t, &o)

@@ -18,20 +18,22 @@ type turn struct {
 	done    chan struct{} // closed when the prompt was answered
 	finish  sync.Once
 
-	mu        sync.Mutex
+	mu        sync.Mutex // not held while the runtime is called: a turn can be ended whatever its runtime does
 	stage     turnStage
-	with      *session // whose runtime has the prompt
-	ended     bool     // told to end early
-	committed bool     // its end was recorded, or is being
-	settled   bool     // its answer is decided
+	with      *session    // whose runtime has the prompt
+	ended     bool        // told to end early
+	params    runtime.Raw // of the session/cancel that ended it
+	committed bool        // its end was recorded, or is being
+	settled   bool        // its answer is decided
 }
 
 type turnStage int
 
 const (
 	turnWaiting turnStage = iota // not yet handed to the runtime
+	turnHanding                  // it is being handed over
 	turnRunning                  // the runtime has it
-	turnOver                     // the runtime is done with it
+	turnOver                     // the runtime is done with it, or was given up
 )
 
 // newTurn returns a turn of the request with context ctx, whose end ends the turn as a
@@ -46,28 +48,68 @@ func newTurn(ctx context.Context) *turn {
 // end ends the turn early, for cause, and tells the runtime once. params are those of the
 // client's session/cancel, if that is why.
 func (t *turn) end(cause error, params runtime.Raw) {
+	if !t.ends(cause, params) {
+		return
+	}
+	t.with.inOrder(func() {
+		if t.isAt(turnRunning) {
+			t.with.tellCancelled(params)
+		}
+	})
+}
+
+// ends notes that the turn ends early. It reports whether the runtime has the turn and is to be told.
+func (t *turn) ends(cause error, params runtime.Raw) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended || t.settled {
-		return
+		return false
 	}
-	t.ended = true
+	t.ended, t.params = true, params
 	t.stop(cause)
-	if t.stage == turnRunning {
-		t.with.inOrder(func() { t.with.tellCancelled(params) })
-	}
+	return t.stage == turnRunning
 }
 
-// handOver gives the prompt to s's runtime. It returns nil if the turn has ended before.
+// handOver gives the prompt to s's runtime, and then tells it of the end if that came meanwhile. It returns nil if the
+// turn has ended before.
 func (t *turn) handOver(s *session, params runtime.Raw, u runtime.Updates) (work runtime.Work) {
+	if !t.hand(s) {
+		return nil
+	}
+	s.inOrder(func() {
+		work = s.runtime.Prompt(t.ctx, params, u)
+		if t.handed() {
+			s.tellCancelled(t.params)
+		}
+	})
+	return work
+}
+
+// hand begins to hand the turn over. It reports whether it has not ended before.
+func (t *turn) hand(s *session) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
-		return nil
+		return false
 	}
-	t.stage, t.with = turnRunning, s
-	s.inOrder(func() { work = s.runtime.Prompt(t.ctx, params, u) })
-	return work
+	t.stage, t.with = turnHanding, s
+	return true
+}
+
+// handed says that the runtime has the turn. It reports whether that has ended meanwhile.
+func (t *turn) handed() (ended bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stage == turnHanding {
+		t.stage = turnRunning
+	}
+	return t.ended
+}
+
+func (t *turn) isAt(stage turnStage) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stage == stage
 }
 
 // runsIn reports whether s's runtime was given the turn. A lane's next turn may be another session's.
@@ -77,8 +119,16 @@ func (t *turn) runsIn(s *session) bool {
 	return t.with == s
 }
 
-// over marks the runtime as done with the turn.
+// over marks the runtime as done with the turn. If it is being told of the end, it knows when over returns.
 func (t *turn) over() {
+	if t.isAt(turnRunning) {
+		t.with.inOrder(t.setOver)
+	} else {
+		t.setOver()
+	}
+}
+
+func (t *turn) setOver() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stage = turnOver
@@ -145,9 +195,9 @@ type outcome struct {
 // within the time that the program has to end (W9).
 const leaveGrace = time.Second
 
-// await runs work and waits for it; once the turn has ended early for at most grace more. What a work
+// await runs work and waits for it; once the turn has ended early for at most its grace more. What a work
 // returns after that is dropped.
-func (t *turn) await(work runtime.Work, grace time.Duration, a *agent) outcome {
+func (t *turn) await(a *agent, work runtime.Work) outcome {
 	returned := make(chan outcome, 1)
 	a.running.Go(func() {
 		var o outcome
@@ -162,7 +212,7 @@ func (t *turn) await(work runtime.Work, grace time.Duration, a *agent) outcome {
 		return o
 	case <-t.ctx.Done():
 	}
-	late := time.NewTimer(grace)
+	late := time.NewTimer(a.options.CancelGrace)
 	defer late.Stop()
 	requestEnd := t.request.Done()
 	for {
@@ -174,7 +224,7 @@ func (t *turn) await(work runtime.Work, grace time.Duration, a *agent) outcome {
 		case <-requestEnd:
 			requestEnd = nil
 			if errors.Is(context.Cause(t.request), wire.ErrClosed) {
-				late.Reset(min(grace, leaveGrace))
+				late.Reset(min(a.options.CancelGrace, leaveGrace))
 			}
 		}
 	}
