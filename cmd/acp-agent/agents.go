@@ -30,13 +30,13 @@ them, and add others:
 An agent that takes directories neither by the protocol nor by a flag is told of them in words, and given an MCP
 server with tools for them. They write only if the agent is known to ask before it does so, or with
 "rootsTools": "write"; "rootsTools": "off" leaves that server out.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return listAgents(s, *f, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	return heeding(cmd)
 }
 
 // agentReport is what there is to say of an agent.

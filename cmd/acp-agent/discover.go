@@ -39,7 +39,7 @@ func newDiscover(s streams, f *serveFlags) *cobra.Command {
 		Long:  aboutDiscover,
 		Example: `  acp-agent discover --cwd app --dir ../shared --dir ../skills
   acp-agent discover --cwd app --for app/web/src/client.ts`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return discover(cmd.Context(), s, *f, d)
 		},
@@ -47,7 +47,7 @@ func newDiscover(s streams, f *serveFlags) *cobra.Command {
 	d.rootFlags(cmd)
 	cmd.Flags().StringVar(&d.file, "for", "", "show the further instructions for `FILE`")
 	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON")
-	return cmd
+	return heeding(cmd, "max-roots", "mounts")
 }
 
 func discover(ctx context.Context, s streams, f serveFlags, d discoverFlags) error {
@@ -57,7 +57,7 @@ func discover(ctx context.Context, s streams, f serveFlags, d discoverFlags) err
 	}
 	w, err := workspace.Open(ctx, roots, f.workspace())
 	if err != nil {
-		return err
+		return flagged(err, "cwd", "dir")
 	}
 	defer w.Close()
 	catalog, err := discovery.Scan(ctx, w, discovery.Options{})

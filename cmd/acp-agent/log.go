@@ -8,15 +8,12 @@ import (
 
 // logFlags say where the log goes.
 type logFlags struct {
-	level, file string
+	level slog.Level
+	file  string
 }
 
 // open returns the logger and what closes its file.
 func (f logFlags) open(stderr io.Writer) (*slog.Logger, func(), error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.level)); err != nil {
-		return nil, nil, usagef("--log-level %q: give debug, info, warn or error", f.level)
-	}
 	out, closeFile := stderr, func() {}
 	if f.file != "" {
 		file, err := os.OpenFile(f.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -25,5 +22,5 @@ func (f logFlags) open(stderr io.Writer) (*slog.Logger, func(), error) {
 		}
 		out, closeFile = file, func() { _ = file.Close() }
 	}
-	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})), closeFile, nil
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: f.level})), closeFile, nil
 }

@@ -22,10 +22,19 @@ func main() {
 	// A client that went away is an error of the write, which ends the program in order. The signal is
 	// caught, not ignored: child processes would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), ends()...)
 	code := run(ctx, os.Args[1:], standardStreams())
 	stop()
 	os.Exit(code)
+}
+
+// ends are the signals that end the program in order. One that was ignored when it was started, as by nohup, stays so.
+func ends() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
 }
 
 // run is the program: it returns the exit code.
@@ -48,11 +57,6 @@ func run(ctx context.Context, args []string, s streams) int {
 	return 1
 }
 
-// usageError is a command line that cannot be followed.
-type usageError struct{ message string }
-
-func (e *usageError) Error() string { return e.message }
-
 // statusError is a program that was run in our place and ended with another status than 0.
 type statusError struct {
 	name   string
@@ -60,7 +64,3 @@ type statusError struct {
 }
 
 func (e *statusError) Error() string { return fmt.Sprintf("%s ended with status %d", e.name, e.status) }
-
-func usagef(format string, args ...any) error {
-	return &usageError{message: fmt.Sprintf(format, args...)}
-}

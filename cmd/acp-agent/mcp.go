@@ -41,8 +41,14 @@ Writing tools are marked as such, and it is the client that asks its user before
   acp-agent mcp --root app --root shared   on these folders, whatever the client declares
   acp-agent mcp --within ~/src             refuse roots elsewhere
   acp-agent mcp --http 127.0.0.1:8080      over streamable HTTP, on this machine only`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := onlyOne(cmd, "root", "fallback-root"); err != nil {
+				return err
+			}
+			if m.timeout <= 0 {
+				return usagef("--roots-timeout %v is no time to answer in: give one such as 5s", m.timeout)
+			}
 			return serveMCP(cmd.Context(), s, *f, m)
 		},
 	}
@@ -51,8 +57,8 @@ Writing tools are marked as such, and it is the client that asks its user before
 	cmd.Flags().StringArrayVar(&m.within, "within", nil, "refuse roots that do not lie in `DIR`; repeat for more")
 	cmd.Flags().StringVar(&m.http, "http", "", "serve over streamable HTTP on the loopback address `ADDR`, such as 127.0.0.1:8080")
 	cmd.Flags().BoolVar(&m.readOnly, "read-only", false, "leave out the tools that change files")
-	cmd.Flags().DurationVar(&m.timeout, "roots-timeout", 5*time.Second, "how long a client may take to say its roots")
-	return cmd
+	cmd.Flags().DurationVar(&m.timeout, "roots-timeout", 5*time.Second, "how long a client take to say its roots, as a `DURATION` such as 5s")
+	return heeding(cmd, "log-level", "log-file", "max-line", "max-roots", "mounts")
 }
 
 func serveMCP(ctx context.Context, s streams, f serveFlags, m mcpFlags) error {
@@ -70,7 +76,7 @@ func serveMCP(ctx context.Context, s streams, f serveFlags, m mcpFlags) error {
 	}
 	server, err := mcpserver.Open(ctx, options)
 	if err != nil {
-		return err
+		return flagged(err, m.given(), m.given())
 	}
 	defer server.Close()
 	if m.http != "" {
@@ -89,10 +95,10 @@ func (m mcpFlags) options(f serveFlags, logger *slog.Logger) (o mcpserver.Option
 		o.Tools.Permit = leaveToTheClient
 	}
 	if o.Roots, err = rootsOf(m.roots); err != nil {
-		return o, err
+		return o, flagged(err, "root", "root")
 	}
 	if o.Fallback, err = rootsOf(m.fallbacks); err != nil {
-		return o, err
+		return o, flagged(err, "fallback-root", "fallback-root")
 	}
 	within, err := absolutePaths(m.within...)
 	if err != nil {
@@ -106,6 +112,14 @@ func (m mcpFlags) options(f serveFlags, logger *slog.Logger) (o mcpserver.Option
 		o.Workspace.Policy.Allow = append(o.Workspace.Policy.Allow, dir)
 	}
 	return o, nil
+}
+
+// given is the flag that names the folders that are opened at the start.
+func (m mcpFlags) given() string {
+	if len(m.roots) > 0 {
+		return "root"
+	}
+	return "fallback-root"
 }
 
 // leaveToTheClient permits every change: an MCP client asks its user before it calls a tool that is not read-only.

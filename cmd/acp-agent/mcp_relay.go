@@ -18,7 +18,7 @@ import (
 func newMCPRelay(s streams, f *serveFlags) *cobra.Command {
 	var socket string
 	cmd := &cobra.Command{
-		Use:   "mcp-relay --roots-from SOCKET -- COMMAND ARGS...",
+		Use:   "mcp-relay [flags] --roots-from SOCKET -- COMMAND ARGS...",
 		Short: "Start an MCP server and answer its questions for the roots",
 		Long: `mcp-relay starts a stdio MCP server, passes messages between it and the client unaltered, and answers the server's
 questions for the roots with those of an acp-agent session. That session's acp-agent has the agent behind it start this; the socket and the
@@ -35,7 +35,7 @@ secret in ` + mcprelay.SecretVariable + ` are its own.`,
 		},
 	}
 	cmd.Flags().StringVar(&socket, "roots-from", "", "the `SOCKET` of the session whose roots the server is told")
-	return cmd
+	return heeding(cmd, "log-level", "log-file", "max-line")
 }
 
 // relayMCP relays until the server or the client ends.

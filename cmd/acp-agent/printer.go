@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"sync"
+	"unicode"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -52,21 +55,45 @@ func (p *printer) update(_ context.Context, u client.Update) {
 			return
 		}
 		if u.Kind == "user_message_chunk" {
-			p.note("> %s", chunk.Content.Text)
+			p.note("> %s", harmless(chunk.Content.Text))
 		} else {
-			p.print(chunk.Content.Text)
+			p.print(harmless(chunk.Content.Text))
 		}
 	case "tool_call":
 		var call struct{ Title string }
 		if json.Unmarshal(u.Update, &call) == nil {
-			p.note("· %s", call.Title)
+			p.note("· %s", harmless(call.Title))
 		}
 	case "tool_call_update":
 		var call struct{ Status, Title string }
 		if json.Unmarshal(u.Update, &call) == nil && call.Status == "failed" {
-			p.note("· failed %s", call.Title)
+			p.note("· failed %s", harmless(call.Title))
 		}
 	}
+}
+
+// harmless is text of several lines that a terminal shows and does not obey: other control characters are written out. What
+// an agent says may be what a file says.
+func harmless(text string) string {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	if !strings.ContainsFunc(text, obeyed) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if obeyed(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// obeyed reports whether a terminal does something else with r than to show it, but for ends of lines and tabs. Characters
+// that turn the direction of writing are among them.
+func obeyed(r rune) bool {
+	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 }
 
 // end closes the last line, and names a stop reason that is not the usual one.

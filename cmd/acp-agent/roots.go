@@ -22,14 +22,14 @@ func newRoots(s streams, f *serveFlags) *cobra.Command {
 		Long: `roots says what a session on the folders would have: each root's spelling, real path and file URI, in
 order, and what is wrong with it. It exits with 1 if a session would be refused.`,
 		Example: "  acp-agent roots --cwd app --dir ../shared --dir ../skills",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return checkRoots(cmd.Context(), s, *f, r)
 		},
 	}
 	r.rootFlags(cmd)
 	cmd.Flags().BoolVar(&r.json, "json", false, "print JSON")
-	return cmd
+	return heeding(cmd, "max-roots", "mounts")
 }
 
 // rootReport is what there is to say of one root.
@@ -62,9 +62,10 @@ func checkRoots(ctx context.Context, s streams, f serveFlags, r runFlags) error 
 	} else if violation.Of(refused) == nil {
 		return refused
 	}
-	for _, v := range violation.Of(refused) {
-		for _, i := range concerned(v, len(reports)) {
-			reports[i].Verdict = v.String()
+	shown := violation.Of(flagged(refused, "cwd", "dir"))
+	for i, v := range violation.Of(refused) {
+		for _, at := range concerned(v, len(reports)) {
+			reports[at].Verdict = shown[i].String()
 		}
 	}
 	if err := printRoots(s, r, reports); err != nil {

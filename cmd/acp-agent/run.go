@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/child"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/violation"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -40,7 +44,7 @@ const runExample = `  acp-agent run --cwd app --dir shared --dir skills /roots
 func newRun(s streams, f *serveFlags) *cobra.Command {
 	var r runFlags
 	cmd := &cobra.Command{
-		Use:   "run [--cwd DIR] [--dir DIR]... PROMPT [-- COMMAND ARGS...]",
+		Use:   "run [flags] PROMPT [-- COMMAND ARGS...]",
 		Short: "Open a session on some folders, send a prompt and print the answer",
 		Long: `run starts acp-agent as an editor would, opens a session on the folders, sends the prompt and prints what comes back.
 
@@ -52,21 +56,24 @@ MCP servers' tools, and servers that a folder names and the prompt starts.`,
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 				prompt, command = args[:dash], args[dash:]
 			}
-			if len(prompt) == 0 {
+			text := strings.Join(prompt, " ")
+			if strings.TrimSpace(text) == "" {
 				return usagef("run needs a prompt, such as /roots; see acp-agent run --help")
 			}
-			return runPrompt(cmd.Context(), s, *f, r, strings.Join(prompt, " "), command)
+			if err := onlyOne(cmd, "load", "resume", "fork"); err != nil {
+				return err
+			}
+			return runPrompt(cmd.Context(), s, *f, r, text, command)
 		},
 	}
 	r.rootFlags(cmd)
 	cmd.Flags().StringVar(&r.load, "load", "", "go on with stored session `SESSION`, and show its conversation first")
 	cmd.Flags().StringVar(&r.resume, "resume", "", "go on with stored session `SESSION`")
 	cmd.Flags().StringVar(&r.fork, "fork", "", "go on with a copy of stored session `SESSION`")
-	cmd.MarkFlagsMutuallyExclusive("load", "resume", "fork")
 	cmd.Flags().StringArrayVar(&r.mcp, "mcp", nil,
 		"give the session an MCP server: `NAME=COMMAND`, whose words are split as by a shell but not expanded; repeat for more")
 	cmd.Flags().StringArrayVar(&r.mcpConfigs, "mcp-config", nil,
-		`give the session the MCP servers of a JSON file, {"mcpServers": {…}}, whose values are taken as written; `+"`FILE`; repeat for more")
+		"give the session the MCP servers of the JSON `FILE`, {\"mcpServers\": {…}}, whose values are taken as written; repeat for more")
 	cmd.Flags().BoolVar(&r.yes, "yes", false, "allow what the agent asks permission for, once each time, instead of refusing it")
 	cmd.Flags().BoolVar(&r.json, "json", false, "print every message of both sides instead, one JSON text a line")
 	return cmd
@@ -88,16 +95,11 @@ func runPrompt(ctx context.Context, s streams, f serveFlags, r runFlags, prompt 
 	if err != nil {
 		return err
 	}
-	logger, closeLog, err := f.log.open(s.err)
-	if err != nil {
-		return err
-	}
-	defer closeLog()
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	agent, err := child.Start(ctx, child.Command{Path: self, Args: f.args(command), Name: "acp-agent"}, child.Options{Logger: logger})
+	agent, err := child.Start(ctx, child.Command{Path: self, Args: f.args(command), Name: "acp-agent"}, child.Options{Logger: slog.New(plainLines{s.err})})
 	if err != nil {
 		return err
 	}
@@ -105,6 +107,10 @@ func runPrompt(ctx context.Context, s streams, f serveFlags, r runFlags, prompt 
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		err = errors.Join(err, agent.Stop(stopping))
+		var ended *child.ExitError
+		if err != nil && errors.As(agent.Wait(stopping), &ended) && ended.Code > 0 {
+			err = &statusError{name: ended.Name, status: ended.Code}
+		}
 	}()
 	show := newPrinter(s.out)
 	options := client.Options{Name: "acp-agent run", Version: version(), Updates: show.update, Permission: asked{show, r.yes}.permission}
@@ -168,12 +174,13 @@ func (r runFlags) roots() (workspace.Roots, error) {
 	if err != nil {
 		return workspace.Roots{}, err
 	}
-	return workspace.NewRoots(paths[0], paths[1:])
+	roots, err := workspace.NewRoots(paths[0], paths[1:])
+	return roots, flagged(err, "cwd", "dir")
 }
 
 // args are the arguments that give the agent process our own flags.
 func (f serveFlags) args(command []string) []string {
-	args := []string{"--log-level", f.log.level}
+	args := []string{"--log-level", level{&f.log.level}.String()}
 	for name, value := range map[string]string{"--state-dir": f.stateDir, "--log-file": f.log.file, "--trace": f.trace, "--agent": f.agent} {
 		if value != "" {
 			args = append(args, name, value)
@@ -200,8 +207,29 @@ func (p *printer) messages(d wire.Direction, line []byte) {
 // explained is an error of the agent without the protocol's wrapping.
 func explained(err error) error {
 	var answer *wire.Error
-	if errors.As(err, &answer) {
-		return errors.New(answer.Message)
+	if !errors.As(err, &answer) {
+		return err
 	}
-	return err
+	var data struct{ Violations []violation.Violation }
+	if json.Unmarshal(answer.Data, &data) == nil && len(data.Violations) > 0 {
+		return flagged(violation.Refuse(data.Violations...), "cwd", "dir")
+	}
+	return errors.New(answer.Message)
+}
+
+// flagged says of folders that are refused which flags gave them.
+func flagged(err error, cwd, dir string) error {
+	found := slices.Clone(violation.Of(err))
+	if found == nil {
+		return err
+	}
+	for i, v := range found {
+		switch v.Field {
+		case "cwd":
+			found[i].Field = "--" + cwd
+		case "additionalDirectories":
+			found[i].Field, found[i].Index = "--"+dir, nil
+		}
+	}
+	return violation.Refuse(found...)
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -16,7 +15,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(leakless{m}, map[string]func(){
 		"acp-agent": func() {
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := signal.NotifyContext(context.Background(), ends()...)
 			defer stop()
 			os.Exit(run(ctx, os.Args[1:], standardStreams()))
 		},

@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/mcpservers"
@@ -37,7 +40,13 @@ const about = `acp-agent answers an ACP editor with sessions that have several r
 
 An editor starts it and speaks ACP to it over standard input and output. By itself it
 answers from the session's folders (type /help in a session). With --agent, or a command
-after "--", it puts that agent behind itself.`
+after "--", it puts that agent behind itself.
+
+What flags say can also be said by the environment, as ACP_AGENT_STATE_DIR for --state-dir, and all but
+--config by the configuration file, as {"stateDir": "…"}. A flag counts first, the file last. --agent is a flag alone.
+
+It exits with 0 when the editor has left or it was told to end (SIGINT, SIGTERM, SIGHUP), with 2 if the
+command line or the configuration cannot be followed, and with 1 if something else went wrong.`
 
 const examples = `  acp-agent                                   what an editor starts
   acp-agent -- opencode acp                   the same in front of another agent
@@ -52,47 +61,66 @@ func newRoot(s streams) *cobra.Command {
 		Short:         "An ACP agent with multi-root sessions",
 		Long:          about,
 		Example:       examples,
-		Args:          cobra.ArbitraryArgs,
+		Version:       versionLine(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return usagef("unknown command %q; to put an agent behind acp-agent write it after --: acp-agent -- %s", args[0], strings.Join(args, " "))
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
+				return nil
 			}
+			slip := ";"
+			if near := nearest(args[0], subcommands(cmd)); near != "" {
+				slip = fmt.Sprintf("; did you mean %q? Else,", near)
+			}
+			return usagef("unknown command %q%s to put an agent behind acp-agent write it after --: acp-agent -- %s", args[0], slip, strings.Join(args, " "))
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
 			return serve(cmd.Context(), s, f, args)
 		},
-	}
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		file, err := applySettings(cmd, f.config)
-		if err != nil {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := refuseUnheeded(cmd); err != nil {
+				return err
+			}
+			file, err := applySettings(cmd, f.config)
+			if completing(cmd) {
+				return nil // a mistake in the configuration spoils no line that is being typed
+			}
+			if err != nil {
+				return err
+			}
+			f.file, f.profiles = file, file.profiles()
+			_, err = f.behind(nil)
 			return err
-		}
-		f.file, f.profiles = file, file.profiles()
-		if _, err := f.behind(nil); err != nil {
-			return err
-		}
-		if f.maxLine < 1 || f.maxRoots < 1 {
-			return usagef("--max-line and --max-roots are at least 1")
-		}
-		return nil
+		},
 	}
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%v; see acp-agent --help", err) })
-	flags := root.PersistentFlags()
-	flags.StringVar(&f.config, "config", "", "read settings from `FILE` (default $XDG_CONFIG_HOME/acp-agent/config.json)")
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.InitDefaultVersionFlag()
+	root.Flags().Lookup("version").Usage = "print the version"
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef("%v; see %s --help", err, cmd.CommandPath()) })
+	f.define(root.PersistentFlags())
+	root.AddCommand(newRun(s, &f), newSessions(s, &f), newRoots(s, &f), newAgents(s, &f), newDiscover(s, &f), newMCP(s, &f), newMCPRelay(s, &f), newVersion(s))
+	f.completeValues(root)
+	strictGenerated(root)
+	helpOfHeeded(root)
+	return root
+}
+
+// define adds the flags of the program.
+func (f *serveFlags) define(flags *pflag.FlagSet) {
+	f.log.level, f.maxLine, f.maxRoots = slog.LevelWarn, 64<<20, workspace.DefaultMaxRoots
+	flags.StringVar(&f.config, "config", "", "read settings from `FILE` (default "+defaultConfigText()+")")
 	flags.StringVar(&f.agent, "agent", "", "put the known agent `NAME` behind acp-agent; see acp-agent agents")
 	flags.StringVar(&f.stateDir, "state-dir", "", "keep sessions in `DIR` (default "+defaultStateDirText()+")")
-	flags.StringVar(&f.log.level, "log-level", "warn", "log `LEVEL`: debug, info, warn or error")
+	flags.Var(level{&f.log.level}, "log-level", "log what is of this `LEVEL` or above: debug, info, warn or error")
 	flags.StringVar(&f.log.file, "log-file", "", "append the log to `FILE` instead of standard error")
 	flags.StringVar(&f.trace, "trace", "", "append every message with time and direction to `FILE`; values of env and headers, and secrets in URLs, are masked")
-	flags.IntVar(&f.maxLine, "max-line", 64<<20, "refuse messages longer than `BYTES`")
-	flags.IntVar(&f.maxRoots, "max-roots", 64, "refuse sessions with more than `N` root folders")
+	flags.Var(number{&f.maxLine, 1}, "max-line", "refuse messages longer than `BYTES`")
+	flags.Var(number{&f.maxRoots, 1}, "max-roots", "refuse sessions with more than `N` root folders")
 	flags.TextVar(&f.mounts, "mounts", workspace.ExistingMounts, "what is mounted below a root is reached if `POLICY` says so: none, existing (mounted before the session) or any")
-	flags.IntVar(&f.replay, "replay-rate", 0, "replay at most `N` updates a second when a session is loaded (default 6000; -1 for no bound)")
-	root.AddCommand(newRun(s, &f), newSessions(s, &f), newRoots(s, &f), newAgents(s, &f), newDiscover(s, &f), newMCP(s, &f), newMCPRelay(s, &f), newVersion(s))
-	return root
+	flags.Var(number{&f.replay, -1}, "replay-rate", "replay at most `N` updates a second when a session is loaded (default 6000; -1 for no bound)")
 }
 
 // serve answers the client on the standard streams until it leaves.
@@ -120,6 +148,8 @@ func serve(ctx context.Context, s streams, f serveFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	logger.Info("serving", "version", version(), "pid", os.Getpid(), "agent", b.name(), "stateDir", dir, "config", f.file.path)
+	warnOfOthers(logger, dir)
 	store := sqlite.New(sqlite.Options{Dir: dir, Retention: sessionstore.Retention})
 	err = acp.Serve(ctx, s.in, s.out, acp.Options{
 		Runtime:   func() runtime.Runtime { return newRuntime(b, dir, logger) },
@@ -133,6 +163,7 @@ func serve(ctx context.Context, s streams, f serveFlags, args []string) error {
 		Version:    version(),
 		Logger:     logger,
 	})
+	logger.Info("ending")
 	if closeErr := store.Close(); err == nil && closeErr != nil {
 		return fmt.Errorf("closing the session store: %w", closeErr)
 	}

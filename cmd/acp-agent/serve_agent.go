@@ -7,9 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/child"
 	"github.com/acp-agent/acp-agent/acp/explore"
@@ -26,6 +24,14 @@ type behind struct {
 	relay   child.Command // what stands in front of other MCP servers
 }
 
+// name is what the log calls the agent that answers.
+func (b behind) name() string {
+	if b.command.Path == "" {
+		return "explore"
+	}
+	return profile.Program(b.command.Path)
+}
+
 // behind is the agent that --agent names, with args behind its own, or the one that the command args
 // starts.
 func (f serveFlags) behind(args []string) (behind, error) {
@@ -39,8 +45,8 @@ func (f serveFlags) behind(args []string) (behind, error) {
 	}
 	p, known := profile.Find(f.profiles, f.agent)
 	if !known {
-		return behind{}, usagef("--agent: no agent is called %q; did you mean %q? acp-agent agents lists them, and the configuration file can add one",
-			f.agent, nearest(f.agent, names(f.profiles)))
+		return behind{}, usagef("--agent: no agent is called %q%s (acp-agent agents says more of them, and how to add one)",
+			f.agent, meant(f.agent, names(f.profiles)))
 	}
 	c := p.Start()
 	c.Args = append(c.Args, args...)
@@ -105,14 +111,4 @@ func inTerminal(ctx context.Context, s streams, b behind) error {
 		return &statusError{name: profile.Program(b.command.Path), status: exit.ExitCode()}
 	}
 	return err
-}
-
-// nearest is the word of a list that takes the fewest edits.
-func nearest(word string, list []string) string {
-	if len(list) == 0 {
-		return ""
-	}
-	return slices.MinFunc(list, func(a, b string) int {
-		return edits(strings.ToLower(word), strings.ToLower(a)) - edits(strings.ToLower(word), strings.ToLower(b))
-	})
 }

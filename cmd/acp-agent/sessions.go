@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -24,11 +27,11 @@ func newSessions(s streams, f *serveFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "List, show, delete and clean up stored sessions",
-		Args:  cobra.NoArgs,
+		Args:  subcommandArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newSessionsList(s, f), newSessionsShow(s, f), newSessionsDelete(s, f), newSessionsPrune(s, f), newSessionsRepair(s, f))
-	return cmd
+	return heeding(cmd, "state-dir")
 }
 
 // withStore runs do on the store.
@@ -37,12 +40,24 @@ func (f serveFlags) withStore(do func(sessionstore.Store) error) error {
 	if err != nil {
 		return err
 	}
-	store := sqlite.New(sqlite.Options{Dir: dir})
+	store := stored(dir)
 	err = do(store)
 	if closeErr := store.Close(); err == nil {
 		err = closeErr
 	}
+	var unknown *sessionstore.NotFoundError
+	if errors.As(err, &unknown) {
+		return fmt.Errorf("%w in %s: acp-agent sessions list shows those that are there", err, dir)
+	}
 	return err
+}
+
+// stored is the store in dir. Where there is none an empty one stands for it: to look for sessions makes no file.
+func stored(dir string) sessionstore.Store {
+	if _, err := os.Stat(filepath.Join(dir, "sessions.db")); errors.Is(err, fs.ErrNotExist) {
+		return sessionstore.NewMemory()
+	}
+	return sqlite.New(sqlite.Options{Dir: dir})
 }
 
 // sessionReport is a session as these commands show it.
@@ -90,8 +105,11 @@ func newSessionsList(s streams, f *serveFlags) *cobra.Command {
 		Short:   "List stored sessions, newest activity first",
 		Long:    "list shows the sessions of every agent, with the filters of session/list: --dir given several times matches exactly that list, in that order.",
 		Example: "  acp-agent sessions list --cwd app --dir shared --dir skills",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := onlyOne(cmd, "dir", "no-dirs"); err != nil {
+				return err
+			}
 			q, err := l.query()
 			if err != nil {
 				return err
@@ -103,7 +121,6 @@ func newSessionsList(s streams, f *serveFlags) *cobra.Command {
 	cmd.Flags().StringArrayVar(&l.dirs, "dir", nil, "only sessions with exactly these additional folders `DIR`, in order; repeat for more")
 	cmd.Flags().BoolVar(&l.none, "no-dirs", false, "only sessions without additional folders")
 	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object a line")
-	cmd.MarkFlagsMutuallyExclusive("dir", "no-dirs")
 	return cmd
 }
 
@@ -171,7 +188,7 @@ func listSessions(ctx context.Context, s streams, store sessionstore.Store, q se
 	if !l.json {
 		fmt.Fprintln(table, "SESSION\tUPDATED\tAGENT\tFOLDERS\tTITLE")
 	}
-	for {
+	for none := true; ; none = false {
 		page, err := store.List(ctx, q)
 		if err != nil {
 			return err
@@ -181,13 +198,16 @@ func listSessions(ctx context.Context, s streams, store sessionstore.Store, q se
 			if l.json {
 				err = encoder.Encode(r)
 			} else {
-				_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.UpdatedAt.Format(time.DateTime), r.Agent, folders(stored.Keys.Roots), r.Title)
+				_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.UpdatedAt.Format(time.DateTime), r.Agent, folders(stored.Keys.Roots), harmless(r.Title))
 			}
 			if err != nil {
 				return err
 			}
 		}
 		if q.Cursor = page.Next; q.Cursor == "" {
+			if none && len(page.Sessions) == 0 {
+				fmt.Fprintln(s.err, "acp-agent: there are no such sessions")
+			}
 			return table.Flush()
 		}
 	}
@@ -197,7 +217,7 @@ func listSessions(ctx context.Context, s streams, store sessionstore.Store, q se
 func folders(roots workspace.Roots) string {
 	var names []string
 	for _, d := range roots.All() {
-		names = append(names, d.String())
+		names = append(names, printable(d.String()))
 	}
 	return strings.Join(names, " ")
 }
@@ -207,7 +227,9 @@ func newSessionsDelete(s streams, f *serveFlags) *cobra.Command {
 		Use:   "delete SESSION...",
 		Short: "Remove sessions for good",
 		Long:  "delete removes sessions and their histories; their text is gone from the file. A session that is open in an editor ends there with an error.",
-		Args:  cobra.MinimumNArgs(1),
+		Args:  sessionArgs(math.MaxInt),
+
+		ValidArgsFunction: f.completeSessions,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			return f.withStore(func(store sessionstore.Store) error {
 				for _, id := range ids {

@@ -27,7 +27,7 @@ func newSessionsPrune(s streams, f *serveFlags) *cobra.Command {
 		Long: "prune removes sessions in which nothing was ever said and that are older than 30 days, or another age. With --all it " +
 			"removes the others of that age too. The age counts from a session's last turn; one that is open in an editor ends there with an error.",
 		Example: "  acp-agent sessions prune\n  acp-agent sessions prune --all --older-than 365d --dry-run",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.withStore(func(store sessionstore.Store) error {
 				n, err := store.Prune(cmd.Context(), p.query(time.Now()))

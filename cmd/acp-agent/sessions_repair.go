@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -25,15 +26,20 @@ func newSessionsRepair(s streams, f *serveFlags) *cobra.Command {
 		Use:   "repair",
 		Short: "Make a damaged session store usable again",
 		Long: "repair copies what can be read of a damaged session store into a new one, and keeps the damaged file beside it. " +
-			"Close your editors first. A store that is not damaged is left alone.",
-		Args: cobra.NoArgs,
+			"Close your editors first. A store that is not damaged is left alone; the damagedFile of --json is empty then.",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := f.state()
 			if err != nil {
 				return err
 			}
 			done, err := sqlite.Repair(cmd.Context(), sqlite.Options{Dir: dir})
-			if err != nil {
+			var healthy *sqlite.HealthyError
+			switch {
+			case errors.As(err, &healthy) && !asJSON:
+				_, err = fmt.Fprintln(s.out, healthy)
+				return err
+			case err != nil && healthy == nil:
 				return err
 			}
 			return showRepair(s, repairReport(done), asJSON)

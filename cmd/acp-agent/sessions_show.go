@@ -17,7 +17,13 @@ func newSessionsShow(s streams, f *serveFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show SESSION",
 		Short: "Show a session's folders and its conversation",
-		Args:  cobra.ExactArgs(1),
+		Args:  sessionArgs(1),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return f.completeSessions(cmd, args, word)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.withStore(func(store sessionstore.Store) error {
 				return showSession(cmd.Context(), s, store, sessionstore.ID(args[0]), asJSON)
@@ -67,7 +73,7 @@ func (t *transcript) session(r sessionReport) error {
 	fmt.Fprintf(t.out.out, "session  %s\nagent    %s\ncreated  %s\nupdated  %s\n", r.ID, r.Agent,
 		r.CreatedAt.Format(time.RFC3339), r.UpdatedAt.Format(time.RFC3339))
 	if r.Title != "" {
-		fmt.Fprintf(t.out.out, "title    %s\n", r.Title)
+		fmt.Fprintf(t.out.out, "title    %s\n", harmless(r.Title))
 	}
 	fmt.Fprintf(t.out.out, "root 0   %s\n", r.Cwd)
 	for i, d := range r.AdditionalDirectories.All() {

@@ -19,8 +19,11 @@ import (
 
 // settings are the flags that can also be given by the environment or the configuration file: the
 // flag state-dir is the variable ACP_AGENT_STATE_DIR and the key stateDir. A flag
-// counts before the environment, the environment before the file.
+// counts before the environment, the environment before the file. A variable that is empty is not given.
 var settings = [...]string{"state-dir", "log-level", "log-file", "trace", "max-line", "max-roots", "mounts", "replay-rate"}
+
+// pathSettings are those that name a file or a directory.
+var pathSettings = [...]string{"state-dir", "log-file", "trace"}
 
 // variable is a setting's environment variable.
 func variable(flag string) string {
@@ -48,11 +51,11 @@ func applySettings(cmd *cobra.Command, path string) (settingsFile, error) {
 		if flag == nil || flag.Changed {
 			continue
 		}
-		if err := file.apply(flags, flag); err != nil {
+		if err := file.apply(flag); err != nil {
 			return file, err
 		}
-		if value, given := os.LookupEnv(variable(name)); given {
-			if err := flags.Set(name, value); err != nil {
+		if value := os.Getenv(variable(name)); value != "" {
+			if err := flag.Value.Set(value); err != nil {
 				return file, usagef("%s=%q: %v", variable(name), value, err)
 			}
 		}
@@ -70,20 +73,45 @@ type settingsFile struct {
 
 // setting is a value in a configuration file.
 type setting struct {
-	text string
-	line int
+	text   string
+	number bool // it was not quoted
+	line   int
 }
 
 // apply sets a flag to the file's value, if it has one.
-func (f settingsFile) apply(flags *pflag.FlagSet, flag *pflag.Flag) error {
+func (f settingsFile) apply(flag *pflag.Flag) error {
 	value, given := f.values[key(flag.Name)]
 	if !given {
 		return nil
 	}
-	if err := flags.Set(flag.Name, value.text); err != nil {
-		return usagef("%s:%d: %s: %v", f.path, value.line, key(flag.Name), err)
+	fail := func(problem any) error { return usagef("%s:%d: %s: %v", f.path, value.line, key(flag.Name), problem) }
+	if value.number && flag.Value.Type() != "int" {
+		return fail("give a string")
+	}
+	if slices.Contains(pathSettings[:], flag.Name) {
+		path, err := f.place(value.text)
+		if err != nil {
+			return fail(err)
+		}
+		value.text = path
+	}
+	if err := flag.Value.Set(value.text); err != nil {
+		return fail(err)
 	}
 	return nil
+}
+
+// place is a path of the file: "~/" is the home directory, and a relative one starts where the file is, since an editor
+// starts us anywhere.
+func (f settingsFile) place(path string) (string, error) {
+	if path == "" || filepath.IsAbs(path) {
+		return path, nil
+	}
+	if rest, inHome := strings.CutPrefix(filepath.ToSlash(path), "~/"); inHome {
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, rest), err
+	}
+	return filepath.Abs(filepath.Join(filepath.Dir(f.path), path))
 }
 
 // readSettings reads the configuration file: the given one, or the default one if it exists.
@@ -118,27 +146,43 @@ func defaultConfig() string {
 	return filepath.Join(dir, "acp-agent", "config.json")
 }
 
+// defaultConfigText is the default as the help shows it, the same on every account.
+func defaultConfigText() string {
+	switch runtime.GOOS {
+	case "windows":
+		return `%AppData%\acp-agent\config.json`
+	case "darwin":
+		return "$XDG_CONFIG_HOME/acp-agent/config.json or ~/Library/Application Support/acp-agent/config.json"
+	default:
+		return "$XDG_CONFIG_HOME/acp-agent/config.json or ~/.config/acp-agent/config.json"
+	}
+}
+
 // parseSettings reads one JSON object of known keys.
 func parseSettings(path string, text []byte) (settingsFile, error) {
 	f := settingsFile{path: path, values: make(map[string]setting)}
+	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	line := func() int { return 1 + bytes.Count(text[:decoder.InputOffset()], []byte("\n")) }
 	fail := func(format string, args ...any) (settingsFile, error) {
 		return settingsFile{}, usagef("%s:%d: %s", path, line(), fmt.Sprintf(format, args...))
 	}
-	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
+	switch token, err := decoder.Token(); {
+	case err != nil:
+		return fail("the configuration is one JSON object: %v", syntax(err))
+	case token != json.Delim('{'):
 		return fail("the configuration is one JSON object")
 	}
 	for decoder.More() {
 		name, err := decoder.Token()
 		if err != nil {
-			return fail("%v", err)
+			return fail("%v", syntax(err))
 		}
 		at := line()
 		word, _ := name.(string)
 		if !isKey(word) {
-			return fail("unknown key %q; did you mean %q?", word, nearest(word, keys()))
+			return fail("unknown key %q%s", word, meant(word, keys()))
 		}
 		if _, twice := f.values[word]; twice {
 			return fail("%q is given twice", word)
@@ -147,7 +191,7 @@ func parseSettings(path string, text []byte) (settingsFile, error) {
 			f.values[word] = setting{line: at}
 			var raw json.RawMessage
 			if err := decoder.Decode(&raw); err != nil {
-				return fail("%v", err)
+				return fail("%v", syntax(err))
 			}
 			before := line() - bytes.Count(raw, []byte("\n"))
 			if word == agentsKey {
@@ -162,15 +206,19 @@ func parseSettings(path string, text []byte) (settingsFile, error) {
 		}
 		value, err := decoder.Token()
 		if err != nil {
-			return fail("%v", err)
+			return fail("%v", syntax(err))
 		}
-		if _, nested := value.(json.Delim); nested || value == nil {
+		switch value := value.(type) {
+		case string:
+			f.values[word] = setting{text: value, line: at}
+		case json.Number:
+			f.values[word] = setting{text: value.String(), number: true, line: at}
+		default:
 			return fail("%q needs a string or a number", word)
 		}
-		f.values[word] = setting{text: fmt.Sprint(value), line: at}
 	}
 	if _, err := decoder.Token(); err != nil {
-		return fail("%v", err)
+		return fail("%v", syntax(err))
 	}
 	if _, err := decoder.Token(); err != io.EOF {
 		return fail("text after the configuration")
@@ -189,22 +237,10 @@ func keys() []string {
 	return known
 }
 
-// edits is the Levenshtein distance of a and b.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// syntax is an error of the decoder in words for a person.
+func syntax(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the text ends too early")
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
+	return err
 }

@@ -151,7 +151,7 @@ func (a *agentSetting) member(r *sectionReader, name string) (err error) {
 		}
 		a.relay = &relay
 	default:
-		return r.fail("unknown key %q; did you mean %q?", name, nearest(name, agentKeys()))
+		return r.fail("unknown key %q%s", name, meant(name, agentKeys()))
 	}
 	return err
 }

@@ -63,7 +63,7 @@ func (s *serverSetting) member(r *sectionReader, name string) (err error) {
 	case "readOnlyTools":
 		s.policy.ReadOnly, err = choice(r, name, map[string]mcpservers.ReadOnly{"ask": mcpservers.Ask, "allow": mcpservers.Allow})
 	default:
-		return r.fail("unknown key %q; did you mean %q?", name, nearest(name, serverKeys()))
+		return r.fail("unknown key %q%s", name, meant(name, serverKeys()))
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,6 +18,15 @@ func (f serveFlags) state() (string, error) {
 		return "", fmt.Errorf("no place to keep sessions: %w; name one with --state-dir", err)
 	}
 	return dir, nil
+}
+
+// warnOfOthers warns of a state directory that others can write: what is remembered there of servers that may be started
+// would be theirs to say.
+func warnOfOthers(logger *slog.Logger, dir string) {
+	info, err := os.Stat(dir)
+	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
+		logger.Warn("others can write to the state directory: chmod 700 makes it private", "stateDir", dir, "mode", info.Mode().Perm())
+	}
 }
 
 // defaultStateDir follows the platform: XDG state, Application Support, LocalAppData.

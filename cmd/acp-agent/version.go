@@ -17,14 +17,19 @@ func version() string {
 	return info.Main.Version
 }
 
+// versionLine is the version with what it was built for and by.
+func versionLine() string {
+	return fmt.Sprintf("acp-agent %s %s/%s %s", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+}
+
 func newVersion(s streams) *cobra.Command {
-	return &cobra.Command{
+	return heeding(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(s.out, "acp-agent %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+			_, err := fmt.Fprintln(s.out, versionLine())
 			return err
 		},
-	}
+	})
 }
