@@ -51,18 +51,16 @@ func (a *agent) counted(open func() error) error {
 	return err
 }
 
-// open opens the roots and the runtime's side of an activation. What the runtime replays, if it may, keeps the pace.
-func (a *agent) open(ctx context.Context, id sessionstore.ID, p sessionParams, before *session, r runtime.Activation, replays *pace) (_ *activation, err error) {
+// prepare opens the roots of an activation, and looks at what is in them.
+func (a *agent) prepare(ctx context.Context, id sessionstore.ID, p sessionParams, before *session) (*activation, error) {
 	w, err := workspace.Open(ctx, p.roots, a.options.Workspace)
 	if err != nil {
 		return nil, err
 	}
-	act := &activation{agent: a, id: id, workspace: w}
-	act.host = &host{agent: a, id: id, workspace: w, stop: r.Stop, pace: replays}
-	r.History = act.host.history(r.History)
-	opened := false
+	act := &activation{agent: a, id: id, workspace: w, host: newHost(a, id, w)}
+	prepared := false
 	defer func() {
-		if !opened { // also after a panic
+		if !prepared { // also after a panic
 			act.abandon()
 		}
 	}()
@@ -73,6 +71,24 @@ func (a *agent) open(ctx context.Context, id sessionstore.ID, p sessionParams, b
 	if err = act.host.scan(ctx); err != nil {
 		return nil, err
 	}
+	prepared = true
+	return act, nil
+}
+
+// open opens the roots and the runtime's side of an activation. What the runtime replays, if it may, keeps the pace.
+func (a *agent) open(ctx context.Context, id sessionstore.ID, p sessionParams, before *session, r runtime.Activation, replays *pace) (*activation, error) {
+	act, err := onDisk(ctx, a, func() (*activation, error) { return a.prepare(ctx, id, p, before) }, (*activation).abandon)
+	if err != nil {
+		return nil, err
+	}
+	act.host.stop, act.host.pace = r.Stop, replays
+	r.History = act.host.history(r.History)
+	opened := false
+	defer func() {
+		if !opened { // also after a panic
+			act.abandon()
+		}
+	}()
 	r.Params = p.rest
 	opening, with, err := a.runtime.Open(ctx, r, act.host)
 	if err != nil {

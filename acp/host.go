@@ -2,6 +2,8 @@ package acp
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"sync"
 
@@ -35,6 +37,8 @@ type host struct {
 
 	saving sync.Mutex // states are stored in the order of the calls; taken before mu
 
+	looking chan struct{} // holds one value while the roots are looked at anew
+
 	mu      sync.Mutex
 	phase   hostPhase
 	session *session // from the commit on
@@ -51,6 +55,10 @@ const (
 	hostLive
 	hostClosed
 )
+
+func newHost(a *agent, id sessionstore.ID, w *workspace.Workspace) *host {
+	return &host{agent: a, id: id, workspace: w, looking: make(chan struct{}, 1)}
+}
 
 // Workspace implements [runtime.Host].
 func (h *host) Workspace() *workspace.Workspace { return h.workspace }
@@ -76,16 +84,45 @@ func (h *host) scan(ctx context.Context) (err error) {
 	return err
 }
 
-// refresh looks whether what the roots hold has changed. Turns do not overlap, so neither do its calls.
+// refresh looks whether what the roots hold has changed. It returns when it has looked, or ctx has ended, or that takes
+// longer than a prompt waits for it; then the look goes on, one at a time.
 func (h *host) refresh(ctx context.Context) {
-	catalog, _, err := h.Catalog().Rescan(ctx)
-	if err != nil {
-		h.agent.log.Debug("the roots were not looked at anew", "session", h.id, "error", err)
+	wait := h.agent.options.RescanWait
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("it takes longer than %v", wait))
+	defer cancel()
+	select {
+	case h.looking <- struct{}{}:
+	case <-ctx.Done():
+		h.outdated(context.Cause(ctx))
 		return
+	}
+	_, err := onDisk(ctx, h.agent, func() (discovery.Change, error) {
+		defer func() { <-h.looking }()
+		return h.rescan(h.agent.base)
+	}, nil)
+	if err != nil {
+		h.outdated(err)
+	}
+}
+
+func (h *host) rescan(ctx context.Context) (discovery.Change, error) {
+	catalog, change, err := h.Catalog().Rescan(ctx)
+	if err != nil {
+		return discovery.Same, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.catalog = catalog
+	return change, nil
+}
+
+// outdated says that the roots were not looked at.
+func (h *host) outdated(why error) {
+	if errors.Is(why, runtime.ErrCancelled) {
+		return // as the turn was
+	}
+	h.agent.log.Warn("the roots were not looked at anew: the session goes on with the instructions, skills and commands found before",
+		"session", h.id, "error", why)
 }
 
 // history is what is stored of the session: once there is a commit what it has, before that what was given, nil for nothing.

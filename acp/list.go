@@ -36,7 +36,11 @@ func (a *agent) acceptList(ctx context.Context, r *wire.Request) wire.Work {
 		if p.cursor == "" {
 			a.refresh(ctx)
 		}
-		page, err := a.options.Store.List(ctx, p.query(a.init.owner()))
+		query, err := onDisk(ctx, a, func() (sessionstore.Query, error) { return p.query(a.init.owner()), nil }, nil)
+		if err != nil {
+			return nil, err
+		}
+		page, err := a.options.Store.List(ctx, query)
 		if err != nil {
 			return nil, asWire(err)
 		}

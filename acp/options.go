@@ -49,6 +49,9 @@ type Options struct {
 	// Defaults 10 s, 2 s and 1,000.
 	ImportEvery, ImportWait time.Duration
 	ImportMax               int
+	// RescanWait is how long a prompt waits for the look at what has changed in the roots, which takes milliseconds on a
+	// disk that answers. Then it goes on with what was found before, and what the look finds comes later. Default 5 s.
+	RescanWait time.Duration
 	// CancelGrace is how long a cancelled turn's runtime may take before its prompt is answered
 	// without it. Default 5 s.
 	CancelGrace time.Duration
@@ -80,6 +83,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.ImportMax == 0 {
 		o.ImportMax = 1000
+	}
+	if o.RescanWait == 0 {
+		o.RescanWait = 5 * time.Second
 	}
 	if o.CancelGrace == 0 {
 		o.CancelGrace = 5 * time.Second

@@ -102,7 +102,7 @@ func (o *reopening) find(ctx context.Context) (err error) {
 		return err
 	}
 	o.before = o.at.lane.active()
-	return matchCwd(o.params.roots.Cwd(), o.stored.Keys)
+	return o.agent.matchCwd(ctx, o.params.roots.Cwd(), o.stored.Keys)
 }
 
 // replace opens a new activation of the session and puts it in the place of the live one.
@@ -208,8 +208,15 @@ func commandOf(owner sessionstore.Agent) string {
 }
 
 // matchCwd holds a load's cwd against the session's (A11, A17).
-func matchCwd(cwd workspace.Dir, stored sessionstore.Keys) error {
-	if cwd == stored.Roots.Cwd() || (len(stored.Real) > 0 && workspace.Real(cwd) == stored.Real[0]) {
+func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessionstore.Keys) error {
+	if cwd == stored.Roots.Cwd() {
+		return nil
+	}
+	real, err := onDisk(ctx, a, func() (workspace.Dir, error) { return workspace.Real(cwd), nil }, nil)
+	if err != nil {
+		return err
+	}
+	if len(stored.Real) > 0 && real == stored.Real[0] {
 		return nil
 	}
 	return violation.Refuse(violation.New("cwd", cwd.String(), violation.CwdMismatch).Expecting(stored.Roots.Cwd().String()))
