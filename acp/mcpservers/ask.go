@@ -61,9 +61,9 @@ func (c *call) claims() string {
 	if h.OpenWorld {
 		claims = append(claims, "reaches out")
 	}
-	text := fmt.Sprintf("By what MCP server %s says, this tool %s.", c.tool.Server, strings.Join(claims, ", and "))
+	text := fmt.Sprintf("By what MCP server %s says, this tool %s.", named(c.tool.Server), strings.Join(claims, ", and "))
 	if c.tool.Description != "" {
-		text += "\n\n" + cut(c.tool.Description, 2000)
+		text += "\n\n" + fenced(cut(c.tool.Description, 2000))
 	}
 	return text
 }

@@ -15,7 +15,7 @@ type FailedError struct {
 	Err error
 }
 
-func (e *FailedError) Error() string { return fmt.Sprintf("MCP server %s: %v", e.Server, e.Err) }
+func (e *FailedError) Error() string { return fmt.Sprintf("MCP server %s: %v", named(e.Server), e.Err) }
 
 // Unwrap returns what happened.
 func (e *FailedError) Unwrap() error { return e.Err }
@@ -29,7 +29,7 @@ type LateError struct {
 }
 
 func (e *LateError) Error() string {
-	return fmt.Sprintf("MCP server %s has not %s within %v; it is not waited for longer", e.Server, e.What, e.Bound)
+	return fmt.Sprintf("MCP server %s has not %s within %v; it is not waited for longer", named(e.Server), e.What, e.Bound)
 }
 
 // TooManyError: more servers than a session may have.

@@ -215,3 +215,25 @@ func TestHostileAListIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, resources, 9)
 }
+
+// A question shows what a server says as text: on its line, in its order, and as a block in which nothing is Markdown.
+func TestA30_WhatAServerSaysCannotDisguiseTheQuestion(t *testing.T) {
+	h, c := newHostile(t)
+	c.Name = "h\u202e\u2028s"
+	f := with(t, mcpservers.Options{})
+	f.change(open(t, folder(t)), c)
+	h.says("tools/list", `"result":{"tools":[{"name":"x","title":"safe\u009b1m\u202eevil\u2066\u200b\u2028\u0085\u001b[0m",`+
+		`"description":"one\n<!-- ![x](http://example.com) \n`+"````\\nclosed?"+` \u202e \u001b[2J","inputSchema":{"type":"object"}}]}`)
+	_, err := f.Call(t.Context(), f.host, f.Servers()[0].Prefix+".x", nil)
+	require.NoError(t, err)
+	var q struct {
+		ToolCall struct {
+			Title   string
+			Content []struct{ Content struct{ Text string } }
+		}
+	}
+	require.NoError(t, json.Unmarshal(f.host.asked[0], &q))
+	require.Equal(t, "safe 1m evil     [0m (x), of MCP server h  s", q.ToolCall.Title)
+	require.Equal(t, "By what MCP server h  s says, this tool may destroy what it changes, and reaches out.\n\n"+
+		"`````\none\n<!-- ![x](http://example.com) \n````\nclosed?    [2J\n`````", q.ToolCall.Content[0].Content.Text)
+}

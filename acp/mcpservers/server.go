@@ -255,7 +255,7 @@ func (s *server) told(l *link, lost []mcproots.Root) {
 	}
 	l.announce()
 	s.log.Info("an MCP server is connected anew, because the session has lost a root that it knows", "roots", len(lost))
-	s.set.say("The MCP server " + s.config.Name + " is started again, because it knows " + describe(lost) + ", which this session no longer has.")
+	s.set.say("The MCP server " + named(s.config.Name) + " is started again, because it knows " + describe(lost) + ", which this session no longer has.")
 }
 
 // ready waits until the server takes calls.

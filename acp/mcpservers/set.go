@@ -170,7 +170,7 @@ func (s *server) status(prefix string) runtime.ServerStatus {
 	r := s.link.session.InitializeResult()
 	status.Revision, status.Modern = r.ProtocolVersion, s.link.session.Modern()
 	if r.ServerInfo != nil {
-		status.Product = r.ServerInfo.Name + " " + r.ServerInfo.Version
+		status.Product = named(r.ServerInfo.Name) + " " + named(r.ServerInfo.Version)
 	}
 	status.Told, status.ToldAt = s.link.knows()
 	return status

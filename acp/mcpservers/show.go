@@ -3,7 +3,6 @@ package mcpservers
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
 )
@@ -74,21 +73,4 @@ func textBlock(text string) runtime.Raw {
 		Type string `json:"type"`
 		Text string `json:"text"`
 	}{"text", text})
-}
-
-// cut is text of at most n bytes.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n], "") + "…"
-}
-
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, text)
 }
