@@ -17,6 +17,7 @@ type barrier struct {
 	open     chan struct{} // closed while the barrier is open
 	settling bool
 	asked    int           // how many questions for roots were answered
+	before   int           // of them, before the barrier was last shut
 	since    time.Time     // when something happened last
 	quiet    time.Duration // how long nothing has to happen after that
 	slowest  time.Duration // of the answers to pings
@@ -54,7 +55,7 @@ func (b *barrier) shut() (wasOpen bool) {
 	if wasOpen {
 		b.open, b.settling = make(chan struct{}), true
 	}
-	b.last = time.Now().Add(b.max)
+	b.last, b.before = time.Now().Add(b.max), b.asked
 	b.happened(b.without)
 	return wasOpen
 }
@@ -79,14 +80,11 @@ func (b *barrier) happened(quiet time.Duration) {
 // settle opens the barrier in time, or when ctx ends. ping waits for an answer of the server.
 func (b *barrier) settle(ctx context.Context, ping func(context.Context) error) {
 	defer b.lift()
-	b.mu.Lock()
-	asked := b.asked
-	b.mu.Unlock()
 	if !b.pinged(ctx, ping) {
 		return
 	}
 	b.mu.Lock()
-	if b.asked == asked { // only now it has read that it may ask
+	if b.asked == b.before { // only now it has read that it may ask
 		b.happened(b.without)
 	}
 	b.mu.Unlock()
