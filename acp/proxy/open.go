@@ -85,7 +85,8 @@ func (s *session) connect(ctx context.Context, w wanted) (opened runtime.Opened,
 		if i+1 == len(ways) || !surmountable(err) || c.shown > 0 {
 			break
 		}
-		a.log.Warn("the agent refused a session: another way is tried", "refused", by, "error", err, "next", ways[i+1])
+		// Not with its words: they may quote the request, whose MCP servers have secrets.
+		a.log.Warn("the agent refused a session: another way is tried", "refused", by, "code", refusal(err).Code, "next", ways[i+1])
 	}
 	if releaseErr := a.release(context.WithoutCancel(ctx)); releaseErr != nil {
 		a.log.Warn("ending an agent", "error", releaseErr)
