@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/mcpservers"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
@@ -101,7 +99,7 @@ func newRoot(s streams) *cobra.Command {
 	root.Flags().Lookup("version").Usage = "print the version"
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef("%v; see %s --help", err, cmd.CommandPath()) })
 	f.define(root.PersistentFlags())
-	root.AddCommand(newRun(s, &f), newSessions(s, &f), newRoots(s, &f), newAgents(s, &f), newDiscover(s, &f), newMCP(s, &f), newMCPRelay(s, &f), newVersion(s))
+	root.AddCommand(newRun(s, &f), newSessions(s, &f), newRoots(s, &f), newAgents(s, &f), newDiscover(s, &f), newMCP(s, &f), newMCPRelay(s, &f), newConsents(s, &f), newVersion(s))
 	f.completeValues(root)
 	strictGenerated(root)
 	helpOfHeeded(root)
@@ -157,7 +155,7 @@ func serve(ctx context.Context, s streams, f serveFlags, args []string) error {
 		Workspace: f.workspace(),
 		Wire:      wire.Options{MaxLine: f.maxLine, Tap: tap},
 		MCPPolicy: f.file.mcpPolicy,
-		Consents:  mcpservers.NewConsents(filepath.Join(dir, "mcp-allowed")),
+		Consents:  consentsIn(dir),
 
 		ReplayRate: f.replay,
 		Version:    version(),

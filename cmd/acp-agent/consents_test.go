@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// always is an editor whose user allows for good whatever is asked.
+type always struct{ asked atomic.Int32 }
+
+func (a *always) permission(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+	a.asked.Add(1)
+	for _, option := range r.Options {
+		if option.Kind == sdk.PermissionOptionKindAllowAlways {
+			return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(option.OptionId)}, nil
+		}
+	}
+	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}, nil
+}
+
+// edit is a client of the program, which is served until the test ends.
+func edit(t *testing.T, state string, user *always) *client.Client {
+	t.Helper()
+	fromEditor, toProgram := io.Pipe()
+	fromProgram, toEditor := io.Pipe()
+	c := client.New(fromProgram, toProgram, client.Options{Permission: user.permission})
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		run(context.Background(), []string{"--state-dir", state}, streams{in: fromEditor, out: toEditor, err: io.Discard, interactive: func() bool { return false }})
+		_ = toEditor.Close()
+	})
+	serving.Go(func() { _ = c.Serve(context.Background()) })
+	t.Cleanup(func() {
+		_ = toProgram.Close()
+		serving.Wait()
+	})
+	_, err := c.Initialize(t.Context())
+	require.NoError(t, err)
+	return c
+}
+
+// said is what the program prints for a command line that it can follow.
+func said(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, complaints bytes.Buffer
+	code := run(t.Context(), args, streams{in: bytes.NewReader(nil), out: &out, err: &complaints, interactive: func() bool { return false }})
+	require.Zero(t, code, complaints.String())
+	return out.String()
+}
+
+func TestA25_WhatIsAllowedForGoodIsListedAndCanBeTakenBack(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	root, state := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(root, ".mcp.json"),
+		[]byte(`{"mcpServers":{"found":{"command":"no-such-program","args":["hunter2"],"env":{"TOKEN":"hunter2"}}}}`), 0o600))
+	user := &always{}
+	c := edit(t, state, user)
+	roots, err := workspace.NewRoots(root, nil)
+	require.NoError(t, err)
+	s, err := c.NewSession(t.Context(), client.Setup{Roots: roots})
+	require.NoError(t, err)
+	start := func() {
+		_, err := c.Prompt(t.Context(), s.ID, sdk.TextBlock("/mcp start found"))
+		require.NoError(t, err)
+	}
+	start()
+	start()
+	require.EqualValues(t, 1, user.asked.Load(), "it was allowed for good")
+
+	printed := said(t, "consents", "list", "--json", "--state-dir", state)
+	require.NotContains(t, printed, "hunter2")
+	var report struct{ ConsentID, Server, Root, File, Command string }
+	require.NoError(t, json.Unmarshal([]byte(printed), &report))
+	require.Equal(t, "found", report.Server)
+	require.Equal(t, workspace.Real(roots.Cwd()).String(), report.Root)
+	require.Equal(t, "no-such-program", report.Command)
+	require.Equal(t, ".mcp.json", filepath.Base(report.File))
+
+	require.Contains(t, said(t, "consents", "forget", "--root", root, "--state-dir", state), "forgot "+report.ConsentID[:shownDigits]+": found in ")
+	start()
+	require.EqualValues(t, 2, user.asked.Load(), "it is asked for again")
+}
