@@ -14,9 +14,12 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 )
 
+// agentsFlags are those of the agents subcommand.
+type agentsFlags struct{ json bool }
+
 // newAgents lists the agents that can be put behind us by name.
 func newAgents(s streams, f *serveFlags) *cobra.Command {
-	var asJSON bool
+	var a agentsFlags
 	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "List the agents that --agent knows, and which are installed",
@@ -32,10 +35,10 @@ server with tools for them. They write only if the agent is known to ask before 
 "rootsTools": "write"; "rootsTools": "off" leaves that server out.`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return listAgents(s, *f, asJSON)
+			return a.list(s, f.profiles)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&a.json, "json", false, "print JSON")
 	return heeding(cmd)
 }
 
@@ -72,12 +75,12 @@ func reportOf(p profile.Profile) agentReport {
 	return r
 }
 
-func listAgents(s streams, f serveFlags, asJSON bool) error {
-	reports := make([]agentReport, len(f.profiles))
-	for i, p := range f.profiles {
+func (a agentsFlags) list(s streams, profiles []profile.Profile) error {
+	reports := make([]agentReport, len(profiles))
+	for i, p := range profiles {
 		reports[i] = reportOf(p)
 	}
-	if asJSON {
+	if a.json {
 		return json.NewEncoder(s.out).Encode(struct {
 			Path   []string      `json:"path"`
 			Agents []agentReport `json:"agents"`

@@ -20,8 +20,11 @@ type repairReport struct {
 	Lost       []sessionstore.ID `json:"lost,omitempty"`
 }
 
+// repairFlags are those of the repair subcommand.
+type repairFlags struct{ json bool }
+
 func newSessionsRepair(s streams, f *serveFlags) *cobra.Command {
-	var asJSON bool
+	var r repairFlags
 	cmd := &cobra.Command{
 		Use:   "repair",
 		Short: "Make a damaged session store usable again",
@@ -36,30 +39,30 @@ func newSessionsRepair(s streams, f *serveFlags) *cobra.Command {
 			done, err := sqlite.Repair(cmd.Context(), sqlite.Options{Dir: dir})
 			var healthy *sqlite.HealthyError
 			switch {
-			case errors.As(err, &healthy) && !asJSON:
+			case errors.As(err, &healthy) && !r.json:
 				_, err = fmt.Fprintln(s.out, healthy)
 				return err
 			case err != nil && healthy == nil:
 				return err
 			}
-			return showRepair(s, repairReport(done), asJSON)
+			return r.show(s, repairReport(done))
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&r.json, "json", false, "print one JSON object")
 	return cmd
 }
 
-func showRepair(s streams, r repairReport, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(s.out).Encode(r)
+func (r repairFlags) show(s streams, done repairReport) error {
+	if r.json {
+		return json.NewEncoder(s.out).Encode(done)
 	}
-	fmt.Fprintf(s.out, "kept %s with %s\n", countOf(r.Sessions, "session"), countOf(r.Updates, "update"))
-	for _, id := range r.Incomplete {
+	fmt.Fprintf(s.out, "kept %s with %s\n", countOf(done.Sessions, "session"), countOf(done.Updates, "update"))
+	for _, id := range done.Incomplete {
 		fmt.Fprintln(s.out, "lost a part of", id)
 	}
-	for _, id := range r.Lost {
+	for _, id := range done.Lost {
 		fmt.Fprintln(s.out, "lost", id)
 	}
-	_, err := fmt.Fprintf(s.out, "the damaged file is %s; remove it when you do not need it\n", r.Damaged)
+	_, err := fmt.Fprintf(s.out, "the damaged file is %s; remove it when you do not need it\n", done.Damaged)
 	return err
 }

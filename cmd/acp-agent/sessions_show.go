@@ -12,8 +12,11 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
+// showFlags are those of the show subcommand.
+type showFlags struct{ json bool }
+
 func newSessionsShow(s streams, f *serveFlags) *cobra.Command {
-	var asJSON bool
+	var show showFlags
 	cmd := &cobra.Command{
 		Use:   "show SESSION",
 		Short: "Show a session's folders and its conversation",
@@ -26,21 +29,21 @@ func newSessionsShow(s streams, f *serveFlags) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.withStore(func(store sessionstore.Store) error {
-				return showSession(cmd.Context(), s, store, sessionstore.ID(args[0]), asJSON)
+				return show.session(cmd.Context(), s, store, sessionstore.ID(args[0]))
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the session, then each update, one JSON object a line")
+	cmd.Flags().BoolVar(&show.json, "json", false, "print the session, then each update, one JSON object a line")
 	return cmd
 }
 
-// showSession prints a session's record and its history.
-func showSession(ctx context.Context, s streams, store sessionstore.Store, id sessionstore.ID, asJSON bool) error {
+// session prints a session's record and its history.
+func (f showFlags) session(ctx context.Context, s streams, store sessionstore.Store, id sessionstore.ID) error {
 	stored, err := store.Get(ctx, id)
 	if err != nil {
 		return err
 	}
-	show := newTranscript(s, asJSON)
+	show := &transcript{out: s, json: f.json, printer: newPrinter(s.out)}
 	if err := show.session(report(stored)); err != nil {
 		return err
 	}
@@ -60,10 +63,6 @@ type transcript struct {
 	out     streams
 	json    bool
 	printer *printer
-}
-
-func newTranscript(s streams, asJSON bool) *transcript {
-	return &transcript{out: s, json: asJSON, printer: newPrinter(s.out)}
 }
 
 func (t *transcript) session(r sessionReport) error {
