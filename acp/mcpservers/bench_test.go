@@ -12,6 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/mcpservers"
 	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 )
 
 // sink takes updates and forgets them.
@@ -23,8 +24,8 @@ func (sink) Update(context.Context, runtime.Update) error { return nil }
 func BenchmarkCall(b *testing.B) {
 	for _, revision := range eras {
 		b.Run(revision+"/sdk", func(b *testing.B) {
-			cmd := exec.Command(self("", "").Command)
-			cmd.Env = append(os.Environ(), role+"=sdk", "REVISION="+revision)
+			cmd := exec.Command(proctest.Executable())
+			cmd.Env = append(os.Environ(), proctest.Env("sdk", "REVISION="+revision)...)
 			session, err := mcp.NewClient(&mcp.Implementation{Name: "bench"}, nil).Connect(b.Context(), &mcp.CommandTransport{Command: cmd}, nil)
 			require.NoError(b, err)
 			defer session.Close()

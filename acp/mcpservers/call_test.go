@@ -13,8 +13,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/runtime"
 )
 
-func count(l *logs, text string) int { return strings.Count(l.String(), text) }
-
 func TestNamesInTheCatalogue(t *testing.T) {
 	f := with(t, mcpservers.Options{})
 	f.change(open(t, folder(t)), self("a b", "raw"), self("a_b", "raw"), self("a.b", "raw"), self("a b", "raw", "X=y"), self(strings.Repeat("long", 40), "raw"), self("", "raw"))
@@ -188,7 +186,7 @@ func TestACallIsCancelledAndShowsItsProgress(t *testing.T) {
 	cancel(runtime.ErrCancelled)
 	require.ErrorIs(t, <-failed, runtime.ErrCancelled)
 	f.host.saw(t, "The call was cancelled.")
-	require.Eventually(t, func() bool { return count(f.logs, "the call was cancelled") > 0 }, patience, 5*time.Millisecond, "the server was told")
+	require.Eventually(t, func() bool { return f.logs.Count("the call was cancelled") > 0 }, patience, 5*time.Millisecond, "the server was told")
 	require.Equal(t, "{}", f.call("s.echo", "{}"), "the server goes on")
 }
 
@@ -224,19 +222,19 @@ func TestM7_MessagesAndStderrGoToOurLogWithoutSecrets(t *testing.T) {
 			f.call("noted.note", "{}")
 			f.call("noted.roots", "{}")
 			f.call("noted.roots", "{}")
-			require.Eventually(t, func() bool { return count(f.logs, "to stderr, with [secret]") == 1 }, patience, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return f.logs.Count("to stderr, with [secret]") == 1 }, patience, 5*time.Millisecond)
 			require.Contains(t, f.logs.String(), "server=noted")
 			require.NotContains(t, f.logs.String(), "hunter2")
 			warnings := f.Servers()[0].Warnings
 			if revision == eras[0] {
 				require.Eventually(t, func() bool {
 					f.call("noted.note", "{}")
-					return count(f.logs, "by message, with [secret]") > 0
+					return f.logs.Count("by message, with [secret]") > 0
 				}, patience, 50*time.Millisecond)
 				require.Empty(t, warnings, "that revision does not deprecate them")
 				return
 			}
-			require.Equal(t, 1, count(f.logs, "asks for roots, which MCP deprecates"), "roots are warned of once")
+			require.Equal(t, 1, f.logs.Count("asks for roots, which MCP deprecates"), "roots are warned of once")
 			require.Contains(t, strings.Join(warnings, "\n"), "${roots}", "with what replaces them")
 		})
 	}

@@ -26,10 +26,10 @@ func TestM3_NewRootsAreAnnounced(t *testing.T) {
 	f.change(open(t, a, b), asking("s"))
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 	require.Equal(t, before, f.where("s").PID, "it goes on")
-	require.Eventually(t, func() bool { return count(f.logs, "roots changed") == 1 }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 1 }, patience, 5*time.Millisecond)
 	f.change(open(t, a, b), asking("s"))
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
-	require.Equal(t, 1, count(f.logs, "roots changed"), "the same roots are no change")
+	require.Equal(t, 1, f.logs.Count("roots changed"), "the same roots are no change")
 }
 
 func TestM3_A12_AServerThatKnowsALostRootIsRestarted(t *testing.T) {
@@ -51,7 +51,7 @@ func TestM3_A12_AServerThatKnowsALostRootIsRestarted(t *testing.T) {
 	f.host.saw(t, "The MCP server s is started again, because it knows "+b)
 	require.Equal(t, uris(t, a), f.call("notified.roots", ""))
 	require.Equal(t, "1", f.call("told.count", ""))
-	require.Equal(t, 1, count(f.logs, "told before the end"))
+	require.Equal(t, 1, f.logs.Count("told before the end"))
 }
 
 func TestM6_ARootThatVanishes(t *testing.T) {
@@ -64,12 +64,12 @@ func TestM6_ARootThatVanishes(t *testing.T) {
 	require.NoError(t, os.Rename(b, b+".away"))
 	f.host.saw(t, "No longer there: "+b)
 	require.Equal(t, uris(t, a), f.call("s.roots", ""))
-	require.Eventually(t, func() bool { return count(f.logs, "roots changed") == 1 }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 1 }, patience, 5*time.Millisecond)
 
 	require.NoError(t, os.Rename(b+".away", b))
 	f.host.saw(t, "There again: "+b)
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
-	require.Eventually(t, func() bool { return count(f.logs, "roots changed") == 2 }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 2 }, patience, 5*time.Millisecond)
 }
 
 func TestM6_NoticedOnUse(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/mcpservers"
 	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 )
 
 func TestFaultGarbageOnStdoutIsSkipped(t *testing.T) {
@@ -29,7 +30,7 @@ func TestFaultAThousandQuestionsAtOnce(t *testing.T) {
 	f := with(t, mcpservers.Options{})
 	f.change(open(t, folder(t)), self("s", "thousand"))
 	f.call("s.count", "")
-	require.Eventually(t, func() bool { return count(f.logs, "1000 answers") == 1 }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return f.logs.Count("1000 answers") == 1 }, patience, 5*time.Millisecond)
 }
 
 func TestFaultAQuestionBeforeInitialized(t *testing.T) {
@@ -80,7 +81,7 @@ func TestFaultALineThatIsTooLong(t *testing.T) {
 	f.change(open(t, folder(t)), self("s", "long line"))
 	_, err := f.try("s.count", "")
 	require.Error(t, err)
-	require.Eventually(t, func() bool { return count(f.logs, "more than 1048576 bytes") > 0 }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return f.logs.Count("more than 1048576 bytes") > 0 }, patience, 5*time.Millisecond)
 }
 
 func TestFaultAnswersThatTheSDKCannotRead(t *testing.T) {
@@ -94,9 +95,9 @@ func TestFaultAnswersThatTheSDKCannotRead(t *testing.T) {
 }
 
 func TestW9_GrandchildrenEndWithTheirServer(t *testing.T) {
-	h := newHolders(t)
+	h := proctest.Watch(t)
 	f := with(t, mcpservers.Options{})
-	c := self("s", "sdk", h.env())
+	c := self("s", "sdk", h.Env())
 	wrapper := c
 	wrapper.Name, wrapper.Command, wrapper.Args = "wrapper", "sh", []string{"-c", "", c.Command}
 	if _, err := os.Stat("/bin/sh"); err != nil {
@@ -106,24 +107,24 @@ func TestW9_GrandchildrenEndWithTheirServer(t *testing.T) {
 	wrapper.Args[1] = `exec 3<&0; "$0" <&3 & wait`
 	f.change(open(t, folder(t)), wrapper)
 	f.call("wrapper.echo", "{}")
-	grandchild := h.next()
+	grandchild := h.Next()
 	require.NoError(t, f.Close(t.Context()))
-	h.ended(grandchild)
+	grandchild.Ended()
 }
 
 func TestW9_AServerThatDoesNotWantToEnd(t *testing.T) {
-	h := newHolders(t)
+	h := proctest.Watch(t)
 	f := with(t, mcpservers.Options{})
-	f.change(open(t, folder(t)), self("s", "stubborn", h.env()))
+	f.change(open(t, folder(t)), self("s", "stubborn", h.Env()))
 	listed := make(chan struct{})
 	go func() {
 		defer close(listed)
 		_, _ = f.List(context.Background())
 	}()
-	stubborn := h.next()
+	stubborn := h.Next()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	require.NoError(t, f.Close(ctx))
-	h.ended(stubborn)
+	stubborn.Ended()
 	<-listed
 }

@@ -3,7 +3,6 @@ package mcpservers_test
 //lint:file-ignore SA1019 the SDK marks SSE and roots as deprecated
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -14,23 +13,13 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/mcpservers"
 	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/internal/mcptest"
 )
 
 // remoteServer is a server behind a header.
-func remoteServer(t testing.TB, handler http.Handler) *httptest.Server {
+func remoteServer(t testing.TB, handler http.Handler) *mcptest.Guarded {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer hunter2-secret" {
-			http.Error(w, "no", http.StatusUnauthorized)
-			return
-		}
-		handler.ServeHTTP(w, r)
-	}))
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-	})
-	return s
+	return mcptest.Guard(t, "Authorization", "Bearer hunter2-secret", handler)
 }
 
 func remote(name string, kind mcpservers.Transport, url string) mcpservers.Config {
@@ -41,12 +30,9 @@ func remote(name string, kind mcpservers.Transport, url string) mcpservers.Confi
 // sdkServer makes servers of the SDK. initialized counts the legacy sessions.
 func sdkServer(revision string, initialized *atomic.Int64) func(*http.Request) *mcp.Server {
 	return func(*http.Request) *mcp.Server {
-		s := mcp.NewServer(&mcp.Implementation{Name: "remote", Version: "1"}, &mcp.ServerOptions{
-			SupportedProtocolVersions: []string{revision},
-			InitializedHandler:        func(context.Context, *mcp.InitializedRequest) { initialized.Add(1) },
-		})
+		s := mcptest.New(mcptest.Options{Revision: revision, Initialized: func() { initialized.Add(1) }})
 		addTools(s)
-		return s
+		return s.Server
 	}
 }
 

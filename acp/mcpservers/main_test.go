@@ -5,66 +5,35 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/acp/mcpservers"
 	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/internal/dirtest"
+	"github.com/acp-agent/acp-agent/internal/logtest"
+	"github.com/acp-agent/acp-agent/internal/mcptest"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 	"github.com/acp-agent/acp-agent/workspace"
-	"github.com/acp-agent/acp-agent/workspace/mcproots"
 )
 
-// role is set where the test binary is to play a server.
-const role = "ACP_MCPSERVERS_TEST_ROLE"
-
-func TestMain(m *testing.M) {
-	if r := os.Getenv(role); r != "" {
-		os.Exit(play(r))
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { proctest.Main(m, play) }
 
 // patience bounds waits for what must happen.
 const patience = 30 * time.Second
 
 // self is a stdio server that this binary plays.
 func self(name, r string, env ...string) mcpservers.Config {
-	exe, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	c := mcpservers.Config{Name: name, Transport: mcpservers.Stdio, Command: exe,
-		Env: []mcpservers.Pair{{Name: role, Value: r}, {Name: "GORACE", Value: "atexit_sleep_ms=0"}}}
-	for _, e := range env {
+	c := mcpservers.Config{Name: name, Transport: mcpservers.Stdio, Command: proctest.Executable()}
+	for _, e := range proctest.Env(r, env...) {
 		key, value, _ := strings.Cut(e, "=")
 		c.Env = append(c.Env, mcpservers.Pair{Name: key, Value: value})
 	}
 	return c
-}
-
-// logs gathers what is logged.
-type logs struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // host plays the session: it answers questions for permission, and gathers updates.
@@ -147,7 +116,7 @@ type fixture struct {
 	*mcpservers.Set
 	t    testing.TB
 	host *host
-	logs *logs
+	logs *logtest.Text
 }
 
 // with makes a set; it is closed with the test.
@@ -158,8 +127,8 @@ func with(t testing.TB, o mcpservers.Options) *fixture {
 
 func withStarter(t testing.TB, starter *mcpservers.Starter, o mcpservers.Options) *fixture {
 	t.Helper()
-	f := &fixture{t: t, host: newHost(), logs: &logs{}}
-	o.Logger = slog.New(slog.NewTextHandler(f.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	f := &fixture{t: t, host: newHost(), logs: &logtest.Text{}}
+	o.Logger = f.logs.Logger(slog.LevelDebug)
 	if o.Backoff == 0 {
 		o.Backoff = 10 * time.Millisecond
 	}
@@ -220,26 +189,13 @@ func textOf(blocks []runtime.Raw) string {
 // folder makes a directory with files, and returns its real path. files are name and content, in turn.
 func folder(t testing.TB, files ...string) string {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
-	for i := 0; i < len(files); i += 2 {
-		path := filepath.Join(dir, filepath.FromSlash(files[i]))
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(files[i+1]), 0o644))
-	}
-	return dir
+	return dirtest.New(t, files...)
 }
 
 // uris are directories as the URIs of roots, a line each.
 func uris(t testing.TB, dirs ...string) string {
 	t.Helper()
-	var all []string
-	for _, d := range dirs {
-		dir, err := workspace.ParseDir(d)
-		require.NoError(t, err)
-		all = append(all, mcproots.FromDir(dir))
-	}
-	return strings.Join(all, "\n")
+	return strings.Join(mcptest.URIs(t, dirs...), "\n")
 }
 
 // state waits until the first server is in a state.

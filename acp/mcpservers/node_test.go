@@ -1,14 +1,11 @@
 package mcpservers_test
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -21,47 +18,23 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/mcpservers"
 	seam "github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/internal/npmtest"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 )
 
-// nodeDir is the directory of the servers that npm installs.
-const nodeDir = "../../testdata/node-mcp"
-
-// node is a server from npm. Without the packages the test is skipped, except in CI.
-func node(t testing.TB, name, script string, args ...string) mcpservers.Config {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join(nodeDir, script))
-	require.NoError(t, err)
-	_, installed := os.Stat(filepath.Join(nodeDir, "node_modules"))
-	_, noNode := exec.LookPath("node")
-	if installed != nil || noNode != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("the MCP servers of npm are not installed: run npm ci in testdata/node-mcp, or make test")
-		}
-		t.Skip("the MCP servers of npm are not installed: run npm ci in testdata/node-mcp, or make test")
-	}
-	return mcpservers.Config{Name: name, Transport: mcpservers.Stdio, Command: "node", Args: append([]string{path}, args...)}
+// node is a server from npm by its command.
+func node(name string, command []string, args ...string) mcpservers.Config {
+	return mcpservers.Config{Name: name, Transport: mcpservers.Stdio, Command: command[0], Args: append(command[1:], args...)}
 }
-
-const (
-	everything = "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
-	filesystem = "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
-	playwright = "node_modules/@playwright/mcp/cli.js"
-)
-
-var uriLine = regexp.MustCompile(`(?m)^   URI: (.*)$`)
 
 // echoed are the URIs that server-everything says it was told, a line each.
 func (f *fixture) echoed() string {
 	f.t.Helper()
-	var all []string
-	for _, m := range uriLine.FindAllStringSubmatch(f.call("e.get-roots-list", "{}"), -1) {
-		all = append(all, m[1])
-	}
-	return strings.Join(all, "\n")
+	return strings.Join(npmtest.Echoed(f.call("e.get-roots-list", "{}")), "\n")
 }
 
 func TestM1_M3_M11_ServerEverythingEchoesTheRoots(t *testing.T) {
-	server := node(t, "e", everything)
+	server := node("e", npmtest.Everything(t))
 	top := folder(t)
 	names := []string{"z last first", "a", "with space", "per%cent", "per%20cent", "hash#", "question?", "ü", "日本語", "[x]", "+&=;'"}
 	if runtime.GOOS != "windows" {
@@ -92,7 +65,7 @@ func (f *fixture) read(path string) (string, error) {
 }
 
 func TestM5_ServerFilesystemReadsAtTheFirstCall(t *testing.T) {
-	server := node(t, "fs", filesystem)
+	server := node("fs", npmtest.Filesystem(t))
 	starts := 10
 	if n, err := strconv.Atoi(os.Getenv("ACP_AGENT_MCP_STARTS")); err == nil {
 		starts = n
@@ -121,7 +94,7 @@ func TestM5_ServerFilesystemReadsAtTheFirstCall(t *testing.T) {
 }
 
 func TestM1_M3_ServerFilesystemKeepsToTheRoots(t *testing.T) {
-	server := node(t, "fs", filesystem)
+	server := node("fs", npmtest.Filesystem(t))
 	first, second, outside := folder(t, "a.txt", "one"), folder(t, "b.txt", "two"), folder(t, "c.txt", "three")
 	link := filepath.Join(folder(t), "link")
 	target := folder(t, "d.txt", "four")
@@ -154,8 +127,8 @@ func TestM1_M3_ServerFilesystemKeepsToTheRoots(t *testing.T) {
 // Playwright's server names the browser's profile by a hash of its working directory, which is the first root. There
 // need not be a browser for that.
 func TestM1_PlaywrightTakesCwdAsItsDirectory(t *testing.T) {
-	server := node(t, "p", playwright, "--headless", "--executable-path", self("", "").Command)
-	server.Env = append(server.Env, mcpservers.Pair{Name: "XDG_CACHE_HOME", Value: t.TempDir()}, mcpservers.Pair{Name: role, Value: "exit"})
+	server := node("p", npmtest.Playwright(t), "--headless", "--executable-path", proctest.Executable())
+	server.Env = append(server.Env, mcpservers.Pair{Name: "XDG_CACHE_HOME", Value: t.TempDir()}, mcpservers.Pair{Name: proctest.Role, Value: "exit"})
 	if runtime.GOOS != "linux" {
 		t.Skip("profiles are elsewhere")
 	}
@@ -171,10 +144,9 @@ func TestM1_PlaywrightTakesCwdAsItsDirectory(t *testing.T) {
 }
 
 func TestM7_AModernServerOfTheTypeScriptPackages(t *testing.T) {
-	behind := node(t, "m", "modern.mjs")
-	transcript := filepath.Join(t.TempDir(), "transcript")
-	server := self("m", "tee", "TRANSCRIPT="+transcript)
-	server.Args = append([]string{behind.Command}, behind.Args...)
+	record := proctest.NewRecord(t)
+	server := self("m", "tee", record.Env())
+	server.Args = npmtest.Modern(t)
 	z, a := folder(t), folder(t)
 	f := with(t, mcpservers.Options{})
 	f.change(open(t, z, a), server)
@@ -185,7 +157,7 @@ func TestM7_AModernServerOfTheTypeScriptPackages(t *testing.T) {
 	f.change(open(t, z, a), server)
 	require.Equal(t, uris(t, z, a), f.call("m.roots", "{}"))
 	require.NoError(t, f.Close(t.Context()))
-	sent := sentLines(t, transcript)
+	sent := record.Lines(t)
 	require.GreaterOrEqual(t, len(sent), 6)
 	for _, line := range sent {
 		var m struct {
@@ -200,18 +172,4 @@ func TestM7_AModernServerOfTheTypeScriptPackages(t *testing.T) {
 			require.JSONEq(t, `{"roots":{}}`, string(m.Params.Meta["io.modelcontextprotocol/clientCapabilities"]), line)
 		}
 	}
-}
-
-// sentLines are what we wrote to a server, by its transcript.
-func sentLines(t testing.TB, transcript string) (lines []string) {
-	t.Helper()
-	file, err := os.Open(transcript)
-	require.NoError(t, err)
-	defer file.Close()
-	in := bufio.NewScanner(file)
-	in.Buffer(nil, 1<<20)
-	for in.Scan() {
-		lines = append(lines, in.Text())
-	}
-	return lines
 }

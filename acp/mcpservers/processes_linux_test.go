@@ -1,13 +1,11 @@
 package mcpservers_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -16,65 +14,45 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/child"
 	"github.com/acp-agent/acp-agent/acp/mcpservers"
+	"github.com/acp-agent/acp-agent/internal/npmtest"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// marker is in the environment of processes that a test looks for.
-const marker = "ACP_MCPSERVERS_TEST_MARKER"
-
-// marked are the processes with a marker, other than zombies.
-func marked(mark string) (pids []int) {
-	all, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, path := range all {
-		environ, err := os.ReadFile(path)
-		if err == nil && bytes.Contains(environ, []byte(marker+"="+mark+"\x00")) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+// withMark is a server whose processes are found by a mark.
+func withMark(c mcpservers.Config, mark proctest.Mark) mcpservers.Config {
+	c.Env = append(c.Env, mcpservers.Pair{Name: proctest.MarkVariable, Value: string(mark)})
+	return c
 }
 
-func withMark(c mcpservers.Config, mark string) mcpservers.Config {
-	c.Env = append(c.Env, mcpservers.Pair{Name: marker, Value: mark})
+// behindShell is a server with a shell around it that waits for it.
+func behindShell(c mcpservers.Config) mcpservers.Config {
+	c.Name, c.Command, c.Args = "shell", "sh", []string{"-c", `"$0" "$1"; true`, c.Command, c.Args[0]}
 	return c
 }
 
 func TestW9_NpxAndShellWrappersLeaveNobody(t *testing.T) {
-	prefix, err := filepath.Abs(nodeDir)
-	require.NoError(t, err)
-	direct := node(t, "shell", filesystem)
-	shell := withMark(direct, "shell")
-	shell.Command, shell.Args = "sh", []string{"-c", `node "$0"; true`, direct.Args[0]}
-	npx := withMark(direct, "npx")
-	npx.Name, npx.Command, npx.Args = "npx", "npx", []string{"--prefix", prefix, "--offline", "mcp-server-filesystem"}
+	direct := node("npm", npmtest.Filesystem(t))
+	packages := filepath.Dir(npmtest.File(t, "testdata/node-mcp", ""))
+	npx := direct
+	npx.Name, npx.Command, npx.Args = "npx", "npx", []string{"--prefix", packages, "--offline", "mcp-server-filesystem"}
+	shell, ofNpx := proctest.NewMark(t)+"-shell", proctest.NewMark(t)+"-npx"
 	f := with(t, mcpservers.Options{})
-	f.change(open(t, folder(t)), shell, npx)
-	for _, name := range []string{"shell", "npx"} {
+	f.change(open(t, folder(t)), withMark(behindShell(direct), shell), withMark(npx, ofNpx))
+	for name, mark := range map[string]proctest.Mark{"shell": shell, "npx": ofNpx} {
 		f.call(name+".list_allowed_directories", "{}")
-		require.GreaterOrEqual(t, len(marked(name)), 2, "a wrapper and its server")
+		require.GreaterOrEqual(t, len(mark.Processes()), 2, "a wrapper and its server")
 	}
 	require.NoError(t, f.Close(t.Context()))
-	require.Empty(t, marked("shell"))
-	require.Empty(t, marked("npx"))
+	require.Empty(t, shell.Processes())
+	require.Empty(t, ofNpx.Processes())
 }
 
-// playOwner is a process that has servers and is not told of its end.
+// playOwner is a process that has servers, with its own mark, and is not told of its end. Its arguments are a directory
+// to work in, and the command of a server from npm.
 func playOwner() int {
-	const mark = "own"
-	script, err := filepath.Abs(filepath.Join(nodeDir, filesystem))
-	if err != nil {
-		return 1
-	}
-	npm := mcpservers.Config{Name: "npm", Transport: mcpservers.Stdio, Command: "node", Args: []string{script}}
-	shell := npm
-	shell.Name, shell.Command, shell.Args = "shell", "sh", []string{"-c", `node "$0"; true`, script}
-	dir, err := os.MkdirTemp("", "own")
-	if err != nil {
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	roots, err := workspace.NewRoots(dir, nil)
+	mark, npm := proctest.Mark(os.Getenv(ownMark)), node("npm", os.Args[2:])
+	roots, err := workspace.NewRoots(os.Args[1], nil)
 	if err != nil {
 		return 1
 	}
@@ -83,7 +61,7 @@ func playOwner() int {
 		return 1
 	}
 	set := mcpservers.NewSet(mcpservers.NewStarter(mcpservers.StarterOptions{}), mcpservers.Options{})
-	change, err := set.Prepare(w, []mcpservers.Config{withMark(self("ours", "sdk"), mark), withMark(npm, mark), withMark(shell, mark)})
+	change, err := set.Prepare(w, []mcpservers.Config{withMark(self("ours", "sdk"), mark), withMark(npm, mark), withMark(behindShell(npm), mark)})
 	if err != nil {
 		return 1
 	}
@@ -91,16 +69,20 @@ func playOwner() int {
 	if _, err := set.List(context.Background()); err != nil {
 		return 1
 	}
-	fmt.Println(len(marked(mark)))
+	fmt.Println(len(mark.Processes()))
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return 0
 }
 
+// ownMark is the variable with the mark that an owner is to give its servers.
+const ownMark = "ACP_MCPSERVERS_TEST_OWN"
+
 func TestW9_SIGKILLLeavesNoServerBehind(t *testing.T) {
-	node(t, "", filesystem)
-	exe, err := os.Executable()
-	require.NoError(t, err)
-	p, err := child.Start(t.Context(), child.Command{Path: exe, Env: []string{role + "=own"}}, child.Options{})
+	mark := proctest.NewMark(t)
+	p, err := child.Start(t.Context(), child.Command{
+		Path: proctest.Executable(), Args: append([]string{folder(t)}, npmtest.Filesystem(t)...),
+		Env: proctest.Env("own", ownMark+"="+string(mark)),
+	}, child.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		_ = p.Stop(context.Background())
@@ -111,5 +93,5 @@ func TestW9_SIGKILLLeavesNoServerBehind(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "4\n", string(buffer[:n]), "a server of ours, one of npm, and one behind a shell")
 	require.NoError(t, syscall.Kill(p.PID(), syscall.SIGKILL))
-	require.Eventually(t, func() bool { return len(marked("own")) == 0 }, patience, 10*time.Millisecond, "left behind: %v", marked("own"))
+	require.Eventually(t, func() bool { return len(mark.Processes()) == 0 }, patience, 10*time.Millisecond, "left behind: %v", mark.Processes())
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/mcpservers"
 	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 )
 
 // place is what the tool where says.
@@ -255,22 +256,22 @@ func TestPromptsAndResources(t *testing.T) {
 }
 
 func TestStarterBoundsAllSessions(t *testing.T) {
-	h := newHolders(t)
+	h := proctest.Watch(t)
 	starter := mcpservers.NewStarter(mcpservers.StarterOptions{Parallel: 2})
 	ctx, cancel := context.WithCancel(t.Context())
 	var listing sync.WaitGroup
 	for range 3 {
 		f := withStarter(t, starter, mcpservers.Options{Wait: patience})
-		f.change(open(t, folder(t)), self("a", "silent", h.env()), self("b", "silent", h.env()))
+		f.change(open(t, folder(t)), self("a", "silent", h.Env()), self("b", "silent", h.Env()))
 		listing.Go(func() { _, _ = f.List(ctx) })
 	}
-	h.next()
-	h.next()
+	h.Next()
+	h.Next()
 	// Whoever else was started would be seen by the time another process has been.
 	bystander := with(t, mcpservers.Options{})
 	bystander.change(open(t, folder(t)), self("s", "sdk"))
 	bystander.where("s")
-	require.Empty(t, h.living())
+	h.None()
 	cancel()
 	listing.Wait()
 }

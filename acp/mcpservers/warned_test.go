@@ -18,8 +18,8 @@ func TestM7_EachServerAndFeatureIsWarnedOfOnce(t *testing.T) {
 			f.call(server+".roots", "{}")
 		}
 	}
-	require.Equal(t, 2, count(f.logs, "asks for roots, which MCP deprecates"))
-	require.Equal(t, 2, count(f.logs, "sends log messages by MCP, which deprecates"))
+	require.Equal(t, 2, f.logs.Count("asks for roots, which MCP deprecates"))
+	require.Equal(t, 2, f.logs.Count("sends log messages by MCP, which deprecates"))
 	for _, server := range f.Servers() {
 		want := 2
 		if server.Name == "old" {
