@@ -199,6 +199,24 @@ func TestACacheThatIsWrongAboutTheWay(t *testing.T) {
 	require.Contains(t, able.way(s.ID), "by the protocol")
 }
 
+// The process that answered initialize is the old one; the one with flags is of a version that needs none.
+func TestAnAgentThatIsUpdatedWhileItRunsIsTakenAsItIs(t *testing.T) {
+	h := newHouse(t, abilities{Load: true, Updated: true}, proxy.Options{Profile: flagged()})
+	v := h.enter()
+	first := roots(t, 1)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:one", v.say(s.ID, "one"))
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:one+two", v.say(s.ID, "two"))
+	alone, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:one", v.say(alone.ID, "one"))
+	require.Contains(t, h.way(s.ID), "by the protocol")
+	require.Equal(t, []string{"", "--add-dir " + first.At(1).String()}, h.starts()[:2])
+}
+
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)

@@ -76,23 +76,23 @@ func (p *proxy) mainChild(ctx context.Context) (*agent, error) {
 	return a, nil
 }
 
-// childFor returns the child for a session with roots, held once, and how it is given them.
+// childFor returns the child for a session with roots, held once, and how it is given them. What is known of the agent may
+// be of another version than the child: an update changes programs that run. Then what the child says counts.
 func (p *proxy) childFor(ctx context.Context, roots workspace.Roots, before *link) (*agent, profile.Way, error) {
-	for {
-		w, flags := way(p.profile, p.known(), roots)
-		a, err := p.childWith(ctx, flags, before)
-		if err != nil {
-			return nil, "", err
-		}
-		a.hold()
-		// What was known of it may be from an earlier version.
-		if actual, _ := way(p.profile, a.info, roots); actual == w {
-			return a, w, nil
-		}
-		if err := a.release(context.WithoutCancel(ctx)); err != nil {
-			return nil, "", err
-		}
+	_, flags := way(p.profile, p.known(), roots)
+	a, err := p.childWith(ctx, flags, before)
+	if err != nil {
+		return nil, "", err
 	}
+	w, wants := way(p.profile, a.info, roots)
+	if len(flags) == 0 && len(wants) > 0 {
+		if a, err = p.childWith(ctx, wants, before); err != nil {
+			return nil, "", err
+		}
+		w, _ = way(p.profile, a.info, roots)
+	}
+	a.hold()
+	return a, w, nil
 }
 
 // childWith returns a child that has flags.

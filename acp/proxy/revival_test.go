@@ -26,12 +26,17 @@ func (v *visit) crash(id string) {
 }
 
 func TestAnAgentThatDiesInATurnIsStartedAnewByTheNextPrompt(t *testing.T) {
-	for name, a := range map[string]abilities{
-		"it resumes": {Resume: true}, "it loads": {Load: true}, "both, and roots": {Load: true, Resume: true, Roots: true},
+	for name, c := range map[string]struct {
+		agent abilities
+		want  string
+	}{
+		"it resumes": {abilities{Resume: true}, "one+crash+two"}, "it loads": {abilities{Load: true}, "one+crash+two"},
+		"both, and roots": {abilities{Load: true, Resume: true, Roots: true}, "one+crash+two"},
+		"neither":         {abilities{}, "~one+~crash+two"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t, a, proxy.Options{Backoff: time.Millisecond})
+			h := newHouse(t, c.agent, proxy.Options{Backoff: time.Millisecond})
 			v := h.enter()
 			first := roots(t, 2)
 			s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
@@ -40,9 +45,8 @@ func TestAnAgentThatDiesInATurnIsStartedAnewByTheNextPrompt(t *testing.T) {
 			v.SetMode(t, s.ID, "plan")
 			v.crash(s.ID)
 			require.Equal(t, []string{"one", "N:one", "crash", "dying"}, h.history(s.ID), "nothing is lost")
-			const want = "one+crash+two"
-			require.Equal(t, "agent N:"+want, v.say(s.ID, "two"))
-			require.Equal(t, "agent N:"+want+"+three", v.say(s.ID, "three"), "it is told once")
+			require.Equal(t, "agent N:"+c.want, v.say(s.ID, "two"))
+			require.Equal(t, "agent N:"+c.want+"+three", v.say(s.ID, "three"), "it is told once")
 			v.leave()
 			modes := 0
 			for _, r := range h.received() {

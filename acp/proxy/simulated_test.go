@@ -32,6 +32,8 @@ type abilities struct {
 	Load, Resume, Fork, List, Close, Delete, Roots bool
 
 	Dir string // of the sessions' files
+	// Updated: from its second start on it takes roots by the protocol.
+	Updated bool
 	// LateReplay: it goes on replaying behind its answer to session/load.
 	LateReplay bool
 	// Refuse is what it refuses, with Code.
@@ -94,6 +96,9 @@ func simulate(config string) int {
 	record, err := os.OpenFile(os.Getenv(recordVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 94
+	}
+	if info, err := record.Stat(); err == nil && s.Updated && info.Size() > 0 {
+		s.Roots = true
 	}
 	flags := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return strings.HasPrefix(a, "-test.") })
 	fmt.Fprintf(record, "{\"method\":\"start\",\"params\":%q}\n", strings.Join(flags, " "))
