@@ -59,10 +59,10 @@ var chatUsage = object{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens
 
 func writeChat(w http.ResponseWriter, r Request, a act) {
 	message, finish := object{"role": "assistant", "content": a.say}, "stop"
-	if a.tool != "" {
+	if a.tool.Name != "" {
 		message, finish = object{"role": "assistant", "tool_calls": []any{object{
 			"index": 0, "id": "call_" + r.number(), "type": "function",
-			"function": object{"name": a.tool, "arguments": string(a.args)},
+			"function": object{"name": a.tool.Name, "arguments": string(a.args)},
 		}}}, "tool_calls"
 	}
 	answer := func(kind string, choices ...any) object {

@@ -61,8 +61,8 @@ func readGemini(body []byte, r *Request) error {
 
 func geminiAnswer(a act) object {
 	part := object{"text": a.say}
-	if a.tool != "" {
-		part = object{"functionCall": object{"name": a.tool, "args": a.args}}
+	if a.tool.Name != "" {
+		part = object{"functionCall": object{"name": a.tool.Name, "args": a.args}}
 	}
 	return object{
 		"candidates":    []any{object{"index": 0, "content": object{"role": "model", "parts": []any{part}}, "finishReason": "STOP"}},

@@ -41,7 +41,7 @@ func readMessages(body []byte, r *Request) error {
 	}
 	for _, t := range asked.Tools {
 		if t.Schema != nil { // one that the endpoint itself would run has none
-			r.Tools = append(r.Tools, Tool(t))
+			r.Tools = append(r.Tools, Tool{Name: t.Name, Schema: t.Schema})
 		}
 	}
 	return nil
@@ -50,10 +50,10 @@ func readMessages(body []byte, r *Request) error {
 func writeMessages(w http.ResponseWriter, r Request, a act) {
 	block, begun, reason := object{"type": "text", "text": a.say}, object{"type": "text", "text": ""}, "end_turn"
 	delta := object{"type": "text_delta", "text": a.say}
-	if a.tool != "" {
+	if a.tool.Name != "" {
 		id := "toolu_" + r.number()
-		block = object{"type": "tool_use", "id": id, "name": a.tool, "input": a.args}
-		begun = object{"type": "tool_use", "id": id, "name": a.tool, "input": object{}}
+		block = object{"type": "tool_use", "id": id, "name": a.tool.Name, "input": a.args}
+		begun = object{"type": "tool_use", "id": id, "name": a.tool.Name, "input": object{}}
 		delta = object{"type": "input_json_delta", "partial_json": string(a.args)}
 		reason = "tool_use"
 	}

@@ -14,9 +14,9 @@ const Title = "Scripted title"
 // mark begins a line of a prompt that holds an order.
 const mark = "model: "
 
-// Order is one thing for the model to do. [Say], [Wait], [Read], [Edit] and [Write] make one.
+// Order is one thing for the model to do. [Say], [Wait], [Read], [Edit], [Write] and [Use] make one.
 type Order struct {
-	// Do is "say", "wait", "read", "edit" or "write".
+	// Do is "say", "wait", "read", "edit", "write" or "use".
 	Do string `json:"do"`
 	// Path is the file, in the form that the tool is to be given.
 	Path string `json:"path,omitempty"`
@@ -24,6 +24,8 @@ type Order struct {
 	Old string `json:"old,omitempty"`
 	// Text is what to say, the new text of an edit, or the content to write.
 	Text string `json:"text,omitempty"`
+	// Tool is the name of the tool to use.
+	Tool string `json:"tool,omitempty"`
 	// Server is the MCP server whose tool is to be called, "" for the agent's own.
 	Server string `json:"server,omitempty"`
 }
@@ -48,6 +50,9 @@ func Wait() Order { return Order{Do: "wait"} }
 
 // Write has it call the tool that writes a whole file.
 func Write(path, content string) Order { return Order{Do: "write", Path: path, Text: content} }
+
+// Use has it call a tool by its name, with a path if the tool takes one.
+func Use(tool, path string) Order { return Order{Do: "use", Tool: tool, Path: path} }
 
 // Prompt is a prompt that begins with some words and has the model carry out orders, one after the other.
 func Prompt(words string, orders ...Order) string {
@@ -88,7 +93,7 @@ func orders(text string) []Order {
 type act struct {
 	say  string
 	wait bool
-	tool string          // "" to say something
+	tool Tool            // without a name to say something
 	args json.RawMessage // an object
 }
 

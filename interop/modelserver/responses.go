@@ -13,18 +13,20 @@ func readResponses(body []byte, r *Request) error {
 		Stream       bool
 		Instructions string
 		Input        json.RawMessage
-		Tools        []struct {
-			Type, Name string
-			Parameters json.RawMessage
-		}
+		Tools        []responsesTool
 	}
 	if err := json.Unmarshal(body, &asked); err != nil {
 		return err
 	}
 	r.model, r.stream, r.Instructions = asked.Model, asked.Stream, asked.Instructions
 	for _, t := range asked.Tools {
-		if t.Type == "function" {
+		switch t.Type {
+		case "function":
 			r.Tools = append(r.Tools, Tool{Name: t.Name, Schema: t.Parameters})
+		case "namespace":
+			for _, of := range t.Tools {
+				r.Tools = append(r.Tools, Tool{Name: of.Name, Namespace: t.Name, Schema: of.Parameters})
+			}
 		}
 	}
 	var text string
@@ -56,12 +58,22 @@ func readResponses(body []byte, r *Request) error {
 	return nil
 }
 
+// responsesTool is a tool, or a namespace of tools.
+type responsesTool struct {
+	Type, Name string
+	Parameters json.RawMessage
+	Tools      []responsesTool
+}
+
 func writeResponses(w http.ResponseWriter, r Request, a act) {
 	item, empty := object{"id": "msg_" + r.number(), "type": "message", "role": "assistant", "status": "completed",
 		"content": []any{object{"type": "output_text", "text": a.say, "annotations": []any{}}}}, "content"
-	if a.tool != "" {
+	if a.tool.Name != "" {
 		item, empty = object{"id": "fc_" + r.number(), "type": "function_call", "status": "completed",
-			"call_id": "call_" + r.number(), "name": a.tool, "arguments": string(a.args)}, "arguments"
+			"call_id": "call_" + r.number(), "name": a.tool.Name, "arguments": string(a.args)}, "arguments"
+		if a.tool.Namespace != "" {
+			item["namespace"] = a.tool.Namespace
+		}
 	}
 	response := func(status string, output ...any) object {
 		return object{"id": "resp_" + r.number(), "object": "response", "created_at": 1, "model": r.model, "status": status,
@@ -79,7 +91,7 @@ func writeResponses(w http.ResponseWriter, r Request, a act) {
 	e := numbered{events: stream(w)}
 	e.send("response.created", object{"response": response("in_progress")})
 	e.send("response.output_item.added", object{"output_index": 0, "item": begun})
-	if a.tool == "" {
+	if a.tool.Name == "" {
 		at := object{"item_id": item["id"], "output_index": 0, "content_index": 0}
 		e.send("response.content_part.added", with(at, object{"part": object{"type": "output_text", "text": "", "annotations": []any{}}}))
 		e.send("response.output_text.delta", with(at, object{"delta": a.say}))

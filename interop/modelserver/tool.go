@@ -10,19 +10,21 @@ import (
 // Tool is a tool that an agent offers.
 type Tool struct {
 	Name string
+	// Namespace is what it is in, such as that of an MCP server's tools; "" for most agents, which put it into the name.
+	Namespace string
 	// Schema is the JSON schema of its arguments.
 	Schema json.RawMessage
 }
 
 // names are what agents call the tool for an order, in lower case.
 var names = map[string][]string{
-	"read":  {"read", "read_file"},
-	"edit":  {"edit", "replace", "edit_file"},
-	"write": {"write", "write_file"},
+	"read":  {"read", "read_file", "read_files", "view"},
+	"edit":  {"edit", "replace", "edit_file", "editor"},
+	"write": {"write", "write_file", "create"},
 }
 
 // shells are the tools of an agent that has none for files, but one for commands.
-var shells = []string{"exec_command", "shell"}
+var shells = []string{"exec_command", "shell", "run_commands"}
 
 // command is an order as a command line. An edit is of plain words.
 func (o Order) command() string {
@@ -46,28 +48,31 @@ func (r Request) carryOut(o Order) act {
 	case "wait":
 		return act{wait: true}
 	}
-	at := r.tool(o.Server, names[o.Do])
-	if at < 0 && o.Server == "" {
+	called := names[o.Do]
+	if o.Do == "use" {
+		called = []string{strings.ToLower(o.Tool)}
+	}
+	at := r.tool(o.Server, called)
+	if at < 0 && o.Server == "" && o.Do != "use" {
 		at = r.tool("", shells)
 	}
 	if at < 0 {
-		return act{say: fmt.Sprintf("no tool on offer is for %q: %s", strings.TrimSpace(o.Server+" "+o.Do), strings.Join(r.toolNames(), " "))}
+		what := strings.Join(strings.Fields(o.Server+" "+o.Do+" "+o.Tool), " ")
+		return act{say: fmt.Sprintf("no tool on offer is for %q: %s", what, strings.Join(r.toolNames(), " "))}
 	}
 	args, err := r.Tools[at].arguments(o)
 	if err != nil {
 		return act{say: fmt.Sprintf("the tool %s: %v", r.Tools[at].Name, err)}
 	}
-	return act{tool: r.Tools[at].Name, args: args}
+	return act{tool: r.Tools[at], args: args}
 }
 
 // tool is the place of the first tool of a server, or of the agent's own, with one of some names; -1 if there is none.
 func (r Request) tool(server string, names []string) int {
 	return slices.IndexFunc(r.Tools, func(t Tool) bool {
-		_, name, found := strings.Cut(t.Name, server)
+		_, name, found := strings.Cut(t.Namespace+t.Name, server)
 		if server != "" {
 			name = strings.TrimLeft(name, "_-.")
-		} else {
-			name = t.Name
 		}
 		return found && slices.Contains(names, strings.ToLower(name))
 	})
@@ -76,7 +81,7 @@ func (r Request) tool(server string, names []string) int {
 func (r Request) toolNames() []string {
 	var all []string
 	for _, t := range r.Tools {
-		all = append(all, t.Name)
+		all = append(all, t.Namespace+t.Name)
 	}
 	return all
 }
@@ -95,12 +100,16 @@ func (t Tool) arguments(o Order) (json.RawMessage, error) {
 		switch plain := strings.ToLower(strings.ReplaceAll(name, "_", "")); plain {
 		case "path", "filepath", "absolutepath":
 			args[name] = o.Path
-		case "oldstring", "oldtext":
+		case "oldstring", "oldstr", "oldtext", "before":
 			args[name] = o.Old
-		case "newstring", "newtext", "content":
+		case "newstring", "newstr", "newtext", "after", "content", "filetext":
 			args[name] = o.Text
 		case "cmd", "command":
 			args[name] = o.command()
+		case "commands":
+			args[name] = []string{o.command()}
+		case "files":
+			args[name] = []any{map[string]string{"path": o.Path}}
 		case "edits":
 			args[name] = []any{map[string]string{"oldText": o.Old, "newText": o.Text}}
 		default:
