@@ -1,12 +1,12 @@
 package mcpservers
 
 import (
-	"encoding/json"
 	"os"
 	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/workspace/mcproots"
 )
 
@@ -18,26 +18,27 @@ func expanded(c Config, roots mcproots.Snapshot) (args []string, env []Pair, err
 	if c.Policy.Templates != On {
 		return c.Args, c.Env, nil
 	}
-	x := expansion{roots: roots}
+	x := templates{roots: roots}
 	for _, arg := range c.Args {
 		if arg == "${roots}" { // alone, it is an argument for each root
 			args = append(args, x.paths()...)
 			continue
 		}
-		args = append(args, x.expand(arg))
+		args = append(args, x.fill(arg))
 	}
 	for _, p := range c.Env {
-		env = append(env, Pair{p.Name, x.expand(p.Value)})
+		env = append(env, Pair{p.Name, x.fill(p.Value)})
 	}
 	return args, env, x.err
 }
 
-type expansion struct {
+// templates replaces those of one command.
+type templates struct {
 	roots mcproots.Snapshot
 	err   error
 }
 
-func (x *expansion) expand(text string) string {
+func (x *templates) fill(text string) string {
 	return template.ReplaceAllStringFunc(text, func(found string) string {
 		name := found[len("${") : len(found)-len("}")]
 		switch name {
@@ -46,9 +47,9 @@ func (x *expansion) expand(text string) string {
 		case "roots":
 			return strings.Join(x.paths(), string(os.PathListSeparator))
 		case "roots:json":
-			return list(x.paths())
+			return string(runtime.Encode(x.paths()))
 		case "roots:uris":
-			return list(x.roots.URIs())
+			return string(runtime.Encode(x.roots.URIs()))
 		default:
 			n, _ := strconv.Atoi(strings.TrimPrefix(name, "root:"))
 			return x.path(found, n)
@@ -56,7 +57,7 @@ func (x *expansion) expand(text string) string {
 	})
 }
 
-func (x *expansion) path(found string, n int) string {
+func (x *templates) path(found string, n int) string {
 	if n >= x.roots.Len() {
 		x.err = &TemplateError{Template: found, Roots: x.roots.Len()}
 		return ""
@@ -64,18 +65,10 @@ func (x *expansion) path(found string, n int) string {
 	return x.roots.At(n).Real.String()
 }
 
-func (x *expansion) paths() []string {
+func (x *templates) paths() []string {
 	paths := make([]string, 0, x.roots.Len())
 	for _, r := range x.roots.All() {
 		paths = append(paths, r.Real.String())
 	}
 	return paths
-}
-
-func list(texts []string) string {
-	raw, err := json.Marshal(texts)
-	if err != nil {
-		return "[]" // strings can always be written
-	}
-	return string(raw)
 }
