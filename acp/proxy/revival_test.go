@@ -2,7 +2,10 @@ package proxy_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -202,6 +205,17 @@ func TestAnAgentThatDoesNotReadIsEndedRatherThanNotTold(t *testing.T) {
 	_, err := await(t, r.work)
 	require.ErrorContains(t, err, "does not read")
 	require.ErrorContains(t, err, "try again")
+}
+
+func TestAPromptThatTheAgentWasNotSentIsNoTurnOfIts(t *testing.T) {
+	reads := filepath.Join(t.TempDir(), "reads")
+	b := initialized(t, plain+opened+"until "+reads+"\nsend "+fmt.Sprintf(update, `"later"`), proxy.Options{Wire: wire.Options{MaxQueue: 1 << 10}})
+	s, _ := b.open()
+	s.Notify(t.Context(), "_x/note", runtime.Raw(`{"x":"`+strings.Repeat("x", 1<<20)+`"}`))
+	_, err := b.prompt(s)
+	require.ErrorIs(t, err, wire.ErrQueueFull)
+	require.NoError(t, os.WriteFile(reads, nil, 0o600))
+	require.Equal(t, `host update {"update":"later"}`, b.editor.next(), "what it says is not lost with the turn")
 }
 
 func TestP6_NotificationsForASlowAgentWaitInOrder(t *testing.T) {

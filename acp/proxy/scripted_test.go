@@ -24,6 +24,7 @@ import (
 //	close             closes stdout
 //	block             reads nothing more until it is killed
 //	nap               reads nothing for a moment
+//	until FILE        reads nothing until the file is there
 //	exit STATUS
 //
 // At its end it reads until its input ends.
@@ -76,6 +77,10 @@ func play(script string) int {
 			select {}
 		case "nap":
 			time.Sleep(50 * time.Millisecond)
+		case "until":
+			for _, err := os.Stat(rest); err != nil; _, err = os.Stat(rest) {
+				time.Sleep(time.Millisecond)
+			}
 		case "exit":
 			status, _ := strconv.Atoi(rest)
 			return status

@@ -78,6 +78,8 @@ func (s *session) send(l *link, t *turn, params runtime.Raw) runtime.Work {
 		case err == nil:
 			s.proxy.thrives()
 			s.given(lasting, due)
+		case errors.Is(err, wire.ErrQueueFull):
+			l.endTurn(t) // it was not sent
 		case errors.Is(err, errNoAnswer):
 			// What the child still says in the turn is not for the client.
 			s.proxy.log.Warn("the agent did not end a cancelled turn", "grace", s.proxy.options.CancelGrace)
