@@ -2,6 +2,7 @@ package acp_test
 
 import (
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/logtest"
 )
 
 // serve makes the runtime known to an agent.
@@ -99,8 +101,8 @@ func TestA25_ASearchThatCannotBeMadeFailsNoSession(t *testing.T) {
 		"nothing to look for":       {Conventions: []discovery.Convention{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			log := &journal{}
-			c := served(t, acp.Options{Discovery: o, Logger: log.logger()})
+			log := &logtest.Text{}
+			c := served(t, acp.Options{Discovery: o, Logger: log.Logger(slog.LevelDebug)})
 			a := folder(t)
 			write(t, a, ".claude/commands/deploy.md", "deploy it")
 			id := c.open(a)

@@ -6,14 +6,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 )
 
 func TestM4_AGivenServerRunsInCwdAndAFoundOneInItsRoot(t *testing.T) {
-	h := newHolders(t)
+	h := proctest.Watch(t)
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	declare(t, b, "found", "files", nil, nil)
-	id := c.serve([]string{a, b}, server("given", "files", h.env()))
+	id := c.serve([]string{a, b}, server("given", "files", h.Env()))
 	c.permit("allow-once")
 	require.Equal(t, "started: <nil>", c.start(id, "found"))
 	require.Contains(t, c.use(id, "given.where"), "in "+a)

@@ -3,54 +3,34 @@ package acp_test
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/mcpservers"
+	"github.com/acp-agent/acp-agent/internal/logtest"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
-
-// journal gathers what is logged.
-type journal struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
-func (j *journal) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
 
 // declare writes a server into a root's .mcp.json. It plays r, with arguments and an environment.
 func declare(t *testing.T, root, name, r string, args []string, env map[string]string) {
 	t.Helper()
-	exe, err := os.Executable()
-	require.NoError(t, err)
-	all := map[string]string{role: r, "GORACE": "atexit_sleep_ms=0"}
-	for key, value := range env {
+	all := map[string]string{}
+	maps.Copy(all, env)
+	for _, e := range proctest.Env(r) {
+		key, value, _ := strings.Cut(e, "=")
 		all[key] = value
 	}
 	if args == nil {
 		args = []string{}
 	}
-	file := map[string]any{"mcpServers": map[string]any{name: map[string]any{"command": exe, "args": args, "env": all}}}
+	file := map[string]any{"mcpServers": map[string]any{name: map[string]any{"command": proctest.Executable(), "args": args, "env": all}}}
 	require.NoError(t, os.WriteFile(filepath.Join(root, ".mcp.json"), []byte(encode(file)), 0o600))
 }
 
@@ -76,9 +56,7 @@ func TestA25_AFoundServerIsStartedOnceTheUserAllowsIt(t *testing.T) {
 		require.Equal(t, []string{""}, c.texts(id, "servers"))
 	}
 	question := string(c.questions()[0].Params)
-	exe, err := os.Executable()
-	require.NoError(t, err)
-	for _, shown := range []string{exe, "--one", long, "SECRET", filepath.Join(b, ".mcp.json")} {
+	for _, shown := range []string{proctest.Executable(), "--one", long, "SECRET", filepath.Join(b, ".mcp.json")} {
 		require.Contains(t, question, shown)
 	}
 	require.NotContains(t, question, "s3cret-value")
@@ -181,9 +159,9 @@ func TestA25_ExpansionOfWhatWasFound(t *testing.T) {
 func TestS5_ExpandedSecretsAreNotLogged(t *testing.T) {
 	t.Setenv("ACP_TEST_TOKEN", "tangerine-s3cret")
 	t.Setenv("ACP_TEST_KEY", "tangerine-k3y")
-	a, log := folder(t), &journal{}
+	a, log := folder(t), &logtest.Text{}
 	state := t.TempDir()
-	c := served(t, acp.Options{Logger: log.logger(), MCP: mcpservers.Options{MaxRestarts: -1}, Consents: mcpservers.NewConsents(state)})
+	c := served(t, acp.Options{Logger: log.Logger(slog.LevelDebug), MCP: mcpservers.Options{MaxRestarts: -1}, Consents: mcpservers.NewConsents(state)})
 	c.permit("allow-always")
 	declare(t, a, "found", "note", []string{"--token=${ACP_TEST_TOKEN}"}, map[string]string{"TOKEN": "${ACP_TEST_KEY}"})
 	id := c.serve([]string{a})

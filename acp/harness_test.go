@@ -6,27 +6,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/internal/dirtest"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func TestMain(m *testing.M) {
-	if r := os.Getenv(role); r != "" {
-		os.Exit(play(r))
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { proctest.Main(m, play) }
 
 // patience bounds every wait of a test, so that a hang fails instead of hanging.
 const patience = 20 * time.Second
@@ -361,9 +355,7 @@ func (m message) stopReason(t tester) string {
 // folder makes a directory of the test's own, by its real path.
 func folder(t *testing.T) string {
 	t.Helper()
-	real, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
-	return real
+	return dirtest.New(t)
 }
 
 // texts runs a prompt and returns what the agent said.

@@ -2,6 +2,7 @@ package acp_test
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/logtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -106,8 +108,8 @@ func TestW8_APanicAnywhereHoldsUpNothing(t *testing.T) {
 
 // Some of a runtime's code runs where no request waits for it.
 func TestW8_APanicOutsideOfARequestEndsNothing(t *testing.T) {
-	r, log := &panicking{}, &journal{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }, Logger: log.logger()})
+	r, log := &panicking{}, &logtest.Text{}
+	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }, Logger: log.Logger(slog.LevelDebug)})
 	c.initialize()
 	a := folder(t)
 	id, other := c.open(a), c.open(a)
@@ -137,8 +139,8 @@ func TestW8_APanicOutsideOfARequestEndsNothing(t *testing.T) {
 }
 
 func TestW8_APanicInATurnIsLoggedWithItsStackAndWithoutContent(t *testing.T) {
-	log := &journal{}
-	c := connect(t, acp.Options{Logger: log.logger()})
+	log := &logtest.Text{}
+	c := connect(t, acp.Options{Logger: log.Logger(slog.LevelDebug)})
 	c.initialize()
 	id := c.open(folder(t))
 	require.Equal(t, wire.CodeInternal, c.try("session/prompt", promptParams(id, "panic")).Error.Code)

@@ -17,21 +17,15 @@ import (
 	"github.com/acp-agent/acp-agent/acp/mcpservers"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/mcptest"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
-	"github.com/acp-agent/acp-agent/workspace/mcproots"
 )
 
-// uris are folders as the URIs of roots.
+// uris are folders as the URIs of roots, one a line.
 func uris(t *testing.T, dirs ...string) string {
 	t.Helper()
-	var all []string
-	for _, d := range dirs {
-		dir, err := workspace.ParseDir(d)
-		require.NoError(t, err)
-		all = append(all, mcproots.FromDir(dir))
-	}
-	return strings.Join(all, " ")
+	return strings.Join(mcptest.URIs(t, dirs...), "\n")
 }
 
 // served is a client whose user allows everything.
@@ -51,7 +45,7 @@ func (c *client) changes(id, server string) int {
 }
 
 func TestM4_NothingStartsAtSessionNew(t *testing.T) {
-	h := newHolders(t)
+	h := proctest.Watch(t)
 	c := served(t, acp.Options{
 		MCP:     mcpservers.Options{Wait: time.Millisecond},
 		Starter: mcpservers.NewStarter(mcpservers.StarterOptions{Parallel: 10}),
@@ -60,15 +54,15 @@ func TestM4_NothingStartsAtSessionNew(t *testing.T) {
 	var idle []string
 	for i := range 10 {
 		name := fmt.Sprint("s", i)
-		ten, idle = append(ten, server(name, "silent", h.env())), append(idle, name+" idle")
+		ten, idle = append(ten, server(name, "silent", h.Env())), append(idle, name+" idle")
 	}
 	id := c.serve([]string{folder(t)}, ten...)
 	require.Equal(t, []string{strings.Join(idle, ", ")}, c.texts(id, "servers"))
-	h.none()
+	h.None()
 	require.Equal(t, []string{""}, c.texts(id, "tools"), "slow servers delay no listing beyond its bound")
 	for range ten {
-		started := h.next()
-		defer h.ended(started)
+		started := h.Next()
+		defer started.Ended()
 	}
 	c.leave()
 }
@@ -269,32 +263,32 @@ func TestA28_W9_TheEndOfASessionEndsItsServers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, store := newHolders(t), sessionstore.NewMemory()
+			h, store := proctest.Watch(t), sessionstore.NewMemory()
 			c := served(t, acp.Options{Store: store, MCP: mcpservers.Options{Wait: time.Millisecond, StopTimeout: 50 * time.Millisecond}})
 			cwd := folder(t)
-			id := c.serve([]string{cwd}, server("one", "wrapper", h.env()), server("two", "stubborn", h.env()))
+			id := c.serve([]string{cwd}, server("one", "wrapper", h.Env()), server("two", "stubborn", h.Env()))
 			c.texts(id, "tools")
-			wrapper, below, stubborn := h.next(), h.next(), h.next()
+			wrapper, below, stubborn := h.Next(), h.Next(), h.Next()
 			end(c, id, cwd, store)
-			h.ended(wrapper)
-			h.ended(below)
-			h.ended(stubborn)
+			wrapper.Ended()
+			below.Ended()
+			stubborn.Ended()
 			c.leave()
-			h.none()
+			h.None()
 		})
 	}
 }
 
 func TestM2_ARuntimeThatConnectsServersItselfHasNoneOfOurs(t *testing.T) {
-	h := newHolders(t)
+	h := proctest.Watch(t)
 	r := &scripted{mcp: runtime.RuntimeConnects}
 	c := served(t, acp.Options{Runtime: func() runtime.Runtime { return r }, MCP: mcpservers.Options{MaxServers: 1}})
 	a := folder(t)
 	require.NoError(t, os.WriteFile(filepath.Join(a, ".mcp.json"), []byte(`{"mcpServers":{"found":{"command":"x"}}}`), 0o600))
-	id := c.serve([]string{a}, server("one", "files", h.env()), server("two", "files", h.env()))
+	id := c.serve([]string{a}, server("one", "files", h.Env()), server("two", "files", h.Env()))
 	require.Equal(t, []string{""}, c.texts(id, "tools"))
 	require.Contains(t, c.texts(id, "start found")[0], "connects MCP servers itself: add found to its configuration")
-	c.call("session/load", servedParams(id, []string{a}, server("one", "files", h.env())))
+	c.call("session/load", servedParams(id, []string{a}, server("one", "files", h.Env())))
 	c.leave()
-	h.none()
+	h.None()
 }
