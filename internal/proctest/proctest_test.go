@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,7 @@ func play(role string) int {
 		if err := proctest.Hold(); err != nil {
 			return 1
 		}
+		fmt.Println("held")
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return 0
 	case "take one": // and one more in its own words
@@ -43,6 +45,26 @@ func play(role string) int {
 	default:
 		return 2
 	}
+}
+
+// mock is a test that fails alone.
+type mock struct {
+	testing.TB
+	said string
+}
+
+func (m *mock) Errorf(format string, args ...any) { m.said += fmt.Sprintf(format, args...) }
+func (m *mock) FailNow()                          { runtime.Goexit() }
+
+// fails runs f, which is to fail the mock.
+func (m *mock) fails(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
+	require.NotEmpty(m.TB, m.said)
 }
 
 // start starts this binary in a role; it ends with the test.
@@ -96,6 +118,24 @@ func TestHoldersAreSeenToStartAndToEnd(t *testing.T) {
 	one.Ended()
 	require.NoError(t, in.Close())
 	two.Ended()
+}
+
+func TestNoneTellsOfAHolderThatNobodyTook(t *testing.T) {
+	m := &mock{TB: t}
+	h := proctest.Watch(m)
+	cmd := exec.CommandContext(t.Context(), proctest.Executable())
+	cmd.Env = append(os.Environ(), proctest.Env("hold and end", h.Env())...)
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = io.ReadFull(out, make([]byte, len("held\n")))
+	require.NoError(t, err)
+	m.fails(h.None)
+	require.Contains(t, m.said, "somebody came")
+	require.NoError(t, in.Close())
+	require.NoError(t, cmd.Wait())
 }
 
 func TestARecordHasWhatWasTakenAndNoMore(t *testing.T) {
