@@ -40,7 +40,7 @@ func (a *agent) acceptFork(ctx context.Context, r *wire.Request) wire.Work {
 		if err := a.init.serves(runtime.Fork); err != nil {
 			return nil, err
 		}
-		act := runtime.Activation{Cause: runtime.Fork, State: source.State, History: a.options.Store.History(ctx, p.id)}
+		act := runtime.Activation{Cause: runtime.Fork, State: source.State, History: a.options.Store.Finished(ctx, p.id)}
 		return a.create(ctx, r, p, act, source.Title, func(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
 			if n.State == nil {
 				n.State = source.State

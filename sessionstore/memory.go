@@ -197,16 +197,22 @@ func newMemorySession() *memorySession {
 func (s *memorySession) fork() *memorySession {
 	f := newMemorySession()
 	f.record.Title, f.record.State = s.record.Title, bytes.Clone(s.record.State)
-	f.history, f.record.Turns = s.history, s.record.Turns
+	f.history, f.record.Turns = slices.Clip(s.finished()), s.record.Turns
 	if s.turn >= 0 {
-		f.history = s.history[:s.turn]
 		f.record.Turns--
 	}
-	f.history = slices.Clip(f.history)
 	for kind, u := range s.states {
 		f.states[kind] = u
 	}
 	return f
+}
+
+// finished is the history up to the last finished turn.
+func (s *memorySession) finished() []Update {
+	if s.turn >= 0 {
+		return s.history[:s.turn]
+	}
+	return s.history
 }
 
 func (s *memorySession) add(parts Parts) {

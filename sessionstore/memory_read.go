@@ -15,8 +15,19 @@ const memoryPage = 256
 
 // History implements [Store].
 func (m *Memory) History(ctx context.Context, id ID) iter.Seq2[Update, error] {
+	return m.pages(ctx, id, func(s *memorySession) []Update { return s.history })
+}
+
+// Finished implements [Store].
+func (m *Memory) Finished(ctx context.Context, id ID) iter.Seq2[Update, error] {
+	return m.pages(ctx, id, (*memorySession).finished)
+}
+
+// pages yields a part of a history.
+func (m *Memory) pages(ctx context.Context, id ID, part func(*memorySession) []Update) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
-		history, origin, err := m.snapshot(ctx, id)
+		var history []Update
+		origin, err := m.look(ctx, id, func(s *memorySession) { history = part(s) })
 		for page := range slices.Chunk(history, memoryPage) {
 			if err = m.unchanged(ctx, id, origin); err != nil {
 				break
@@ -39,21 +50,23 @@ type origin struct {
 	epoch   int64
 }
 
-func (m *Memory) snapshot(ctx context.Context, id ID) ([]Update, origin, error) {
+// look shows a session under the lock, and returns the origin of its history.
+func (m *Memory) look(ctx context.Context, id ID, see func(*memorySession)) (origin, error) {
 	unlock, err := m.lock(ctx)
 	if err != nil {
-		return nil, origin{}, err
+		return origin{}, err
 	}
 	defer unlock()
 	s, err := m.find(id)
 	if err != nil {
-		return nil, origin{}, err
+		return origin{}, err
 	}
-	return s.history, origin{s, s.epoch}, nil
+	see(s)
+	return origin{s, s.epoch}, nil
 }
 
 func (m *Memory) unchanged(ctx context.Context, id ID, o origin) error {
-	_, now, err := m.snapshot(ctx, id)
+	now, err := m.look(ctx, id, func(*memorySession) {})
 	switch {
 	case err != nil:
 		return err

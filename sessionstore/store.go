@@ -146,6 +146,9 @@ type Store interface {
 	// The updates are the caller's.
 	History(ctx context.Context, id ID) iter.Seq2[Update, error]
 
+	// Finished is History up to the last finished turn, which is what Fork copies (A14).
+	Finished(ctx context.Context, id ID) iter.Seq2[Update, error]
+
 	// States returns the latest update of each state kind, in the order commands, mode, options, usage.
 	States(ctx context.Context, id ID) ([]Update, error)
 

@@ -24,10 +24,7 @@ func (s *Store) Fork(ctx context.Context, source sessionstore.ID, n sessionstore
 		if err != nil {
 			return err
 		}
-		finished := inheritance{last: from.last, turns: from.turns}
-		if from.open != 0 {
-			finished = inheritance{last: from.open - 1, turns: from.turns - 1}
-		}
+		finished := from.finished()
 		spans, err := from.spans(ctx, tx, finished.last)
 		if err != nil {
 			return err
@@ -39,6 +36,14 @@ func (s *Store) Fork(ctx context.Context, source sessionstore.ID, n sessionstore
 		return inherit(ctx, tx, key, from, spans, finished)
 	})
 	return lease, err
+}
+
+// finished is what a session has up to its last finished turn.
+func (r row) finished() inheritance {
+	if r.open != 0 {
+		return inheritance{last: r.open - 1, turns: r.turns - 1}
+	}
+	return inheritance{last: r.last, turns: r.turns}
 }
 
 // withDefaults fills in the title and state of the source.

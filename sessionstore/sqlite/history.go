@@ -15,8 +15,18 @@ const pageBytes = 256 << 10
 
 // History implements [sessionstore.Store].
 func (s *Store) History(ctx context.Context, id sessionstore.ID) iter.Seq2[sessionstore.Update, error] {
+	return s.pages(ctx, id, func(r row) int64 { return r.last })
+}
+
+// Finished implements [sessionstore.Store].
+func (s *Store) Finished(ctx context.Context, id sessionstore.ID) iter.Seq2[sessionstore.Update, error] {
+	return s.pages(ctx, id, func(r row) int64 { return r.finished().last })
+}
+
+// pages yields a history up to a segment.
+func (s *Store) pages(ctx context.Context, id sessionstore.ID, last func(row) int64) iter.Seq2[sessionstore.Update, error] {
 	return func(yield func(sessionstore.Update, error) bool) {
-		reader, err := s.reader(ctx, id)
+		reader, err := s.reader(ctx, id, last)
 		for err == nil && len(reader.spans) > 0 {
 			var page [][]byte
 			if page, err = reader.next(ctx); err != nil {
@@ -47,7 +57,7 @@ type historyReader struct {
 	seq    int64  // the last segment that was read
 }
 
-func (s *Store) reader(ctx context.Context, id sessionstore.ID) (historyReader, error) {
+func (s *Store) reader(ctx context.Context, id sessionstore.ID, last func(row) int64) (historyReader, error) {
 	h := historyReader{store: s, id: id}
 	err := s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		r, err := find(ctx, tx, id)
@@ -55,7 +65,7 @@ func (s *Store) reader(ctx context.Context, id sessionstore.ID) (historyReader, 
 			return err
 		}
 		h.strand = r.strand
-		h.spans, err = r.spans(ctx, tx, r.last)
+		h.spans, err = r.spans(ctx, tx, last(r))
 		return err
 	})
 	return h, err

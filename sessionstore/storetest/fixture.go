@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"iter"
 	"runtime"
 	"testing"
 
@@ -90,8 +91,12 @@ func mode(name string) update {
 }
 
 func history(t require.TestingT, s store, id string) []string {
+	return collected(t, s.History(contextOf(t), sessionstore.ID(id)))
+}
+
+func collected(t require.TestingT, history iter.Seq2[update, error]) []string {
 	out := []string{}
-	for u, err := range s.History(contextOf(t), sessionstore.ID(id)) {
+	for u, err := range history {
 		require.NoError(t, err)
 		out = append(out, string(u))
 	}

@@ -39,6 +39,7 @@ func forkInTurn(t *testing.T, s store) {
 	require.Len(t, finished, 4)
 	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []update{say("ask more")}}))
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("half an ans")}))
+	require.Equal(t, finished, collected(t, s.Finished(t.Context(), "one")))
 
 	fork(t, s, "one", sessionstore.NewSession{ID: "fork"})
 	require.Equal(t, finished, history(t, s, "fork"))
@@ -48,12 +49,15 @@ func forkInTurn(t *testing.T, s store) {
 	require.Equal(t, finished, history(t, s, "fork"))
 	fork(t, s, "one", sessionstore.NewSession{ID: "later"})
 	require.Equal(t, history(t, s, "one"), history(t, s, "later"))
+	require.Equal(t, history(t, s, "one"), collected(t, s.Finished(t.Context(), "one")))
+	require.Equal(t, finished, collected(t, s.Finished(t.Context(), "fork")))
 	require.EqualValues(t, 2, get(t, s, "later").Turns)
 
 	fresh := create(t, s, "fresh")
 	require.NoError(t, s.BeginTurn(t.Context(), fresh, sessionstore.Turn{Prompt: []update{say("first")}}))
 	fork(t, s, "fresh", sessionstore.NewSession{ID: "empty"})
 	require.Empty(t, history(t, s, "empty"))
+	require.Empty(t, collected(t, s.Finished(t.Context(), "fresh")))
 	require.Zero(t, get(t, s, "empty").Turns)
 }
 
