@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,11 +21,12 @@ import (
 type printer struct {
 	mu     sync.Mutex
 	out    io.Writer
-	inLine bool // the last text did not end its line
+	inLine bool              // the last text did not end its line
+	titles map[string]string // of the tool calls that have begun, by id
 	failed error
 }
 
-func newPrinter(out io.Writer) *printer { return &printer{out: out} }
+func newPrinter(out io.Writer) *printer { return &printer{out: out, titles: make(map[string]string)} }
 
 // print writes text; the first failure is kept.
 func (p *printer) print(text string) {
@@ -60,14 +62,15 @@ func (p *printer) update(_ context.Context, u client.Update) {
 			p.print(harmless(chunk.Content.Text))
 		}
 	case "tool_call":
-		var call struct{ Title string }
+		var call struct{ ToolCallID, Title string }
 		if json.Unmarshal(u.Update, &call) == nil {
+			p.titles[call.ToolCallID] = call.Title
 			p.note("· %s", harmless(call.Title))
 		}
 	case "tool_call_update":
-		var call struct{ Status, Title string }
+		var call struct{ ToolCallID, Status, Title string }
 		if json.Unmarshal(u.Update, &call) == nil && call.Status == "failed" {
-			p.note("· failed %s", harmless(call.Title))
+			p.note("· failed: %s", harmless(cmp.Or(call.Title, p.titles[call.ToolCallID])))
 		}
 	}
 }
