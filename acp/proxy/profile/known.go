@@ -21,7 +21,9 @@ func Known() []Profile {
 		{
 			Name: "cline", Title: "Cline", Command: "cline", Args: []string{"--acp"},
 			Packages: []string{"cline"},
-			Login:    "cline auth", Install: "npm install -g cline", Checked: "3.0.65",
+			// It connects none of a session's MCP servers.
+			Tools: WithoutTools,
+			Login: "cline auth", Install: "npm install -g cline", Checked: "3.0.65",
 		},
 		{
 			Name: "codex", Title: "Codex", Command: "codex-acp",
@@ -31,8 +33,10 @@ func Known() []Profile {
 		{
 			Name: "copilot", Title: "GitHub Copilot CLI", Command: "copilot", Args: []string{"--acp"},
 			Packages: []string{"@github/copilot"},
-			Flag:     "--add-dir",
-			Login:    "copilot login", Install: "npm install -g @github/copilot", Checked: "1.0.102",
+			// Of a session's MCP servers it refuses those that are processes. With --acp its --add-dir changes nothing: it asks
+			// all the same, and its model is not told.
+			Tools: WithoutTools,
+			Login: "copilot login", Install: "npm install -g @github/copilot", Checked: "1.0.102",
 		},
 		{
 			Name: "cursor", Title: "Cursor CLI", Command: "cursor-agent", Args: []string{"acp"},
@@ -46,7 +50,7 @@ func Known() []Profile {
 		},
 		{
 			Name: "goose", Title: "goose", Command: "goose", Args: []string{"acp"},
-			Login: "goose configure", Install: "see goose-docs.ai",
+			Login: "goose configure", Install: "see goose-docs.ai", Checked: "1.52.0",
 		},
 		{
 			Name: "kimi", Title: "Kimi CLI", Command: "kimi", Args: []string{"acp"},
