@@ -2,11 +2,15 @@ package acp_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/wire"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -38,4 +42,33 @@ func TestW5_ACancelWhileTheEndOfATurnIsStoredIsNotLost(t *testing.T) {
 	require.Contains(t, texts(c.messages(), id), "two")
 	store.step = func() {}
 	require.Equal(t, []string{"three"}, c.texts(id, "say three"))
+}
+
+// The response waits behind one that the client does not read.
+func TestW5_ACancelWhileTheResponseWaitsIsNotLost(t *testing.T) {
+	const limit = 4 << 10
+	writing, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
+	r, store := &scripted{}, &closing{Memory: sessionstore.NewMemory(), step: func() { ended <- struct{}{} }}
+	c := connect(t, acp.Options{Store: store, Runtime: r.serve, Wire: wire.Options{MaxQueue: limit, Tap: func(d wire.Direction, line []byte) {
+		if d == wire.Sent && len(line) > limit {
+			writing <- struct{}{}
+			<-goOn
+		}
+	}}})
+	c.initialize()
+	id := c.open(folder(t))
+	c.texts(id, "say one")
+	<-ended
+	_, line := c.request("_echo", `["`+strings.Repeat("x", limit)+`"]`)
+	c.send(line)
+	<-writing // the queue is full
+	prompt, line := c.request("session/prompt", promptParams(id, "nothing"))
+	c.send(line)
+	<-ended
+	c.send(notification("session/cancel", idParams(id)), notification("_note", `{}`))
+	require.Eventually(t, func() bool { return slices.Contains(r.noted(), "notify _note {}") }, patience, time.Millisecond)
+	close(goOn)
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	require.Equal(t, []string{"two"}, c.texts(id, "say two"))
+	require.NotContains(t, strings.Join(r.noted(), "\n"), "cancel {", "the runtime was done with the turn")
 }

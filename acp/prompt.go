@@ -29,6 +29,7 @@ func (a *agent) acceptPrompt(ctx context.Context, r *wire.Request) wire.Work {
 		t.answered()
 		return failed(err)
 	}
+	r.BeforeResponse(t.decide)
 	r.AfterResponse(func() {
 		at.lane.forgetTurn(t)
 		t.answered()
@@ -41,14 +42,14 @@ func (a *agent) acceptPrompt(ctx context.Context, r *wire.Request) wire.Work {
 // the runtime has it, and returns when all of the turn is durable.
 func (a *agent) prompt(at *place, t *turn, p promptParams) (json.RawMessage, error) {
 	if err := a.initialized(t.ctx); err != nil {
-		return cancelledOr(t, err)
+		return nil, err
 	}
 	if err := at.wait(t.ctx); err != nil {
-		return cancelledOr(t, err)
+		return nil, err
 	}
 	s, err := a.beginTurn(at.lane, t, p)
 	if err != nil {
-		return cancelledOr(t, asWire(err))
+		return nil, asWire(err)
 	}
 	updates := &turnUpdates{session: s}
 	o := outcome{err: errNeverStarted}
@@ -140,9 +141,6 @@ func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
 	if err := s.commitTurn(t, *o); err != nil && o.err == nil && !t.isCancelled() {
 		o.err = err // which may have ended the turn meanwhile, so its cause tells nothing
 	}
-	if t.settle() { // perhaps while the end was committed (W5)
-		return cancelledResult(o.result), nil
-	}
 	return o.result, asWire(o.err)
 }
 
@@ -166,12 +164,13 @@ func (s *session) commitTurn(t *turn, o outcome) error {
 	return err
 }
 
-// cancelledOr is the answer of a turn that did not begin.
-func cancelledOr(t *turn, err error) (json.RawMessage, error) {
+// decide makes the response of a turn that has ended, or did not begin: that of a cancelled one, if it was cancelled
+// before its response is written (W5).
+func (t *turn) decide(result json.RawMessage, err error) (json.RawMessage, error) {
 	if t.settle() {
-		return cancelledResult(nil), nil
+		return cancelledResult(result), nil
 	}
-	return nil, err
+	return result, err
 }
 
 // cancelledResult is result with the stop reason of a cancelled turn.

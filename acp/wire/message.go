@@ -26,11 +26,19 @@ type Request struct {
 	// Params is the params member as sent, nil when absent. It must not be modified.
 	Params json.RawMessage
 
-	after []func()
+	before func(json.RawMessage, error) (json.RawMessage, error)
+	after  []func()
 }
 
 // IsNotification reports whether nobody waits for an answer.
 func (r *Request) IsNotification() bool { return r.ID.IsZero() }
+
+// BeforeResponse has decide make the response of what Work returned, right before it is put into the output queue, when
+// there is room for it: a peer that does not read has a response wait, and what was read meanwhile may change it. decide
+// is called once, on the request's goroutine, and does not block. Call BeforeResponse before Work returns; the last call counts.
+func (r *Request) BeforeResponse(decide func(result json.RawMessage, err error) (json.RawMessage, error)) {
+	r.before = decide
+}
 
 // AfterResponse has f called once this request's response is in the output queue, on the
 // request's goroutine: what f sends follows the response on the wire. If the connection ended first there is

@@ -56,10 +56,7 @@ func (q *queue) wait(ctx context.Context, m outgoing, limit int) error {
 			q.mu.Unlock()
 			return err
 		}
-		if q.room == nil {
-			q.room = make(chan struct{})
-		}
-		room := q.room
+		room := q.roomLocked()
 		q.mu.Unlock()
 		select {
 		case <-room:
@@ -69,11 +66,35 @@ func (q *queue) wait(ctx context.Context, m outgoing, limit int) error {
 	}
 }
 
+// awaitRoom waits until a response can be put, or nothing can any more.
+func (q *queue) awaitRoom() {
+	for {
+		q.mu.Lock()
+		if q.closed || !q.full(q.limit) {
+			q.mu.Unlock()
+			return
+		}
+		room := q.roomLocked()
+		q.mu.Unlock()
+		<-room
+	}
+}
+
+// roomLocked is closed when there may be room.
+func (q *queue) roomLocked() <-chan struct{} {
+	if q.room == nil {
+		q.room = make(chan struct{})
+	}
+	return q.room
+}
+
+func (q *queue) full(limit int) bool { return len(q.lines)+q.writing >= limit }
+
 func (q *queue) put(m *outgoing, limit int) error {
 	switch {
 	case q.closed:
 		return ErrClosed
-	case len(q.lines)+q.writing >= limit:
+	case q.full(limit):
 		return ErrQueueFull
 	}
 	q.lines = m.appendTo(grow(q.lines, m.size()))

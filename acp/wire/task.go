@@ -62,17 +62,29 @@ func (t *task) finish(result json.RawMessage, err error) {
 		return
 	}
 	defer t.cancel(nil)
+	put := t.conn.send
+	if r.before != nil {
+		t.conn.queue.awaitRoom()
+		result, err = t.decide(result, err)
+		put = t.conn.sendAtOnce
+	}
 	if t.conn.running.claim(r.ID) {
 		var failure *Error
 		if err != nil {
 			failure = t.answer(err)
 		}
-		t.conn.send(respond(r.ID, result, failure))
+		put(respond(r.ID, result, failure))
 	}
 	close(t.answered)
 	for _, f := range r.after {
 		t.follow(f)
 	}
+}
+
+// decide has the handler decide the response.
+func (t *task) decide(result json.RawMessage, err error) (_ json.RawMessage, decided error) {
+	defer t.recovered(func() { decided = errPanic })
+	return t.request.before(result, err)
 }
 
 // answer is err as a response's error. What comes of a request that the peer cancelled is its cancellation (W6).
@@ -117,3 +129,7 @@ func LogPanic(log *slog.Logger, value any, attributes ...any) {
 func (c *Conn) send(m outgoing) {
 	_ = c.queue.wait(context.Background(), m, c.queue.limit)
 }
+
+// sendAtOnce queues a response that has waited for room. Others may have taken it meanwhile, so this may be one
+// response more for each that waited.
+func (c *Conn) sendAtOnce(m outgoing) { _ = c.queue.force(m) }
