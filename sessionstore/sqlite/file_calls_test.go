@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -39,6 +40,8 @@ const (
 type recorder struct {
 	dir  string
 	real sqlite3.Tsqlite3_vfs
+	// room is how many writes the disk has room for, or less than none for any number.
+	room atomic.Int64
 	// calls keeps the functions alive of which SQLite has the addresses, blocks are the memory that it was given.
 	calls  []any
 	blocks []uintptr
@@ -66,6 +69,7 @@ func record(t *testing.T, dir string) (r *recorder, stop func()) {
 	t.Helper()
 	tls := libc.NewTLS()
 	r = &recorder{dir: dir, names: map[string]int{}, open: map[uintptr]int{}, methods: map[uintptr]uintptr{}}
+	r.room.Store(-1)
 	r.real = *at[sqlite3.Tsqlite3_vfs](sqlite3.Xsqlite3_vfs_find(tls, 0))
 	name, err := libc.CString("recorder")
 	require.NoError(t, err)
@@ -117,6 +121,9 @@ func (r *recorder) recording(real sqlite3.Tsqlite3_io_methods) sqlite3.Tsqlite3_
 		return call[closeCall](real.FxClose)(tls, file)
 	})
 	ours.FxWrite = hook[writeCall](r, func(tls *libc.TLS, file, data uintptr, n int32, offset int64) int32 {
+		if !r.fits() {
+			return sqlite3.SQLITE_FULL
+		}
 		r.did(file, deed{kind: deedWrite, at: offset, data: bytes.Clone(unsafe.Slice(at[byte](data), n))})
 		return call[writeCall](real.FxWrite)(tls, file, data, n, offset)
 	})
@@ -146,6 +153,19 @@ func (r *recorder) deleted(tls *libc.TLS, vfs, path uintptr, sync int32) int32 {
 		r.deeds = append(r.deeds, deed{kind: deedSyncNames})
 	}
 	return code
+}
+
+// fits takes the room for one write, if there is any.
+func (r *recorder) fits() bool {
+	for {
+		left := r.room.Load()
+		if left <= 0 {
+			return left < 0
+		}
+		if r.room.CompareAndSwap(left, left-1) {
+			return true
+		}
+	}
 }
 
 func (r *recorder) did(file uintptr, d deed) {
