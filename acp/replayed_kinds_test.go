@@ -112,3 +112,32 @@ func TestA27_EachKindOfUpdateIsReplayedOrSentAsItIsNow(t *testing.T) {
 		require.NotEqual(t, "session/update", m.Method, "all of it came before the answer")
 	}
 }
+
+// stating is a speaking runtime whose lifecycle responses say the mode and the options.
+type stating struct{ speaking }
+
+func (r *stating) Open(ctx context.Context, a runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
+	s, opened, err := r.speaking.Open(ctx, a, h)
+	opened.Result = runtime.Raw(`{"modes":{"currentModeId":"m","availableModes":[]},"configOptions":[]}`)
+	return s, opened, err
+}
+
+func TestA27_WhatTheResponseSaysIsNotSentAsWell(t *testing.T) {
+	c := connect(t, acp.Options{Runtime: func() runtime.Runtime {
+		return &stating{speaking{updates: []string{
+			`{"sessionUpdate":"current_mode_update","currentModeId":"old"}`,
+			`{"sessionUpdate":"config_option_update","configOptions":[]}`,
+			`{"sessionUpdate":"usage_update","used":1,"size":9}`,
+		}}}
+	}})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	require.Equal(t, "end_turn", c.try("session/prompt", promptParams(id, "go")).stopReason(t))
+	before := len(c.messages())
+	require.Contains(t, string(c.call("session/load", rootsParams(id, a))), `"currentModeId":"m"`)
+	require.Equal(t, []string{
+		`{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"go"}}`,
+		`{"sessionUpdate":"usage_update","used":1,"size":9}`,
+	}, shown(t, c.messages()[before:], id))
+}
