@@ -137,7 +137,7 @@ func TestA27_WhatTheResponseSaysIsNotSentAsWell(t *testing.T) {
 	before := len(c.messages())
 	require.Contains(t, string(c.call("session/load", rootsParams(id, a))), `"currentModeId":"m"`)
 	require.Equal(t, []string{
-		`{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"go"}}`,
+		`{"sessionUpdate":"user_message_chunk","content":{"text":"go","type":"text"}}`,
 		`{"sessionUpdate":"usage_update","used":1,"size":9}`,
 	}, shown(t, c.messages()[before:], id))
 }
