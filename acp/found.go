@@ -65,7 +65,7 @@ func (h *host) consents() *mcpservers.Consents {
 // stay, whatever they are called.
 func (h *host) addServer(config mcpservers.Config) error {
 	h.mu.Lock()
-	live := h.phase == hostLive || h.phase == hostHolding
+	live := h.phase > hostOpening && h.phase < hostClosed
 	h.mu.Unlock()
 	if !live {
 		return errors.New("the session is not open")

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxHeld bounds the updates that are held until a lifecycle response.
-	maxHeld = 1000
+	// maxHeld and maxHeldBytes bound the updates that are held until a lifecycle response.
+	maxHeld, maxHeldBytes = 1000, 4 << 20
 	// maxState bounds a runtime's own value.
 	maxState = 64 << 10
 )
@@ -39,25 +39,28 @@ type host struct {
 
 	looking chan struct{} // holds one value while the roots are looked at anew
 
-	mu      sync.Mutex
-	phase   hostPhase
-	session *session // from the commit on
-	catalog *discovery.Catalog
-	held    []runtime.Update
-	state   []byte // what to commit, nil if the runtime saved nothing since it was taken
+	mu        sync.Mutex
+	phase     hostPhase
+	session   *session // from the commit on
+	catalog   *discovery.Catalog
+	held      []runtime.Update
+	heldBytes int
+	settled   chan struct{} // closed with the first of hostLive and hostClosed
+	state     []byte        // what to commit, nil if the runtime saved nothing since it was taken
 }
 
 type hostPhase int
 
 const (
-	hostOpening hostPhase = iota // the runtime's Open runs, or its commit
-	hostHolding                  // committed, the response not yet sent
+	hostOpening   hostPhase = iota // the runtime's Open runs, or its commit
+	hostHolding                    // committed, the response not yet sent
+	hostReleasing                  // what was held is being sent
 	hostLive
 	hostClosed
 )
 
 func newHost(a *agent, id sessionstore.ID, w *workspace.Workspace) *host {
-	return &host{agent: a, id: id, workspace: w, looking: make(chan struct{}, 1)}
+	return &host{agent: a, id: id, workspace: w, looking: make(chan struct{}, 1), settled: make(chan struct{})}
 }
 
 // Workspace implements [runtime.Host].
@@ -142,45 +145,62 @@ func (h *host) history(given iter.Seq2[runtime.Update, error]) iter.Seq2[runtime
 
 // Update implements [runtime.Updates].
 func (h *host) Update(ctx context.Context, u runtime.Update) error {
+	if held, err := h.hold(u); held || err != nil {
+		return err
+	}
+	select {
+	case <-h.settled:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	h.mu.Lock()
-	switch {
-	case h.phase == hostClosed:
-		h.mu.Unlock()
+	phase, s := h.phase, h.session
+	h.mu.Unlock()
+	if phase == hostClosed {
 		return runtime.ErrClosed
-	case h.phase == hostLive:
-		s := h.session
-		h.mu.Unlock()
-		return s.update(ctx, u)
 	}
-	defer h.mu.Unlock()
-	if len(h.held) == maxHeld {
-		return runtime.ErrHeldFull
-	}
-	h.held = append(h.held, u)
-	return nil
+	return s.update(ctx, u)
 }
 
-// release sends what was held; the lifecycle response is on the wire. What the runtime says meanwhile
-// queues behind it.
+// hold holds an update if it is too early for it. What comes while the others are being sent is not held but waits.
+func (h *host) hold(u runtime.Update) (held bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase >= hostReleasing {
+		return false, nil
+	}
+	if len(h.held) == maxHeld || h.heldBytes+len(u) > maxHeldBytes {
+		return false, runtime.ErrHeldFull
+	}
+	h.held = append(h.held, u)
+	h.heldBytes += len(u)
+	return true, nil
+}
+
+// release sends what was held; the lifecycle response is on the wire.
 func (h *host) release(ctx context.Context) {
-	for {
-		h.mu.Lock()
-		batch, s := h.held, h.session
-		h.held = nil
-		if len(batch) == 0 || h.phase != hostHolding {
-			if h.phase == hostHolding {
-				h.phase = hostLive
-			}
-			h.mu.Unlock()
-			return
-		}
-		h.mu.Unlock()
-		for _, u := range batch {
-			if err := s.update(ctx, u); err != nil {
-				h.agent.log.Debug("update not sent", "session", h.id, "error", err)
-			}
+	held, s := h.enter(hostReleasing)
+	for _, u := range held {
+		if err := s.update(ctx, u); err != nil {
+			h.agent.log.Debug("update not sent", "session", h.id, "error", err)
 		}
 	}
+	h.enter(hostLive)
+}
+
+// enter begins a phase that does not hold, unless it is too late for it, and returns what was held.
+func (h *host) enter(phase hostPhase) (held []runtime.Update, s *session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase >= phase {
+		return nil, nil
+	}
+	if h.phase < hostLive && phase >= hostLive {
+		close(h.settled)
+	}
+	held = h.held
+	h.phase, h.held = phase, nil
+	return held, h.session
 }
 
 // commit gives the host its session. What the runtime saved while the store committed is stored now.
@@ -214,11 +234,7 @@ func (h *host) takeState() []byte {
 }
 
 // close makes everything fail from now on.
-func (h *host) close() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.phase, h.held = hostClosed, nil
-}
+func (h *host) close() { h.enter(hostClosed) }
 
 // SaveState implements [runtime.Host].
 func (h *host) SaveState(ctx context.Context, state []byte) error {

@@ -31,7 +31,7 @@ var (
 	ErrClosed = errors.New("session closed")
 	// ErrHeldFull is returned by [Host.Update] when more updates come before the lifecycle
 	// response than are held.
-	ErrHeldFull = errors.New("too many updates before the session's response")
+	ErrHeldFull = errors.New("too many updates before the session's response: 1,000 are held, and no more than 4 MiB")
 )
 
 // A Factory makes the runtime of one connection. The runtime's Close ends it.
@@ -213,7 +213,7 @@ type Host interface {
 	// session's id to params.
 	Client
 	// Updates outside turns. Until the response of the lifecycle request is on the wire
-	// they are held, in order and without blocking, up to 1,000; they are dropped if the
+	// they are held, in order and without blocking, up to 1,000 and 4 MiB; they are dropped if the
 	// activation fails.
 	Updates
 	// Replay sends the client, during the Open of a load, an update of the history that the
