@@ -77,41 +77,28 @@ func lifecycleResult(result runtime.Raw) (json.RawMessage, error) {
 	return rest, nil
 }
 
-// reading is an update of the runtime as the adapter takes it.
-type reading struct {
-	update runtime.Update
-	kind   recording
-	title  *string // of a session_info_update that has one; "" removes it
+// readUpdate is an update of the runtime on one line.
+func readUpdate(u runtime.Update) (runtime.Update, error) {
+	if !isObject(u) {
+		return nil, wire.Errorf(wire.CodeInternal, "the agent sent an update that is not an object")
+	}
+	return oneLine(u), nil
 }
 
-// recording says what becomes of an update once it was shown.
-type recording int
-
-const (
-	recordHistory recording = iota // it goes to the recorder
-	recordTitle                    // it describes the session: only its title is kept
-)
-
-// readUpdate reads an update of the runtime.
-func readUpdate(u runtime.Update) (reading, error) {
-	if !isObject(u) {
-		return reading{}, wire.Errorf(wire.CodeInternal, "the agent sent an update that is not an object")
-	}
-	r := reading{update: oneLine(u)}
+// titleIn is the title in a session_info_update, "" if that removes it; nil if u says nothing of a title.
+func titleIn(u runtime.Update) *string {
 	if !bytes.Contains(u, []byte("session_info_update")) || updateKind(u) != "session_info_update" {
-		return r, nil
+		return nil
 	}
-	r.kind = recordTitle
 	raw, given := members(members(u)["update"])["title"]
 	if !given {
-		return r, nil
+		return nil
 	}
 	title := ""
 	if json.Unmarshal(raw, &title) == nil {
 		title = cutTitle(title)
 	}
-	r.title = &title
-	return r, nil
+	return &title
 }
 
 // titleUpdate tells the client of a session's title (A29).

@@ -51,7 +51,7 @@ func (h *host) Replay(ctx context.Context, u runtime.Update) error {
 	if err := h.stop(ctx); err != nil {
 		return err
 	}
-	r, err := readUpdate(u)
+	u, err := readUpdate(u)
 	if err != nil {
 		return err
 	}
@@ -69,13 +69,10 @@ func (h *host) Replay(ctx context.Context, u runtime.Update) error {
 		}
 	}
 	h.pace.wait(ctx)
-	if err := h.agent.conn.Notify(ctx, methodUpdate, putSession(r.update, h.id)); err != nil {
+	if err := h.agent.conn.Notify(ctx, methodUpdate, putSession(u, h.id)); err != nil {
 		return err
 	}
-	if r.kind != recordHistory {
-		return nil
-	}
-	return h.replayed.recorder.Record(ctx, r.update)
+	return h.replayed.recorder.Record(ctx, u)
 }
 
 // takeReplayed returns what was replayed as the history of the commit, which may be empty. From then on the host

@@ -23,8 +23,8 @@ type session struct {
 	host      *host
 	recorder  *sessionstore.Recorder
 
-	halves sync.Mutex // first halves of calls to the runtime, one at a time
-	order  sync.Mutex // updates: the same order on the wire and in the record
+	halves sync.Mutex    // first halves of calls to the runtime, one at a time
+	order  chan struct{} // holds one value while an update is shown: the same order on the wire and in the record
 
 	lease   sync.RWMutex // held for writing while the right to write changes hands
 	current sessionstore.Lease
@@ -86,17 +86,27 @@ type leased struct {
 	session *session
 }
 
-// Append implements [sessionstore.Store].
+// Append implements [sessionstore.Store]. The latest title in the segment is stored too.
 func (l leased) Append(ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update) error {
+	var title *string
+	for _, u := range segment {
+		if t := titleIn(u); t != nil {
+			title = t
+		}
+	}
 	return l.session.write(func(current sessionstore.Lease) error {
-		return l.Store.Append(ctx, current, segment)
+		err := l.Store.Append(ctx, current, segment)
+		if err == nil && title != nil {
+			err = l.Store.SetTitle(ctx, current, *title)
+		}
+		return err
 	})
 }
 
 // record starts the recorder, and watches it: when the store refuses a segment the session
 // hears of it at once.
 func (s *session) record(o sessionstore.RecorderOptions) {
-	s.closed = make(chan struct{})
+	s.closed, s.order = make(chan struct{}), make(chan struct{}, 1)
 	s.recorder = sessionstore.NewRecorder(leased{Store: s.agent.options.Store, session: s}, s.current, o)
 	s.agent.running.Go(func() {
 		select {
@@ -110,38 +120,30 @@ func (s *session) record(o sessionstore.RecorderOptions) {
 // update shows the client an update and records it: first the wire, then the record, whose commits
 // nobody waits for here (W11).
 func (s *session) update(ctx context.Context, u runtime.Update) error {
-	r, err := readUpdate(u)
+	u, err := readUpdate(u)
 	if err != nil {
 		return err
 	}
-	s.order.Lock()
-	defer s.order.Unlock()
+	select {
+	case s.order <- struct{}{}:
+		defer func() { <-s.order }()
+	case <-ctx.Done():
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // also while there is room
 	}
-	if err := s.show(ctx, r.update); err != nil {
+	if err := s.show(ctx, u); err != nil {
 		return err
 	}
-	switch {
-	case r.kind == recordHistory:
-		return s.recorder.Record(ctx, r.update)
-	case r.title != nil:
-		return s.set(func(l sessionstore.Lease) error { return s.agent.options.Store.SetTitle(ctx, l, *r.title) })
-	}
-	return nil
+	return s.recorder.Record(ctx, u)
 }
 
-// saveState stores the runtime's own value.
+// saveState stores the runtime's own value. A refusal ends the session, but not here: this may be called by what the
+// session's end waits for.
 func (s *session) saveState(ctx context.Context, state []byte) error {
-	return s.set(func(l sessionstore.Lease) error {
+	err := s.write(func(l sessionstore.Lease) error {
 		return s.agent.options.Store.SaveState(ctx, l, state, s.agent.keyOf(state))
 	})
-}
-
-// set does a write on behalf of the runtime. A refusal ends the session, but not here: the turn's end waits for
-// its updates, and this may be one of them.
-func (s *session) set(do func(sessionstore.Lease) error) error {
-	err := s.write(do)
 	if err != nil {
 		s.agent.running.Go(func() { s.failed(err) })
 	}

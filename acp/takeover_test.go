@@ -22,6 +22,7 @@ type hooked struct {
 	mu         sync.Mutex
 	creating   func() // called once, right before the next creation
 	activating func() // called once, right before the next activation
+	titling    func() // called once, right before the next title is stored
 	ending     error  // of the next EndTurn
 }
 
@@ -37,6 +38,13 @@ func (h *hooked) Activate(ctx context.Context, id sessionstore.ID, a sessionstor
 		step()
 	}
 	return h.Memory.Activate(ctx, id, a)
+}
+
+func (h *hooked) SetTitle(ctx context.Context, l sessionstore.Lease, title string) error {
+	if step := take(&h.mu, &h.titling); step != nil {
+		step()
+	}
+	return h.Memory.SetTitle(ctx, l, title)
 }
 
 func (h *hooked) EndTurn(ctx context.Context, l sessionstore.Lease, r sessionstore.StopReason) error {

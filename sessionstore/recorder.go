@@ -90,9 +90,6 @@ func (r *Recorder) Record(ctx context.Context, u Update) error {
 	if err != nil {
 		return &UpdateError{Err: err}
 	}
-	if kind == titleKind {
-		return nil
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.await(ctx, func() bool { return r.closing || r.bytes < r.options.QueueBytes }); err != nil {
