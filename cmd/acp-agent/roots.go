@@ -99,7 +99,7 @@ func printRoots(s streams, r runFlags, reports []rootReport) error {
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "#\tPATH\tREAL PATH\tURI\tVERDICT")
 	for _, p := range reports {
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", p.Index, p.Path, dash(p.Real), dash(p.URI), p.Verdict)
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", p.Index, printable(p.Path), dash(printable(p.Real)), dash(p.URI), p.Verdict)
 	}
 	return table.Flush()
 }
