@@ -14,12 +14,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-const (
-	// maxHeld and maxHeldBytes bound the updates that are held until a lifecycle response.
-	maxHeld, maxHeldBytes = 1000, 4 << 20
-	// maxState bounds a runtime's own value.
-	maxState = 64 << 10
-)
+// maxState bounds a runtime's own value.
+const maxState = 64 << 10
 
 // host is what one activation offers its runtime. Until the activation is committed it has
 // no session; until its response was sent it holds what the runtime says.
@@ -143,66 +139,6 @@ func (h *host) history(given iter.Seq2[runtime.Update, error]) iter.Seq2[runtime
 	}
 }
 
-// Update implements [runtime.Updates].
-func (h *host) Update(ctx context.Context, u runtime.Update) error {
-	if held, err := h.hold(u); held || err != nil {
-		return err
-	}
-	select {
-	case <-h.settled:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	h.mu.Lock()
-	phase, s := h.phase, h.session
-	h.mu.Unlock()
-	if phase == hostClosed {
-		return runtime.ErrClosed
-	}
-	return s.update(ctx, u)
-}
-
-// hold holds an update if it is too early for it. What comes while the others are being sent is not held but waits.
-func (h *host) hold(u runtime.Update) (held bool, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.phase >= hostReleasing {
-		return false, nil
-	}
-	if len(h.held) == maxHeld || h.heldBytes+len(u) > maxHeldBytes {
-		return false, runtime.ErrHeldFull
-	}
-	h.held = append(h.held, u)
-	h.heldBytes += len(u)
-	return true, nil
-}
-
-// release sends what was held; the lifecycle response is on the wire.
-func (h *host) release(ctx context.Context) {
-	held, s := h.enter(hostReleasing)
-	for _, u := range held {
-		if err := s.update(ctx, u); err != nil {
-			h.agent.log.Debug("update not sent", "session", h.id, "error", err)
-		}
-	}
-	h.enter(hostLive)
-}
-
-// enter begins a phase that does not hold, unless it is too late for it, and returns what was held.
-func (h *host) enter(phase hostPhase) (held []runtime.Update, s *session) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.phase >= phase {
-		return nil, nil
-	}
-	if h.phase < hostLive && phase >= hostLive {
-		close(h.settled)
-	}
-	held = h.held
-	h.phase, h.held = phase, nil
-	return held, h.session
-}
-
 // commit gives the host its session. What the runtime saved while the store committed is stored now.
 func (h *host) commit(s *session) {
 	h.saving.Lock()
@@ -232,9 +168,6 @@ func (h *host) takeState() []byte {
 	h.state = nil
 	return state
 }
-
-// close makes everything fail from now on.
-func (h *host) close() { h.enter(hostClosed) }
 
 // SaveState implements [runtime.Host].
 func (h *host) SaveState(ctx context.Context, state []byte) error {

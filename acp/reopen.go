@@ -116,7 +116,11 @@ func (o *reopening) replace(ctx context.Context) (*session, *activation, error) 
 	if o.before != nil {
 		ra.Previous = o.before.runtime
 	}
-	act, err := a.open(ctx, o.stored.ID, o.params, o.before, ra, o.pace)
+	var replays *pace
+	if o.cause == runtime.Load {
+		replays = o.pace
+	}
+	act, err := a.open(ctx, o.stored.ID, o.params, o.before, ra, replays)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -69,17 +69,6 @@ func (a *agent) replayHistory(ctx context.Context, s *session, p *pace) error {
 	return nil
 }
 
-// heldKinds are the kinds of update that the runtime said while it opened.
-func (h *host) heldKinds() map[string]bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	kinds := make(map[string]bool)
-	for _, u := range h.held {
-		kinds[updateKind(u)] = true
-	}
-	return kinds
-}
-
 // openCalls are the tool calls of a history that have not ended, by id, in order.
 type openCalls struct {
 	order []string

@@ -45,7 +45,7 @@ func (r *replaying) discard(ctx context.Context) error {
 
 // Replay implements [runtime.Host].
 func (h *host) Replay(ctx context.Context, u runtime.Update) error {
-	if h.stop == nil {
+	if h.pace == nil {
 		return wire.Errorf(wire.CodeInternal, "a replay outside of a load")
 	}
 	if err := h.stop(ctx); err != nil {

@@ -122,3 +122,16 @@ func TestP7_AReplayThatFailsLeavesTheRecord(t *testing.T) {
 	c.call("session/load", rootsParams(id, a))
 	require.Empty(t, recorded(t, store, id), "a runtime that has nothing says so")
 }
+
+func TestA27_AResumeShowsNoneOfTheRuntimesHistory(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	var err error
+	r.opened = func(_ runtime.Activation, h runtime.Host) { err = h.Replay(t.Context(), say("old")) }
+	c.call("session/resume", rootsParams(id, a))
+	require.ErrorContains(t, err, "outside of a load")
+	require.NotContains(t, encode(c.messages()), "old")
+}
