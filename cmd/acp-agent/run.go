@@ -230,6 +230,9 @@ func flagged(err error, cwd, dir string) error {
 		case "additionalDirectories":
 			found[i].Field, found[i].Index = "--"+dir, nil
 		}
+		if v.Reason == violation.TooMany {
+			found[i].Expected += "; --max-roots N sets another"
+		}
 	}
 	return violation.Refuse(found...)
 }

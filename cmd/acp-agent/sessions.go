@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -186,7 +187,7 @@ func listSessions(ctx context.Context, s streams, store sessionstore.Store, q se
 	encoder := json.NewEncoder(s.out)
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	if !l.json {
-		fmt.Fprintln(table, "SESSION\tUPDATED\tAGENT\tFOLDERS\tTITLE")
+		fmt.Fprintln(table, "SESSION\tUPDATED (UTC)\tAGENT\tFOLDERS\tTITLE")
 	}
 	for none := true; ; none = false {
 		page, err := store.List(ctx, q)
@@ -213,11 +214,15 @@ func listSessions(ctx context.Context, s streams, store sessionstore.Store, q se
 	}
 }
 
-// folders are a session's roots on one line.
+// folders are a session's roots on one line; a name with blanks is quoted.
 func folders(roots workspace.Roots) string {
 	var names []string
 	for _, d := range roots.All() {
-		names = append(names, printable(d.String()))
+		name := printable(d.String())
+		if strings.Contains(name, " ") && !strings.HasPrefix(name, `"`) {
+			name = strconv.Quote(name)
+		}
+		names = append(names, name)
 	}
 	return strings.Join(names, " ")
 }
