@@ -104,6 +104,7 @@ type editor struct {
 	written []string // paths of fs/write_text_file
 	read    []string // paths of fs/read_text_file
 
+	judge *judge
 	leave func()
 }
 
@@ -139,7 +140,7 @@ func (s *stage) open(t *testing.T, f files, command []string) *editor {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 
-	e := &editor{t: t}
+	e := &editor{t: t, judge: newJudge(t)}
 	var said logtest.Text
 	e.Client = client.New(out, in, e.options(f, &said))
 	served := make(chan error, 1)
@@ -152,6 +153,9 @@ func (s *stage) open(t *testing.T, f files, command []string) *editor {
 	})
 	t.Cleanup(func() {
 		e.leave()
+		if command[0] == program.Path() {
+			require.Empty(t, e.judge.all(), "W1")
+		}
 		if t.Failed() {
 			t.Logf("%s\n%sstandard error:\n%s", strings.Join(command, " "), &said, &stderr)
 		}
@@ -196,6 +200,7 @@ func (e *editor) options(f files, said *logtest.Text) client.Options {
 		Wire: wire.Options{Tap: func(d wire.Direction, line []byte) {
 			mark := map[wire.Direction]string{wire.Received: "< ", wire.Sent: "> "}[d]
 			_, _ = fmt.Fprintf(said, "%s%.2000s\n", mark, line)
+			e.judge.tap(d, line)
 		}},
 	}
 	if f == withFiles {

@@ -15,13 +15,28 @@ import (
 // not safe for concurrent use.
 type Conversation struct {
 	schema *Schema
+	words  words
 	open   map[string][]string // the client's unanswered requests: methods by id
 	asked  map[string]bool     // the ids of the agent's requests
 }
 
+// words says whose an agent's words are.
+type words int
+
+const (
+	ours    words = iota
+	another       // those of an agent behind us, which are passed on as they are
+)
+
 // Conversation begins to watch a connection.
-func (s *Schema) Conversation() *Conversation {
-	return &Conversation{schema: s, open: map[string][]string{}, asked: map[string]bool{}}
+func (s *Schema) Conversation() *Conversation { return s.watch(ours) }
+
+// Relayed is Conversation for an agent that passes on what another says: that may use members of the unstable
+// schema, and methods of its own, whose names begin with "_".
+func (s *Schema) Relayed() *Conversation { return s.watch(another) }
+
+func (s *Schema) watch(of words) *Conversation {
+	return &Conversation{schema: s, words: of, open: map[string][]string{}, asked: map[string]bool{}}
 }
 
 // Client takes a line of the client. It may be malformed, as a test sees fit.
@@ -95,10 +110,19 @@ func (c *Conversation) call(m map[string]json.RawMessage) error {
 		c.asked[id] = true
 	}
 	s, known := table[method]
-	if !known {
+	switch {
+	case known:
+		return c.against(s, m["params"])
+	case c.extension(method):
+		return nil
+	default:
 		return fmt.Errorf("the schema has no %s of an agent", method)
 	}
-	return against(s, m["params"])
+}
+
+// extension reports whether a method may be one that the schema does not have.
+func (c *Conversation) extension(method string) bool {
+	return c.words == another && strings.HasPrefix(method, "_")
 }
 
 // response checks a response and takes its request off the open ones.
@@ -126,10 +150,14 @@ func (c *Conversation) response(m map[string]json.RawMessage) error {
 		return c.failure(m["error"])
 	}
 	s, known := c.schema.responses[methods[0]]
-	if !known {
+	switch {
+	case known:
+		return c.against(s, m["result"])
+	case c.extension(methods[0]):
+		return nil
+	default:
 		return fmt.Errorf("a result for %s, which the schema does not have", methods[0])
 	}
-	return against(s, m["result"])
 }
 
 func (c *Conversation) failure(raw json.RawMessage) error {
@@ -140,13 +168,13 @@ func (c *Conversation) failure(raw json.RawMessage) error {
 	if e.Message == "" || strings.ContainsAny(e.Message, "\r\n") {
 		return errors.New("an error's message is one line")
 	}
-	return against(shape{Schema: c.schema.failure}, raw)
+	return c.against(shape{Schema: c.schema.failure}, raw)
 }
 
-func against(s shape, raw json.RawMessage) error {
+func (c *Conversation) against(s shape, raw json.RawMessage) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return err
 	}
-	return s.check(value)
+	return s.check(value, c.words)
 }

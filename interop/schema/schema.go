@@ -20,7 +20,8 @@ type Schema struct {
 // shape is a definition with the names of its members.
 type shape struct {
 	*jsonschema.Schema
-	members map[string]bool
+	members  map[string]bool
+	unstable map[string]bool // members in the unstable schema, of a method that the stable one has
 }
 
 // Load reads schema.json and schema.unstable.json in dir. A method that the stable schema has
@@ -56,7 +57,9 @@ func (s *Schema) load(path string) error {
 		if table == nil {
 			continue
 		}
-		if _, known := table[method]; known {
+		if stable, known := table[method]; known {
+			stable.unstable = names(object(definition))
+			table[method] = stable
 			continue
 		}
 		compiled, err := compiler.Compile(base + "#/$defs/" + name)
@@ -103,8 +106,9 @@ func object(v any) map[string]any {
 	return m
 }
 
-// check holds value against the schema and looks for members that it does not name.
-func (s shape) check(value any) error {
+// check holds value against the schema and looks for members that neither it names nor, if of is another's, the
+// unstable one.
+func (s shape) check(value any, of words) error {
 	if err := s.Validate(value); err != nil {
 		return err
 	}
@@ -112,7 +116,7 @@ func (s shape) check(value any) error {
 		return nil
 	}
 	for name := range object(value) {
-		if !s.members[name] {
+		if !s.members[name] && (of == ours || !s.unstable[name]) {
 			return fmt.Errorf("the schema has no member %q", name)
 		}
 	}
