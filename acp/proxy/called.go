@@ -81,6 +81,10 @@ func (s *session) expanded(ctx context.Context, params runtime.Raw, c call, comm
 	if err := json.Unmarshal(prompt, &blocks); err != nil {
 		return nil, err
 	}
+	if size, limit := c.expandedSize(text), s.proxy.options.MaxExpansion; size > limit {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "the command /%s is %d bytes long with what was typed behind it, over the limit of %d: type less",
+			c.name, size, limit)
+	}
 	words, err := json.Marshal(block(commandText(c, command.Artifact, text)) + "\n" + c.typed)
 	if err != nil {
 		return nil, err
@@ -94,6 +98,11 @@ func (s *session) expanded(ctx context.Context, params runtime.Raw, c call, comm
 
 // argumentsWord is what a command's text has where the arguments belong.
 const argumentsWord = "$ARGUMENTS"
+
+// expandedSize is how long the text of the command becomes, which says how often it repeats the arguments.
+func (c call) expandedSize(text string) int {
+	return len(text) + strings.Count(text, argumentsWord)*(len(c.arguments)-len(argumentsWord))
+}
 
 // commandText is a command's text, labelled with its root and file (A30).
 func commandText(c call, of discovery.Artifact, text string) string {

@@ -252,6 +252,11 @@ func TestA30_ACommandOfARootIsSentWithItsText(t *testing.T) {
 	require.Contains(t, h.history(s.ID), "/deploy the moon")
 	require.Contains(t, h.history(s.ID), "/baking ryeand butter")
 
+	put(t, other, deploy, strings.Repeat("$ARGUMENTS", 100_000))
+	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("/deploy "+strings.Repeat("x", 1000)))
+	require.ErrorContains(t, err, "100000000 bytes long")
+	require.ErrorContains(t, err, "limit of 2097152")
+
 	require.NoError(t, os.Remove(file))
 	v.say(s.ID, "/deploy again")
 	require.Equal(t, []string{"/deploy again"}, h.lastPrompt(), "what is there no more is no command")

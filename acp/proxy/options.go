@@ -43,6 +43,9 @@ type Options struct {
 	MaxInstructions int
 	// MaxCommands bounds the commands that were found and are announced. Default 500.
 	MaxCommands int
+	// MaxExpansion bounds the text of a command that was found, in bytes, with the arguments where it wants them. A prompt
+	// that calls a longer one is refused. Default 2 MiB.
+	MaxExpansion int
 	// RootsTools is the command of an MCP server that has tools for the roots it is given as "--root DIR" each, and none that
 	// writes if it is given "--read-only", as it is for an agent that is not known to ask (A30). An agent that
 	// is told of its roots in words is given it with the session's own servers, unless its profile says that it is to
@@ -79,6 +82,7 @@ func (o Options) withDefaults() Options {
 	o.MaxContext = cmp.Or(o.MaxContext, 32<<10)
 	o.MaxInstructions = cmp.Or(o.MaxInstructions, 64<<10)
 	o.MaxCommands = cmp.Or(o.MaxCommands, 500)
+	o.MaxExpansion = cmp.Or(o.MaxExpansion, 2<<20)
 	o.MaxForeign = cmp.Or(o.MaxForeign, 1000)
 	o.MaxHeld = cmp.Or(o.MaxHeld, 1000)
 	o.MaxHeldBytes = cmp.Or(o.MaxHeldBytes, 4<<20)

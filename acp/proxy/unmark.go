@@ -58,13 +58,20 @@ func unmarked(object runtime.Raw, member string, without func(string) string) (l
 
 // withoutBlocks is a text without our blocks. A mark whose other is missing is somebody's own words.
 func withoutBlocks(text string) string {
-	for {
-		before, behind, begun := strings.Cut(text, contextBegin)
+	var left strings.Builder
+	for rest := text; ; {
+		before, behind, begun := strings.Cut(rest, contextBegin)
 		_, after, ended := strings.Cut(behind, contextEnd)
-		if !begun || !ended {
-			return text
+		switch {
+		case begun && ended:
+			left.WriteString(before)
+			rest = strings.TrimPrefix(after, "\n")
+			continue
+		case len(rest) == len(text):
+			return text // there is none
 		}
-		text = strings.TrimSpace(before + strings.TrimPrefix(after, "\n"))
+		left.WriteString(rest)
+		return strings.TrimSpace(left.String())
 	}
 }
 

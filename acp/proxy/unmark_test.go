@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,4 +39,14 @@ func TestP7_WhatTheAgentWasToldIsTakenOutWhereverItComesBack(t *testing.T) {
 		}
 		require.Equal(t, `turn update {"update":"end"}`, b.editor.next())
 	}
+}
+
+// An agent can say whatever it likes: it must not cost more than it is long.
+func TestP7_AnyNumberOfBlocksIsTakenOut(t *testing.T) {
+	const blocks = 200_000
+	text := strings.Repeat("<acp-agent-context>x</acp-agent-context>\ny", blocks)
+	require.Equal(t, strings.Repeat("y", blocks), proxy.WithoutBlocks(" "+text+" "))
+	open := strings.Repeat("<acp-agent-context>", blocks)
+	require.Equal(t, open, proxy.WithoutBlocks(open))
+	require.Equal(t, " plain ", proxy.WithoutBlocks(" plain "))
 }
