@@ -30,9 +30,16 @@ them, and add others:
   {"agents": {"gemini": {"command": "/opt/node/bin/gemini", "env": {"HTTPS_PROXY": "http://proxy:3128"}},
               "mine": {"command": "my-agent", "args": ["acp"], "rootsFlag": "--add-dir"}}}
 
-An agent that takes directories neither by the protocol nor by a flag is told of them in words, and given an MCP
-server with tools for them. They write only if the agent is known to ask before it does so, or with
-"rootsTools": "write"; "rootsTools": "off" leaves that server out.`,
+  command, args, env   how it is started
+  roots                how it is given directories: by its "protocol", by "flags", in words as "context", or "auto": the first
+                       of them that it takes
+  rootsFlag            the flag for one directory, "" for none
+  rootsTools           "on", "write" or "off". An agent that is told of directories in words is also given an MCP server with
+                       tools for them, which write only if the agent is known to ask before it does so, or with "write"
+  rootsRelay           "on" or "off": whether its MCP servers are told the session's directories by acp-agent
+  login                how a person logs in, for error messages
+
+With --json the list also says how each is installed and logged in to.`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return a.list(s, f.profiles)
