@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os/exec"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/logtest"
 )
 
 func requireEnded(t *testing.T, err error, status int) {
@@ -161,10 +160,10 @@ func TestSessionNewThatFailsLeavesNothing(t *testing.T) {
 }
 
 func TestW9_CloseEndsTheAgent(t *testing.T) {
-	var log lockedBuilder
+	var log logtest.Text
 	b := initialized(t, capable+opened+"await session/close\n"+
 		`send {"jsonrpc":"2.0","id":$session/close$,"error":{"code":-32002,"message":"unknown"}}`+"\n",
-		proxy.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		proxy.Options{Logger: log.Logger(slog.LevelInfo)})
 	s, _ := b.open()
 	require.NoError(t, s.Close(t.Context()), "a session that is not there is closed")
 	require.Len(t, b.received("session/close"), 1)
@@ -178,22 +177,4 @@ func TestSessionCloseIsSentOnlyIfAdvertised(t *testing.T) {
 	s, _ := b.open()
 	require.NoError(t, s.Close(t.Context()))
 	require.Empty(t, b.received("session/close"))
-}
-
-// lockedBuilder is a strings.Builder for a logger.
-type lockedBuilder struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedBuilder) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuilder) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

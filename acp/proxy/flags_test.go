@@ -13,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/internal/logtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -155,8 +156,8 @@ func TestWhatAnAgentCanDoIsKeptWhereItSavesAProcess(t *testing.T) {
 
 func TestACacheThatIsWrongIsCorrected(t *testing.T) {
 	cache := t.TempDir()
-	var log lockedBuilder
-	h := newHouse(t, abilities{Load: true}, proxy.Options{Profile: flagged(), CacheDir: cache, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var log logtest.Text
+	h := newHouse(t, abilities{Load: true}, proxy.Options{Profile: flagged(), CacheDir: cache, Logger: log.Logger(slog.LevelInfo)})
 	v := h.enter()
 	v.leave()
 	file := onlyFile(t, cache)

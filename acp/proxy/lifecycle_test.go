@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -29,7 +29,7 @@ import (
 type house struct {
 	t       testing.TB
 	command child.Command
-	record  string
+	record  proctest.Record
 	options proxy.Options
 	store   sessionstore.Store
 }
@@ -144,10 +144,8 @@ func (h *house) history(id string) []string {
 
 // received are the methods that the agent was sent, with their params.
 func (h *house) received() []received {
-	all, err := os.ReadFile(h.record)
-	require.NoError(h.t, err)
 	var list []received
-	for line := range strings.Lines(string(all)) {
+	for _, line := range h.record.Lines(h.t) {
 		var m struct {
 			Method string
 			Params json.RawMessage

@@ -3,28 +3,28 @@ package proxy_test
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/acp/child"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 )
 
 func TestMain(m *testing.M) {
-	if script, ok := os.LookupEnv(scriptVariable); ok {
-		os.Exit(play(script))
-	}
-	if config, ok := os.LookupEnv(simulatedVariable); ok {
-		os.Exit(simulate(config))
-	}
-	goleak.VerifyTestMain(m)
+	proctest.Main(m, func(role string) int {
+		in, err := proctest.OpenInput()
+		if err != nil {
+			return 99
+		}
+		if role == simulatedRole {
+			return simulate(in)
+		}
+		return followScript(in)
+	})
 }
 
 // patience bounds waits for what must happen.
@@ -47,19 +47,22 @@ type bench struct {
 	command child.Command
 	runtime runtime.Runtime
 	editor  *editor
-	record  string
+	record  proctest.Record
 	info    runtime.Info
 	closed  bool
 }
 
+// played starts this binary in a role. The record has the lines that it is sent.
+func played(t testing.TB, role string, env ...string) (child.Command, proctest.Record) {
+	t.Helper()
+	record := proctest.NewRecord(t)
+	return child.Command{Path: proctest.Executable(), Name: role, Env: proctest.Env(role, append(env, record.Env())...)}, record
+}
+
 // command starts this binary with a script.
-func command(t testing.TB, script string) (c child.Command, record string) {
-	path, err := os.Executable()
-	require.NoError(t, err)
-	record = filepath.Join(t.TempDir(), "received")
-	return child.Command{Path: path, Name: "scripted", Env: []string{
-		scriptVariable + "=" + script, recordVariable + "=" + record, "GORACE=atexit_sleep_ms=0",
-	}}, record
+func command(t testing.TB, script string) (child.Command, proctest.Record) {
+	t.Helper()
+	return played(t, scriptedRole, scriptVariable+"="+script)
 }
 
 // start starts the agent, without asking it anything.
@@ -100,16 +103,14 @@ func (b *bench) received(methods ...string) []string {
 }
 
 // linesOf are the lines of a record, of these methods; "" stands for answers.
-func linesOf(t testing.TB, record string, methods ...string) []string {
-	all, err := os.ReadFile(record)
-	require.NoError(t, err)
+func linesOf(t testing.TB, record proctest.Record, methods ...string) []string {
 	lines := []string{}
-	for line := range strings.Lines(string(all)) {
+	for _, line := range record.Lines(t) {
 		var m struct{ Method string }
 		require.NoError(t, json.Unmarshal([]byte(line), &m))
 		for _, method := range methods {
 			if m.Method == method {
-				lines = append(lines, strings.TrimSpace(line))
+				lines = append(lines, line)
 			}
 		}
 	}

@@ -19,17 +19,16 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/internal/dirtest"
+	"github.com/acp-agent/acp-agent/internal/mcptest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // withRelay are options with the relay turned on.
 func withRelay(t testing.TB) proxy.Options {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "r") // a socket's path is short
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return proxy.Options{
-		Profile: profile.Profile{Relay: profile.WithRelay}, RelayDir: filepath.Join(dir, "relay"),
+		Profile: profile.Profile{Relay: profile.WithRelay}, RelayDir: filepath.Join(dirtest.Short(t), "relay"),
 		Relay: child.Command{Path: "/opt/acp-agent", Args: []string{"mcp-relay"}},
 	}
 }
@@ -107,9 +106,7 @@ func urisOf(t testing.TB, all workspace.Roots) (uris []string) {
 	for _, dir := range all.All() {
 		real, err := filepath.EvalSymlinks(dir.String())
 		require.NoError(t, err)
-		d, err := workspace.ParseDir(real)
-		require.NoError(t, err)
-		uris = append(uris, d.URI())
+		uris = append(uris, mcptest.URIs(t, real)...)
 	}
 	return uris
 }
@@ -250,9 +247,7 @@ func TestA12_RelaysGoBackWithASessionWhoseLoadFailed(t *testing.T) {
 	entries, err := os.ReadDir(o.RelayDir)
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
-	sent, err := os.ReadFile(b.record)
-	require.NoError(t, err)
-	lines := strings.Split(strings.TrimSpace(string(sent)), "\n")
+	lines := b.record.Lines(t)
 	var m struct {
 		Params struct{ McpServers []json.RawMessage }
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/logtest"
 )
 
 // crash has the agent die in a turn.
@@ -150,8 +151,8 @@ func TestACancelWhileTheAgentIsStartedAnewNeedNotReachIt(t *testing.T) {
 }
 
 func TestAnAgentThatKeepsDyingIsStartedEverMoreSlowly(t *testing.T) {
-	var log lockedBuilder
-	b := start(t, "exit 4\n", proxy.Options{Backoff: time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var log logtest.Text
+	b := start(t, "exit 4\n", proxy.Options{Backoff: time.Millisecond, Logger: log.Logger(slog.LevelInfo)})
 	for range 4 {
 		_, err := b.runtime.Initialize(t.Context(), runtime.Raw(`{}`), b.editor)
 		requireEnded(t, err, 4)

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/child"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/internal/logtest"
 )
 
 func newRequest(params string) []string {
@@ -34,9 +35,9 @@ func TestP6_ARequestWithoutRootsPassesAsItIs(t *testing.T) {
 }
 
 func TestP1_AChildThatKnowsNoRootsIsToldInItsFirstPrompt(t *testing.T) {
-	var log lockedBuilder
+	var log logtest.Text
 	b := initialized(t, plain+opened+"await session/prompt\n"+answered+"await session/prompt\n"+answered,
-		proxy.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		proxy.Options{Logger: log.Logger(slog.LevelInfo)})
 	s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":["/b","/b","/c d"],"mcpServers":[]}`)
 	require.Contains(t, log.String(), "does not support additional directories")
 	require.Contains(t, log.String(), "/b /c d")

@@ -1,18 +1,20 @@
 package proxy_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/acp-agent/acp-agent/internal/proctest"
 )
 
-// The test binary plays the agent: it follows a script, a command a line, and writes each line that it
-// receives to a file.
+// The test binary plays the agent: it follows a script, a command a line, and records each line that it
+// receives.
 //
 //	await METHOD      reads up to a message with this method
 //	await reply ID    reads up to the answer to our request ID
@@ -29,26 +31,21 @@ import (
 //
 // At its end it reads until its input ends.
 const (
+	scriptedRole   = "scripted"
 	scriptVariable = "ACP_PROXY_TEST_SCRIPT"
-	recordVariable = "ACP_PROXY_TEST_RECORD"
 )
 
 var variable = regexp.MustCompile(`\$env:(\w+)\$`)
 
 type scripted struct {
-	in     *bufio.Reader
-	record *os.File
-	ids    map[string]string
+	in  *proctest.Input
+	ids map[string]string
 }
 
-// play follows the script and returns the exit status.
-func play(script string) int {
-	record, err := os.OpenFile(os.Getenv(recordVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return 99
-	}
-	s := &scripted{in: bufio.NewReader(os.Stdin), record: record, ids: make(map[string]string)}
-	for line := range strings.Lines(script) {
+// followScript plays the agent and returns the exit status.
+func followScript(in *proctest.Input) int {
+	s := &scripted{in: in, ids: make(map[string]string)}
+	for line := range strings.Lines(os.Getenv(scriptVariable)) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch word {
 		case "":
@@ -88,25 +85,16 @@ func play(script string) int {
 			return 98
 		}
 	}
-	for s.next() != nil {
-	}
+	_, _ = io.Copy(io.Discard, s.in)
 	return 0
 }
 
-// next is the next line, nil at the end.
-func (s *scripted) next() []byte {
-	line, err := s.in.ReadBytes('\n')
-	if err != nil {
-		return nil
-	}
-	if _, err := s.record.Write(line); err != nil {
-		os.Exit(97)
-	}
-	return line
-}
-
 func (s *scripted) await(what string) {
-	for line := s.next(); line != nil; line = s.next() {
+	for {
+		line, err := s.in.Line()
+		if err != nil {
+			os.Exit(0)
+		}
 		var m struct {
 			ID     json.RawMessage `json:"id"`
 			Method string          `json:"method"`
@@ -119,7 +107,6 @@ func (s *scripted) await(what string) {
 			return
 		}
 	}
-	os.Exit(0)
 }
 
 func (s *scripted) filled(line string) string {

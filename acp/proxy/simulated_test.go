@@ -1,7 +1,6 @@
 package proxy_test
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 )
 
 // The test binary plays an agent that can do what it is told to, and that knows its sessions again
@@ -25,7 +25,10 @@ import (
 //	crash     it exits with status 3 in the turn
 //	hang      it answers only a cancel
 //	mode M    it says that the current mode is M
-const simulatedVariable = "ACP_PROXY_TEST_SIMULATED"
+const (
+	simulatedRole     = "simulated"
+	simulatedVariable = "ACP_PROXY_TEST_SIMULATED"
+)
 
 // abilities are what a simulated agent can do, and how it does it.
 type abilities struct {
@@ -49,15 +52,11 @@ type abilities struct {
 }
 
 // simulatedCommand starts this binary as a simulated agent.
-func simulatedCommand(t testing.TB, a abilities) (c child.Command, record string) {
-	path, err := os.Executable()
-	require.NoError(t, err)
+func simulatedCommand(t testing.TB, a abilities) (child.Command, proctest.Record) {
+	t.Helper()
 	raw, err := json.Marshal(a)
 	require.NoError(t, err)
-	record = filepath.Join(t.TempDir(), "received")
-	return child.Command{Path: path, Name: "simulated", Env: []string{
-		simulatedVariable + "=" + string(raw), recordVariable + "=" + record, "GORACE=atexit_sleep_ms=0",
-	}}, record
+	return played(t, simulatedRole, simulatedVariable+"="+string(raw))
 }
 
 // simulated is the agent's state.
@@ -88,27 +87,22 @@ type simulatedMessage struct {
 }
 
 // simulate plays the agent until its input ends.
-func simulate(config string) int {
+func simulate(in *proctest.Input) int {
 	s := &simulated{}
-	if json.Unmarshal([]byte(config), &s.abilities) != nil {
+	if json.Unmarshal([]byte(os.Getenv(simulatedVariable)), &s.abilities) != nil {
 		return 95
 	}
-	record, err := os.OpenFile(os.Getenv(recordVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return 94
-	}
-	if info, err := record.Stat(); err == nil && s.Updated && info.Size() > 0 {
+	if s.Updated && in.Again {
 		s.Roots = true
 	}
 	flags := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return strings.HasPrefix(a, "-test.") })
-	fmt.Fprintf(record, "{\"method\":\"start\",\"params\":%q}\n", strings.Join(flags, " "))
-	for lines := bufio.NewReader(os.Stdin); ; {
-		line, err := lines.ReadBytes('\n')
+	if in.Note(fmt.Sprintf(`{"method":"start","params":%q}`, strings.Join(flags, " "))) != nil {
+		return 94
+	}
+	for {
+		line, err := in.Line()
 		if err != nil {
 			return 0
-		}
-		if _, err := record.Write(line); err != nil {
-			return 93
 		}
 		var m simulatedMessage
 		if json.Unmarshal(line, &m) != nil {

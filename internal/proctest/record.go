@@ -39,6 +39,9 @@ func (r Record) Lines(t testing.TB) (lines []string) {
 // Input is a played process's standard input, line by line. It is no line ahead of its reader: what is in the
 // record has been taken.
 type Input struct {
+	// Again: the record had been begun before, by an earlier process.
+	Again bool
+
 	lines  *bufio.Reader
 	record io.Writer
 	rest   []byte
@@ -50,7 +53,11 @@ func OpenInput() (*Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Input{lines: bufio.NewReader(os.Stdin), record: record}, nil
+	info, err := record.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return &Input{Again: info.Size() > 0, lines: bufio.NewReader(os.Stdin), record: record}, nil
 }
 
 // Note puts a line into the record that was not read.

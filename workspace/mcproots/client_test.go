@@ -4,14 +4,12 @@ package mcproots_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/logtest"
 	"github.com/acp-agent/acp-agent/workspace/mcproots"
 )
 
@@ -27,36 +26,18 @@ var revisions = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2024-11-05"}
 // patience bounds waits for what must happen.
 const patience = 20 * time.Second
 
-// wire gathers what passes between client and server.
-type wire struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (w *wire) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(p)
-}
-
-func (w *wire) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
-}
-
 // served is a server of the SDK and a client's session with it.
 type served struct {
 	server  *mcp.ServerSession
 	session *mcproots.Session
 	changes chan struct{} // one for each list_changed
-	wire    *wire
+	wire    *logtest.Text // what passes between client and server
 }
 
 // serve connects a client to a server that speaks one revision. Its tool "roots" asks for the roots and returns their URIs.
 func serve(t testing.TB, revision string, o mcproots.Options) served {
 	t.Helper()
-	s := served{changes: make(chan struct{}, 100), wire: &wire{}}
+	s := served{changes: make(chan struct{}, 100), wire: &logtest.Text{}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "server"}, &mcp.ServerOptions{
 		SupportedProtocolVersions: []string{revision},
 		RootsListChangedHandler:   func(context.Context, *mcp.RootsListChangedRequest) { s.changes <- struct{}{} },

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/logtest"
 	"github.com/acp-agent/acp-agent/workspace/mcpserver"
 )
 
@@ -30,7 +31,7 @@ func TestM8_WhoTellsOfChangesIsNotAskedAnew(t *testing.T) {
 }
 
 // unasked keeps what comes on the stream that answers no request.
-type unasked struct{ journal }
+type unasked struct{ logtest.Text }
 
 func (u *unasked) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := http.DefaultTransport.RoundTrip(r)
@@ -38,7 +39,7 @@ func (u *unasked) RoundTrip(r *http.Request) (*http.Response, error) {
 		response.Body = struct {
 			io.Reader
 			io.Closer
-		}{io.TeeReader(response.Body, &u.journal), response.Body}
+		}{io.TeeReader(response.Body, &u.Text), response.Body}
 	}
 	return response, err
 }

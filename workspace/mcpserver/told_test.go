@@ -1,42 +1,21 @@
 package mcpserver_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/logtest"
 	"github.com/acp-agent/acp-agent/workspace/mcpserver"
 )
 
-// journal is a log that is read while it is written.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
-func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
-
 func TestM7_RootsAreWarnedOfOnce(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	log := &journal{}
-	p := start(t, mcpserver.Options{Logger: log.logger()})
+	log := &logtest.Text{}
+	p := start(t, mcpserver.Options{Logger: log.Logger(slog.LevelInfo)})
 	p.begin(withRoots)
 	p.answer(p.question(), a)
 	p.write(call(1, "read_file", `{"path":"f"}`))
@@ -51,8 +30,8 @@ func TestM7_RootsAreWarnedOfOnce(t *testing.T) {
 
 func TestM10_WhatIsLeftOutIsLogged(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	log := &journal{}
-	p := start(t, mcpserver.Options{Logger: log.logger()})
+	log := &logtest.Text{}
+	p := start(t, mcpserver.Options{Logger: log.Logger(slog.LevelInfo)})
 	p.begin(withRoots)
 	p.answerRaw(p.question(), `{"roots":[{"uri":"https://example.com/x"},{"uri":"`+dirURI(t, a+"/missing")+`"},{"uri":"`+dirURI(t, a)+`"}]}`)
 	p.write(call(1, "read_file", `{"path":"f"}`))
