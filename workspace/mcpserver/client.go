@@ -47,7 +47,9 @@ func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		defer c.server.recovered(method, &err)
 		switch method {
 		case "initialize":
-			c.begin(r)
+			if err := c.begin(r); err != nil {
+				return nil, err
+			}
 		case "notifications/initialized":
 			if f := c.following(); f != nil && c.ask == atOnce {
 				f.AskNow(ctx)
@@ -67,12 +69,12 @@ func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// begin notes what an initialize says.
-func (c *client) begin(r mcp.Request) {
+// begin notes what an initialize says. The error is that there are too many sessions.
+func (c *client) begin(r mcp.Request) error {
 	params, ok := r.GetParams().(*mcp.InitializeParams)
 	session, connected := r.GetSession().(*mcp.ServerSession)
 	if !ok || params == nil || !connected {
-		return
+		return nil
 	}
 	if params.ProtocolVersion >= modern {
 		params.ProtocolVersion = legacy // else the SDK would take who sends initialize for one that is asked within results
@@ -80,12 +82,14 @@ func (c *client) begin(r mcp.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.begun {
-		return // the SDK refuses it
+		return nil // the SDK refuses it
+	}
+	if err := c.server.watch(session, c); err != nil {
+		return err
 	}
 	c.begun = true
-	defer c.server.watch(session, c)
 	if c.server.fixed != nil || params.Capabilities == nil || params.Capabilities.RootsV2 == nil {
-		return
+		return nil
 	}
 	o := mcproots.FollowOptions[*scope]{
 		Timeout: c.server.options.Timeout,
@@ -96,6 +100,7 @@ func (c *client) begin(r mcp.Request) {
 		o.MaxAge = c.server.options.MaxAge
 	}
 	c.follower = mcproots.NewFollower(o)
+	return nil
 }
 
 // following is the client's follower, nil if its roots are not used.

@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -104,9 +102,9 @@ func (l listing) String() string {
 		fmt.Fprintf(&b, "The roots (%s), in order; relative paths start in the first:\n", l.Source)
 	}
 	for _, r := range l.Roots {
-		b.WriteString(onLine(r.Path))
+		b.WriteString(tools.Printable(r.Path))
 		if r.Real != r.Path {
-			b.WriteString(" -> " + onLine(r.Real))
+			b.WriteString(" -> " + tools.Printable(r.Real))
 		}
 		b.WriteByte('\n')
 	}
@@ -114,13 +112,4 @@ func (l listing) String() string {
 		fmt.Fprintf(&b, "left out: %q: %s\n", e.URI, e.Reason)
 	}
 	return b.String()
-}
-
-// onLine is a path on a line of text: as it is, or quoted if it holds what would break the line or mislead.
-func onLine(path string) string {
-	misleads := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) }
-	if strings.IndexFunc(path, misleads) < 0 {
-		return path
-	}
-	return strconv.Quote(path)
 }

@@ -26,9 +26,13 @@ type Options struct {
 	MaxAge time.Duration
 	// MaxMessage is the longest message that is read, in bytes. Default 64 MiB.
 	MaxMessage int
-	// MaxPending is how many requests of a stdio client are worked on at once; more are refused until some are answered
-	// and read. It bounds the memory that answers take which nobody reads. Default 256.
+	// MaxPending is how many requests of a stdio client, or of all HTTP clients together, are worked on at once; more are
+	// refused until some are answered and read. It bounds the memory that answers take which nobody reads. Default 256.
 	MaxPending int
+	// MaxSessions is how many sessions HTTP clients may have open. Default 100.
+	MaxSessions int
+	// BodyTimeout is how long the body of an HTTP request may take to come. Default 30 s.
+	BodyTimeout time.Duration
 	// EndGrace is how long calls may go on when the client has closed its end. Default 2 s.
 	EndGrace time.Duration
 	// Logger takes what a person running the server should know. Default: discarded.
@@ -53,6 +57,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxPending <= 0 {
 		o.MaxPending = 256
+	}
+	if o.MaxSessions <= 0 {
+		o.MaxSessions = 100
+	}
+	if o.BodyTimeout <= 0 {
+		o.BodyTimeout = 30 * time.Second
 	}
 	if o.EndGrace <= 0 {
 		o.EndGrace = 2 * time.Second

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"sync"
 
@@ -24,8 +25,8 @@ func (r router) deliver(m jsonrpc.Message) {
 	to.deliver(m)
 }
 
-// isNow reports whether a request belongs to the modern era: it says so itself. A cancellation belongs where its request
-// went.
+// isNow reports whether a request belongs to the modern era: the revision that it names does. A cancellation belongs where
+// its request went.
 func (r router) isNow(request *jsonrpc.Request) bool {
 	var params struct {
 		Meta      map[string]json.RawMessage `json:"_meta"`
@@ -34,7 +35,8 @@ func (r router) isNow(request *jsonrpc.Request) bool {
 	if json.Unmarshal(request.Params, &params) != nil {
 		return false
 	}
-	if params.Meta[mcp.MetaKeyProtocolVersion] != nil {
+	var revision string
+	if named := params.Meta[mcp.MetaKeyProtocolVersion]; named != nil && (json.Unmarshal(named, &revision) != nil || revision >= modern) {
 		return true
 	}
 	return request.Method == "notifications/cancelled" && r.now.has(params.RequestID)
@@ -43,20 +45,21 @@ func (r router) isNow(request *jsonrpc.Request) bool {
 // port is a session's side of a connection that it shares. It is its own transport.
 type port struct {
 	lines    *lines
-	limit    int // of pending
+	limit    int // of busy
 	incoming chan jsonrpc.Message
 	closed   chan struct{}
 	once     sync.Once
 
 	mu      sync.Mutex
-	pending map[string]int // requests that are not answered, by id
-	idling  chan struct{}  // closed while there are none
+	pending map[string]bool // requests that have no answer, by id
+	busy    int             // requests that have none, or one that is not read
+	idling  chan struct{}   // closed while there are none
 }
 
 func newPort(l *lines, limit int) *port {
 	p := &port{
 		lines: l, limit: limit, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}),
-		pending: map[string]int{}, idling: make(chan struct{}),
+		pending: map[string]bool{}, idling: make(chan struct{}),
 	}
 	close(p.idling)
 	return p
@@ -66,51 +69,74 @@ func newPort(l *lines, limit int) *port {
 func (p *port) deliver(m jsonrpc.Message) {
 	request, ok := m.(*jsonrpc.Request)
 	counted := ok && request.IsCall()
-	if counted && !p.count(request.ID, 1) {
-		p.lines.tooMany(request.ID, p.limit)
+	if counted && !p.admit(request.ID) {
 		return
 	}
 	select {
 	case p.incoming <- m:
 	case <-p.closed:
 		if counted {
-			p.count(request.ID, -1)
+			p.answering(request.ID)
+			p.answered()
 		}
 	}
 }
 
-// count keeps the number of unanswered requests. It refuses one that is too many.
-func (p *port) count(id jsonrpc.ID, by int) bool {
-	key, err := json.Marshal(id.Raw())
-	if err != nil {
-		return false
+// admit notes a request that is to be answered. One that is too many is refused, and one whose id is that of another, which
+// the SDK would leave without an answer.
+func (p *port) admit(id jsonrpc.ID) bool {
+	key := keyOf(id)
+	p.mu.Lock()
+	full, twice := p.busy >= p.limit, p.pending[key]
+	if !full && !twice {
+		p.pending[key] = true
+		if p.busy++; p.busy == 1 {
+			p.idling = make(chan struct{})
+		}
 	}
+	p.mu.Unlock()
+	switch {
+	case twice: // an answer with the id would be taken for that of the other
+		p.lines.refuse(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the id %s is in use: the request that has it is not answered yet", shorten(key)))
+	case full:
+		p.lines.tooMany(id, p.limit)
+	}
+	return !full && !twice
+}
+
+// answering notes that a request has its answer. The client may use the id again as soon as it reads that.
+func (p *port) answering(id jsonrpc.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before := len(p.pending)
-	if by > 0 && before >= p.limit {
-		return false
-	}
-	if p.pending[string(key)] += by; p.pending[string(key)] <= 0 {
-		delete(p.pending, string(key))
-	}
-	switch after := len(p.pending); {
-	case before == 0 && after > 0:
-		p.idling = make(chan struct{})
-	case before > 0 && after == 0:
+	delete(p.pending, keyOf(id))
+}
+
+// answered notes that the client has read an answer.
+func (p *port) answered() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy--; p.busy == 0 {
 		close(p.idling)
 	}
-	return true
+}
+
+// keyOf is an id as JSON.
+func keyOf(id jsonrpc.ID) string {
+	key, err := json.Marshal(id.Raw())
+	if err != nil {
+		return "" // ids are strings and integers
+	}
+	return string(key)
 }
 
 // has reports whether a request with this id, as JSON, is unanswered.
 func (p *port) has(id json.RawMessage) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.pending[string(id)] > 0
+	return p.pending[string(id)]
 }
 
-// idle is closed when no request is unanswered.
+// idle is closed when all requests are answered, and the answers read.
 func (p *port) idle() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,15 +163,15 @@ func (p *port) Read(ctx context.Context) (jsonrpc.Message, error) {
 
 // Write implements [mcp.Connection].
 func (p *port) Write(_ context.Context, m jsonrpc.Message) error {
+	if response, ok := m.(*jsonrpc.Response); ok {
+		p.answering(response.ID)
+		defer p.answered()
+	}
 	message, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return err
 	}
-	err = p.lines.write(message)
-	if response, ok := m.(*jsonrpc.Response); ok {
-		p.count(response.ID, -1)
-	}
-	return err
+	return p.lines.write(message)
 }
 
 // Close implements [mcp.Connection].

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 const (
@@ -111,7 +112,8 @@ func (sc *scope) prompt(ctx context.Context, name, arguments string) (*mcp.GetPr
 			if err != nil {
 				return nil, err
 			}
-			text = fmt.Sprintf("The file %s in the folder %s says for /%s:\n\n%s", command.Artifact.Path, command.Artifact.Root.Dir, name, text)
+			text = fmt.Sprintf("The file %s in the folder %s says for /%s:\n\n%s",
+				tools.Printable(command.Artifact.Path), tools.Printable(command.Artifact.Root.Dir.String()), name, text)
 			if arguments != "" {
 				text += "\n\nWhat was typed behind it: " + arguments
 			}
@@ -121,5 +123,5 @@ func (sc *scope) prompt(ctx context.Context, name, arguments string) (*mcp.GetPr
 			}, nil
 		}
 	}
-	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no prompt %q: prompts/list lists those of the roots", name)}
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no prompt %q: prompts/list lists those of the roots", shorten(name))}
 }

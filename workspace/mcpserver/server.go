@@ -74,12 +74,15 @@ func (s *Server) Close() {
 	}
 }
 
-// watch frees what a client has when its session ends.
-func (s *Server) watch(session *mcp.ServerSession, c *client) {
+// watch frees what a client has when its session ends. It refuses one that is too many.
+func (s *Server) watch(session *mcp.ServerSession, c *client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ending {
-		return // its follower has not asked, and will not
+	switch limit := s.options.MaxSessions; {
+	case s.ending:
+		return nil // its follower has not asked, and will not
+	case c.ask == withinCalls && len(s.sessions) >= limit:
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("%d sessions are open, which is the limit: end one, or wait", limit)}
 	}
 	s.sessions[session] = true
 	s.watching.Go(func() {
@@ -91,6 +94,7 @@ func (s *Server) watch(session *mcp.ServerSession, c *client) {
 		defer s.mu.Unlock()
 		delete(s.sessions, session)
 	})
+	return nil
 }
 
 // forClient makes the SDK's server for one client.

@@ -21,7 +21,7 @@ func (c *Cut) note() string {
 	}
 	after := ""
 	if c.After != "" {
-		after = " after " + oneLine(c.After)
+		after = " after " + Printable(c.After)
 	}
 	unit := c.Limit
 	if c.Limit == "time" {
@@ -66,7 +66,7 @@ func (l *LeftOut) note() string {
 	}
 	note = note[:len(note)-1]
 	if l.First != "" {
-		note += "; first " + oneLine(l.First)
+		note += "; first " + Printable(l.First)
 	}
 	return note + "]\n"
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 const (
@@ -27,7 +26,7 @@ func unified(from, to, old, new string) string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "--- %s\n+++ %s\n", oneLine(from), oneLine(to))
+	fmt.Fprintf(&b, "--- %s\n+++ %s\n", Printable(from), Printable(to))
 	lines := diff(splitLines(old), splitLines(new))
 	oldLine, newLine := 1, 1 // of lines[0]
 	for len(lines) > 0 {
@@ -177,14 +176,4 @@ func trace(reach [][]int, old, new []string) []diffLine {
 	}
 	slices.Reverse(lines)
 	return lines
-}
-
-// oneLine is a path on one line: as it is, or quoted if it holds what would break the line, or show its characters
-// in another order than they have.
-func oneLine(path string) string {
-	misleads := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) }
-	if strings.IndexFunc(path, misleads) < 0 {
-		return path
-	}
-	return strconv.Quote(path)
 }

@@ -78,9 +78,9 @@ func shownPlace(ref workspace.Ref) Place {
 
 func (i fileInfo) text() string {
 	text := fmt.Sprintf("%s (root %s)\ntype: %s\nsize: %s\nmodified: %s\nmode: %s\n",
-		oneLine(i.Path), oneLine(i.Root), i.Type, count(int(i.Size), "byte", "bytes"), i.Modified, i.Mode)
+		Printable(i.Path), Printable(i.Root), i.Type, count(int(i.Size), "byte", "bytes"), i.Modified, i.Mode)
 	if i.Link != "" {
-		text += "link to: " + oneLine(i.Link) + "\n"
+		text += "link to: " + Printable(i.Link) + "\n"
 	}
 	if i.Text != "" {
 		text += "text: " + i.Text + "\n"

@@ -117,9 +117,9 @@ func (f foundFiles) text() string {
 	for _, file := range f.Files {
 		if file.Root != root {
 			root = file.Root
-			fmt.Fprintf(&b, "root %s:\n", oneLine(root))
+			fmt.Fprintf(&b, "root %s:\n", Printable(root))
 		}
-		b.WriteString(oneLine(file.Path) + "\n")
+		b.WriteString(Printable(file.Path) + "\n")
 	}
 	fmt.Fprintf(&b, "%s found, %d looked at\n", count(len(f.Files), "file", "files"), f.Looked)
 	return b.String() + f.LeftOut.note() + f.Cut.note()

@@ -113,17 +113,17 @@ func typeName(mode fs.FileMode) string {
 
 func (l directoryList) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (root %s), %s\n", oneLine(l.Path), oneLine(l.Root), count(len(l.Entries), "entry", "entries"))
+	fmt.Fprintf(&b, "%s (root %s), %s\n", Printable(l.Path), Printable(l.Root), count(len(l.Entries), "entry", "entries"))
 	for _, e := range l.Entries {
 		switch {
 		case e.Root != "":
-			fmt.Fprintf(&b, "%s/ (root %s)\n", oneLine(e.Name), oneLine(e.Root))
+			fmt.Fprintf(&b, "%s/ (root %s)\n", Printable(e.Name), Printable(e.Root))
 		case e.Type == "directory":
-			fmt.Fprintf(&b, "%s/\n", oneLine(e.Name))
+			fmt.Fprintf(&b, "%s/\n", Printable(e.Name))
 		case e.Type == "file":
-			fmt.Fprintf(&b, "%s (%s)\n", oneLine(e.Name), count(int(e.Size), "byte", "bytes"))
+			fmt.Fprintf(&b, "%s (%s)\n", Printable(e.Name), count(int(e.Size), "byte", "bytes"))
 		default:
-			fmt.Fprintf(&b, "%s (%s)\n", oneLine(e.Name), e.Type)
+			fmt.Fprintf(&b, "%s (%s)\n", Printable(e.Name), e.Type)
 		}
 	}
 	return b.String() + l.LeftOut.note() + l.Cut.note()

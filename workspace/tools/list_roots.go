@@ -53,9 +53,9 @@ func rootEntry(r workspace.Root, state workspace.State) RootEntry {
 func (l RootList) text() string {
 	var b strings.Builder
 	for _, r := range l.Roots {
-		fmt.Fprintf(&b, "%d: %s", r.Index, oneLine(r.Path))
+		fmt.Fprintf(&b, "%d: %s", r.Index, Printable(r.Path))
 		if r.Real != r.Path {
-			fmt.Fprintf(&b, " (really %s)", oneLine(r.Real))
+			fmt.Fprintf(&b, " (really %s)", Printable(r.Real))
 		}
 		if r.State != string(workspace.OK) {
 			fmt.Fprintf(&b, " [%s]", r.State)

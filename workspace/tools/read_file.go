@@ -96,15 +96,15 @@ func (f fileText) text() string {
 	var b strings.Builder
 	switch {
 	case f.Lines == 0 && f.Total == 0:
-		fmt.Fprintf(&b, "%s (root %s) is empty\n", oneLine(f.Path), oneLine(f.Root))
+		fmt.Fprintf(&b, "%s (root %s) is empty\n", Printable(f.Path), Printable(f.Root))
 	case f.Lines == 0:
-		fmt.Fprintf(&b, "%s (root %s) has only %s\n", oneLine(f.Path), oneLine(f.Root), count(f.Total, "line", "lines"))
+		fmt.Fprintf(&b, "%s (root %s) has only %s\n", Printable(f.Path), Printable(f.Root), count(f.Total, "line", "lines"))
 	default:
 		of := ""
 		if f.Total > 0 {
 			of = fmt.Sprintf(" of %d", f.Total)
 		}
-		fmt.Fprintf(&b, "%s (root %s), lines %d to %d%s", oneLine(f.Path), oneLine(f.Root), f.First, f.First+f.Lines-1, of)
+		fmt.Fprintf(&b, "%s (root %s), lines %d to %d%s", Printable(f.Path), Printable(f.Root), f.First, f.First+f.Lines-1, of)
 		if f.Version != "" {
 			b.WriteString(", version " + f.Version)
 		}

@@ -168,7 +168,7 @@ func (s *Set) excerpt(line []byte, at int) string {
 func (r searchResult) text() string {
 	var b strings.Builder
 	for _, f := range r.Files {
-		fmt.Fprintf(&b, "%s (root %s)\n", oneLine(f.Path), oneLine(f.Root))
+		fmt.Fprintf(&b, "%s (root %s)\n", Printable(f.Path), Printable(f.Root))
 		last := 0
 		for _, line := range f.Lines {
 			if last > 0 && line.Line > last+1 && r.hasContext() {

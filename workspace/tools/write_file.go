@@ -89,8 +89,8 @@ func (s *Set) changed(c Change, outcome string) changedFile {
 
 func (c changedFile) text() string {
 	if c.Outcome == "unchanged" {
-		return fmt.Sprintf("%s (root %s) was like that already, version %s\n", oneLine(c.Path), oneLine(c.Root), c.Version)
+		return fmt.Sprintf("%s (root %s) was like that already, version %s\n", Printable(c.Path), Printable(c.Root), c.Version)
 	}
 	return fmt.Sprintf("%s (root %s) was %s, %s, version %s\n%s%s",
-		oneLine(c.Path), oneLine(c.Root), c.Outcome, count(c.Lines, "line", "lines"), c.Version, c.Diff, c.Cut.note())
+		Printable(c.Path), Printable(c.Root), c.Outcome, count(c.Lines, "line", "lines"), c.Version, c.Diff, c.Cut.note())
 }
