@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -98,15 +99,33 @@ func (s *Store) rebuild(ctx context.Context, path string) (Report, error) {
 		return Report{}, err
 	}
 	report.Damaged = filepath.Join(s.options.Dir, "sessions.damaged-"+s.options.Now().UTC().Format("20060102T150405.000")+".db")
-	for _, suffix := range []string{"-shm", "-wal", "-journal", ""} {
-		if err := os.Rename(path+suffix, report.Damaged+suffix); err != nil && (suffix == "" || !errors.Is(err, os.ErrNotExist)) {
-			return Report{}, err
-		}
-	}
-	if err := os.Rename(fresh, path); err != nil {
-		return Report{}, errors.Join(err, os.Rename(report.Damaged, path))
+	if err := exchange(path, report.Damaged, fresh); err != nil {
+		return Report{}, err
 	}
 	return report, nil
+}
+
+// exchange moves the store at path aside, and the file fresh to its place. If that fails it moves back what it moved: a
+// store without its log has lost commits.
+func exchange(path, aside, fresh string) (err error) {
+	var moved []string
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, suffix := range slices.Backward(moved) {
+			err = errors.Join(err, os.Rename(aside+suffix, path+suffix))
+		}
+	}()
+	for _, suffix := range []string{"-shm", "-wal", "-journal", ""} {
+		switch err := os.Rename(path+suffix, aside+suffix); {
+		case err == nil:
+			moved = append(moved, suffix)
+		case suffix == "" || !errors.Is(err, os.ErrNotExist):
+			return err
+		}
+	}
+	return os.Rename(fresh, path)
 }
 
 // copyReadable makes the file fresh with what can be read of damaged.

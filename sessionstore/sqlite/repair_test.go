@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -162,4 +163,24 @@ func TestS4_RepairRefusesAStoreThatIsInUse(t *testing.T) {
 	used := new(sqlite.InUseError)
 	require.ErrorAs(t, err, &used)
 	require.Equal(t, cmd.Process.Pid, used.PID)
+}
+
+func TestS4_ARepairThatCannotMoveTheStoreLeavesItWhole(t *testing.T) {
+	dir := filled(t, 3)
+	damage(t, dir, func(page int) bool { return page == 5 })
+	log := filepath.Join(dir, "sessions.db-wal")
+	require.NoError(t, os.WriteFile(log, []byte("the log"), 0o600))
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	inTheWay := filepath.Join(dir, "sessions.damaged-20260102T030405.000.db")
+	require.NoError(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700))
+	before, err := os.ReadFile(filepath.Join(dir, "sessions.db"))
+	require.NoError(t, err)
+	_, err = sqlite.Repair(t.Context(), sqlite.Options{Dir: dir, Now: func() time.Time { return now }})
+	require.ErrorAs(t, err, new(*sessionstore.UnavailableError))
+	after, err := os.ReadFile(filepath.Join(dir, "sessions.db"))
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	text, err := os.ReadFile(log)
+	require.NoError(t, err)
+	require.Equal(t, "the log", string(text), "what was committed last is in it")
 }
