@@ -4,7 +4,6 @@ package discovery_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/proctest"
 )
 
 func TestC6_SpecialFilesAreListedAndNotWaitedFor(t *testing.T) {
@@ -27,34 +27,8 @@ func TestC6_SpecialFilesAreListedAndNotWaitedFor(t *testing.T) {
 		"invalid mcp_server .mcp.json in .mcp.json\n\twhy: it is a fifo, not a file\n", summary(c, top))
 }
 
-// asUser runs the test as an ordinary user when it runs as root, for whom everything is readable. It reports whether it did.
-func asUser(t *testing.T) bool {
-	const inside = "DISCOVERY_TEST_DIR"
-	if os.Geteuid() != 0 || os.Getenv(inside) != "" {
-		return false
-	}
-	dir, err := os.MkdirTemp("/tmp", "discovery")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	require.NoError(t, os.Chmod(dir, 0o777))
-	self, err := os.Executable()
-	require.NoError(t, err)
-	text, err := os.ReadFile(self)
-	require.NoError(t, err)
-	binary := filepath.Join(dir, "test")
-	require.NoError(t, os.WriteFile(binary, text, 0o755))
-	const nobody = 65534
-	again := exec.CommandContext(t.Context(), binary, "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
-	again.Dir, again.Env = dir, []string{inside + "=" + dir, "TMPDIR=" + dir}
-	again.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	said, err := again.CombinedOutput()
-	require.NoError(t, err, "%s", said)
-	require.Contains(t, string(said), "--- PASS: "+t.Name())
-	return true
-}
-
 func TestA25_UnreadableFilesAndDirectoriesAreListed(t *testing.T) {
-	if asUser(t) {
+	if proctest.AsOrdinaryUser(t, t.Name()) {
 		return
 	}
 	top := tree(t, map[string]string{
