@@ -17,5 +17,5 @@
 //     that they have started;
 //   - [Record]: the lines that a process was sent, if it reads its [Input].
 //
-// Only tests import it.
+// [AsOrdinaryUser] runs a test again without the powers of root. Only tests import it.
 package proctest
