@@ -114,6 +114,6 @@ func (r *relay) cancelled(line []byte, m message) []byte {
 // toClient has the client sent a message of the relay's own.
 func (r *relay) toClient(message []byte) {
 	if !r.client.send(message) {
-		r.log.Warn("the MCP client does not read: a refusal is not sent")
+		r.client.warned.Do(func() { r.log.Warn("the MCP client does not read: refusals are not sent") })
 	}
 }

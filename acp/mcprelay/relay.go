@@ -39,7 +39,7 @@ func newRelay(o Options, roots func() json.RawMessage, client, server io.Writer)
 	nonce := random(16)
 	return &relay{
 		options: o, log: o.Logger, roots: roots, nonce: nonce,
-		client: newWriter(client), server: newWriter(server), calls: newCalls(nonce, o.MaxHeld),
+		client: newWriter(client, o.MaxOwn), server: newWriter(server, o.MaxOwn), calls: newCalls(nonce, o.MaxHeld),
 	}
 }
 

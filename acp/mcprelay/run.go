@@ -23,6 +23,8 @@ type Options struct {
 	// MaxHeld is the most bytes of calls that are held because they might have to be repeated. Default four times
 	// MaxMessage.
 	MaxHeld int
+	// MaxOwn is the most bytes of the relay's own messages that wait for a peer to read. Default twice MaxMessage.
+	MaxOwn int
 	// MaxRounds is how often one call is sent because the server asked for roots. Default 10.
 	MaxRounds int
 	// EndGrace is how long calls that are held are waited for when the client's input has ended. Default 1 s.
@@ -40,6 +42,7 @@ func (o Options) withDefaults() Options {
 	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, 5*time.Second)
 	o.MaxMessage = cmp.Or(o.MaxMessage, 64<<20)
 	o.MaxHeld = cmp.Or(o.MaxHeld, 4*o.MaxMessage)
+	o.MaxOwn = cmp.Or(o.MaxOwn, 2*o.MaxMessage)
 	o.MaxRounds = cmp.Or(o.MaxRounds, 10)
 	o.EndGrace = cmp.Or(o.EndGrace, time.Second)
 	o.Child.Grace = cmp.Or(o.Child.Grace, time.Second)

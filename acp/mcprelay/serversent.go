@@ -15,7 +15,7 @@ func (r *relay) serverSent(line []byte) (pass []byte, after func()) {
 	switch {
 	case m.method == rootsList && m.id != nil:
 		if !r.server.send(answer(m.id, r.roots())) {
-			r.log.Warn("the MCP server does not read: its question for the roots is not answered")
+			r.server.warned.Do(func() { r.log.Warn("the MCP server does not read: its questions for the roots are not answered") })
 		}
 		return nil, nil
 	case m.method == "" && m.id != nil:

@@ -3,6 +3,7 @@ package mcprelay
 import (
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/framing"
 )
@@ -13,15 +14,18 @@ const maxOwn = 1024
 // writer writes lines to one peer: those of the other peer, which waits, and the relay's own, for which nobody does. Two
 // peers that both write and do not read can so not have the relay wait for itself.
 type writer struct {
-	own chan []byte
+	own     chan []byte
+	most    int          // bytes of own
+	waiting atomic.Int64 // bytes of own
+	warned  sync.Once
 
 	mu     sync.Mutex
 	out    io.Writer
 	within bool // a line is not ended
 }
 
-func newWriter(out io.Writer) *writer {
-	return &writer{out: out, own: make(chan []byte, maxOwn)}
+func newWriter(out io.Writer, most int) *writer {
+	return &writer{out: out, most: most, own: make(chan []byte, maxOwn)}
 }
 
 // pass writes what the other peer sent.
@@ -60,12 +64,16 @@ func (w *writer) write(line []byte) error {
 
 // send has a message of the relay's own written. It does not wait, and reports whether there was room.
 func (w *writer) send(message []byte) bool {
-	select {
-	case w.own <- message:
-		return true
-	default:
-		return false
+	size := int64(len(message))
+	if before := w.waiting.Add(size) - size; before == 0 || before+size <= int64(w.most) {
+		select {
+		case w.own <- message:
+			return true
+		default:
+		}
 	}
+	w.waiting.Add(-size)
+	return false
 }
 
 // run writes the relay's own messages, until done is closed or a write fails.
@@ -85,6 +93,7 @@ func (w *writer) run(done <-chan struct{}) {
 func (w *writer) writeOwn(message []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	defer w.waiting.Add(-int64(len(message)))
 	line := make([]byte, 0, len(message)+2)
 	if w.within {
 		line = append(line, '\n')
