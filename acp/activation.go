@@ -135,11 +135,7 @@ func (act *activation) keys(cwd workspace.Dir) sessionstore.Keys {
 // commit makes the activation the active session of its lane. It was stored under l. Once the connection has
 // ended it is too late: what was stored stays, and what was opened is freed.
 func (act *activation) commit(in *lane, l sessionstore.Lease) (*session, error) {
-	s := &session{
-		id: act.id, member: sessionMember(act.id), agent: act.agent, lane: in, workspace: act.workspace,
-		runtime: act.runtime, servers: act.host.servers, host: act.host, current: l, title: act.title,
-	}
-	s.record(act.agent.options.Recorder)
+	s := newSession(act, in, l)
 	if !act.agent.lanes.activate(s) {
 		s.retire(act.agent.base)
 		return nil, runtime.ErrClosed

@@ -35,9 +35,9 @@
 //
 // options.go says what can be set; agent.go takes what arrives and sends it on; lane.go keeps the order;
 // activation.go, create.go and reopen.go open sessions, end.go closes and deletes them; prompt.go and turn.go run
-// turns; session.go and host.go are what runs, and held.go has what is said too early; bridge.go has a session's MCP
-// servers, and found.go starts those that its roots name; list.go lists, imports.go has what the runtime knows in the
-// list; replay.go shows a loaded history, replaying.go takes one from the runtime, and pace.go holds both back;
-// params.go, mcpservers.go and shapes.go read requests; gate.go guards what goes to the client; panics.go keeps a
-// runtime's panics, and disk.go disks that do not answer, from holding up the rest.
+// turns; session.go and host.go are what runs, record.go stores what is said, and held.go has what is said too early;
+// bridge.go has a session's MCP servers, and found.go starts those that its roots name; list.go lists, imports.go has
+// what the runtime knows in the list; replay.go shows a loaded history, replaying.go takes one from the runtime, and
+// pace.go holds both back; params.go, mcpservers.go and shapes.go read requests; gate.go guards what goes to the client;
+// panics.go keeps a runtime's panics, and disk.go disks that do not answer, from holding up the rest.
 package acp

@@ -104,11 +104,12 @@ func (a *agent) whyInactive(ctx context.Context, id sessionstore.ID) error {
 // begin durably records the start of a turn before the runtime acts (S8), and shows the title
 // that the session's first prompt gives it (A29).
 func (s *session) begin(ctx context.Context, p promptParams) error {
-	if err := s.recorder.Flush(ctx); err != nil {
+	s.record.renew(ctx)
+	if err := s.record.recorder().Flush(ctx); err != nil {
 		return err
 	}
 	title := ""
-	if s.title == "" {
+	if !s.titled.Load() {
 		title = p.title()
 	}
 	err := s.write(func(l sessionstore.Lease) error {
@@ -121,7 +122,7 @@ func (s *session) begin(ctx context.Context, p promptParams) error {
 	if title == "" {
 		return nil
 	}
-	s.title = title
+	s.titled.Store(true)
 	if err := s.show(ctx, titleUpdate(title)); err != nil {
 		s.agent.log.Debug("title not shown", "session", s.id, "error", err) // the turn has begun, and ends like any other
 	}
@@ -151,7 +152,7 @@ func (s *session) commitTurn(t *turn, o outcome) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), commitTimeout)
 	defer cancel()
-	err := s.recorder.Flush(ctx)
+	err := s.record.recorder().Flush(ctx)
 	if err == nil {
 		err = s.write(func(l sessionstore.Lease) error {
 			return s.agent.options.Store.EndTurn(ctx, l, stopReason(o))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -21,7 +22,7 @@ type session struct {
 	runtime   runtime.Session
 	servers   *serving
 	host      *host
-	recorder  *sessionstore.Recorder
+	record    *record
 
 	halves sync.Mutex    // first halves of calls to the runtime, one at a time
 	order  chan struct{} // holds one value while an update is shown: the same order on the wire and in the record
@@ -29,11 +30,21 @@ type session struct {
 	lease   sync.RWMutex // held for writing while the right to write changes hands
 	current sessionstore.Lease
 
-	title  string // guarded by the lane's head
-	open   bool   // a turn is over whose end was not stored; guarded by the lane's head and its turn
+	titled atomic.Bool // it has a title
+	open   bool        // a turn is over whose end was not stored; guarded by the lane's head and its turn
 	evict  sync.Once
-	closed chan struct{}
 	once   sync.Once // of close
+}
+
+// newSession is the session that an activation becomes. It was stored under l.
+func newSession(act *activation, in *lane, l sessionstore.Lease) *session {
+	s := &session{
+		id: act.id, member: sessionMember(act.id), agent: act.agent, lane: in, workspace: act.workspace,
+		runtime: act.runtime, servers: act.host.servers, host: act.host, current: l, order: make(chan struct{}, 1),
+	}
+	s.titled.Store(act.title != "")
+	s.record = newRecord(s, act.agent.options.Recorder)
+	return s
 }
 
 // inOrder runs the first half of a call to the runtime.
@@ -79,44 +90,6 @@ func (s *session) takeOver(ctx context.Context, change sessionstore.Activation) 
 	return s.agent.options.Store.Activate(ctx, s.id, change)
 }
 
-// leased is the store as the session's recorder sees it: it appends with the lease that is
-// current when it does.
-type leased struct {
-	sessionstore.Store
-	session *session
-}
-
-// Append implements [sessionstore.Store]. The latest title in the segment is stored too.
-func (l leased) Append(ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update) error {
-	var title *string
-	for _, u := range segment {
-		if t := titleIn(u); t != nil {
-			title = t
-		}
-	}
-	return l.session.write(func(current sessionstore.Lease) error {
-		err := l.Store.Append(ctx, current, segment)
-		if err == nil && title != nil {
-			err = l.Store.SetTitle(ctx, current, *title)
-		}
-		return err
-	})
-}
-
-// record starts the recorder, and watches it: when the store refuses a segment the session
-// hears of it at once.
-func (s *session) record(o sessionstore.RecorderOptions) {
-	s.closed, s.order = make(chan struct{}), make(chan struct{}, 1)
-	s.recorder = sessionstore.NewRecorder(leased{Store: s.agent.options.Store, session: s}, s.current, o)
-	s.agent.running.Go(func() {
-		select {
-		case <-s.recorder.Failed():
-			s.failed(s.recorder.Err())
-		case <-s.closed:
-		}
-	})
-}
-
 // update shows the client an update and records it: first the wire, then the record, whose commits
 // nobody waits for here (W11).
 func (s *session) update(ctx context.Context, u runtime.Update) error {
@@ -135,7 +108,7 @@ func (s *session) update(ctx context.Context, u runtime.Update) error {
 	if err := s.show(ctx, u); err != nil {
 		return err
 	}
-	return s.recorder.Record(ctx, u)
+	return s.record.recorder().Record(ctx, u)
 }
 
 // saveState stores the runtime's own value. A refusal ends the session, but not here: this may be called by what the
@@ -158,21 +131,21 @@ func (s *session) show(ctx context.Context, u runtime.Update) error {
 // failed takes note that the store refused a write. A session that another process took, or
 // that was deleted, ends here: its turn is cancelled, its roots are freed.
 func (s *session) failed(err error) {
-	var (
-		fenced  *sessionstore.FencedError
-		deleted *sessionstore.NotFoundError
-	)
 	cause := err
-	gone := errors.As(err, &fenced) || errors.As(err, &deleted)
-	if gone {
+	if gone(err) {
 		cause = errors.Join(runtime.ErrFenced, err)
 	}
 	if t := s.lane.running(); t != nil && t.runsIn(s) && !errors.Is(err, context.Canceled) {
 		s.agent.running.Go(func() { t.end(cause, nil) })
 	}
-	if gone {
+	if gone(err) {
 		s.evict.Do(func() { s.agent.evict(s, cause) })
 	}
+}
+
+// gone reports whether err says that another process took the session, or that it was deleted.
+func gone(err error) bool {
+	return errors.As(err, new(*sessionstore.FencedError)) || errors.As(err, new(*sessionstore.NotFoundError))
 }
 
 // close frees what the session holds, once. Its turn was answered.
@@ -180,8 +153,7 @@ func (s *session) close(ctx context.Context) error {
 	var err error
 	s.once.Do(func() {
 		s.host.close()
-		defer close(s.closed)
-		err = s.recorder.Close(ctx)
+		err = s.record.close(ctx)
 		err = errors.Join(err, s.agent.guard("close", func() error { return s.runtime.Close(ctx) }), s.servers.close(ctx), s.workspace.Close())
 	})
 	return err

@@ -23,6 +23,7 @@ type hooked struct {
 	creating   func() // called once, right before the next creation
 	activating func() // called once, right before the next activation
 	titling    func() // called once, right before the next title is stored
+	appending  error  // of the next Append
 	ending     error  // of the next EndTurn
 }
 
@@ -38,6 +39,13 @@ func (h *hooked) Activate(ctx context.Context, id sessionstore.ID, a sessionstor
 		step()
 	}
 	return h.Memory.Activate(ctx, id, a)
+}
+
+func (h *hooked) Append(ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update) error {
+	if err := take(&h.mu, &h.appending); err != nil {
+		return err
+	}
+	return h.Memory.Append(ctx, l, segment)
 }
 
 func (h *hooked) SetTitle(ctx context.Context, l sessionstore.Lease, title string) error {

@@ -29,15 +29,15 @@ func within[T any](t *testing.T, results <-chan T) (result T) {
 
 func TestW11_WhatIsSaidBehindALifecycleResponseIsNotLost(t *testing.T) {
 	const before, behind = 900, 3000
-	texts1 := numbers(before + behind)
-	sent := make(chan struct{})
-	answered := sync.OnceFunc(func() { close(sent) })
+	all := numbers(before + behind)
+	begun := make(chan struct{})
+	begin := sync.OnceFunc(func() { close(begun) })
 	r := &scripted{}
 	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }, Wire: wire.Options{
 		MaxQueue: 16 << 10,
 		Tap: func(d wire.Direction, line []byte) {
-			if d == wire.Sent && bytes.Contains(line, []byte(`"result":{"sessionId"`)) {
-				answered()
+			if d == wire.Sent && bytes.Contains(line, []byte(`"messageId":"0"`)) {
+				begin()
 			}
 		},
 	}})
@@ -45,7 +45,7 @@ func TestW11_WhatIsSaidBehindALifecycleResponseIsNotLost(t *testing.T) {
 	var host runtime.Host
 	r.opened = func(_ runtime.Activation, h runtime.Host) {
 		host = h
-		for _, text := range texts1[:before] {
+		for _, text := range all[:before] {
 			require.NoError(t, h.Update(t.Context(), apart(text)))
 		}
 	}
@@ -53,11 +53,11 @@ func TestW11_WhatIsSaidBehindALifecycleResponseIsNotLost(t *testing.T) {
 	defer goOn()
 	request, line := c.request("session/new", rootsParams("", folder(t)))
 	c.send(line)
-	within(t, sent)
+	within(t, begun)
 	said := make(chan error, 1)
 	go func() {
 		var err error
-		for _, text := range texts1[before:] {
+		for _, text := range all[before:] {
 			if err == nil {
 				err = host.Update(t.Context(), apart(text))
 			}
@@ -70,10 +70,10 @@ func TestW11_WhatIsSaidBehindALifecycleResponseIsNotLost(t *testing.T) {
 	goOn()
 	require.NoError(t, within(t, said))
 	c.response(request)
-	last := texts1[len(texts1)-1]
+	last := all[len(all)-1]
 	_, at := c.await(0, func(m message) bool { return strings.Contains(string(m.Params), `"messageId":"`+last+`"`) })
 	id := c.list(`{}`)[0].SessionID
-	require.Equal(t, texts1, texts(c.messages()[:at+1], id))
+	require.Equal(t, all, texts(c.messages()[:at+1], id))
 }
 
 func TestW11_WhatIsHeldForALifecycleResponseIsBounded(t *testing.T) {
