@@ -1,7 +1,8 @@
-// Package framing cuts a stream into messages: a line each, of a bounded length.
+// Package framing puts messages on a stream, a line each, and takes them off again. ACP and MCP over standard streams have
+// this in common.
 //
-// ACP and MCP over standard streams have this in common. Whoever reads one says what becomes of a line that is too
-// long: it can be refused, passed on as it comes, or be the end of the connection.
+// A [Reader] bounds the length of a line. Whoever reads says what becomes of one that is too long: it can be refused,
+// passed on as it comes, or be the end of the connection. A [Writer] waits for nobody who does not read.
 //
 //	lines := framing.NewReader(in, 64<<20)
 //	for {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,18 +22,11 @@ import (
 // modern server, which may send none.
 type lines struct {
 	log     *slog.Logger
-	in      io.ReadCloser
 	reader  *framing.Reader // Read's alone
-	out     io.WriteCloser
+	writer  *framing.Writer // its end is that of the connection
 	asked   *questions
 	notices allowance // Read's alone
 	strange int       // lines that were no messages; Read's alone
-
-	writes chan write
-	closed chan struct{}
-	once   sync.Once
-	ended  sync.WaitGroup // the goroutine that writes
-	err    atomic.Pointer[error]
 
 	legacy atomic.Bool       // initialize was sent: from then on requests are answered
 	held   []jsonrpc.Message // requests that came before; Read's alone
@@ -49,12 +41,14 @@ const (
 
 // newLines speaks over in and out, which it closes with the connection.
 func newLines(in io.ReadCloser, out io.WriteCloser, o Options, log *slog.Logger) *lines {
-	l := &lines{
-		log: log, in: in, reader: framing.NewReader(in, o.MaxMessage), out: out, asked: newQuestions(o),
-		notices: allowance{perSecond: o.MaxNotices}, writes: make(chan write), closed: make(chan struct{}),
+	writer := framing.NewWriter(out, func() {
+		_ = out.Close()
+		_ = in.Close()
+	})
+	return &lines{
+		log: log, reader: framing.NewReader(in, o.MaxMessage), writer: writer, asked: newQuestions(o),
+		notices: allowance{perSecond: o.MaxNotices},
 	}
-	l.ended.Go(l.writeLines)
-	return l
 }
 
 // Connect implements [mcp.Transport].
@@ -65,40 +59,25 @@ func (l *lines) SessionID() string { return "" }
 
 // Close implements [mcp.Connection]. It does not wait.
 func (l *lines) Close() error {
-	l.fail(errClosedHere)
+	l.writer.End(errClosedHere)
 	return nil
 }
 
 // errClosedHere is the end of a connection that nobody else ended.
 var errClosedHere = fmt.Errorf("the connection was closed: %w", io.EOF)
 
-// fail ends the connection, for the first reason that is given.
-func (l *lines) fail(err error) {
-	l.once.Do(func() {
-		l.err.Store(&err)
-		close(l.closed)
-		_ = l.out.Close()
-		_ = l.in.Close()
-	})
-}
-
-// why is what ended the connection, nil while it lives.
-func (l *lines) why() error {
-	if err := l.err.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
+// why is what ended the connection first, nil while it lives.
+func (l *lines) why() error { return l.writer.Err() }
 
 // Read implements [mcp.Connection]. The SDK reads on one goroutine. Close ends a read.
 func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
 	m, err := l.next()
 	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
-		err = l.asked.room(l.closed)
+		err = l.asked.room(l.writer.Ended())
 		l.asked.add(r.ID)
 	}
 	if err != nil {
-		l.fail(err)
+		l.writer.End(err)
 		return nil, l.why()
 	}
 	return m, nil
@@ -148,45 +127,7 @@ func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 	if r, ok := m.(*jsonrpc.Response); ok {
 		defer l.asked.taken(r.ID)
 	}
-	w := write{append(line, '\n'), make(chan struct{})}
-	select {
-	case l.writes <- w:
-	case <-l.closed:
-		return l.why()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	select {
-	case <-w.done:
-		return nil
-	case <-l.closed:
-		return l.why()
-	case <-ctx.Done(): // it is still written, whole
-		return context.Cause(ctx)
-	}
-}
-
-// write is a line to be written.
-type write struct {
-	line []byte
-	done chan struct{} // closed when it was
-}
-
-// writeLines is a goroutine of its own, so that a server which does not read holds up nobody for longer than
-// their context.
-func (l *lines) writeLines() {
-	for {
-		select {
-		case w := <-l.writes:
-			if _, err := l.out.Write(w.line); err != nil {
-				l.fail(err)
-				return
-			}
-			close(w.done)
-		case <-l.closed:
-			return
-		}
-	}
+	return l.writer.Write(ctx, line)
 }
 
 // tooLong is err, or what a line means that was longer than messages are.
@@ -209,7 +150,7 @@ func (l *lines) message(line []byte) jsonrpc.Message {
 		return nil
 	}
 	if r, ok := m.(*jsonrpc.Request); ok && !r.IsCall() {
-		l.notices.take(l.closed)
+		l.notices.take(l.writer.Ended())
 	}
 	return m
 }

@@ -33,7 +33,7 @@ func FuzzLines(f *testing.F) {
 	f.Fuzz(func(t *testing.T, written []byte) {
 		const limit = 256
 		l := newLines(io.NopCloser(bytes.NewReader(written)), discard{io.Discard}, Options{MaxMessage: limit, MaxNotices: 1e6}, quiet())
-		defer l.ended.Wait()
+		defer l.writer.Wait()
 		messages := 0
 		for {
 			m, err := l.Read(context.Background())
@@ -59,7 +59,7 @@ func TestAShortLimitHoldsForEveryLine(t *testing.T) {
 	const limit = 100
 	line := `{"jsonrpc":"2.0","method":"` + strings.Repeat("x", limit) + `"}` + "\n"
 	l := newLines(io.NopCloser(strings.NewReader(line)), discard{io.Discard}, Options{MaxMessage: limit, MaxNotices: 1e6}, quiet())
-	defer l.ended.Wait()
+	defer l.writer.Wait()
 	_, err := l.Read(t.Context())
 	var long *MessageError
 	require.ErrorAs(t, err, &long)
@@ -82,7 +82,7 @@ func TestWritesGiveUpWithTheirContext(t *testing.T) {
 	require.NoError(t, l.Close())
 	require.ErrorIs(t, l.Write(t.Context(), m), io.EOF)
 	require.NoError(t, r.Close())
-	l.ended.Wait()
+	l.writer.Wait()
 }
 
 func TestNoticesBeyondTheAllowanceWait(t *testing.T) {

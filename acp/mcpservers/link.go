@@ -149,7 +149,7 @@ func (l *link) stopProcess(ctx context.Context) {
 	if err := l.process.Stop(ctx); err != nil {
 		l.server.log.Error("an MCP server does not end", "error", err)
 	}
-	l.lines.ended.Wait()
+	l.lines.writer.Wait()
 }
 
 // abandon undoes what connect began, and says why it failed: what the process said last is worth more than that the

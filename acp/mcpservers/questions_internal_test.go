@@ -51,7 +51,7 @@ func TestHostileAServerThatAsksAndDoesNotRead(t *testing.T) {
 	require.ErrorAs(t, err, &unread)
 	require.Equal(t, UnreadError{Questions: 20, Bound: 10 * time.Millisecond}, *unread)
 	require.Equal(t, 20, n)
-	l.ended.Wait()
+	l.writer.Wait()
 }
 
 func TestAServerThatReadsMayAskOn(t *testing.T) {
@@ -62,7 +62,7 @@ func TestAServerThatReadsMayAskOn(t *testing.T) {
 	n, err := answered(t, l)
 	require.ErrorIs(t, err, io.EOF)
 	require.Greater(t, n, 1000)
-	l.ended.Wait()
+	l.writer.Wait()
 }
 
 func TestAQuestionTwiceCountsOnce(t *testing.T) {

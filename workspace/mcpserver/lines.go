@@ -2,13 +2,12 @@ package mcpserver
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -18,75 +17,28 @@ import (
 // lines are the two streams of a stdio client, a message a line. The SDK's own transport ends the connection at the first
 // line that is no message.
 type lines struct {
-	out io.Writer
+	out *framing.Writer // one that blocks is left behind by close
 	log *slog.Logger
 	max int
-
-	writes chan outgoing
-	closed chan struct{} // by close, or by a write that failed
-	once   sync.Once
-	broken atomic.Pointer[error] // a write that failed
-}
-
-// outgoing is a line to be written.
-type outgoing struct {
-	line []byte
-	done chan struct{} // closed when it was
 }
 
 func newLines(out io.Writer, log *slog.Logger, max int) *lines {
-	l := &lines{out: out, log: log, max: max, writes: make(chan outgoing), closed: make(chan struct{})}
-	go l.writeLines() // a Write that does not return is left behind by close
-	return l
-}
-
-// writeLines is a goroutine of its own, so that a client which does not read holds up nobody once close was called.
-func (l *lines) writeLines() {
-	for {
-		select {
-		case w := <-l.writes:
-			if _, err := l.out.Write(w.line); err != nil {
-				l.broken.Store(&err)
-				l.close()
-				return
-			}
-			close(w.done)
-		case <-l.closed:
-			return
-		}
-	}
+	return &lines{out: framing.NewWriter(out, nil), log: log, max: max}
 }
 
 // write writes one message.
-func (l *lines) write(message []byte) error {
-	w := outgoing{append(message, '\n'), make(chan struct{})}
-	select {
-	case l.writes <- w:
-	case <-l.closed:
-		return l.why()
-	}
-	select {
-	case <-w.done:
-		return nil
-	case <-l.closed:
-		return l.why()
-	}
-}
+func (l *lines) write(message []byte) error { return l.out.Write(context.Background(), message) }
+
+// errClosed is why nothing is written after close.
+var errClosed = fmt.Errorf("the connection was closed: %w", io.ErrClosedPipe)
 
 // close refuses what is written from now on, and waits for nothing.
-func (l *lines) close() { l.once.Do(func() { close(l.closed) }) }
-
-func (l *lines) why() error {
-	if err := l.failure(); err != nil {
-		return err
-	}
-	return io.ErrClosedPipe
-}
+func (l *lines) close() { l.out.End(errClosed) }
 
 // failure is the write that failed, nil if none did.
 func (l *lines) failure() error {
-	if err := l.broken.Load(); err != nil {
-		return *err
+	if err := l.out.Err(); err != errClosed {
+		return err
 	}
 	return nil
 }
