@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,4 +41,29 @@ func TestHostileAServerThatAsksAndDoesNotRead(t *testing.T) {
 	server.Reset()
 	p.Flush()
 	require.Equal(t, 1, strings.Count(server.String(), "\n"), "there is room again")
+}
+
+func TestHostileAResultThatAsksVeryOften(t *testing.T) {
+	var client, server bytes.Buffer
+	p := mcprelay.NewPumps(mcprelay.Options{}, `{"roots":[]}`, &client, &server)
+	require.NoError(t, p.FromClient(strings.NewReader(modernCall("1", "")+"\n")))
+	server.Reset()
+	var all []string
+	for i := range 20_000 {
+		all = append(all, fmt.Sprintf(`"%d":{"method":"roots/list"}`, i))
+	}
+	done := make(chan error, 1)
+	go func() { done <- p.FromServer(strings.NewReader(asks("1", "", strings.Join(all, ",")) + "\n")) }()
+	select {
+	case err := <-done:
+		require.NoError(t, err)
+	case <-time.After(patience):
+		t.Fatal("still at work")
+	}
+	p.Flush()
+	require.Empty(t, server.String())
+	require.Contains(t, client.String(), `"id":1,"error"`)
+	require.Contains(t, client.String(), "asked 20000 questions in one result, and 100 are the limit")
+	calls, _ := p.Held()
+	require.Zero(t, calls)
 }

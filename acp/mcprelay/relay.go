@@ -143,5 +143,5 @@ func (r *relay) unseal(state json.RawMessage) (e envelope, ok bool) {
 		return e, false
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(sealed)
-	return e, err == nil && json.Unmarshal(raw, &e) == nil
+	return e, err == nil && json.Unmarshal(raw, &e) == nil && len(e.Keys) <= r.options.MaxQuestions
 }

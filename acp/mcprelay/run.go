@@ -27,6 +27,8 @@ type Options struct {
 	MaxOwn int
 	// MaxRounds is how often one call is sent because the server asked for roots. Default 10.
 	MaxRounds int
+	// MaxQuestions is how many questions one result may ask. Default 100.
+	MaxQuestions int
 	// EndGrace is how long calls that are held are waited for when the client's input has ended. Default 1 s.
 	EndGrace time.Duration
 	// Logger takes what goes wrong. Default: discarded.
@@ -44,6 +46,7 @@ func (o Options) withDefaults() Options {
 	o.MaxHeld = cmp.Or(o.MaxHeld, 4*o.MaxMessage)
 	o.MaxOwn = cmp.Or(o.MaxOwn, 2*o.MaxMessage)
 	o.MaxRounds = cmp.Or(o.MaxRounds, 10)
+	o.MaxQuestions = cmp.Or(o.MaxQuestions, 100)
 	o.EndGrace = cmp.Or(o.EndGrace, time.Second)
 	o.Child.Grace = cmp.Or(o.Child.Grace, time.Second)
 	return o

@@ -33,7 +33,13 @@ func (r *relay) response(line []byte, m message) []byte {
 	case held == nil:
 		return line
 	}
-	keys, others := questions(m.result)
+	all := at(m.result, "inputRequests")
+	asked, _ := strict.ParseObject(all) // what is no object asks nothing
+	if n, most := asked.Len(), r.options.MaxQuestions; n > most {
+		r.calls.finish(held)
+		return append(refusal(held.id, fmt.Sprintf("the server asked %d questions in one result, and %d are the limit", n, most)), '\n')
+	}
+	keys, others := questions(all, asked)
 	switch {
 	case len(keys) == 0:
 	case others == nil:
@@ -48,27 +54,21 @@ func (r *relay) response(line []byte, m message) []byte {
 	return line
 }
 
-// questions are the keys of those in a result that are for the roots, and the other questions, nil if there are none.
-func questions(result json.RawMessage) (keys []string, others json.RawMessage) {
-	asked, err := strict.ParseObject(at(result, "inputRequests"))
-	if err != nil {
-		return nil, nil
-	}
-	others, rest := at(result, "inputRequests"), 0
+// questions are the keys of those that are for the roots, and the other questions, nil if there are none.
+func questions(all json.RawMessage, asked strict.Object) (keys []string, others json.RawMessage) {
 	for key, question := range asked.All() {
 		if method, _ := textOf(at(question, "method")); method != rootsList {
-			rest++
 			continue
 		}
 		keys = append(keys, key)
-		if _, left, err := strict.Take(others, key); err == nil {
-			others = left
+		if _, left, err := strict.Take(all, key); err == nil {
+			all = left
 		}
 	}
-	if rest == 0 {
-		others = nil
+	if len(keys) == asked.Len() {
+		return keys, nil
 	}
-	return keys, others
+	return keys, all
 }
 
 // repeat calls again, with the roots. The client gets what the server answers then.
