@@ -48,8 +48,8 @@ type agent struct {
 	gate    gate
 	init    initialization
 	imports imports
-	active  atomic.Int64   // sessions active or being opened
-	running sync.WaitGroup // goroutines that outlive their request
+	active  atomic.Int64 // sessions active or being opened
+	running goroutines   // those that outlive their request
 }
 
 // Accept implements [wire.Handler]. It runs on the read loop and does not block.
@@ -237,14 +237,7 @@ func (a *agent) shutdown() {
 	if err := a.guard("close", func() error { return a.runtime.Close(ctx) }); err != nil {
 		a.log.Warn("closing the agent", "error", err)
 	}
-	ended := make(chan struct{})
-	go func() {
-		a.running.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
+	if !a.running.wait(ctx) {
 		a.log.Warn("the agent did not end in time")
 	}
 }

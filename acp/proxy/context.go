@@ -155,9 +155,11 @@ func conversation(history iter.Seq2[runtime.Update, error], limit, unsaid int) (
 			kept.add(piece)
 			continue
 		}
-		held = append(held, piece)
+		if held = append(held, piece); len(held) > unsaid {
+			kept.add(held[0])
+			held = held[1:]
+		}
 	}
-	kept.add(held[:max(0, len(held)-unsaid)]...)
 	return kept.text(), nil
 }
 
