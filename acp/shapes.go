@@ -5,6 +5,7 @@ import "github.com/acp-agent/acp-agent/acp/strict"
 // The keys of ACP v1's requests as far as they are checked for their case (W2). _meta is free
 // inside. A union's variants share one shape.
 var (
+	metaShape = keys("_meta")
 	pairShape = keys("name", "value", "_meta")
 
 	serversShape = list(shape(map[string]*strict.Shape{"env": list(pairShape), "headers": list(pairShape)},
@@ -40,8 +41,13 @@ var (
 	initializeShape = shape(map[string]*strict.Shape{
 		"clientInfo": keys("name", "title", "version", "_meta"),
 		"clientCapabilities": shape(map[string]*strict.Shape{
-			"fs": keys("readTextFile", "writeTextFile", "_meta"),
-		}, "terminal", "auth", "elicitation", "session", "_meta"),
+			"fs":          keys("readTextFile", "writeTextFile", "_meta"),
+			"auth":        keys("terminal", "_meta"),
+			"elicitation": shape(map[string]*strict.Shape{"form": metaShape, "url": metaShape}, "_meta"),
+			"session": shape(map[string]*strict.Shape{
+				"configOptions": shape(map[string]*strict.Shape{"boolean": metaShape}, "_meta"),
+			}, "compaction", "notices", "_meta"),
+		}, "terminal", "_meta"),
 	}, "protocolVersion", "_meta")
 )
 
