@@ -29,6 +29,8 @@ type Options struct {
 	ProbeTimeout time.Duration
 	// MaxRounds is how often one call is repeated because the server asked for something. Default 10.
 	MaxRounds int
+	// MaxQuestions is how much one result may ask for. Default 100.
+	MaxQuestions int
 }
 
 // Client is an MCP client that serves roots in their order, in both eras. Use one for each server: a client of the
@@ -42,6 +44,9 @@ type Client struct {
 func NewClient(impl *mcp.Implementation, o Options) *Client {
 	if o.MaxRounds == 0 {
 		o.MaxRounds = 10
+	}
+	if o.MaxQuestions == 0 {
+		o.MaxQuestions = 100
 	}
 	if o.ProbeTimeout == 0 {
 		o.ProbeTimeout = 5 * time.Second

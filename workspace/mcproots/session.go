@@ -93,6 +93,13 @@ func (e *RoundsError) Error() string {
 	return fmt.Sprintf("the server asked for more input %d times and gave no result", e.Rounds)
 }
 
+// QuestionsError: a result that asks more than is answered at once.
+type QuestionsError struct{ Questions, Limit int }
+
+func (e *QuestionsError) Error() string {
+	return fmt.Sprintf("the server asked %d questions in one result, and %d are the limit", e.Questions, e.Limit)
+}
+
 // NotOfferedError: a server that asked, in a result, for what it was not offered.
 type NotOfferedError struct {
 	// What is the method it asked for.
@@ -148,16 +155,22 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // answer answers a question for roots, and no other.
 func (s *Session) answer(ctx context.Context, q question) (answers, error) {
+	if n, limit := len(q.requests), s.client.options.MaxQuestions; n > limit {
+		return answers{}, &QuestionsError{Questions: n, Limit: limit}
+	}
 	a := answers{responses: make(mcp.InputResponseMap, len(q.requests)), state: q.state}
+	var list *mcp.ListRootsResult
 	for key, request := range q.requests {
 		switch request.(type) {
 		case *mcp.ListRootsParams:
 			if s.client.options.Roots == nil {
 				return answers{}, &NotOfferedError{What: "roots/list"}
 			}
-			list, err := s.client.list(ctx)
-			if err != nil {
-				return answers{}, err
+			if list == nil {
+				var err error
+				if list, err = s.client.list(ctx); err != nil {
+					return answers{}, err
+				}
 			}
 			a.responses[key] = list
 		case *mcp.ElicitParams:
