@@ -2,20 +2,15 @@ package explore
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// printable is a name on one line of text: as it is, or quoted if it holds what would break the line or show it in another order.
-func printable(name string) string {
-	misleads := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) }
-	if utf8.ValidString(name) && strings.IndexFunc(name, misleads) < 0 {
-		return name
-	}
-	return strconv.Quote(name)
-}
+// printable is a name on one line of text.
+func printable(name string) string { return tools.Printable(name) }
 
 // code is s as a Markdown code span.
 func code(s string) string {
