@@ -176,3 +176,22 @@ func TestW11_NotificationsWithWorkAreBoundedToo(t *testing.T) {
 		require.EqualValues(t, 10, running.Load())
 	})
 }
+
+func TestW11_RequestsThatAreTooLongTogetherAreRefused(t *testing.T) {
+	p := serve(t, &responder{}, wire.Options{MaxUnansweredBytes: 100})
+	request := func(id, method string, length int) string {
+		return `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":["` + strings.Repeat("x", length) + `"]}`
+	}
+	p.send(request("1", "wait", 1000))
+	p.send(request("2", "echo", 1))
+	require.Contains(t, p.line(), `"id":2,"error":{"code":-32603,"message":"the requests that are not answered yet are 1004 bytes long, and 5 more are over the limit of 100`)
+	p.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
+	require.Contains(t, p.line(), `"id":1,"error"`, "reading goes on")
+	p.send(request("1", "wait", 50))
+	for range 3 {
+		p.send(request("3", "echo", 40))
+		require.Contains(t, p.line(), `"id":3,"result"`)
+	}
+	p.send(request("4", "echo", 60))
+	require.Contains(t, p.line(), `"id":4,"error"`)
+}

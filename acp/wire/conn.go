@@ -30,7 +30,7 @@ func NewConn(in io.Reader, out io.Writer, h Handler, o Options) *Conn {
 		in: in, out: out, handler: h, options: o, log: o.Logger,
 		queue:   newQueue(o.MaxQueue),
 		calls:   newCalls(o.MaxGivenUp),
-		running: newRunning(o.MaxUnanswered),
+		running: newRunning(o.MaxUnanswered, o.MaxUnansweredBytes),
 	}
 }
 

@@ -55,6 +55,9 @@ type Options struct {
 	// MaxUnanswered is how many requests, and notifications with Work, are worked on at
 	// once. Reading stops with the next one (W11). Default 4096.
 	MaxUnanswered int
+	// MaxUnansweredBytes is how long the params of the requests may be together that are worked on at once. One that is
+	// too long beside others is refused: reading goes on, since what it waits for may come. Default 512 MiB (W11).
+	MaxUnansweredBytes int
 	// MaxGivenUp is how many calls with Answered are kept for a late response after their Work gave up. The oldest is
 	// forgotten with the next one. Default 1,000 (W11).
 	MaxGivenUp int
@@ -79,6 +82,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxUnanswered <= 0 {
 		o.MaxUnanswered = 4096
+	}
+	if o.MaxUnansweredBytes <= 0 {
+		o.MaxUnansweredBytes = 512 << 20
 	}
 	if o.MaxGivenUp <= 0 {
 		o.MaxGivenUp = 1000

@@ -92,10 +92,10 @@ func (c *Conn) requested(base context.Context, e envelope) {
 		return
 	}
 	ctx, cancel := context.WithCancelCause(base)
-	if !c.running.add(e.id, cancel) {
+	if refused := c.running.add(e, cancel); refused != nil {
 		cancel(nil)
 		c.running.leave()
-		c.refuse(base, e.id, Errorf(CodeInvalidRequest, "a request with this id is not answered yet"))
+		c.refuse(base, e.id, refused)
 		return
 	}
 	answered := make(chan struct{})

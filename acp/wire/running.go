@@ -7,10 +7,12 @@ import (
 
 // running is the incoming messages that are being worked on.
 type running struct {
-	slots chan struct{} // one is held for each
+	slots    chan struct{} // one is held for each
+	maxBytes int           // of the params of requests
 
 	mu       sync.Mutex
 	requests map[string]*accepted // unanswered, by the key of their id
+	bytes    int                  // of their params
 	count    int                  // holds
 	ending   bool
 	idle     chan struct{} // closed when ending and nothing holds
@@ -19,12 +21,14 @@ type running struct {
 // accepted is a request that is not answered yet.
 type accepted struct {
 	id     ID
+	bytes  int
 	cancel context.CancelCauseFunc
 }
 
-func newRunning(limit int) *running {
+func newRunning(limit, maxBytes int) *running {
 	return &running{
 		slots:    make(chan struct{}, limit),
+		maxBytes: maxBytes,
 		requests: make(map[string]*accepted),
 		idle:     make(chan struct{}),
 	}
@@ -70,16 +74,21 @@ func (r *running) leave() {
 	r.release()
 }
 
-// add notes a request. It returns false if one with that id is unanswered.
-func (r *running) add(id ID, cancel context.CancelCauseFunc) bool {
+// add notes a request, or says why it is refused.
+func (r *running) add(e envelope, cancel context.CancelCauseFunc) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := id.key()
+	key, n := e.id.key(), len(e.params)
 	if _, taken := r.requests[key]; taken {
-		return false
+		return Errorf(CodeInvalidRequest, "a request with this id is not answered yet")
 	}
-	r.requests[key] = &accepted{id: id, cancel: cancel}
-	return true
+	if r.bytes > 0 && r.bytes+n > r.maxBytes {
+		return Errorf(CodeInternal, "the requests that are not answered yet are %d bytes long, and %d more are over the limit of %d: wait for an answer",
+			r.bytes, n, r.maxBytes)
+	}
+	r.requests[key] = &accepted{id: e.id, bytes: n, cancel: cancel}
+	r.bytes += n
+	return nil
 }
 
 // claim gives the caller, and nobody else, the right to answer request id.
@@ -87,8 +96,11 @@ func (r *running) claim(id ID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := id.key()
-	_, unanswered := r.requests[key]
-	delete(r.requests, key)
+	a, unanswered := r.requests[key]
+	if unanswered {
+		delete(r.requests, key)
+		r.bytes -= a.bytes
+	}
 	return unanswered
 }
 
@@ -101,6 +113,7 @@ func (r *running) claimAll() []ID {
 		all = append(all, a.id)
 	}
 	clear(r.requests)
+	r.bytes = 0
 	return all
 }
 
