@@ -54,12 +54,12 @@ const examples = `  acp-agent                                   what an editor s
 // newRoot is the command line.
 func newRoot(s streams) *cobra.Command {
 	var f serveFlags
+	var showVersion bool // not by cobra's own flag, whose template makes the program a fifth larger
 	root := &cobra.Command{
 		Use:           "acp-agent [flags] [-- COMMAND ARGS...]",
 		Short:         "An ACP agent with multi-root sessions",
 		Long:          about,
 		Example:       examples,
-		Version:       versionLine(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -73,6 +73,9 @@ func newRoot(s streams) *cobra.Command {
 			return usagef("unknown command %q%s to put an agent behind acp-agent write it after --: acp-agent -- %s", args[0], slip, strings.Join(args, " "))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if showVersion {
+				return printVersion(s)
+			}
 			return serve(cmd.Context(), s, f, args)
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -94,11 +97,9 @@ func newRoot(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetVersionTemplate("{{.Version}}\n")
-	root.InitDefaultVersionFlag()
-	root.Flags().Lookup("version").Usage = "print the version"
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef("%v; see %s --help", err, cmd.CommandPath()) })
 	f.define(root.PersistentFlags())
+	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 	root.AddCommand(newRun(s, &f), newSessions(s, &f), newRoots(s, &f), newAgents(s, &f), newDiscover(s, &f), newMCP(s, &f), newMCPRelay(s, &f), newConsents(s, &f), newVersion(s))
 	f.completeValues(root)
 	strictGenerated(root)

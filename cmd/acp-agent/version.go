@@ -17,9 +17,10 @@ func version() string {
 	return info.Main.Version
 }
 
-// versionLine is the version with what it was built for and by.
-func versionLine() string {
-	return fmt.Sprintf("acp-agent %s %s/%s %s", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+// printVersion prints the version with what it was built for and by.
+func printVersion(s streams) error {
+	_, err := fmt.Fprintf(s.out, "acp-agent %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+	return err
 }
 
 func newVersion(s streams) *cobra.Command {
@@ -27,9 +28,6 @@ func newVersion(s streams) *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(s.out, versionLine())
-			return err
-		},
+		RunE:  func(*cobra.Command, []string) error { return printVersion(s) },
 	})
 }
