@@ -15,13 +15,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// The test binary plays other processes: a role, a directory, and a name for the process.
+// The test binary plays other processes, with a directory and a name.
 const (
-	roleVariable = "SESSIONSTORE_TEST_ROLE"
 	dirVariable  = "SESSIONSTORE_TEST_DIR"
 	nameVariable = "SESSIONSTORE_TEST_NAME"
 )
@@ -39,10 +39,8 @@ func play(role string) int {
 
 func process(t *testing.T, role, dir, name string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), roleVariable+"="+role, dirVariable+"="+dir, nameVariable+"="+name)
+	cmd := exec.CommandContext(t.Context(), proctest.Executable())
+	cmd.Env = append(os.Environ(), proctest.Env(role, dirVariable+"="+dir, nameVariable+"="+name)...)
 	return cmd
 }
 

@@ -2,22 +2,20 @@ package sqlite_test
 
 import (
 	"flag"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/acp-agent/acp-agent/internal/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/sessionstore/storetest"
 )
 
 func TestMain(m *testing.M) {
-	if role := os.Getenv(roleVariable); role != "" {
-		os.Exit(play(role))
-	}
+	proctest.Play(play)
 	// Each check of a property has a database of its own. More are tried with -rapid.checks.
 	if err := flag.Set("rapid.checks", "30"); err != nil {
 		panic(err)
