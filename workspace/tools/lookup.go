@@ -16,6 +16,9 @@ type Lookup struct {
 	MaxFileSize int64
 	// MaxHits is the most hits of one file. Default no limit.
 	MaxHits int
+	// MaxText bounds the lines of one file, in bytes: once they have more, what follows is left out. It bounds the memory of
+	// a search whose caller stops by then. Default no limit.
+	MaxText int
 	// Context is how many lines are shown before and after each hit.
 	Context int
 	// Show makes of a line what is shown of it. at is where the match begins, 0 for a line of
@@ -108,7 +111,14 @@ func (c *collector) search(ctx context.Context, text []byte) ([]Match, error) {
 func (l Lookup) lines(text []byte, hits []Match) []Line {
 	lines := make([]Line, 0, len(hits))
 	last, end := 0, 0 // the last line that is shown, and where it ends
+	size, counted := 0, 0
 	for i, hit := range hits {
+		for ; counted < len(lines); counted++ {
+			size += len(lines[counted].Text)
+		}
+		if l.MaxText > 0 && size > l.MaxText {
+			break
+		}
 		if l.Context > 0 {
 			lines = append(lines, l.before(text, hit, last)...)
 		}

@@ -77,7 +77,7 @@ func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) 
 		return out, err
 	}
 	// One more than is shown, to know that there are more.
-	lookup := Lookup{Query: query, MaxFileSize: s.o.MaxFileSize, MaxHits: s.o.MaxMatches + 1, Context: in.Context, Show: s.excerpt}
+	lookup := Lookup{Query: query, MaxFileSize: s.o.MaxFileSize, MaxHits: s.o.MaxMatches + 1, MaxText: s.o.MaxBytes, Context: in.Context, Show: s.excerpt}
 	room, unnameable := s.o.MaxBytes, 0
 	tally, cut, err := s.inTime(ctx, func(ctx context.Context) (Tally, error) {
 		return look.Search(ctx, lookup, func(f Found) error {

@@ -153,3 +153,27 @@ func TestC9_NamesThatNoAnswerCanHoldAreCounted(t *testing.T) {
 	require.ErrorAs(t, h.refused("edit_file", args{"path": "file", "old_text": "n", "new_text": "x"}), &unshowable)
 	require.Empty(t, h.asked)
 }
+
+// What is found waits until its turn comes, for many files at once.
+func TestWhatIsKeptOfAFileIsBounded(t *testing.T) {
+	text := strings.Repeat("hit\n"+strings.Repeat(strings.Repeat("x", 99)+"\n", 9), 100)
+	app := plant(t, fileTree{"a.txt": text, "b.txt": "hit\n"})
+	query, err := NewPattern("hit", Literal, CaseMatters)
+	require.NoError(t, err)
+	kept := map[string]int{}
+	_, err = Scan{Workspace: openRoots(t, app)}.Search(t.Context(), Lookup{Query: query, Context: 20, MaxText: 5000}, func(f Found) error {
+		for _, line := range f.Lines {
+			kept[f.Rel()] += len(line.Text)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, 3, kept["b.txt"])
+	require.Greater(t, kept["a.txt"], 5000)
+	require.Less(t, kept["a.txt"], 7000)
+
+	h := serve(t, openRoots(t, app), Options{MaxBytes: 5000})
+	found := do[searchResult](h, "search", args{"pattern": "hit", "context": 20})
+	require.Equal(t, "bytes", found.Cut.Limit, "it is said")
+	require.Len(t, found.Files, 1)
+}
