@@ -58,9 +58,9 @@ fuzz:
 kills: $(PACKAGES)
 	ACP_AGENT_KILLS=500 go test -race -count=1 -timeout 10m -run TestS1_FiveHundred ./interop
 
-# A session's whole life with every agent that runs without an account, and the table of docs/agents.md.
+# A session's whole life with every agent that runs without an account, and the tables of docs/agents.md.
 interop-agents: $(PACKAGES) $(MORE)/node_modules/.installed
-	go test -count=1 -timeout 20m -v -run TestTheTableOfAgents ./interop/agents -survey
+	go test -count=1 -timeout 20m -v -run TestTheTable ./interop/agents -survey
 
 # The lists in docs/conformance.md, after tests were added, renamed or removed.
 conformance:

@@ -62,7 +62,8 @@ var claude = subject{
 	command: []string{"claude-agent-acp"}, program: "@agentclientprotocol/claude-agent-acp/dist/index.js",
 	env: []string{"ANTHROPIC_BASE_URL=@MODEL@", "ANTHROPIC_API_KEY=none", "CLAUDE_CONFIG_DIR=@HOME@/.claude", "CLAUDE_CODE_TMPDIR=@TMP@",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
-		"IS_SANDBOX=1", // otherwise it refuses to run as root
+		"IS_SANDBOX=1",             // otherwise it refuses to run as root
+		"ENABLE_TOOL_SEARCH=false", // otherwise its model has to search for the tools of MCP servers
 	},
 }
 
@@ -89,7 +90,8 @@ wire_api = "responses"
 	gemini = subject{
 		name: "Gemini CLI", modules: morePackages, versioned: "@google/gemini-cli",
 		command: []string{"gemini", "--acp"}, program: "@google/gemini-cli/bundle/gemini.js",
-		env:    []string{"GOOGLE_GEMINI_BASE_URL=@MODEL@", "GEMINI_API_KEY=none", "GEMINI_MODEL=scripted"},
+		env: []string{"GOOGLE_GEMINI_BASE_URL=@MODEL@", "GEMINI_API_KEY=none", "GEMINI_MODEL=scripted",
+			"GEMINI_CLI_TRUST_WORKSPACE=true"}, // otherwise it starts no MCP servers
 		method: "gemini-api-key",
 		files: map[string]string{".gemini/settings.json": `{
 			"general": {"enableAutoUpdate": false},
@@ -117,7 +119,8 @@ wire_api = "responses"
 		files: map[string]string{".qwen/settings.json": `{
 			"general": {"enableAutoUpdate": false},
 			"privacy": {"usageStatisticsEnabled": false},
-			"telemetry": {"enabled": false}
+			"telemetry": {"enabled": false},
+			"tools": {"toolSearch": {"enabled": false}}
 		}`},
 	}
 )

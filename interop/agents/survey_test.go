@@ -16,14 +16,17 @@ import (
 	"github.com/acp-agent/acp-agent/interop/modelserver"
 )
 
-var survey = flag.Bool("survey", false, "run every agent and write the table of docs/agents.md")
+var survey = flag.Bool("survey", false, "run every agent and write the tables of docs/agents.md")
 
-// The page with the table, and what stands around it there.
+// The page with the tables, and what stands around the first of them there.
 const (
 	page  = "../../docs/agents.md"
 	begin = "<!-- make interop-agents writes what follows -->\n"
 	end   = "<!-- up to here -->\n"
 )
+
+// surveyed are the agents of the tables.
+var surveyed = []subject{claude, cline, codex, gemini, copilot, goose, opencode, pi, qwen}
 
 // abilities are the columns of the table: what can be done with a session, and whether an agent says that it can.
 var abilities = []struct {
@@ -47,7 +50,7 @@ func TestTheTableOfAgents(t *testing.T) {
 	}
 	var table strings.Builder
 	table.WriteString(heading())
-	for _, s := range []subject{claude, codex, gemini, opencode, pi, qwen} {
+	for _, s := range surveyed {
 		ran := t.Run(s.name, func(t *testing.T) {
 			for _, row := range rows(t, onStage(t, s)) {
 				table.WriteString(row)
@@ -55,12 +58,18 @@ func TestTheTableOfAgents(t *testing.T) {
 		})
 		require.True(t, ran, "the table was not written: an agent could not be tried")
 	}
+	writeTable(t, begin, table.String())
+}
+
+// writeTable puts a table behind its mark in the page.
+func writeTable(t *testing.T, begin, table string) {
+	t.Helper()
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	before, rest, opened := strings.Cut(string(text), begin)
 	_, after, closed := strings.Cut(rest, end)
 	require.True(t, opened && closed, "%s has no place for the table", page)
-	require.NoError(t, os.WriteFile(page, []byte(before+begin+table.String()+end+after), 0o644))
+	require.NoError(t, os.WriteFile(page, []byte(before+begin+table+end+after), 0o644))
 }
 
 func heading() string {

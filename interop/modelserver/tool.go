@@ -92,8 +92,10 @@ func (t Tool) arguments(o Order) (json.RawMessage, error) {
 		Properties map[string]struct{ Type any }
 		Required   []string
 	}
-	if err := json.Unmarshal(t.Schema, &schema); err != nil {
-		return nil, err
+	if len(t.Schema) > 0 { // some agents leave it out if there are no arguments
+		if err := json.Unmarshal(t.Schema, &schema); err != nil {
+			return nil, err
+		}
 	}
 	args := map[string]any{}
 	for name := range schema.Properties {

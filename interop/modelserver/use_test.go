@@ -30,4 +30,7 @@ func TestAToolOfAServerIsUsedByItsName(t *testing.T) {
 	require.Contains(t, answer, `no tool on offer is for \"read\": mcp__fsread`, "a server's tool is not the agent's own")
 	answer = post(t, start(t), chat.path, chat.ask(prompted(order), false, chat.tool("exec_command", properties("cmd"))))
 	require.Contains(t, answer, `no tool on offer is for \"fs use list_files\"`, "and no shell stands for it")
+	bare := object{"type": "function", "function": object{"name": "fs_list_files"}}
+	answer = post(t, start(t), chat.path, chat.ask(prompted(order), false, bare))
+	require.Contains(t, answer, `"arguments":"{}"`, "a tool that takes none may have no schema")
 }
