@@ -13,12 +13,17 @@ import (
 // read at once; what takes longer comes from a process that left the group with our pipe.
 const drain = 100 * time.Millisecond
 
+// mostLeft is the most bytes that a pipe holds, where it was made as large as users may. What comes after the child has ended
+// and these were read is by somebody else.
+const mostLeft = 1 << 20
+
 // output is the read end of one of the child's streams. It ends with the child even if
 // a process that escaped the group still holds the other end. Once closed it is still emptied, so
 // that the child neither waits for a reader nor dies of a broken pipe.
 type output struct {
 	file    *os.File
 	reading sync.Mutex // held by a read
+	late    int        // bytes read since the child has ended, by whoever reads
 
 	mu         sync.Mutex // held by Close and end
 	closed     atomic.Bool
@@ -45,7 +50,13 @@ func (o *output) read(p []byte) (int, error) {
 		// Where pipes have no deadlines the job object has ended every writer.
 		_ = o.file.SetReadDeadline(time.Now().Add(drain))
 	}
+	if o.late > mostLeft {
+		return 0, io.EOF
+	}
 	n, err := o.file.Read(p)
+	if bounded {
+		o.late += n
+	}
 	switch {
 	case n > 0 || !errors.Is(err, os.ErrDeadlineExceeded):
 		return n, err
