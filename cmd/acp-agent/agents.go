@@ -30,7 +30,7 @@ them, and add others:
   {"agents": {"gemini": {"command": "/opt/node/bin/gemini", "env": {"HTTPS_PROXY": "http://proxy:3128"}},
               "mine": {"command": "my-agent", "args": ["acp"], "rootsFlag": "--add-dir"}}}
 
-  command, args, env   how it is started
+  command, args, env   how it is started. A path starts where the file is, a name is looked for in PATH
   roots                how it is given directories: by its "protocol", by "flags", in words as "context", or "auto": the first
                        of them that it takes
   rootsFlag            the flag for one directory, "" for none

@@ -89,7 +89,7 @@ func (f settingsFile) apply(flag *pflag.Flag) error {
 		return fail("give a string")
 	}
 	if slices.Contains(pathSettings[:], flag.Name) {
-		path, err := f.place(value.text)
+		path, err := place(f.path, value.text)
 		if err != nil {
 			return fail(err)
 		}
@@ -101,17 +101,17 @@ func (f settingsFile) apply(flag *pflag.Flag) error {
 	return nil
 }
 
-// place is a path of the file: "~/" is the home directory, and a relative one starts where the file is, since an editor
-// starts us anywhere.
-func (f settingsFile) place(path string) (string, error) {
+// place is a path that the configuration file says: "~/" is the home directory, and a relative one starts where the file is,
+// since an editor starts us anywhere, also in folders that are not to be trusted.
+func place(file, path string) (string, error) {
 	if path == "" || filepath.IsAbs(path) {
 		return path, nil
 	}
-	if rest, inHome := strings.CutPrefix(filepath.ToSlash(path), "~/"); inHome {
+	if rest, inHome := strings.CutPrefix(filepath.ToSlash(path)+"/", "~/"); inHome {
 		home, err := os.UserHomeDir()
 		return filepath.Join(home, rest), err
 	}
-	return filepath.Abs(filepath.Join(filepath.Dir(f.path), path))
+	return filepath.Abs(filepath.Join(filepath.Dir(file), path))
 }
 
 // readSettings reads the configuration file: the given one, or the default one if it exists.

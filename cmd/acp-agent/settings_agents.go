@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -99,6 +100,11 @@ func (a *agentSetting) member(r *sectionReader, name string) (err error) {
 	switch name {
 	case "command":
 		a.command, err = r.word(name)
+		if err == nil && strings.Contains(filepath.ToSlash(a.command), "/") { // else it is looked for in PATH
+			if a.command, err = place(r.path, a.command); err != nil {
+				return r.fail("%q: %v", name, err)
+			}
+		}
 	case "login":
 		a.login, err = r.word(name)
 	case "args":
