@@ -3,14 +3,13 @@ package explore
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/dirtest"
 )
 
 // question is a session/request_permission as a client reads it.
@@ -89,17 +88,7 @@ func (a answer) last(t testing.TB) update {
 // files are the files below dir with their content.
 func files(t testing.TB, dir string) fileTree {
 	t.Helper()
-	found := make(fileTree)
-	require.NoError(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		rel, _ := filepath.Rel(dir, path)
-		found[filepath.ToSlash(rel)] = string(text)
-		return err
-	}))
-	return found
+	return dirtest.Planted(t, dir)
 }
 
 func raw(result string) func(context.Context, question) (runtime.Raw, error) {

@@ -15,25 +15,19 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/dirtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fileTree is the files of a test by their slash-separated paths.
-type fileTree map[string]string
+type fileTree = dirtest.Tree
 
 // plant writes files into a new directory, and returns it with its links resolved.
 func plant(t testing.TB, files fileTree) string {
 	t.Helper()
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
-	for path, content := range files {
-		path = filepath.Join(top, filepath.FromSlash(path))
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-	}
-	return top
+	return files.Plant(t)
 }
 
 // client is what the runtime talks to in a test.
@@ -233,8 +227,7 @@ func (a answer) call(t testing.TB) update {
 // example is the workspace under testdata: its roots in a directory of its own.
 func example(t testing.TB) (app, shared, skills string) {
 	t.Helper()
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	top := dirtest.New(t)
 	require.NoError(t, os.CopyFS(top, os.DirFS(filepath.Join("..", "..", "testdata", "workspace"))))
 	return filepath.Join(top, "app"), filepath.Join(top, "shared"), filepath.Join(top, "skills")
 }

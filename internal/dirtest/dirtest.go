@@ -7,7 +7,6 @@ package dirtest
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,14 +17,11 @@ import (
 func New(t testing.TB, files ...string) string {
 	t.Helper()
 	require.Zero(t, len(files)%2, "a file has a path and a content: %q", files)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	tree := Tree{}
 	for i := 0; i < len(files); i += 2 {
-		path := filepath.Join(dir, filepath.FromSlash(files[i]))
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(files[i+1]), 0o644))
+		tree[files[i]] = files[i+1]
 	}
-	return dir
+	return tree.Plant(t)
 }
 
 // Short makes a directory whose path leaves room for the name of a socket, for which systems give a hundred

@@ -26,6 +26,15 @@ func TestADirectoryHasItsFiles(t *testing.T) {
 	require.NotEqual(t, dir, dirtest.New(t))
 }
 
+func TestATreeIsReadAsItWasPlanted(t *testing.T) {
+	tree := dirtest.Tree{"a": "one", "b/c/d": ""}
+	dir := tree.Plant(t)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "empty"), 0o700))
+	require.Equal(t, tree, dirtest.Planted(t, dir))
+	dirtest.Tree{"a": "two"}.PlantIn(t, dir)
+	require.Equal(t, "two", dirtest.Planted(t, dir)["a"])
+}
+
 func TestAShortDirectoryGoesWithItsTest(t *testing.T) {
 	var dir string
 	t.Run(strings.Repeat("long", 20), func(t *testing.T) {

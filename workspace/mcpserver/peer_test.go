@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/dirtest"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/mcpserver"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -201,14 +200,7 @@ func (m message) text() string {
 // tree makes files in a new directory with a real path.
 func tree(t testing.TB, files map[string]string) string {
 	t.Helper()
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
-	for name, text := range files {
-		path := filepath.Join(top, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	}
-	return top
+	return dirtest.Tree(files).Plant(t)
 }
 
 func read(path string) string {

@@ -9,45 +9,25 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/acp-agent/acp-agent/internal/dirtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fileTree is the files of a test by their slash-separated paths.
-type fileTree map[string]string
+type fileTree = dirtest.Tree
 
 // plant writes files into a new directory, and returns it with its links resolved.
 func plant(tb testing.TB, files fileTree) string {
 	tb.Helper()
-	top, err := filepath.EvalSymlinks(tb.TempDir())
-	require.NoError(tb, err)
-	plantIn(tb, top, files)
-	return top
-}
-
-func plantIn(tb require.TestingT, top string, files fileTree) {
-	for path, content := range files {
-		path = filepath.Join(top, filepath.FromSlash(path))
-		require.NoError(tb, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(tb, os.WriteFile(path, []byte(content), 0o600))
-	}
+	return files.Plant(tb)
 }
 
 // planted are the files below dir with their content.
 func planted(tb testing.TB, dir string) fileTree {
 	tb.Helper()
-	found := make(fileTree)
-	require.NoError(tb, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		rel, _ := filepath.Rel(dir, path)
-		found[filepath.ToSlash(rel)] = string(text)
-		return err
-	}))
-	return found
+	return dirtest.Planted(tb, dir)
 }
 
 func symlink(tb testing.TB, target, path string) {
