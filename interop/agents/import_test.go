@@ -2,6 +2,7 @@ package agents
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,7 +26,11 @@ func TestA31_WhatARealAgentHasAlreadyIsListed(t *testing.T) {
 			alone.leave()
 
 			e := s.behind(t, noFiles)
-			ids := e.listed(client.Query{Cwd: s.roots(t).Cwd()})
+			var ids []string
+			require.Eventually(t, func() bool { // a list waits only so long for an agent that is busy starting
+				ids = e.listed(client.Query{Cwd: s.roots(t).Cwd()})
+				return len(ids) > 0
+			}, patience, 100*time.Millisecond)
 			require.Len(t, ids, 1)
 			_, err = e.LoadSession(within(t), ids[0], client.Setup{Roots: s.roots(t, s.first)})
 			require.NoError(t, err)
