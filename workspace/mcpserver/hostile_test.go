@@ -175,3 +175,20 @@ func TestACallOverHTTPOutlastsTheTimeOfItsBody(t *testing.T) {
 	t.Cleanup(func() { _ = session.Close() })
 	require.Contains(t, readFile(t, session, "f"), "in a")
 }
+
+// An answer with another id than was asked with is no answer, or that of another request.
+func TestHostileIDsThatCannotBeKept(t *testing.T) {
+	p := start(t, mcpserver.Options{})
+	p.begin(withoutRoots)
+	for _, id := range []string{"9007199254740993", "1.5", "1e400", "18446744073709551615"} {
+		p.write(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`)
+		m := p.read()
+		require.NotNil(t, m.Error, m.line)
+		require.Equal(t, -32600, m.Error.Code)
+		require.Nil(t, m.ID)
+	}
+	for _, id := range []string{"9007199254740991", "-9007199254740991", "0", `"1.5"`} {
+		p.write(`{"jsonrpc":"2.0", "method":"ping", "id": ` + id + ` }`)
+		require.Contains(t, p.read().line, `"id":`+id+`,"result"`)
+	}
+}

@@ -73,7 +73,22 @@ func (l *lines) accept(line []byte, to router) {
 		l.refuse(jsonrpc.CodeInvalidRequest, "the line is not one JSON-RPC 2.0 message")
 		return
 	}
+	if request, ok := m.(*jsonrpc.Request); ok && request.IsCall() && !kept(request.ID, line) {
+		l.refuse(jsonrpc.CodeInvalidRequest, "the id is not kept exactly: give a string, or an integer of at most 2^53-1")
+		return
+	}
 	to.deliver(m)
+}
+
+// kept reports whether an id is the one in its line: the SDK makes integers of all numbers, by way of floating point.
+func kept(id jsonrpc.ID, line []byte) bool {
+	if _, ok := id.Raw().(string); ok {
+		return true
+	}
+	var written struct {
+		ID json.RawMessage `json:"id"`
+	}
+	return json.Unmarshal(line, &written) == nil && string(written.ID) == keyOf(id)
 }
 
 // refuse answers what is no message.
