@@ -115,7 +115,7 @@ func (f *Follower[T]) Use(ctx context.Context, use func(T) error) error {
 func (f *Follower[T]) take(ctx context.Context) (*held[T], error) {
 	for asked := false; ; asked = true {
 		f.mu.Lock()
-		if f.out == nil && f.due(asked) {
+		if f.out == nil && (f.state == stale || !asked && f.dated()) {
 			f.start(ctx)
 		}
 		if f.out == nil {
@@ -139,23 +139,12 @@ func (f *Follower[T]) take(ctx context.Context) (*held[T], error) {
 	}
 }
 
-// due reports whether to ask before the last answer is used. asked is whether that answer was waited for.
-func (f *Follower[T]) due(asked bool) bool {
-	switch {
-	case f.base.Err() != nil:
-		return false
-	case f.state == stale:
-		return true
-	case asked:
-		return false
-	case f.failure != nil:
-		return true // perhaps it answers now
-	default:
-		return f.options.MaxAge > 0 && time.Since(f.asked) > f.options.MaxAge
-	}
+// dated reports whether the last answer, which may have been none, is to be asked for anew where nobody just has.
+func (f *Follower[T]) dated() bool {
+	return f.failure != nil || f.options.MaxAge > 0 && time.Since(f.asked) > f.options.MaxAge
 }
 
-// start asks. The values of ctx go with the question.
+// start asks, unless the follower is closed. The values of ctx go with the question.
 func (f *Follower[T]) start(ctx context.Context) {
 	if f.base.Err() != nil {
 		return

@@ -184,7 +184,7 @@ func (c *client) within(ctx context.Context, a asker, n needed, use func(*scope)
 		if used || ctx.Err() != nil {
 			return err
 		}
-		return use(closed(Client, err.Error(), nil))
+		return use(closed(fromClient, err.Error(), nil))
 	}
 }
 
@@ -207,7 +207,7 @@ func (c *client) withinModern(ctx context.Context, a asker, n needed, use func(*
 	s.warnDeprecated(a.revision)
 	list, ok := answer.(*mcp.ListRootsResult)
 	if !ok {
-		return use(closed(Client, "the client's answer is not a list of roots", nil))
+		return use(closed(fromClient, "the client's answer is not a list of roots", nil))
 	}
 	sc, err := s.listed(ctx, list)
 	if err != nil {
@@ -222,7 +222,7 @@ func (c *client) withoutRoots(use func(*scope) error) error {
 	if sc := c.server.fallback; sc != nil {
 		return use(sc)
 	}
-	return use(closed(Nowhere, "the client has no roots capability, and the server was started without --root or --fallback-root", nil))
+	return use(closed(fromNowhere, "the client has no roots capability, and the server was started without --root or --fallback-root", nil))
 }
 
 // errNoRoots tells a modern client what it would have to be capable of.

@@ -37,7 +37,7 @@ func declaredListRoots() *mcp.Tool {
 
 // listing is the structured answer of list_roots.
 type listing struct {
-	Source  Source       `json:"source"`
+	Source  source       `json:"source"`
 	Roots   []listedRoot `json:"roots"`
 	LeftOut []leftOut    `json:"left_out"`
 	Note    string       `json:"note,omitempty"`

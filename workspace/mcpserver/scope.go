@@ -12,20 +12,19 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// Source says where a scope comes from.
-type Source string
+// source says where a scope comes from.
+type source string
 
-// The sources.
 const (
-	Configured Source = "configured"
-	Client     Source = "client"
-	Fallback   Source = "fallback"
-	Nowhere    Source = "none"
+	configured  source = "configured"
+	fromClient  source = "client"
+	fallback    source = "fallback"
+	fromNowhere source = "none"
 )
 
 // scope is what one call, or the calls of one client, can reach. It is safe for concurrent use.
 type scope struct {
-	source  Source
+	source  source
 	entries []entry
 	note    string               // why nothing is accessible, "" if something is
 	ws      *workspace.Workspace // nil if nothing is accessible
@@ -40,17 +39,17 @@ type entry struct {
 }
 
 // closed is a scope in which nothing is accessible.
-func closed(source Source, note string, entries []entry) *scope {
-	return &scope{source: source, note: note, entries: entries, tools: tools.New(nil, tools.Options{})}
+func closed(from source, note string, entries []entry) *scope {
+	return &scope{source: from, note: note, entries: entries, tools: tools.New(nil, tools.Options{})}
 }
 
 // configured opens roots that the user named. All are opened, or none.
-func (s *Server) configured(ctx context.Context, source Source, roots workspace.Roots) (*scope, error) {
+func (s *Server) configured(ctx context.Context, from source, roots workspace.Roots) (*scope, error) {
 	ws, err := workspace.Open(ctx, roots, s.options.Workspace)
 	if err != nil {
 		return nil, err
 	}
-	sc := &scope{source: source, ws: ws, tools: tools.New(ws, s.options.Tools), found: newFound()}
+	sc := &scope{source: from, ws: ws, tools: tools.New(ws, s.options.Tools), found: newFound()}
 	for _, root := range ws.Opened() {
 		sc.entries = append(sc.entries, entry{offered: mcproots.Offered{URI: mcproots.FromDir(root.Real), Dir: root.Dir}, opened: &root})
 	}
@@ -77,7 +76,7 @@ func (s *Server) offered(ctx context.Context, offers []mcproots.Offered) (*scope
 		entries[i].offered = o
 	}
 	if len(dirs) == 0 {
-		return closed(Client, "the client's list of roots has no valid entry", entries), nil
+		return closed(fromClient, "the client's list of roots has no valid entry", entries), nil
 	}
 	roots, err := workspace.NewRoots(dirs[0], dirs[1:])
 	if err != nil {
@@ -85,7 +84,7 @@ func (s *Server) offered(ctx context.Context, offers []mcproots.Offered) (*scope
 	}
 	ws, err := workspace.Open(ctx, roots, s.options.Workspace)
 	if err != nil {
-		return closed(Client, "the client's roots could not be opened: "+err.Error(), entries), context.Cause(ctx)
+		return closed(fromClient, "the client's roots could not be opened: "+err.Error(), entries), context.Cause(ctx)
 	}
 	for i := range entries {
 		for _, root := range ws.Opened() {
@@ -94,7 +93,7 @@ func (s *Server) offered(ctx context.Context, offers []mcproots.Offered) (*scope
 			}
 		}
 	}
-	return &scope{source: Client, entries: entries, ws: ws, tools: tools.New(ws, s.options.Tools), found: newFound()}, nil
+	return &scope{source: fromClient, entries: entries, ws: ws, tools: tools.New(ws, s.options.Tools), found: newFound()}, nil
 }
 
 // judge says why a directory cannot be one more root, nil if it can.

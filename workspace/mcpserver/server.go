@@ -44,12 +44,12 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	}
 	var err error
 	if !o.Roots.IsZero() {
-		if s.fixed, err = s.configured(ctx, Configured, o.Roots); err != nil {
+		if s.fixed, err = s.configured(ctx, configured, o.Roots); err != nil {
 			return nil, err
 		}
 	}
 	if !o.Fallback.IsZero() {
-		if s.fallback, err = s.configured(ctx, Fallback, o.Fallback); err != nil {
+		if s.fallback, err = s.configured(ctx, fallback, o.Fallback); err != nil {
 			s.Close()
 			return nil, err
 		}

@@ -233,7 +233,7 @@ func TestC8_TheToolsKeepToTheDirectoryThatWasGranted(t *testing.T) {
 	do[changedFile](h, "write_file", args{"path": "new", "content": "x\n"})
 	require.Equal(t, before, planted(t, filepath.Join(top, "out")))
 	require.FileExists(t, filepath.Join(away, "new"))
-	require.Equal(t, "replaced", do[RootList](h, "list_roots", args{}).Roots[0].State)
+	require.Equal(t, "replaced", do[listedRoots](h, "list_roots", args{}).Roots[0].State)
 }
 
 func TestC12_AnotherNameOfAFileKeepsItsContent(t *testing.T) {

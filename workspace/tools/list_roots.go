@@ -10,13 +10,11 @@ import (
 
 type listRootsInput struct{}
 
-// RootList is what list_roots gives.
-type RootList struct {
-	Roots []RootEntry `json:"roots"`
+type listedRoots struct {
+	Roots []listedRoot `json:"roots"`
 }
 
-// RootEntry is one root.
-type RootEntry struct {
+type listedRoot struct {
 	Index int    `json:"index" jsonschema:"its place among the roots; relative paths start at root 0"`
 	Path  string `json:"path" jsonschema:"absolute, as other tools name it"`
 	Real  string `json:"real_path" jsonschema:"the same without links"`
@@ -31,8 +29,8 @@ func (s *Set) listRootsTool() Tool {
 		Description: "List the directories that the other tools have access to. Paths must lie in one of them; " +
 			"a relative path starts at the first.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-	}, nil, func(_ context.Context, _ listRootsInput) (RootList, error) {
-		list := RootList{Roots: []RootEntry{}}
+	}, nil, func(_ context.Context, _ listRootsInput) (listedRoots, error) {
+		list := listedRoots{Roots: []listedRoot{}}
 		for i, r := range s.ws.Opened() {
 			state, err := s.ws.State(i)
 			if err != nil {
@@ -44,13 +42,13 @@ func (s *Set) listRootsTool() Tool {
 	})
 }
 
-func rootEntry(r workspace.Root, state workspace.State) RootEntry {
-	return RootEntry{
+func rootEntry(r workspace.Root, state workspace.State) listedRoot {
+	return listedRoot{
 		Index: r.Index, Path: r.Dir.String(), Real: shown(r.Real.String()), URI: r.Real.URI(), State: string(state),
 	}
 }
 
-func (l RootList) text() string {
+func (l listedRoots) text() string {
 	var b strings.Builder
 	for _, r := range l.Roots {
 		fmt.Fprintf(&b, "%d: %s", r.Index, Printable(r.Path))
