@@ -84,7 +84,7 @@ func (s *server) connected() *link {
 func describe(roots []mcproots.Root) string {
 	paths := make([]string, len(roots))
 	for i, r := range roots {
-		paths[i] = r.Real.String()
+		paths[i] = oneLine(r.Real.String())
 	}
 	return strings.Join(paths, ", ")
 }
