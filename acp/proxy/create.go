@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -27,6 +28,7 @@ func (s *session) reopen(ctx context.Context, by step, a *agent, how profile.Way
 		mode = replaying
 	}
 	s.listen(mode)
+	l.ask(s)
 	heard := 0
 	c = connection{link: l, by: by, way: how}
 	c.result, err = a.ask(ctx, wire.Question{Method: string(by), Params: params, Answered: func(_ runtime.Raw, err error) {
@@ -44,12 +46,47 @@ func (s *session) reopen(ctx context.Context, by step, a *agent, how profile.Way
 	if so, _ := s.heard(passingOn); shows {
 		c.shown = so
 	}
-	if left := l.quit(s); left == 0 && refusal(err) == nil { // it may be open all the same
+	left, before := l.quit(s)
+	switch {
+	case refusal(err) != nil:
+	case before != nil: // it may have been opened so all the same
+		before.restore(ctx, l, s)
+	case left == 0:
 		if closeErr := a.closeSession(context.WithoutCancel(ctx), l.id); closeErr != nil {
 			a.log.Warn("closing a session of the agent", "error", closeErr)
 		}
 	}
 	return c, err
+}
+
+// restore has the child's session again as s has it: from, which came to nothing, may have asked for something else (A13).
+// A child that does not answer in time is not waited for.
+func (s *session) restore(ctx context.Context, l *link, from *session) {
+	a, by := l.agent, byResume
+	if a.hasEnded() || s.asksAs(from) {
+		return
+	}
+	if !a.info.Resume {
+		by = byLoad
+		s.listen(lagging)
+	}
+	s.mu.Lock()
+	how := s.saved.Way
+	s.mu.Unlock()
+	params, err := s.request(by, how, l.id)
+	if err == nil {
+		lasting := context.WithoutCancel(ctx)
+		ctx, cancel := context.WithTimeoutCause(lasting, s.proxy.options.EndTimeout, errNoAnswer)
+		defer cancel()
+		_, err = a.ask(ctx, wire.Question{Method: string(by), Params: params, Answered: func(runtime.Raw, error) { s.tune(lasting, by) }})()
+	}
+	if err == nil {
+		return
+	}
+	if !errors.Is(err, errNoAnswer) { // else it may come, behind the history, until the next turn
+		s.listen(passingOn)
+	}
+	a.log.Warn("the agent may have other directories and MCP servers than the session: load it again", "error", err)
 }
 
 // enter makes the session a user of the link of the child's session that was saved. From then on what the child

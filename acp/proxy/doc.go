@@ -48,7 +48,8 @@
 // a marked block, which is bounded and never becomes history (P7). Such a session of the child's lacks the
 // beginning: its replay never takes the place of our record. Nor does that of a child whose profile says that
 // it answers before it has replayed all. The child's session is closed when no activation uses it any more: one
-// that replaces another goes on with it.
+// that replaces another goes on with it. Where that comes to nothing after all, the child is asked for the session
+// once more as it was before.
 //
 //	the child has              the client's        the child is sent
 //	  close                      session/close       session/close

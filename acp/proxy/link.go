@@ -22,8 +22,9 @@ type link struct {
 	behind barrier
 
 	mu       sync.Mutex
-	users    []*session
+	users    []*session // the latest last
 	owner    *session
+	asked    *session    // whose lifecycle request for it was the latest
 	turn     *turn       // the one whose prompt the child has not answered, nil if there is none
 	result   runtime.Raw // of the lifecycle request that opened it
 	settings settings
@@ -39,8 +40,15 @@ func (l *link) join(s *session) {
 	defer l.mu.Unlock()
 	l.users = append(l.users, s)
 	if l.owner == nil {
-		l.owner = s
+		l.owner, l.asked = s, s
 	}
+}
+
+// ask says that the child is sent a lifecycle request of s, which is a user.
+func (l *link) ask(s *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked = s
 }
 
 // own has the child's messages go to s, which is a user.
@@ -50,15 +58,33 @@ func (l *link) own(s *session) {
 	l.owner = s
 }
 
+// remove takes a user off. It returns how many are left, and the one before s if s had asked for something else since.
+func (l *link) remove(s *session) (left int, before *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := slices.Index(l.users, s)
+	if at >= 0 {
+		l.users = slices.Delete(l.users, at, at+1)
+	}
+	if left = len(l.users); left == 0 {
+		return 0, nil
+	}
+	last := l.users[left-1]
+	if l.owner == s {
+		l.owner = last
+	}
+	if l.asked == s && at == left {
+		l.asked, before = last, last
+	}
+	return left, before
+}
+
 // leave undoes join. After the last user the child's session is closed.
 func (l *link) leave(ctx context.Context, s *session) error {
-	l.mu.Lock()
-	l.users = slices.DeleteFunc(l.users, func(u *session) bool { return u == s })
-	left := len(l.users)
-	if left > 0 && l.owner == s {
-		l.owner = l.users[left-1]
+	left, before := l.remove(s)
+	if before != nil {
+		before.restore(ctx, l, s)
 	}
-	l.mu.Unlock()
 	if left > 0 {
 		return nil
 	}
@@ -67,21 +93,15 @@ func (l *link) leave(ctx context.Context, s *session) error {
 }
 
 // quit takes off a user for whom the child's session could not be opened after all, and who keeps a hold on the
-// child. It reports how many users are left.
-func (l *link) quit(s *session) (left int) {
-	l.mu.Lock()
-	l.users = slices.DeleteFunc(l.users, func(u *session) bool { return u == s })
-	left = len(l.users)
-	if left > 0 && l.owner == s {
-		l.owner = l.users[left-1]
-	}
-	l.mu.Unlock()
+// child. It returns what remove does.
+func (l *link) quit(s *session) (left int, before *session) {
+	left, before = l.remove(s)
 	if left > 0 {
 		l.agent.hold()
 	} else {
 		l.agent.routes.detach(l.key)
 	}
-	return left
+	return left, before
 }
 
 // alive reports whether the child is there to talk to.

@@ -116,7 +116,16 @@ func (s *session) canGoOn(a *agent, how profile.Way, w wanted) bool {
 	before := w.link()
 	return before != nil && before.agent == a && w.cause != runtime.Fork &&
 		(s.roots.Equal(w.previous.roots) || how == profile.ByContext && s.toolsFor(how).name == "" && w.previous.toolsFor(how).name == "") &&
-		bytes.Equal(serversIn(s.params), serversIn(w.previous.params))
+		s.hasServersOf(w.previous)
+}
+
+// asksAs reports whether a lifecycle request of s asks for what one of other asks for.
+func (s *session) asksAs(other *session) bool {
+	return s.roots.Equal(other.roots) && s.hasServersOf(other)
+}
+
+func (s *session) hasServersOf(other *session) bool {
+	return bytes.Equal(serversIn(s.params), serversIn(other.params))
 }
 
 // serversIn are the MCP servers in the params of a lifecycle request; none for null and nothing.
