@@ -19,6 +19,6 @@
 // The schema and the TypeScript client come with the packages of testdata/node, acpx with those of
 // testdata/node-acpx: "npm ci" in each, or "make test". Without them the tests that need them are
 // skipped, except where CI is set. Package stock fills the session store before the program starts.
-// ACP_AGENT_BINARY names a program to test instead of a fresh build, such as one that
-// was built with -race.
+// Package program builds what is tested; ACP_AGENT_BINARY names another program instead, such as one that was built
+// with -race.
 package interop

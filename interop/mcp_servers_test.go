@@ -5,15 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/dirtest"
 	"github.com/acp-agent/acp-agent/internal/mcptest"
 	"github.com/acp-agent/acp-agent/internal/npmtest"
 )
@@ -38,16 +37,7 @@ func (a *agent) reload(id string, roots []string, servers ...any) {
 
 func TestM1_M11_ServerEverythingEchoesRootsWithStrangeNames(t *testing.T) {
 	server := stdioServer("e", npmtest.Everything(t))
-	top := folder(t)
-	names := []string{"z last first", "a", "with space", "per%cent", "per%20cent", "hash#", "question?", "ü", "日本語", "[x]", "+&=;'"}
-	if runtime.GOOS != "windows" {
-		names = append(names, "line\nbreak", `back\slash`, `"quoted"`)
-	}
-	var dirs []string
-	for _, name := range names {
-		dirs = append(dirs, filepath.Join(top, name))
-		require.NoError(t, os.Mkdir(dirs[len(dirs)-1], 0o755))
-	}
+	top, dirs := dirtest.Strange(t)
 	a := start(t).initialize()
 	id := a.served(dirs, server)
 	require.Equal(t, mcptest.URIs(t, dirs...), a.ask(id, "/call e.get-roots-list", "allow_always").echoed())

@@ -18,6 +18,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/mcpservers"
 	seam "github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/internal/dirtest"
 	"github.com/acp-agent/acp-agent/internal/npmtest"
 	"github.com/acp-agent/acp-agent/internal/proctest"
 )
@@ -35,16 +36,7 @@ func (f *fixture) echoed() string {
 
 func TestM1_M3_M11_ServerEverythingEchoesTheRoots(t *testing.T) {
 	server := node("e", npmtest.Everything(t))
-	top := folder(t)
-	names := []string{"z last first", "a", "with space", "per%cent", "per%20cent", "hash#", "question?", "ü", "日本語", "[x]", "+&=;'"}
-	if runtime.GOOS != "windows" {
-		names = append(names, "line\nbreak", `back\slash`, `"quoted"`)
-	}
-	var dirs []string
-	for _, name := range names {
-		dirs = append(dirs, filepath.Join(top, name))
-		require.NoError(t, os.Mkdir(dirs[len(dirs)-1], 0o755))
-	}
+	top, dirs := dirtest.Strange(t)
 	f := with(t, mcpservers.Options{})
 	f.change(open(t, dirs[0], dirs[1:]...), server)
 	require.Equal(t, uris(t, dirs...), f.echoed())

@@ -7,6 +7,10 @@ package dirtest
 
 import (
 	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +26,24 @@ func New(t testing.TB, files ...string) string {
 		tree[files[i]] = files[i+1]
 	}
 	return tree.Plant(t)
+}
+
+// Strange makes directories whose names try those who write them into URIs, in an order that is not that of the names, and
+// returns them with the directory that they are in.
+func Strange(t testing.TB) (top string, dirs []string) {
+	t.Helper()
+	names := []string{"z last first", "a", "with space", "per%cent", "per%20cent", "hash#", "question?", "ü", "日本語", "[x]", "+&=;'"}
+	if runtime.GOOS == "windows" {
+		names = slices.DeleteFunc(names, func(name string) bool { return strings.Contains(name, "?") })
+	} else {
+		names = append(names, "line\nbreak", `back\slash`, `"quoted"`)
+	}
+	top = New(t)
+	for _, name := range names {
+		dirs = append(dirs, filepath.Join(top, name))
+		require.NoError(t, os.Mkdir(dirs[len(dirs)-1], 0o755))
+	}
+	return top, dirs
 }
 
 // Short makes a directory whose path leaves room for the name of a socket, for which systems give a hundred

@@ -3,6 +3,7 @@ package dirtest_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,6 +34,14 @@ func TestATreeIsReadAsItWasPlanted(t *testing.T) {
 	require.Equal(t, tree, dirtest.Planted(t, dir))
 	dirtest.Tree{"a": "two"}.PlantIn(t, dir)
 	require.Equal(t, "two", dirtest.Planted(t, dir)["a"])
+}
+
+func TestStrangeDirectoriesAreAllThere(t *testing.T) {
+	top, dirs := dirtest.Strange(t)
+	entries, err := os.ReadDir(top)
+	require.NoError(t, err)
+	require.Len(t, entries, len(dirs))
+	require.False(t, slices.IsSorted(dirs))
 }
 
 func TestAShortDirectoryGoesWithItsTest(t *testing.T) {
