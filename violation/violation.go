@@ -148,7 +148,7 @@ func (v Violation) words() string {
 	case Denied:
 		return expecting("is refused by policy", "see ", v.Expected)
 	case Missing:
-		return "does not exist: create the directory or leave it out"
+		return "does not exist: create the directory, or give another"
 	case NotDirectory:
 		return "is not a directory: give a directory"
 	case Unreadable:

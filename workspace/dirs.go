@@ -20,7 +20,7 @@ type entry struct {
 }
 
 // ParseDirs checks each path as [ParseDir] does, and drops repeated directories, keeping the
-// first of each (A7). The error is a [*violation.Error] that lists every violation,
+// first of each (A7). The error is a [*violation.Error] that lists the violations, up to [violation.Limit],
 // with the field "additionalDirectories" and the place in paths.
 func ParseDirs(paths []string) (Dirs, error) {
 	var (
@@ -29,6 +29,9 @@ func ParseDirs(paths []string) (Dirs, error) {
 		seen = make(map[Dir]bool, len(paths))
 	)
 	for i, path := range paths {
+		if len(bad) >= violation.Limit {
+			break // no more are listed
+		}
 		if broken := check(native{}, path); len(broken) > 0 {
 			for _, v := range each(broken, fieldAdditional, path) {
 				bad = append(bad, v.At(i))
