@@ -110,41 +110,25 @@ func (g *Glob) match(dir, name string) bool {
 	return doublestar.MatchUnvalidated(g.text, joinSlash(dir, name))
 }
 
-// choices is how many globs without braces a glob stands for, or one more than maxChoices.
+// choices is at least the number of globs without braces that a glob stands for, up to some more than the most.
 func choices(text string) int {
-	n, _ := alternatives(text, outermost)
-	return n
-}
-
-// nesting says where a part of a glob is.
-type nesting int
-
-const (
-	outermost nesting = iota
-	inBrace
-)
-
-// alternatives counts what the beginning of text stands for, in a brace up to its end. rest is what comes after that.
-func alternatives(text string, where nesting) (n int, rest string) {
-	sum, product := 0, 1
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '\\':
+	n, open := 1, []int{} // the alternatives of each brace that is open
+	for i := 0; i < len(text) && n <= maxChoices; i++ {
+		switch last := len(open) - 1; {
+		case text[i] == '\\':
 			i++
-		case c == '[':
+		case text[i] == '[':
 			i += setEnd(text[i:])
-		case c == '{':
-			var inner int
-			inner, text = alternatives(text[i+1:], inBrace)
-			product = min(product*inner, maxChoices+1)
-			i = -1
-		case c == ',' && where == inBrace:
-			sum, product = min(sum+product, maxChoices+1), 1
-		case c == '}' && where == inBrace:
-			return min(sum+product, maxChoices+1), text[i+1:]
+		case text[i] == '{':
+			open = append(open, 1)
+		case text[i] == ',' && last >= 0:
+			open[last]++
+		case text[i] == '}' && last >= 0:
+			n *= open[last]
+			open = open[:last]
 		}
 	}
-	return min(sum+product, maxChoices+1), ""
+	return n
 }
 
 // setEnd is where the set at the beginning of text ends, the last byte if it does not.
