@@ -106,7 +106,7 @@ func (s *scan) read(d *scanDir, outer *ignore.Matcher) (deliver func() error, be
 	if s.o.Ignored == LeaveIgnored {
 		d.rules = s.enter(d.dir, entries, outer)
 	}
-	entries = slices.DeleteFunc(entries, func(e Entry) bool { return s.leaves(d, e) })
+	entries = slices.DeleteFunc(entries, func(e Entry) bool { return s.ctx.Err() != nil || s.leaves(d, e) })
 	first := entries
 	if len(entries) > partSize {
 		first = entries[:partSize]
