@@ -107,13 +107,21 @@ func (a *Artifact) globs(v value) []string {
 // expansions is at least the number of globs without braces that g stands for, up to some more than the most.
 func expansions(g string) int {
 	n, alternatives := 1, []int{}
-	for _, r := range g {
+	for i := 0; i < len(g); i++ {
 		switch last := len(alternatives) - 1; {
-		case r == '{':
+		case g[i] == '\\':
+			i++
+		case g[i] == '[': // what is in a set is no brace
+			for i++; i < len(g) && g[i] != ']'; i++ {
+				if g[i] == '\\' {
+					i++
+				}
+			}
+		case g[i] == '{':
 			alternatives = append(alternatives, 1)
-		case r == ',' && last >= 0:
+		case g[i] == ',' && last >= 0:
 			alternatives[last]++
-		case r == '}' && last >= 0:
+		case g[i] == '}' && last >= 0:
 			n *= alternatives[last]
 			alternatives = alternatives[:last]
 		}
