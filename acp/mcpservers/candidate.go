@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,10 +46,10 @@ func (c Candidate) ID() ConsentID {
 	return ConsentID(hex.EncodeToString(hash.Sum(nil)))
 }
 
-// describe is all that would be started or reached, quoted, so that nothing in it can pass for something else.
+// describe is all that would be started or reached, quoted and in a block, so that nothing in it can pass for something else
+// or hide what is beside it.
 func (c Candidate) describe() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "The file %s names this MCP server. It runs with your rights, outside the session's containment.\n\n", strconv.Quote(c.File))
 	if c.Config.Transport == Stdio {
 		b.WriteString("Command: " + strconv.Quote(c.Config.Command) + "\n")
 		for i, arg := range c.Config.Args {
@@ -65,22 +66,42 @@ func (c Candidate) describe() string {
 		if steers(p.Name) {
 			text += "=" + p.Value
 		}
-		b.WriteString("Environment: " + strconv.Quote(text) + "\n")
+		b.WriteString("Environment: " + strconv.Quote(text) + taking(p.Value) + "\n")
 	}
 	for _, p := range c.Config.Headers {
-		b.WriteString("Header: " + strconv.Quote(p.Name) + "\n")
+		b.WriteString("Header: " + strconv.Quote(p.Name) + taking(p.Value) + "\n")
 	}
-	return b.String()
+	return "The file below names this MCP server. It runs with your rights, outside the session's containment.\n\n" +
+		fenced("File: "+strconv.Quote(c.File)+"\n"+strings.TrimSuffix(b.String(), "\n"))
+}
+
+var variable = regexp.MustCompile(`\$\{(?:env:)?([^}:]*)`)
+
+// taking says what a value that is not shown takes from the user's environment, "" if nothing.
+func taking(value string) string {
+	var names []string
+	for _, found := range variable.FindAllStringSubmatch(value, -1) {
+		names = append(names, strconv.Quote(found[1]))
+	}
+	if names == nil {
+		return ""
+	}
+	return ", with " + strings.Join(names, " and ") + " of your environment"
 }
 
 // steers reports whether the value of a variable can have a program run other code than its command says. Other values
 // may be secrets, and are not shown.
 func steers(name string) bool {
 	name = strings.ToUpper(name)
-	for _, prefix := range []string{"LD_", "DYLD_", "NODE_", "NPM_", "PYTHON", "RUBY", "PERL", "JAVA", "JDK_", "BUN_", "DENO_", "UV_", "PIP_", "GIT_", "GO"} {
+	if strings.HasPrefix(name, "GIT_CONFIG_KEY_") { // it names a setting
+		return true
+	}
+	for _, prefix := range []string{"LD_", "DYLD_", "NODE_", "NPM_", "PYTHON", "RUBY", "PERL", "JAVA", "JDK_", "BUN_", "DENO_", "UV_", "PIP_", "GIT_", "GO",
+		"CARGO", "RUSTC", "DOTNET_", "COR_", "CORECLR_", "ELECTRON_", "LUA_", "PHP", "XDG_", "R_", "DOCKER_", "SSL_CERT_"} {
 		if strings.HasPrefix(name, prefix) {
 			return !strings.Contains(name, "TOKEN") && !strings.Contains(name, "KEY") && !strings.Contains(name, "SECRET")
 		}
 	}
-	return slices.Contains([]string{"PATH", "PATHEXT", "ENV", "BASH_ENV", "SHELL", "IFS", "CLASSPATH", "_JAVA_OPTIONS"}, name)
+	return slices.Contains([]string{"PATH", "PATHEXT", "ENV", "BASH_ENV", "SHELL", "IFS", "CLASSPATH", "_JAVA_OPTIONS", "HOME",
+		"USERPROFILE", "APPDATA", "LOCALAPPDATA", "ZDOTDIR", "COMSPEC", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "EDITOR", "BROWSER", "PAGER"}, name)
 }
