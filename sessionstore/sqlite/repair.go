@@ -106,7 +106,8 @@ func (s *Store) rebuild(ctx context.Context, path string) (Report, error) {
 }
 
 // exchange moves the store at path aside, and the file fresh to its place. If that fails it moves back what it moved: a
-// store without its log has lost commits.
+// store without its log has lost commits. Where files can have two names there is a store at path all the time: whoever opens
+// one that is not there makes an empty one.
 func exchange(path, aside, fresh string) (err error) {
 	var moved []string
 	defer func() {
@@ -117,13 +118,26 @@ func exchange(path, aside, fresh string) (err error) {
 			err = errors.Join(err, os.Rename(aside+suffix, path+suffix))
 		}
 	}()
-	for _, suffix := range []string{"-shm", "-wal", "-journal", ""} {
-		switch err := os.Rename(path+suffix, aside+suffix); {
-		case err == nil:
+	move := func(suffix string) error {
+		err := os.Rename(path+suffix, aside+suffix)
+		if err == nil {
 			moved = append(moved, suffix)
-		case suffix == "" || !errors.Is(err, os.ErrNotExist):
+		}
+		return err
+	}
+	for _, suffix := range []string{"-shm", "-wal", "-journal"} {
+		if err := move(suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
+	}
+	if os.Link(path, aside) == nil {
+		if err := os.Rename(fresh, path); err != nil {
+			return errors.Join(err, os.Remove(aside))
+		}
+		return nil
+	}
+	if err := move(""); err != nil {
+		return err
 	}
 	return os.Rename(fresh, path)
 }
