@@ -109,7 +109,11 @@ func (c *call) send(ctx context.Context, l *link) (runtime.ToolResult, error) {
 	if c.arguments != nil {
 		params.Arguments = c.arguments
 	}
-	answer, err := l.session.CallTool(ctx, params)
+	withdrawn := newWithdrawal()
+	answer, err := l.session.CallTool(withdrawn.in(ctx), params)
+	if err != nil && ctx.Err() != nil && l.lines != nil {
+		withdrawn.wait(l.ended)
+	}
 	if err != nil {
 		err = c.why(ctx, l, err)
 	}

@@ -127,6 +127,7 @@ func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 	if r, ok := m.(*jsonrpc.Response); ok {
 		defer l.asked.taken(r.ID)
 	}
+	defer noteWithdrawal(ctx, m)
 	return l.writer.Write(ctx, line)
 }
 
