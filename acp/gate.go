@@ -107,7 +107,7 @@ func declared(params runtime.Raw, name string) (path string, given bool, err err
 // name would be made.
 func checkPath(w *workspace.Workspace, path string) error {
 	if !filepath.IsAbs(path) {
-		return wire.Errorf(wire.CodeInvalidParams, "%s is not absolute: paths in the protocol are", path)
+		return wire.Errorf(wire.CodeInvalidParams, "%q is not absolute: paths in the protocol are", path)
 	}
 	// A client may take ".." as the system does, behind a link, or by the text: both ways have to stay inside.
 	for _, way := range []string{path, filepath.Clean(path)} {

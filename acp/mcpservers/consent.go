@@ -62,7 +62,7 @@ func (c *Consents) Ask(ctx context.Context, client runtime.Client, x Candidate) 
 	}
 	q := runtime.Question{ToolCall: runtime.Encode(shown), Offers: []runtime.Offer{
 		{Answer: runtime.AllowOnce, Label: "Start it for this session"},
-		{Answer: runtime.AllowAlways, Label: "Always start it, as long as it stays the same"},
+		{Answer: runtime.AllowAlways, Label: "Always start it, as long as its configuration stays the same"},
 		{Answer: runtime.RejectOnce, Label: "Do not start it"},
 	}}
 	answer, err := q.Ask(ctx, client)

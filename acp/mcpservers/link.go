@@ -182,5 +182,5 @@ func (l *link) exit(cause, broken error) error {
 	if err := l.process.Wait(context.Background()); err != nil {
 		return err
 	}
-	return fmt.Errorf("it ended by itself, with status 0; what it wrote to stderr is in the log, under child=%s", l.process.Name())
+	return fmt.Errorf("it ended by itself, with status 0; what it wrote to stderr is in the log at level info, under child=%s", l.process.Name())
 }

@@ -157,7 +157,7 @@ func (a *agent) close(ctx context.Context) error {
 
 // initialize asks the child who it is.
 func (a *agent) initialize(ctx context.Context, params runtime.Raw, timeout time.Duration) error {
-	slow := fmt.Errorf("%s did not answer initialize within %v: what it says is in acp-agent's log, under child=%[1]s",
+	slow := fmt.Errorf("%s did not answer initialize within %v: what it says is in acp-agent's log at level info, under child=%[1]s",
 		a.process.Name(), timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, slow)
 	defer cancel()

@@ -26,7 +26,7 @@ func (e *EndedError) Error() string {
 	if e.Why != nil {
 		how = fmt.Sprintf("%s was ended: %v", e.Name, e.Why)
 	}
-	return fmt.Sprintf("the agent %s; what it wrote to stderr is in acp-agent's log, under child=%s; try again: it is started anew, and the session goes on", how, e.Name)
+	return fmt.Sprintf("the agent %s; what it wrote to stderr is in acp-agent's log at level info, under child=%s; try again: it is started anew, and the session goes on", how, e.Name)
 }
 
 // Unwrap returns how it ended.

@@ -8,7 +8,7 @@
 //   - [Check] walks a whole value and reports names that are given twice, anywhere, and
 //     names that equal a known one but for case, where a [Shape] knows the
 //     names (clause W2).
-//   - [ParseObject] gives an [Object], and its [Field]s are read by type:
+//   - [ParseObject] gives an [Object], and its fields ([Field]) are read by type:
 //     [Field.Text], [Field.Texts], [Field.Items], [Field.Object].
 //   - [Take] and [Put] remove and set one member of an object and leave every
 //     other member as the bytes that were sent, for messages that only pass

@@ -120,7 +120,7 @@ func (l consentsListFlags) print(s streams, found []mcpservers.Consent) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CONSENT\tALLOWED\tSERVER\tSTARTS\tROOT")
+	fmt.Fprintln(table, "CONSENT\tALLOWED (UTC)\tSERVER\tSTARTS\tROOT")
 	for _, one := range found {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", one.ID[:shownDigits], one.Allowed.UTC().Format(time.DateTime), dash(printable(one.Server)),
 			dash(printable(one.Command+one.Origin)), dash(printable(one.Root.String())))

@@ -151,7 +151,7 @@ func serveHTTP(ctx context.Context, s streams, addr string, handler http.Handler
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	fmt.Fprintf(s.err, "acp-agent: serving MCP on http://%s\n", listener.Addr())
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
