@@ -32,7 +32,7 @@ func (i *initialization) begin() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.pending != nil {
-		return wire.Errorf(wire.CodeInvalidRequest, "initialize was sent before: it is sent once")
+		return reasoned(wire.CodeInvalidRequest, "initialize was sent before: it is sent once", reasonData{Reason: "initialized"})
 	}
 	i.pending = make(chan struct{})
 	return nil
@@ -106,6 +106,9 @@ func (a *agent) initialized(ctx context.Context) error {
 	return nil
 }
 
+// errNoKind is for who embeds the adapter: sessions of nobody could be opened by any agent.
+var errNoKind = errors.New("the runtime has no Info.Kind: name the agent that its sessions belong to")
+
 // acceptInitialize is the first half of initialize.
 func (a *agent) acceptInitialize(ctx context.Context, r *wire.Request) wire.Work {
 	if err := checkInitialize(r.Params); err != nil {
@@ -127,6 +130,9 @@ func (a *agent) acceptInitialize(ctx context.Context, r *wire.Request) wire.Work
 		a.gate.capabilities.Store(&capabilities)
 		if info, err = a.runtime.Initialize(ctx, r.Params, anonymous{agent: a}); err != nil {
 			return nil, err
+		}
+		if info.Kind == "" {
+			return nil, errNoKind
 		}
 		result, mcp, err = a.initializeResult(info)
 		return result, err

@@ -151,8 +151,26 @@ func TestW10_InitializeComesFirstAndOnce(t *testing.T) {
 	require.Equal(t, wire.CodeInvalidRequest, m.Error.Code)
 	require.Equal(t, "not_initialized", m.reason(t))
 	c.initialize()
-	require.Equal(t, wire.CodeInvalidRequest, c.try("initialize", `{"protocolVersion":1}`).Error.Code)
+	again := c.try("initialize", `{"protocolVersion":1}`)
+	require.Equal(t, wire.CodeInvalidRequest, again.Error.Code)
+	require.Equal(t, "initialized", again.reason(t))
 	c.open(folder(t))
+}
+
+// nobody is a runtime that does not say whose sessions it has.
+type nobody struct{ *scripted }
+
+func (n nobody) Initialize(ctx context.Context, params runtime.Raw, c runtime.Client) (runtime.Info, error) {
+	info, err := n.scripted.Initialize(ctx, params, c)
+	info.Kind = ""
+	return info, err
+}
+
+func TestA31_ARuntimeSaysWhoseSessionsItHas(t *testing.T) {
+	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return nobody{&scripted{}} }})
+	m := c.try("initialize", `{"protocolVersion":1}`)
+	require.Contains(t, m.Error.Message, "Info.Kind")
+	require.Equal(t, "not_initialized", c.try("session/new", rootsParams("", folder(t))).reason(t))
 }
 
 func TestW10_ASessionRequestRightBehindInitializeIsServed(t *testing.T) {
