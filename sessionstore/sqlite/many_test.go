@@ -48,6 +48,9 @@ func manyKeys(t testing.TB, i int) sessionstore.Keys {
 	return k
 }
 
+// manySessions is the size of a large store.
+const manySessions = 100_000
+
 // large returns a store with n sessions of one agent, written in one go: the indexes are made afterwards.
 func large(t testing.TB, n int) *Store {
 	t.Helper()
