@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -128,29 +127,25 @@ type expansion struct {
 	err    error    // what could not be replaced
 }
 
-var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
-
-// expand replaces ${NAME}, ${NAME:-default}, ${env:NAME} and ${workspaceFolder}.
+// expand replaces the variables of text.
 func (e *expansion) expand(text string) string {
-	return variable.ReplaceAllStringFunc(text, func(match string) string {
-		name := strings.TrimPrefix(match[2:len(match)-1], "env:")
-		if name == "workspaceFolder" {
+	return mcpservers.ReplaceVariables(text, func(v mcpservers.Variable) string {
+		if v.IsFolder() {
 			return e.root
 		}
-		name, fallback, optional := strings.Cut(name, ":-")
-		value, set := os.LookupEnv(name)
+		value, set := os.LookupEnv(v.Name)
 		switch {
 		case set:
 			e.values = append(e.values, value)
 			return value
-		case optional:
-			return fallback
-		case strings.Contains(name, ":"):
-			e.fail(fmt.Errorf("%s is a value that only an editor can ask for: put it into the environment, and ${NAME} into the file", match))
+		case v.HasDefault:
+			return v.Default
+		case strings.Contains(v.Name, ":"):
+			e.fail(fmt.Errorf("%s is a value that only an editor can ask for: put it into the environment, and ${NAME} into the file", v.Text))
 		default:
-			e.fail(fmt.Errorf("%s is not set in the environment", match))
+			e.fail(fmt.Errorf("%s is not set in the environment", v.Text))
 		}
-		return match
+		return v.Text
 	})
 }
 

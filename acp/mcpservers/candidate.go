@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,14 +74,15 @@ func (c Candidate) describe() string {
 		fenced("File: "+strconv.Quote(c.File)+"\n"+strings.TrimSuffix(b.String(), "\n"))
 }
 
-var variable = regexp.MustCompile(`\$\{(?:env:)?([^}:]*)`)
-
 // taking says what a value that is not shown takes from the user's environment, "" if nothing.
 func taking(value string) string {
 	var names []string
-	for _, found := range variable.FindAllStringSubmatch(value, -1) {
-		names = append(names, strconv.Quote(found[1]))
-	}
+	ReplaceVariables(value, func(v Variable) string {
+		if !v.IsFolder() {
+			names = append(names, strconv.Quote(v.Name))
+		}
+		return ""
+	})
 	if names == nil {
 		return ""
 	}

@@ -34,10 +34,10 @@ func TestA25_AFoundServerCannotHideItsArguments(t *testing.T) {
 func TestA25_WhatAFoundServerTakesFromTheEnvironmentIsShown(t *testing.T) {
 	x := found(t, func(x *mcpservers.Candidate) {
 		x.Config = mcpservers.Config{Name: "r", Transport: mcpservers.HTTP, URL: "https://example.com",
-			Headers: []mcpservers.Pair{{Name: "X-Data", Value: "hunter2 ${AWS_SECRET_ACCESS_KEY:-hunter2} ${env:HOME}"}}}
+			Headers: []mcpservers.Pair{{Name: "X-Data", Value: "hunter2 ${AWS_SECRET_ACCESS_KEY:-hunter2} ${env:HOME} ${workspaceFolder}"}}}
 	})
 	text := asked(t, x)
-	require.Contains(t, text, `Header: "X-Data", with "AWS_SECRET_ACCESS_KEY" and "HOME" of your environment`)
+	require.Contains(t, text, `Header: "X-Data", with "AWS_SECRET_ACCESS_KEY" and "HOME" of your environment`+"\n")
 	require.NotContains(t, text, "hunter2")
 	x = found(t, func(x *mcpservers.Candidate) {
 		x.Config.Env = []mcpservers.Pair{{Name: "GIT_CONFIG_KEY_0", Value: "core.fsmonitor"}, {Name: "HOME", Value: "/repo/home"}}
