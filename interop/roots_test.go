@@ -140,7 +140,7 @@ func TestA6_TheNumberOfRootsIsBounded(t *testing.T) {
 
 func TestA6_AnUnreadableRootIsRefused(t *testing.T) {
 	if os.Getuid() <= 0 {
-		t.Skip("this user may read everything, or the platform has no modes")
+		t.Skip("this user may read everything, or the platform has no modes; the test of package workspace runs as another user")
 	}
 	cwd := folder(t)
 	shut := filepath.Join(cwd, "shut")
