@@ -77,12 +77,12 @@ func lifecycleResult(result runtime.Raw) (json.RawMessage, error) {
 	return rest, nil
 }
 
-// readUpdate is an update of the runtime on one line.
-func readUpdate(u runtime.Update) (runtime.Update, error) {
+// checkUpdate refuses an update of the runtime that is none. It may be spread over lines: who writes it makes it one.
+func checkUpdate(u runtime.Update) error {
 	if !isObject(u) {
-		return nil, wire.Errorf(wire.CodeInternal, "the agent sent an update that is not an object")
+		return wire.Errorf(wire.CodeInternal, "the agent sent an update that is not an object")
 	}
-	return oneLine(u), nil
+	return nil
 }
 
 // titleIn is the title in a session_info_update, "" if that removes it; nil if u says nothing of a title.
@@ -104,19 +104,6 @@ func titleIn(u runtime.Update) *string {
 // titleUpdate tells the client of a session's title (A29).
 func titleUpdate(title string) runtime.Update {
 	return runtime.Update(`{"update":{"sessionUpdate":"session_info_update","title":` + string(quote(title)) + `}}`)
-}
-
-// oneLine is raw without line breaks, which are white space between JSON tokens.
-func oneLine(raw json.RawMessage) json.RawMessage {
-	if !bytes.ContainsAny(raw, "\r\n") {
-		return raw
-	}
-	return bytes.Map(func(r rune) rune {
-		if r == '\n' || r == '\r' {
-			return ' '
-		}
-		return r
-	}, raw)
 }
 
 // put is object with a member set. What is not an object is taken as an empty one.

@@ -169,7 +169,7 @@ func checkBlock(block strict.Field) []violation.Violation {
 func (p promptParams) updates() []sessionstore.Update {
 	updates := make([]sessionstore.Update, len(p.blocks))
 	for i, block := range p.blocks {
-		updates[i] = oneLine(sessionstore.Update(`{"update":{"sessionUpdate":"user_message_chunk","content":` + string(block) + `}}`))
+		updates[i] = sessionstore.Update(`{"update":{"sessionUpdate":"user_message_chunk","content":` + string(block) + `}}`)
 	}
 	return updates
 }

@@ -51,8 +51,7 @@ func (h *host) Replay(ctx context.Context, u runtime.Update) error {
 	if err := h.stop(ctx); err != nil {
 		return err
 	}
-	u, err := readUpdate(u)
-	if err != nil {
+	if err := checkUpdate(u); err != nil {
 		return err
 	}
 	h.replays.Lock()
@@ -64,9 +63,11 @@ func (h *host) Replay(ctx context.Context, u runtime.Update) error {
 		return runtime.ErrClosed
 	}
 	if h.replayed == nil {
-		if h.replayed, err = h.agent.newReplaying(ctx, h.id); err != nil {
+		replayed, err := h.agent.newReplaying(ctx, h.id)
+		if err != nil {
 			return err
 		}
+		h.replayed = replayed
 	}
 	h.pace.wait(ctx)
 	if err := h.agent.conn.Notify(ctx, methodUpdate, putSession(u, h.id)); err != nil {

@@ -93,8 +93,7 @@ func (s *session) takeOver(ctx context.Context, change sessionstore.Activation) 
 // update shows the client an update and records it: first the wire, then the record, whose commits
 // nobody waits for here (W11).
 func (s *session) update(ctx context.Context, u runtime.Update) error {
-	u, err := readUpdate(u)
-	if err != nil {
+	if err := checkUpdate(u); err != nil {
 		return err
 	}
 	select {
