@@ -13,7 +13,7 @@ MORE        := testdata/node-agents/more
 # The race detector, but not in SQLite: that is C made into Go, and twenty times slower under it.
 RACE        := -race -gcflags=modernc.org/...=-race=false
 
-.PHONY: build test bench lint fmt vet staticcheck cross fuzz kills interop-agents conformance clean
+.PHONY: build test bench lint fmt vet staticcheck cross fuzz kills interop-agents clean
 
 # The program, into bin/.
 build:
@@ -59,15 +59,11 @@ fuzz:
 
 # The store against 500 kills of the program, where a run of the tests makes 60.
 kills: $(PACKAGES)
-	ACP_AGENT_KILLS=500 go test $(RACE) -count=1 -timeout 10m -run TestS1_FiveHundred ./interop
+	ACP_AGENT_KILLS=500 go test $(RACE) -count=1 -timeout 10m -run TestS1_FiveHundred ./internal/interop
 
 # A session's whole life with every agent that runs without an account, and the tables of docs/agents.md.
 interop-agents: $(PACKAGES) $(MORE)/node_modules/.installed
-	go test -count=1 -timeout 20m -v -run TestTheTable ./interop/agents -survey
-
-# The lists in docs/conformance.md, after tests were added, renamed or removed.
-conformance:
-	go test ./conformance -run TestTheListsOfTests -update
+	go test -count=1 -timeout 20m -v -run TestTheTable ./internal/interop/agents -survey
 
 clean:
 	rm -rf bin $(NODE:%=%/node_modules) $(MORE)/node_modules

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -19,8 +19,8 @@ type activation struct {
 	workspace *workspace.Workspace
 	servers   bridge
 	host      *host
-	runtime   runtime.Session
-	opened    runtime.Opened
+	runtime   backend.Session
+	opened    backend.Opened
 	title     string
 }
 
@@ -28,7 +28,7 @@ type activation struct {
 func (a *agent) reserve() error {
 	if n := a.active.Add(1); n > int64(a.options.MaxSessions) {
 		a.active.Add(-1)
-		return reasoned(wire.CodeInternal,
+		return reasoned(jsonrpc.CodeInternal,
 			"too many active sessions: the limit is "+strconv.Itoa(a.options.MaxSessions)+"; close one first",
 			reasonData{Reason: "too_many_sessions"})
 	}
@@ -76,7 +76,7 @@ func (a *agent) prepare(ctx context.Context, id sessionstore.ID, p sessionParams
 }
 
 // open opens the roots and the runtime's side of an activation. What the runtime replays, if it may, keeps the pace.
-func (a *agent) open(ctx context.Context, id sessionstore.ID, p sessionParams, before *session, r runtime.Activation, replays *pace) (*activation, error) {
+func (a *agent) open(ctx context.Context, id sessionstore.ID, p sessionParams, before *session, r backend.Activation, replays *pace) (*activation, error) {
 	act, err := onDisk(ctx, a, func() (*activation, error) { return a.prepare(ctx, id, p, before) }, (*activation).abandon)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (a *agent) open(ctx context.Context, id sessionstore.ID, p sessionParams, b
 	}
 	act.runtime, act.opened = opening, with
 	if a.lanes.over() {
-		return nil, runtime.ErrClosed // nothing is committed for a connection that has ended
+		return nil, backend.ErrClosed // nothing is committed for a connection that has ended
 	}
 	if act.opened.Result, err = lifecycleResult(act.opened.Result); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (act *activation) commit(in *lane, l sessionstore.Lease) (*session, error) 
 	s := newSession(act, in, l)
 	if !act.agent.lanes.activate(s) {
 		s.retire(act.agent.base)
-		return nil, runtime.ErrClosed
+		return nil, backend.ErrClosed
 	}
 	act.host.commit(s)
 	return s, nil

@@ -3,7 +3,7 @@ package acp_test
 import (
 	"context"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 // advertising is a scripted runtime that connects MCP servers itself and answers initialize with what a test gives.
@@ -12,6 +12,6 @@ type advertising struct {
 	initialize string
 }
 
-func (r *advertising) Initialize(context.Context, runtime.Raw, runtime.Client) (runtime.Info, error) {
-	return runtime.Info{Kind: "advertising", MCP: runtime.RuntimeConnects, Initialize: runtime.Raw(r.initialize)}, nil
+func (r *advertising) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
+	return backend.Info{Kind: "advertising", MCP: backend.RuntimeConnects, Initialize: backend.Raw(r.initialize)}, nil
 }

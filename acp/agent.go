@@ -10,11 +10,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/violation"
 )
 
 // Serve answers an ACP client that writes to in and reads from out, until in ends or ctx
@@ -30,9 +29,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	a.log = a.options.Logger
 	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	a.base = base
-	a.conn = wire.NewConn(in, out, a, a.options.Wire)
+	a.conn = jsonrpc.NewConn(in, out, a, a.options.Wire)
 	err := a.conn.Serve(ctx)
-	end(runtime.ErrClosed)
+	end(backend.ErrClosed)
 	a.shutdown()
 	return err
 }
@@ -41,8 +40,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 type agent struct {
 	options Options
 	log     *slog.Logger
-	conn    *wire.Conn
-	runtime runtime.Runtime
+	conn    *jsonrpc.Conn
+	runtime backend.Runtime
 	base    context.Context // ends with the connection, after its requests were answered
 	lanes   lanes
 	gate    gate
@@ -53,7 +52,7 @@ type agent struct {
 }
 
 // Accept implements [wire.Handler]. It runs on the read loop and does not block.
-func (a *agent) Accept(ctx context.Context, r *wire.Request) wire.Work {
+func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	if r.IsNotification() {
 		return a.acceptNotification(ctx, r)
 	}
@@ -67,9 +66,9 @@ func (a *agent) Accept(ctx context.Context, r *wire.Request) wire.Work {
 	case methodNew:
 		return a.acceptNew(ctx, r)
 	case methodLoad:
-		return a.acceptReopen(ctx, r, runtime.Load)
+		return a.acceptReopen(ctx, r, backend.Load)
 	case methodResume:
-		return a.acceptReopen(ctx, r, runtime.Resume)
+		return a.acceptReopen(ctx, r, backend.Resume)
 	case methodFork:
 		return a.acceptFork(ctx, r)
 	case methodDelete:
@@ -86,7 +85,7 @@ func (a *agent) Accept(ctx context.Context, r *wire.Request) wire.Work {
 }
 
 // acceptNotification takes session/cancel at once and passes the rest to the runtime.
-func (a *agent) acceptNotification(ctx context.Context, r *wire.Request) wire.Work {
+func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	id, rest, err := takeSession(r.Params)
 	if err != nil {
 		return nil
@@ -139,13 +138,13 @@ func (a *agent) isRequest(method string) bool {
 }
 
 // acceptCall passes a request that the adapter does not serve itself to the runtime.
-func (a *agent) acceptCall(ctx context.Context, r *wire.Request) wire.Work {
+func (a *agent) acceptCall(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	if r.Method == methodCancel {
 		return nil
 	}
 	if shape := callShapes[r.Method]; shape != nil {
-		if wrong := strict.Check(r.Params, shape); wrong != nil {
-			return failed(violation.Refuse(wrong...))
+		if wrong := strictjson.Check(r.Params, shape); wrong != nil {
+			return failed(strictjson.Refuse(wrong...))
 		}
 	}
 	id, rest, err := takeSession(r.Params)
@@ -169,43 +168,43 @@ func (a *agent) acceptCall(ctx context.Context, r *wire.Request) wire.Work {
 }
 
 // callSession hands a call to the session's runtime, in the session's order.
-func (a *agent) callSession(ctx context.Context, at *place, method string, params runtime.Raw) (work wire.Work) {
+func (a *agent) callSession(ctx context.Context, at *place, method string, params backend.Raw) (work jsonrpc.Work) {
 	defer at.leave()
 	s := at.lane.active()
 	if s == nil {
 		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, at.lane.id) }
 	}
-	s.inOrder(func() { work = wire.Work(s.runtime.Call(ctx, method, params)) })
+	s.inOrder(func() { work = jsonrpc.Work(s.runtime.Call(ctx, method, params)) })
 	return work
 }
 
 // callRuntime hands a call without an active session to the runtime. The methods that ACP defines on
 // a session need one.
-func (a *agent) callRuntime(ctx context.Context, id sessionstore.ID, r *wire.Request) wire.Work {
+func (a *agent) callRuntime(ctx context.Context, id sessionstore.ID, r *jsonrpc.Request) jsonrpc.Work {
 	if id != "" && strings.HasPrefix(r.Method, "session/set_") {
 		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, id) }
 	}
 	if a.init.done() {
-		return wire.Work(a.runtime.Call(ctx, r.Method, r.Params))
+		return jsonrpc.Work(a.runtime.Call(ctx, r.Method, r.Params))
 	}
 	return func() (json.RawMessage, error) {
 		if err := a.initialized(ctx); err != nil {
 			return nil, err
 		}
-		return run(wire.Work(a.runtime.Call(ctx, r.Method, r.Params)), r.Method)
+		return run(jsonrpc.Work(a.runtime.Call(ctx, r.Method, r.Params)), r.Method)
 	}
 }
 
 // run runs work that may be nil.
-func run(work wire.Work, method string) (json.RawMessage, error) {
+func run(work jsonrpc.Work, method string) (json.RawMessage, error) {
 	if work == nil {
-		return nil, wire.MethodNotFound(method)
+		return nil, jsonrpc.MethodNotFound(method)
 	}
 	return work()
 }
 
 // failed is the work of a request that was refused when it was accepted.
-func failed(err error) wire.Work {
+func failed(err error) jsonrpc.Work {
 	return func() (json.RawMessage, error) { return nil, err }
 }
 
@@ -214,7 +213,7 @@ func failed(err error) wire.Work {
 func (a *agent) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	lasting, cancel := context.WithCancelCause(a.base)
 	stop := context.AfterFunc(ctx, func() {
-		if cause := context.Cause(ctx); !errors.Is(cause, wire.ErrClosed) {
+		if cause := context.Cause(ctx); !errors.Is(cause, jsonrpc.ErrClosed) {
 			cancel(cause)
 		}
 	})

@@ -7,19 +7,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 func TestW10_NoMethodIsServedBeforeInitialize(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
 	a := folder(t)
 	for _, method := range append(opening, "session/list", "session/prompt", "session/close", "session/delete",
 		"session/set_mode", "session/set_config_option", "authenticate", "logout", "_other") {
 		m := c.try(method, altered(rootsParams("s", a), "prompt", `[]`))
 		require.NotNil(t, m.Error, method)
-		require.Equal(t, wire.CodeInvalidRequest, m.Error.Code, method)
+		require.Equal(t, jsonrpc.CodeInvalidRequest, m.Error.Code, method)
 		require.Equal(t, "not_initialized", m.reason(t), method)
 		require.Contains(t, m.Error.Message, method)
 	}

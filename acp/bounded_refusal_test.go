@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/wire"
-	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // However much is wrong with a request, the answer is small.
@@ -27,8 +27,8 @@ func TestA5_ARefusalIsBounded(t *testing.T) {
 	} {
 		t.Run("A5/"+name, func(t *testing.T) {
 			m := c.try(request.method, request.params)
-			require.Len(t, m.findings(t), violation.Limit)
-			require.Equal(t, wire.CodeInvalidParams, m.Error.Code)
+			require.Len(t, m.findings(t), strictjson.Limit)
+			require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
 			require.Contains(t, m.Error.Message, "and at least 99 more")
 		})
 	}

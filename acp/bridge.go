@@ -5,9 +5,9 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/acp/mcpservers"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -15,15 +15,15 @@ import (
 // bridge is a session's MCP servers on their way from one activation to the next: prepared among what can fail, and
 // changed by commit (A12, M15). Its zero value is that of a runtime that connects them itself.
 type bridge struct {
-	set     *mcpservers.Set
-	change  *mcpservers.Change
-	configs []mcpservers.Config
+	set     *mcpclient.Set
+	change  *mcpclient.Change
+	configs []mcpclient.Config
 	made    bool // the set is this activation's own
 }
 
 // bridgeTo prepares the servers of an activation on w, with those that the live session has.
-func (a *agent) bridgeTo(id sessionstore.ID, w *workspace.Workspace, before *session, configs []mcpservers.Config) (bridge, error) {
-	if a.init.connects() == runtime.RuntimeConnects {
+func (a *agent) bridgeTo(id sessionstore.ID, w *workspace.Workspace, before *session, configs []mcpclient.Config) (bridge, error) {
+	if a.init.connects() == backend.RuntimeConnects {
 		return bridge{}, nil
 	}
 	b := bridge{configs: configs}
@@ -37,7 +37,7 @@ func (a *agent) bridgeTo(id sessionstore.ID, w *workspace.Workspace, before *ses
 	} else {
 		o := a.options.MCP
 		o.Logger = o.Logger.With("session", id)
-		b.set, b.made = mcpservers.NewSet(a.options.Starter, o), true
+		b.set, b.made = mcpclient.NewSet(a.options.Starter, o), true
 	}
 	var err error
 	b.change, err = prepareServers(b.set, w, b.configs)
@@ -45,10 +45,10 @@ func (a *agent) bridgeTo(id sessionstore.ID, w *workspace.Workspace, before *ses
 }
 
 // prepareServers prepares a change of a set. Too many servers are the client's fault.
-func prepareServers(set *mcpservers.Set, w *workspace.Workspace, configs []mcpservers.Config) (*mcpservers.Change, error) {
+func prepareServers(set *mcpclient.Set, w *workspace.Workspace, configs []mcpclient.Config) (*mcpclient.Change, error) {
 	change, err := set.Prepare(w, configs)
-	if many := (*mcpservers.TooManyError)(nil); errors.As(err, &many) {
-		err = wire.Errorf(wire.CodeInvalidParams, "%v", many)
+	if many := (*mcpclient.TooManyError)(nil); errors.As(err, &many) {
+		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", many)
 	}
 	return change, err
 }
@@ -70,19 +70,19 @@ func (b *bridge) abandon(ctx context.Context) error {
 
 // serving is the MCP servers of an active session.
 type serving struct {
-	set *mcpservers.Set // nil if the runtime connects them
+	set *mcpclient.Set // nil if the runtime connects them
 
-	given []mcpservers.Config // the client's
+	given []mcpclient.Config // the client's
 
 	mu     sync.Mutex
-	found  []mcpservers.Config // those that were found in the roots, and allowed
-	passed bool                // to the activation that takes the session's place
+	found  []mcpclient.Config // those that were found in the roots, and allowed
+	passed bool               // to the activation that takes the session's place
 }
 
 // tools are the tools of the servers.
-func (s *serving) tools() runtime.Tools {
+func (s *serving) tools() backend.Tools {
 	if s.set == nil {
-		return runtime.NoTools{}
+		return backend.NoTools{}
 	}
 	return s.set
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 // A cancel does not stand in the line of its session: it reaches the prompts that stand there.
 func TestA32_ACancelPassesTheLine(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)

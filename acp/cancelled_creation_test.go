@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -19,18 +19,18 @@ type patient struct {
 	opened chan *workspace.Workspace
 }
 
-func (r *patient) Open(ctx context.Context, a runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
+func (r *patient) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
 	if r.waits {
 		r.opened <- h.Workspace()
 		<-ctx.Done()
-		return nil, runtime.Opened{}, context.Cause(ctx)
+		return nil, backend.Opened{}, context.Cause(ctx)
 	}
 	return r.scripted.Open(ctx, a, h)
 }
 
 func TestW6_CancelRequestEndsALifecycleRequestAtWork(t *testing.T) {
 	r := &patient{opened: make(chan *workspace.Workspace)}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }, MaxSessions: 2})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, MaxSessions: 2})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -42,7 +42,7 @@ func TestW6_CancelRequestEndsALifecycleRequestAtWork(t *testing.T) {
 				c.send(line)
 				w := <-r.opened
 				c.send(notification("$/cancel_request", `{"requestId":`+request+`}`))
-				require.Equal(t, wire.CodeCancelled, c.response(request).Error.Code)
+				require.Equal(t, jsonrpc.CodeCancelled, c.response(request).Error.Code)
 				r.waits = false
 				_, err := w.Stat(b)
 				require.ErrorIs(t, err, workspace.ErrClosed, "A5: it leaves nothing behind")

@@ -11,18 +11,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/internal/logtest"
+	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 )
 
 // serve makes the runtime known to an agent.
-func (r *scripted) serve() runtime.Runtime { return r }
+func (r *scripted) serve() backend.Runtime { return r }
 
 // hosts are those of the sessions that open from now on.
-func (r *scripted) hosts() <-chan runtime.Host {
-	hosts := make(chan runtime.Host, 10)
-	r.opened = func(_ runtime.Activation, h runtime.Host) { hosts <- h }
+func (r *scripted) hosts() <-chan backend.Host {
+	hosts := make(chan backend.Host, 10)
+	r.opened = func(_ backend.Activation, h backend.Host) { hosts <- h }
 	return hosts
 }
 

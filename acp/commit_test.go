@@ -9,18 +9,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 func TestS1_WhatARuntimeSavesDuringTheCommitIsStored(t *testing.T) {
 	store := &hooked{Memory: sessionstore.NewMemory()}
 	r := &scripted{}
-	c := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
 	c.initialize()
-	var host runtime.Host
-	r.opened = func(_ runtime.Activation, h runtime.Host) {
+	var host backend.Host
+	r.opened = func(_ backend.Activation, h backend.Host) {
 		host = h
 		require.NoError(t, h.SaveState(t.Context(), []byte("early")))
 	}
@@ -44,7 +44,7 @@ func TestS1_WhatARuntimeSavesDuringTheCommitIsStored(t *testing.T) {
 func TestS3_AFencedStateEndsTheSession(t *testing.T) {
 	store := sessionstore.NewMemory()
 	r := &scripted{}
-	old := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return r }})
+	old := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
 	newer := connect(t, acp.Options{Store: store})
 	old.initialize()
 	newer.initialize()
@@ -61,7 +61,7 @@ func TestS3_AFencedStateEndsTheSession(t *testing.T) {
 func TestW9_NothingIsCommittedOnceTheConnectionHasEnded(t *testing.T) {
 	store := sessionstore.NewMemory()
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return r }, Wire: wire.Options{Grace: time.Millisecond}})
+	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }, Wire: jsonrpc.Options{Grace: time.Millisecond}})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -82,14 +82,14 @@ func TestW9_NothingIsCommittedOnceTheConnectionHasEnded(t *testing.T) {
 
 func TestW6_AnUpdateFailsOnceItsContextHasEnded(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "mute"))
 	c.send(line, notification("session/cancel", idParams(id)))
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 	if strings.Contains(fmt.Sprint(r.noted()), "prompt mute") { // it was not cancelled before
-		require.Contains(t, r.noted(), "update after the end: "+runtime.ErrCancelled.Error())
+		require.Contains(t, r.noted(), "update after the end: "+backend.ErrCancelled.Error())
 	}
 	require.NotContains(t, encode(c.messages()), "after the end")
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // acceptNew is the first half of session/new. The new session's lane is its own, so it waits for no other.
-func (a *agent) acceptNew(ctx context.Context, r *wire.Request) wire.Work {
+func (a *agent) acceptNew(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.lasting(ctx)
 		defer cancel()
@@ -18,14 +18,14 @@ func (a *agent) acceptNew(ctx context.Context, r *wire.Request) wire.Work {
 		if err != nil {
 			return nil, err
 		}
-		return a.create(ctx, r, p, runtime.Activation{Cause: runtime.New}, "", func(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
+		return a.create(ctx, r, p, backend.Activation{Cause: backend.New}, "", func(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
 			return a.options.Store.Create(ctx, n)
 		})
 	}
 }
 
 // acceptFork is the first half of session/fork. It does not wait for its source.
-func (a *agent) acceptFork(ctx context.Context, r *wire.Request) wire.Work {
+func (a *agent) acceptFork(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.lasting(ctx)
 		defer cancel()
@@ -37,10 +37,10 @@ func (a *agent) acceptFork(ctx context.Context, r *wire.Request) wire.Work {
 		if err != nil {
 			return nil, err
 		}
-		if err := a.init.serves(runtime.Fork); err != nil {
+		if err := a.init.serves(backend.Fork); err != nil {
 			return nil, err
 		}
-		act := runtime.Activation{Cause: runtime.Fork, State: source.State, History: a.options.Store.Finished(ctx, p.id)}
+		act := backend.Activation{Cause: backend.Fork, State: source.State, History: a.options.Store.Finished(ctx, p.id)}
 		return a.create(ctx, r, p, act, source.Title, func(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
 			if n.State == nil {
 				n.State = source.State
@@ -54,7 +54,7 @@ func (a *agent) acceptFork(ctx context.Context, r *wire.Request) wire.Work {
 type storing func(context.Context, sessionstore.NewSession) (sessionstore.Lease, error)
 
 // create opens a session of a new id and stores it.
-func (a *agent) create(ctx context.Context, r *wire.Request, p sessionParams, ra runtime.Activation, title string, store storing) (result json.RawMessage, err error) {
+func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams, ra backend.Activation, title string, store storing) (result json.RawMessage, err error) {
 	err = a.counted(func() (err error) {
 		result, err = a.createCounted(ctx, r, p, ra, title, store)
 		return err
@@ -63,7 +63,7 @@ func (a *agent) create(ctx context.Context, r *wire.Request, p sessionParams, ra
 }
 
 // createCounted is create for a session that was counted against the limit.
-func (a *agent) createCounted(ctx context.Context, r *wire.Request, p sessionParams, ra runtime.Activation, title string, store storing) (json.RawMessage, error) {
+func (a *agent) createCounted(ctx context.Context, r *jsonrpc.Request, p sessionParams, ra backend.Activation, title string, store storing) (json.RawMessage, error) {
 	act, err := a.open(ctx, newID(), p, nil, ra, nil)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (a *agent) createCounted(ctx context.Context, r *wire.Request, p sessionPar
 
 // settle has the rest of an activation done once its response is on the wire: what the runtime
 // said meanwhile is sent, then the lane goes on.
-func (a *agent) settle(r *wire.Request, at *place, s *session) {
+func (a *agent) settle(r *jsonrpc.Request, at *place, s *session) {
 	r.AfterResponse(func() {
 		s.host.release(a.base)
 		at.leave()

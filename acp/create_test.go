@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 func TestA9_NewSessionHasTheGivenRootsOrNone(t *testing.T) {
@@ -26,13 +26,13 @@ func TestA9_NewSessionHasTheGivenRootsOrNone(t *testing.T) {
 
 func TestA5_NothingHappensWhenARequestIsWrong(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	a := folder(t)
 	file := filepath.Join(a, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	m := c.try("session/new", encode(map[string]any{"cwd": "rel", "additionalDirectories": []any{"", a, "x", nil}}))
-	require.Equal(t, wire.CodeInvalidParams, m.Error.Code)
+	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
 	var data struct {
 		Violations []struct {
 			Field  string
@@ -54,8 +54,8 @@ func TestA5_NothingHappensWhenARequestIsWrong(t *testing.T) {
 }
 
 func TestA5_ARuntimeThatRefusesLeavesNoTrace(t *testing.T) {
-	r := &scripted{refuse: wire.Errorf(-32000, "log in first")}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	r := &scripted{refuse: jsonrpc.Errorf(-32000, "log in first")}
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	require.Equal(t, -32000, c.try("session/new", rootsParams("", folder(t))).Error.Code)
 	require.Empty(t, c.list(`{}`))
@@ -118,7 +118,7 @@ func TestA21_ResponsesCarryNoRoots(t *testing.T) {
 
 func TestW5_CreationsWaitForNoOtherSession(t *testing.T) {
 	r := &holding{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	a := folder(t)
 	id, source := c.open(a), c.open(a)
@@ -149,8 +149,8 @@ type holding struct {
 	hold chan struct{}
 }
 
-func (r *holding) Open(ctx context.Context, a runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
-	if a.Cause == runtime.Load {
+func (r *holding) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+	if a.Cause == backend.Load {
 		<-r.hold
 	}
 	return r.scripted.Open(ctx, a, h)

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // acceptEnd is the first half of session/close and session/delete. end is given the request's context, and one for
 // what is done in any case.
-func (a *agent) acceptEnd(ctx context.Context, r *wire.Request, end func(ctx, closing context.Context, at *place) error) wire.Work {
+func (a *agent) acceptEnd(ctx context.Context, r *jsonrpc.Request, end func(ctx, closing context.Context, at *place) error) jsonrpc.Work {
 	id, err := decodeSessionID(r.Params)
 	if err != nil {
 		return failed(err)
@@ -38,7 +38,7 @@ func (a *agent) acceptEnd(ctx context.Context, r *wire.Request, end func(ctx, cl
 func (a *agent) closing(ctx context.Context) (context.Context, context.CancelFunc) {
 	closing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		if !errors.Is(context.Cause(ctx), wire.ErrClosed) {
+		if !errors.Is(context.Cause(ctx), jsonrpc.ErrClosed) {
 			return
 		}
 		timer := time.NewTimer(a.options.CloseGrace / 2)
@@ -61,7 +61,7 @@ func (a *agent) close(ctx, closing context.Context, at *place) error {
 	if s == nil {
 		return nil
 	}
-	if err := at.lane.endTurn(ctx, runtime.ErrCancelled); err != nil {
+	if err := at.lane.endTurn(ctx, backend.ErrCancelled); err != nil {
 		return err
 	}
 	a.closeSession(closing, s)
@@ -71,7 +71,7 @@ func (a *agent) close(ctx, closing context.Context, at *place) error {
 // delete removes a session for good, closing it first (A28). One that is gone from the store may be active here.
 func (a *agent) delete(ctx, closing context.Context, at *place) error {
 	if _, err := a.stored(ctx, at.lane.id); err != nil {
-		var unknown *wire.Error
+		var unknown *jsonrpc.Error
 		if errors.As(err, &unknown) && unknown.Code == codeNotFound {
 			return a.close(ctx, closing, at)
 		}

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/violation"
 )
 
 // codeNotFound is ACP's "resource not found".
@@ -21,16 +21,16 @@ type reasonData struct {
 	Hint      string `json:"hint,omitempty"`
 }
 
-func reasoned(code int, message string, data reasonData) *wire.Error {
+func reasoned(code int, message string, data reasonData) *jsonrpc.Error {
 	raw, err := json.Marshal(data)
 	if err != nil {
 		raw = nil
 	}
-	return &wire.Error{Code: code, Message: message, Data: raw}
+	return &jsonrpc.Error{Code: code, Message: message, Data: raw}
 }
 
 func errTurnInProgress(id sessionstore.ID) error {
-	return reasoned(wire.CodeInvalidRequest, "a turn is running in this session: wait for its answer, or send session/cancel first",
+	return reasoned(jsonrpc.CodeInvalidRequest, "a turn is running in this session: wait for its answer, or send session/cancel first",
 		reasonData{Reason: "turn_in_progress", SessionID: string(id)})
 }
 
@@ -45,7 +45,7 @@ func errUnknownSession(id sessionstore.ID) error {
 }
 
 func errNotInitialized(method string) error {
-	return reasoned(wire.CodeInvalidRequest, method+" before initialize: send initialize first",
+	return reasoned(jsonrpc.CodeInvalidRequest, method+" before initialize: send initialize first",
 		reasonData{Reason: "not_initialized"})
 }
 
@@ -53,7 +53,7 @@ func errNotInitialized(method string) error {
 // pass through.
 func asWire(err error) error {
 	var (
-		wireError   *wire.Error
+		wireError   *jsonrpc.Error
 		notFound    *sessionstore.NotFoundError
 		fenced      *sessionstore.FencedError
 		cursor      *sessionstore.CursorError
@@ -65,11 +65,11 @@ func asWire(err error) error {
 	case errors.As(err, &notFound):
 		return errUnknownSession(notFound.ID)
 	case errors.As(err, &fenced):
-		return reasoned(wire.CodeInvalidRequest, fenced.Error(), reasonData{Reason: "fenced", SessionID: string(fenced.ID)})
+		return reasoned(jsonrpc.CodeInvalidRequest, fenced.Error(), reasonData{Reason: "fenced", SessionID: string(fenced.ID)})
 	case errors.As(err, &cursor):
-		return violation.Refuse(violation.New("cursor", string(cursor.Cursor), violation.InvalidCursor))
+		return strictjson.Refuse(strictjson.NewViolation("cursor", string(cursor.Cursor), strictjson.InvalidCursor))
 	case errors.As(err, &unavailable):
-		return reasoned(wire.CodeInternal, unavailable.Error(),
+		return reasoned(jsonrpc.CodeInternal, unavailable.Error(),
 			reasonData{Reason: "store_unavailable", Path: unavailable.Path, Hint: unavailable.Hint})
 	default:
 		return err

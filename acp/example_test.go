@@ -9,38 +9,38 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // echo is the smallest agent: it says what it hears.
 type echo struct{}
 
-func (echo) Initialize(context.Context, runtime.Raw, runtime.Client) (runtime.Info, error) {
-	return runtime.Info{Kind: "echo"}, nil
+func (echo) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
+	return backend.Info{Kind: "echo"}, nil
 }
 
-func (echo) Open(context.Context, runtime.Activation, runtime.Host) (runtime.Session, runtime.Opened, error) {
-	return echoSession{}, runtime.Opened{}, nil
+func (echo) Open(context.Context, backend.Activation, backend.Host) (backend.Session, backend.Opened, error) {
+	return echoSession{}, backend.Opened{}, nil
 }
 
-func (echo) Call(context.Context, string, runtime.Raw) runtime.Work { return nil }
-func (echo) Notify(context.Context, string, runtime.Raw)            {}
+func (echo) Call(context.Context, string, backend.Raw) backend.Work { return nil }
+func (echo) Notify(context.Context, string, backend.Raw)            {}
 func (echo) Close(context.Context) error                            { return nil }
 
 type echoSession struct{ echo }
 
-func (echoSession) Prompt(ctx context.Context, params runtime.Raw, u runtime.Updates) runtime.Work {
-	return func() (runtime.Raw, error) {
-		text, err := runtime.PromptText(params)
+func (echoSession) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
+	return func() (backend.Raw, error) {
+		text, err := backend.PromptText(params)
 		if err != nil {
 			return nil, err
 		}
-		return runtime.EndTurn(), u.Update(ctx, runtime.Text(text))
+		return backend.EndTurn(), u.Update(ctx, backend.Text(text))
 	}
 }
 
-func (echoSession) Cancel(runtime.Raw) {}
+func (echoSession) Cancel(backend.Raw) {}
 
 // A host gives its own agent sessions with several roots.
 func Example() {
@@ -49,7 +49,7 @@ func Example() {
 	served := make(chan error, 1)
 	go func() {
 		served <- acp.Serve(context.Background(), editor, agent, acp.Options{
-			Runtime: func() runtime.Runtime { return echo{} },
+			Runtime: func() backend.Runtime { return echo{} },
 			Store:   sessionstore.NewMemory(),
 		})
 	}()

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -15,14 +15,14 @@ import (
 func TestA31_AnotherAgentsSessionIsLeftAlone(t *testing.T) {
 	store := sessionstore.NewMemory()
 	one := connect(t, acp.Options{Store: store})
-	two := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return &scripted{kind: "other"} }})
+	two := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return &scripted{kind: "other"} }})
 	one.initialize()
 	two.initialize()
 	id := one.open(folder(t))
 	one.texts(id, "say one")
 	m := two.try("session/delete", idParams(id))
 	require.Equal(t, []string{"sessionId other_agent"}, m.findings(t))
-	require.Equal(t, wire.CodeInvalidParams, m.Error.Code)
+	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
 	require.Equal(t, "{}", string(two.call("session/close", idParams(id))))
 	require.Equal(t, -32002, two.try("session/prompt", promptParams(id, "x")).Error.Code)
 	require.Equal(t, []string{"two"}, one.texts(id, "say two"))

@@ -9,22 +9,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/internal/logtest"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // startled is a runtime that panics when it is asked for its own sessions.
 type startled struct{ knowing }
 
-func (s *startled) Sessions(context.Context, *workspace.Dir) iter.Seq2[runtime.ForeignSession, error] {
-	return func(func(runtime.ForeignSession, error) bool) { panic("in Sessions") }
+func (s *startled) Sessions(context.Context, *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {
+	return func(func(backend.ForeignSession, error) bool) { panic("in Sessions") }
 }
 
 // The sessions that are stored are listed all the same.
 func TestW8_A31_APanicInAListOfTheAgentsOwnEndsNothing(t *testing.T) {
 	log := &logtest.Text{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return &startled{} }, Logger: log.Logger(slog.LevelWarn), ImportEvery: 1})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return &startled{} }, Logger: log.Logger(slog.LevelWarn), ImportEvery: 1})
 	c.initialize()
 	id := c.open(folder(t))
 	for range 3 {

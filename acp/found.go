@@ -9,18 +9,18 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/mcpservers"
-	"github.com/acp-agent/acp-agent/acp/wire"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
 )
 
 // StartFound implements [runtime.Host].
 func (h *host) StartFound(ctx context.Context, found discovery.Artifact) error {
 	if h.servers.set == nil {
-		return wire.Errorf(wire.CodeInvalidParams, "the agent behind this one connects MCP servers itself: add %s to its configuration", found.Name)
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the agent behind this one connects MCP servers itself: add %s to its configuration", found.Name)
 	}
 	if found.Kind != discovery.MCPServer || found.State != discovery.Active || found.Server == nil {
-		return wire.Errorf(wire.CodeInvalidParams, "%s is no MCP server that can be started: %s", found.Name, found.Reason)
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s is no MCP server that can be started: %s", found.Name, found.Reason)
 	}
 	e := expansion{root: found.Root.Dir.String()}
 	config := configOf(found, e.expand)
@@ -31,7 +31,7 @@ func (h *host) StartFound(ctx context.Context, found discovery.Artifact) error {
 	config.Secrets, config.Dir = e.values, dir
 	asWritten := configOf(found, func(text string) string { return text })
 	asWritten.Dir = dir
-	err = h.consents().Ask(ctx, h, mcpservers.Candidate{Root: found.Root.Real, File: found.Path, Config: asWritten})
+	err = h.consents().Ask(ctx, h, mcpclient.Candidate{Root: found.Root.Real, File: found.Path, Config: asWritten})
 	if err != nil {
 		return err
 	}
@@ -53,16 +53,16 @@ func (h *host) placeOf(found discovery.Artifact, cwd string) (string, error) {
 }
 
 // consents remember what the user allowed. Without a place for that, nothing is remembered.
-func (h *host) consents() *mcpservers.Consents {
+func (h *host) consents() *mcpclient.Consents {
 	if c := h.agent.options.Consents; c != nil {
 		return c
 	}
-	return mcpservers.NewConsents("")
+	return mcpclient.NewConsents("")
 }
 
 // addServer adds a server to those of the session, in place of one that was found under the same name. The client's own
 // stay, whatever they are called.
-func (h *host) addServer(config mcpservers.Config) error {
+func (h *host) addServer(config mcpclient.Config) error {
 	h.mu.Lock()
 	live := h.phase > hostOpening && h.phase < hostClosed
 	h.mu.Unlock()
@@ -78,7 +78,7 @@ func (h *host) addServer(config mcpservers.Config) error {
 	if s.passed {
 		return errors.New("the session was loaded anew: try again")
 	}
-	found := slices.DeleteFunc(slices.Clone(s.found), func(c mcpservers.Config) bool { return c.Name == config.Name })
+	found := slices.DeleteFunc(slices.Clone(s.found), func(c mcpclient.Config) bool { return c.Name == config.Name })
 	found = append(found, config)
 	change, err := prepareServers(s.set, h.workspace, slices.Concat(s.given, found))
 	if err != nil {
@@ -91,27 +91,27 @@ func (h *host) addServer(config mcpservers.Config) error {
 
 // earned is what a user's policy for a name means for a server that a repository gave it: what it takes away holds, and
 // what it gives does not.
-func earned(p mcpservers.Policy) mcpservers.Policy {
-	p.ReadOnly, p.Templates = mcpservers.Ask, mcpservers.Off
-	if p.Roots == mcpservers.On {
-		p.Roots = mcpservers.Default
+func earned(p mcpclient.Policy) mcpclient.Policy {
+	p.ReadOnly, p.Templates = mcpclient.Ask, mcpclient.Off
+	if p.Roots == mcpclient.On {
+		p.Roots = mcpclient.Default
 	}
 	return p
 }
 
 // configOf is the configuration of a server that was found, with every text as expand gives it.
-func configOf(found discovery.Artifact, expand func(string) string) mcpservers.Config {
+func configOf(found discovery.Artifact, expand func(string) string) mcpclient.Config {
 	server := found.Server
-	pairs := func(secrets discovery.Secrets) []mcpservers.Pair {
-		list := []mcpservers.Pair{}
+	pairs := func(secrets discovery.Secrets) []mcpclient.Pair {
+		list := []mcpclient.Pair{}
 		for _, name := range secrets.Names() {
 			value, _ := secrets.Value(name)
-			list = append(list, mcpservers.Pair{Name: name, Value: expand(value)})
+			list = append(list, mcpclient.Pair{Name: name, Value: expand(value)})
 		}
 		return list
 	}
-	c := mcpservers.Config{
-		Name: found.Name, Transport: mcpservers.Transport(server.Transport), Command: expand(server.Command),
+	c := mcpclient.Config{
+		Name: found.Name, Transport: mcpclient.Transport(server.Transport), Command: expand(server.Command),
 		Env: pairs(server.Env), URL: expand(string(server.URL)), Headers: pairs(server.Headers), Args: []string{},
 	}
 	for _, arg := range server.Args {
@@ -129,7 +129,7 @@ type expansion struct {
 
 // expand replaces the variables of text.
 func (e *expansion) expand(text string) string {
-	return mcpservers.ReplaceVariables(text, func(v mcpservers.Variable) string {
+	return mcpclient.ReplaceVariables(text, func(v mcpclient.Variable) string {
 		if v.IsFolder() {
 			return e.root
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/internal/proctest"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
 func TestM4_AGivenServerRunsInCwdAndAFoundOneInItsRoot(t *testing.T) {

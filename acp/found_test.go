@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/mcpservers"
-	"github.com/acp-agent/acp-agent/internal/logtest"
-	"github.com/acp-agent/acp-agent/internal/proctest"
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -41,7 +41,7 @@ func (c *client) start(id, name string) string {
 }
 
 func TestA25_AFoundServerIsStartedOnceTheUserAllowsIt(t *testing.T) {
-	c := connect(t, acp.Options{Consents: mcpservers.NewConsents(filepath.Join(t.TempDir(), "allowed"))})
+	c := connect(t, acp.Options{Consents: mcpclient.NewConsents(filepath.Join(t.TempDir(), "allowed"))})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	long := strings.Repeat("long ", 200) + "end"
@@ -105,8 +105,8 @@ func TestA25_AFoundServerTakesNoPlaceOfTheClients(t *testing.T) {
 }
 
 func TestA30_APolicyByNameBelievesNoFoundServer(t *testing.T) {
-	c := served(t, acp.Options{MCPPolicy: func(string) mcpservers.Policy {
-		return mcpservers.Policy{ReadOnly: mcpservers.Allow, Roots: mcpservers.Off}
+	c := served(t, acp.Options{MCPPolicy: func(string) mcpclient.Policy {
+		return mcpclient.Policy{ReadOnly: mcpclient.Allow, Roots: mcpclient.Off}
 	}})
 	a := folder(t)
 	declare(t, a, "found", "files", nil, nil)
@@ -161,7 +161,7 @@ func TestS5_ExpandedSecretsAreNotLogged(t *testing.T) {
 	t.Setenv("ACP_TEST_KEY", "tangerine-k3y")
 	a, log := folder(t), &logtest.Text{}
 	state := t.TempDir()
-	c := served(t, acp.Options{Logger: log.Logger(slog.LevelDebug), MCP: mcpservers.Options{MaxRestarts: -1}, Consents: mcpservers.NewConsents(state)})
+	c := served(t, acp.Options{Logger: log.Logger(slog.LevelDebug), MCP: mcpclient.Options{MaxRestarts: -1}, Consents: mcpclient.NewConsents(state)})
 	c.permit("allow-always")
 	declare(t, a, "found", "note", []string{"--token=${ACP_TEST_TOKEN}"}, map[string]string{"TOKEN": "${ACP_TEST_KEY}"})
 	id := c.serve([]string{a})
@@ -198,12 +198,12 @@ func TestA12_A24_AStartDuringALoadBringsNoRootsBack(t *testing.T) {
 			store := &hooked{Memory: sessionstore.NewMemory()}
 			starting, goOn, started := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 			r := &scripted{started: started}
-			c := served(t, acp.Options{Store: store, Runtime: r.serve, CancelGrace: 1, MCPPolicy: func(name string) mcpservers.Policy {
+			c := served(t, acp.Options{Store: store, Runtime: r.serve, CancelGrace: 1, MCPPolicy: func(name string) mcpclient.Policy {
 				if name == "found" {
 					close(starting)
 					<-goOn
 				}
-				return mcpservers.Policy{OnShrink: mcpservers.Notify}
+				return mcpclient.Policy{OnShrink: mcpclient.Notify}
 			}})
 			a, b := folder(t), folder(t)
 			declare(t, a, "found", "files", nil, nil)

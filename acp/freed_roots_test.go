@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -32,8 +32,8 @@ func TestTheEndOfASessionFreesItsRoots(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store, r := sessionstore.NewMemory(), &scripted{}
 			var opened []*workspace.Workspace
-			r.opened = func(_ runtime.Activation, h runtime.Host) { opened = append(opened, h.Workspace()) }
-			c := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return r }})
+			r.opened = func(_ backend.Activation, h backend.Host) { opened = append(opened, h.Workspace()) }
+			c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
 			newer := connect(t, acp.Options{Store: store})
 			c.initialize()
 			newer.initialize()

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -54,7 +54,7 @@ func TestA28_ASessionThatEndedHoldsNoMemory(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			store, opened := sessionstore.NewMemory(), make(chan weak.Pointer[workspace.Workspace], 10)
-			r := &scripted{opened: func(_ runtime.Activation, h runtime.Host) { opened <- weak.Make(h.Workspace()) }}
+			r := &scripted{opened: func(_ backend.Activation, h backend.Host) { opened <- weak.Make(h.Workspace()) }}
 			c := connect(t, acp.Options{Store: store, Runtime: r.serve})
 			c.initialize()
 			a := folder(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -32,8 +32,8 @@ func FuzzServe(f *testing.F) {
 		var out bytes.Buffer
 		err := acp.Serve(t.Context(), io.NopCloser(bytes.NewReader(input)), &out, acp.Options{
 			Store:   sessionstore.NewMemory(),
-			Runtime: func() runtime.Runtime { return &scripted{release: closed()} },
-			Wire:    wire.Options{MaxLine: 1 << 16, Grace: time.Second},
+			Runtime: func() backend.Runtime { return &scripted{release: closed()} },
+			Wire:    jsonrpc.Options{MaxLine: 1 << 16, Grace: time.Second},
 		})
 		require.NoError(t, err)
 		lines := bufio.NewScanner(&out)

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
-	"github.com/acp-agent/acp-agent/acp/wire"
-	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -35,12 +35,12 @@ func (g *gate) allow(method string) error {
 	}
 	switch {
 	case method == methodUpdate:
-		return wire.Errorf(wire.CodeInternal, "%s goes through Update, so that it is recorded", method)
+		return jsonrpc.Errorf(jsonrpc.CodeInternal, "%s goes through Update, so that it is recorded", method)
 	case method == methodReadFile && !c.readTextFile,
 		method == methodWriteFile && !c.writeTextFile,
 		strings.HasPrefix(method, "terminal/") && !c.terminal,
 		strings.HasPrefix(method, "elicitation/") && !c.elicitation:
-		return wire.Errorf(wire.CodeMethodNotFound, "the client does not offer %s", method)
+		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the client does not offer %s", method)
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func needsSession(method string) bool {
 
 // checkPaths refuses a call whose declared paths lie outside the session's roots (A26, P4). It holds at
 // the time of the check: the client's own access is the client's.
-func checkPaths(w *workspace.Workspace, method string, params runtime.Raw) error {
+func checkPaths(w *workspace.Workspace, method string, params backend.Raw) error {
 	name := "path"
 	switch {
 	case method == methodCreateTerminal:
@@ -69,20 +69,20 @@ func checkPaths(w *workspace.Workspace, method string, params runtime.Raw) error
 	path, given, err := declared(params, name)
 	switch {
 	case err != nil:
-		return wire.Errorf(wire.CodeInvalidParams, "%s: %v", method, err)
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", method, err)
 	case given:
 		return checkPath(w, path)
 	case method == methodCreateTerminal:
 		return nil
 	default:
-		return wire.Errorf(wire.CodeInvalidParams, "%s: params have no path", method)
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: params have no path", method)
 	}
 }
 
 // declared reads the path in a member of params. What a client could read in another way than we do is an
 // error: a member given twice, or spelled in another case.
-func declared(params runtime.Raw, name string) (path string, given bool, err error) {
-	object, err := strict.ParseObject(params)
+func declared(params backend.Raw, name string) (path string, given bool, err error) {
+	object, err := strictjson.ParseObject(params)
 	if err != nil {
 		return "", false, err
 	}
@@ -100,14 +100,14 @@ func declared(params runtime.Raw, name string) (path string, given bool, err err
 		return "", false, nil
 	}
 	path, wrong := field.Text()
-	return path, true, violation.Refuse(wrong...)
+	return path, true, strictjson.Refuse(wrong...)
 }
 
 // checkPath refuses a path outside of w. One that does not exist yet is judged by where a file of that
 // name would be made.
 func checkPath(w *workspace.Workspace, path string) error {
 	if !filepath.IsAbs(path) {
-		return wire.Errorf(wire.CodeInvalidParams, "%q is not absolute: paths in the protocol are", path)
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%q is not absolute: paths in the protocol are", path)
 	}
 	// A client may take ".." as the system does, behind a link, or by the text: both ways have to stay inside.
 	for _, way := range []string{path, filepath.Clean(path)} {
@@ -116,7 +116,7 @@ func checkPath(w *workspace.Workspace, path string) error {
 			_, err = w.WriteTarget(way)
 		}
 		if err != nil && (way == path || !errors.Is(err, fs.ErrNotExist)) {
-			return wire.Errorf(wire.CodeInvalidParams, "%v", err)
+			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
 		}
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -28,7 +28,7 @@ func TestA26_P4_DotDotBehindALinkStaysInsideByEitherReading(t *testing.T) {
 	require.NoError(t, err)
 	defer w.Close()
 	read := func(path string) error {
-		return checkPaths(w, "fs/read_text_file", runtime.Raw(`{"path":`+string(quote(path))+`}`))
+		return checkPaths(w, "fs/read_text_file", backend.Raw(`{"path":`+string(quote(path))+`}`))
 	}
 	require.Error(t, read(root+"/l/../../out/secret"), "by the text it is %s/out/secret", top)
 	require.NoError(t, read(root+"/l/../f"), "inside by both")

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/internal/dirtest"
-	"github.com/acp-agent/acp-agent/internal/proctest"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -70,7 +70,7 @@ func connect(t tester, o acp.Options) *client {
 		o.Store = sessionstore.NewMemory()
 	}
 	if o.Runtime == nil {
-		o.Runtime = func() runtime.Runtime { return &scripted{} }
+		o.Runtime = func() backend.Runtime { return &scripted{} }
 	}
 	if o.ReplayRate == 0 {
 		o.ReplayRate = -1 // these clients take what comes

@@ -3,14 +3,14 @@ package acp
 import (
 	"context"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 // maxHeld and maxHeldBytes bound the updates that are held until a lifecycle response.
 const maxHeld, maxHeldBytes = 1000, 4 << 20
 
 // Update implements [runtime.Updates].
-func (h *host) Update(ctx context.Context, u runtime.Update) error {
+func (h *host) Update(ctx context.Context, u backend.Update) error {
 	if held, err := h.hold(u); held || err != nil {
 		return err
 	}
@@ -23,20 +23,20 @@ func (h *host) Update(ctx context.Context, u runtime.Update) error {
 	phase, s := h.phase, h.session
 	h.mu.Unlock()
 	if phase == hostClosed {
-		return runtime.ErrClosed
+		return backend.ErrClosed
 	}
 	return s.update(ctx, u)
 }
 
 // hold holds an update if it is too early for it. What comes while the others are being sent is not held but waits.
-func (h *host) hold(u runtime.Update) (held bool, err error) {
+func (h *host) hold(u backend.Update) (held bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.phase >= hostReleasing {
 		return false, nil
 	}
 	if len(h.held) == maxHeld || h.heldBytes+len(u) > maxHeldBytes {
-		return false, runtime.ErrHeldFull
+		return false, backend.ErrHeldFull
 	}
 	h.held = append(h.held, u)
 	h.heldBytes += len(u)
@@ -55,7 +55,7 @@ func (h *host) release(ctx context.Context) {
 }
 
 // enter begins a phase that does not hold, unless it is too late for it, and returns what was held.
-func (h *host) enter(phase hostPhase) (held []runtime.Update, s *session) {
+func (h *host) enter(phase hostPhase) (held []backend.Update, s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.phase >= phase {

@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 // historyTexts are the texts of a history.
-func historyTexts(t *testing.T, a runtime.Activation) []string {
+func historyTexts(t *testing.T, a backend.Activation) []string {
 	t.Helper()
 	all := []string{}
 	for u, err := range a.History {
@@ -27,11 +27,11 @@ func historyTexts(t *testing.T, a runtime.Activation) []string {
 
 // A history can be read while Open runs and later, of every kind of activation.
 func TestA27_AHistoryIsReadAsLongAsItsSessionIsOpen(t *testing.T) {
-	var latest runtime.Activation
+	var latest backend.Activation
 	var during []string
 	r := &scripted{}
 	c := connect(t, acp.Options{Runtime: r.serve})
-	r.opened = func(a runtime.Activation, _ runtime.Host) { latest, during = a, historyTexts(t, a) }
+	r.opened = func(a backend.Activation, _ backend.Host) { latest, during = a, historyTexts(t, a) }
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -55,10 +55,10 @@ func TestA27_AHistoryIsReadAsLongAsItsSessionIsOpen(t *testing.T) {
 	c.call("session/delete", idParams(id))
 	require.Error(t, firstError(created))
 	c.leave()
-	require.ErrorIs(t, firstError(latest), runtime.ErrClosed)
+	require.ErrorIs(t, firstError(latest), backend.ErrClosed)
 }
 
-func firstError(a runtime.Activation) error {
+func firstError(a backend.Activation) error {
 	for _, err := range a.History {
 		if err != nil {
 			return err

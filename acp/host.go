@@ -7,9 +7,9 @@ import (
 	"iter"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -39,7 +39,7 @@ type host struct {
 	phase     hostPhase
 	session   *session // from the commit on
 	catalog   *discovery.Catalog
-	held      []runtime.Update
+	held      []backend.Update
 	heldBytes int
 	settled   chan struct{} // closed with the first of hostLive and hostClosed
 	state     []byte        // what to commit, nil if the runtime saved nothing since it was taken
@@ -63,7 +63,7 @@ func newHost(a *agent, id sessionstore.ID, w *workspace.Workspace) *host {
 func (h *host) Workspace() *workspace.Workspace { return h.workspace }
 
 // Tools implements [runtime.Host].
-func (h *host) Tools() runtime.Tools { return h.servers.tools() }
+func (h *host) Tools() backend.Tools { return h.servers.tools() }
 
 // Catalog implements [runtime.Host].
 func (h *host) Catalog() *discovery.Catalog {
@@ -117,7 +117,7 @@ func (h *host) rescan(ctx context.Context) (discovery.Change, error) {
 
 // outdated says that the roots were not looked at.
 func (h *host) outdated(why error) {
-	if errors.Is(why, runtime.ErrCancelled) {
+	if errors.Is(why, backend.ErrCancelled) {
 		return // as the turn was
 	}
 	h.agent.log.Warn("the roots were not looked at anew: the session goes on with the instructions, skills and commands found before",
@@ -125,8 +125,8 @@ func (h *host) outdated(why error) {
 }
 
 // history is what is stored of the session: once there is a commit what it has, before that what was given, nil for nothing.
-func (h *host) history(given iter.Seq2[runtime.Update, error]) iter.Seq2[runtime.Update, error] {
-	return func(yield func(runtime.Update, error) bool) {
+func (h *host) history(given iter.Seq2[backend.Update, error]) iter.Seq2[backend.Update, error] {
+	return func(yield func(backend.Update, error) bool) {
 		h.mu.Lock()
 		committed := h.session != nil
 		h.mu.Unlock()
@@ -172,7 +172,7 @@ func (h *host) takeState() []byte {
 // SaveState implements [runtime.Host].
 func (h *host) SaveState(ctx context.Context, state []byte) error {
 	if len(state) > maxState {
-		return wire.Errorf(wire.CodeInternal, "the agent's session state is over the limit of 64 KiB")
+		return jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent's session state is over the limit of 64 KiB")
 	}
 	h.saving.Lock()
 	defer h.saving.Unlock()
@@ -180,7 +180,7 @@ func (h *host) SaveState(ctx context.Context, state []byte) error {
 	switch h.phase {
 	case hostClosed:
 		h.mu.Unlock()
-		return runtime.ErrClosed
+		return backend.ErrClosed
 	case hostOpening:
 		h.state = append([]byte{}, state...)
 		h.mu.Unlock()
@@ -192,15 +192,15 @@ func (h *host) SaveState(ctx context.Context, state []byte) error {
 }
 
 // Call implements [runtime.Client].
-func (h *host) Call(ctx context.Context, method string, params runtime.Raw) runtime.Work {
+func (h *host) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if err := h.allow(method, params); err != nil {
-		return func() (runtime.Raw, error) { return nil, err }
+		return func() (backend.Raw, error) { return nil, err }
 	}
-	return runtime.Work(h.agent.conn.Call(ctx, method, putSession(params, h.id)))
+	return backend.Work(h.agent.conn.Call(ctx, method, putSession(params, h.id)))
 }
 
 // Notify implements [runtime.Client].
-func (h *host) Notify(ctx context.Context, method string, params runtime.Raw) error {
+func (h *host) Notify(ctx context.Context, method string, params backend.Raw) error {
 	if err := h.allow(method, params); err != nil {
 		return err
 	}
@@ -208,12 +208,12 @@ func (h *host) Notify(ctx context.Context, method string, params runtime.Raw) er
 }
 
 // allow checks what the runtime asks of the client.
-func (h *host) allow(method string, params runtime.Raw) error {
+func (h *host) allow(method string, params backend.Raw) error {
 	h.mu.Lock()
 	closed := h.phase == hostClosed
 	h.mu.Unlock()
 	if closed {
-		return runtime.ErrClosed
+		return backend.ErrClosed
 	}
 	if err := h.agent.gate.allow(method); err != nil {
 		return err
@@ -225,15 +225,15 @@ func (h *host) allow(method string, params runtime.Raw) error {
 type anonymous struct{ agent *agent }
 
 // Call implements [runtime.Client].
-func (c anonymous) Call(ctx context.Context, method string, params runtime.Raw) runtime.Work {
+func (c anonymous) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if err := c.allow(method); err != nil {
-		return func() (runtime.Raw, error) { return nil, err }
+		return func() (backend.Raw, error) { return nil, err }
 	}
-	return runtime.Work(c.agent.conn.Call(ctx, method, params))
+	return backend.Work(c.agent.conn.Call(ctx, method, params))
 }
 
 // Notify implements [runtime.Client].
-func (c anonymous) Notify(ctx context.Context, method string, params runtime.Raw) error {
+func (c anonymous) Notify(ctx context.Context, method string, params backend.Raw) error {
 	if err := c.allow(method); err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (c anonymous) Notify(ctx context.Context, method string, params runtime.Raw
 
 func (c anonymous) allow(method string) error {
 	if needsSession(method) {
-		return wire.Errorf(wire.CodeInvalidParams, "%s needs the id of an open session", method)
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s needs the id of an open session", method)
 	}
 	return c.agent.gate.allow(method)
 }

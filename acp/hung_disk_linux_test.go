@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/wire"
-	"github.com/acp-agent/acp-agent/workspace/containmenttest"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/testutil/containmenttest"
 )
 
 // disk is a file system with an empty directory, which answers until it hangs.
@@ -143,7 +143,7 @@ func TestW6_WhatHangsOnADiskCanBeCancelled(t *testing.T) {
 	} {
 		request, line := c.request(method, params)
 		c.send(line, notification("$/cancel_request", `{"requestId":`+request+`}`))
-		require.Equal(t, wire.CodeCancelled, c.response(request).Error.Code, method)
+		require.Equal(t, jsonrpc.CodeCancelled, c.response(request).Error.Code, method)
 	}
 	require.Equal(t, []string{"z"}, patiently.texts(other, "say z"), "a prompt goes on with what was found before")
 	c.call("session/load", rootsParams(id, good))

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -23,8 +23,8 @@ type imports struct {
 }
 
 // foreign is the runtime as one that knows sessions, nil if it is none.
-func (a *agent) foreign() runtime.Foreign {
-	f, _ := a.runtime.(runtime.Foreign)
+func (a *agent) foreign() backend.Foreign {
+	f, _ := a.runtime.(backend.Foreign)
 	return f
 }
 
@@ -54,7 +54,7 @@ func (a *agent) refresh(ctx context.Context) {
 }
 
 // begin starts an import if one is due, and returns the last one's end and beginning.
-func (i *imports) begin(a *agent, f runtime.Foreign) (ended <-chan struct{}, begun time.Time) {
+func (i *imports) begin(a *agent, f backend.Foreign) (ended <-chan struct{}, begun time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.ended != nil {
@@ -94,7 +94,7 @@ func (i *imports) wait(ctx context.Context) {
 }
 
 // importAll takes over the runtime's sessions in batches, up to the limit. What cannot be kept is left out.
-func (a *agent) importAll(ctx context.Context, f runtime.Foreign) {
+func (a *agent) importAll(ctx context.Context, f backend.Foreign) {
 	reals := make(realPaths)
 	batch := make([]sessionstore.Imported, 0, importBatch)
 	seen := 0
@@ -139,7 +139,7 @@ func (a *agent) importSome(ctx context.Context, batch []sessionstore.Imported) b
 }
 
 // imported is a runtime's session as the store takes it.
-func imported(f runtime.Foreign, s runtime.ForeignSession, reals realPaths) (sessionstore.Imported, error) {
+func imported(f backend.Foreign, s backend.ForeignSession, reals realPaths) (sessionstore.Imported, error) {
 	n := sessionstore.Imported{ID: newID(), State: s.State, Title: cutTitle(s.Title), Updated: s.Updated}
 	switch {
 	case len(s.State) > maxState:

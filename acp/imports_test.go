@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -27,7 +27,7 @@ type knowing struct {
 	hangs chan struct{} // if set, a list ends once it is closed or its context is
 
 	mu      sync.Mutex
-	own     []runtime.ForeignSession
+	own     []backend.ForeignSession
 	broken  error // behind the last of them
 	undying error // of Delete
 	asked   int
@@ -42,12 +42,12 @@ func (k *knowing) Key(state []byte) string {
 	return name
 }
 
-func (k *knowing) Sessions(ctx context.Context, _ *workspace.Dir) iter.Seq2[runtime.ForeignSession, error] {
+func (k *knowing) Sessions(ctx context.Context, _ *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asked++
 	own, broken := k.own, k.broken
-	return func(yield func(runtime.ForeignSession, error) bool) {
+	return func(yield func(backend.ForeignSession, error) bool) {
 		for _, s := range own {
 			if !yield(s, nil) {
 				return
@@ -60,7 +60,7 @@ func (k *knowing) Sessions(ctx context.Context, _ *workspace.Dir) iter.Seq2[runt
 			}
 		}
 		if broken != nil {
-			yield(runtime.ForeignSession{}, broken)
+			yield(backend.ForeignSession{}, broken)
 		}
 	}
 }
@@ -78,18 +78,18 @@ func (k *knowing) times() int {
 	return k.asked
 }
 
-func theirs(t *testing.T, name, cwd string, additional ...string) runtime.ForeignSession {
+func theirs(t *testing.T, name, cwd string, additional ...string) backend.ForeignSession {
 	t.Helper()
 	roots, err := workspace.NewRoots(cwd, additional)
 	require.NoError(t, err)
-	return runtime.ForeignSession{State: []byte("of " + name), Roots: roots, Title: "title of\n" + name, Updated: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	return backend.ForeignSession{State: []byte("of " + name), Roots: roots, Title: "title of\n" + name, Updated: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 }
 
-func (k *knowing) serve() runtime.Runtime { return k }
+func (k *knowing) serve() backend.Runtime { return k }
 
 func TestA31_TheAgentsOwnSessionsAreListedAndOpened(t *testing.T) {
 	a, b := folder(t), folder(t)
-	r := &knowing{own: []runtime.ForeignSession{theirs(t, "one", a, b)}}
+	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a, b)}}
 	c := connect(t, acp.Options{Runtime: r.serve})
 	c.initialize()
 	own := c.open(b)
@@ -114,7 +114,7 @@ func TestA31_TheAgentsOwnSessionsAreListedAndOpened(t *testing.T) {
 
 func TestA31_AListAsksTheAgentOnceInAWhile(t *testing.T) {
 	a := folder(t)
-	r := &knowing{own: []runtime.ForeignSession{theirs(t, "one", a)}}
+	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
 	c := connect(t, acp.Options{Runtime: r.serve, ImportEvery: time.Hour})
 	c.initialize()
 	for range 5 {
@@ -137,7 +137,7 @@ func TestA31_AListAsksTheAgentOnceInAWhile(t *testing.T) {
 
 func TestA31_AListDoesNotWaitLongForTheAgent(t *testing.T) {
 	a := folder(t)
-	r := &knowing{own: []runtime.ForeignSession{theirs(t, "one", a)}, hangs: make(chan struct{})}
+	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}, hangs: make(chan struct{})}
 	c := connect(t, acp.Options{Runtime: r.serve, ImportWait: time.Millisecond})
 	c.initialize()
 	require.Empty(t, c.list(`{}`), "it is answered from the store")
@@ -162,7 +162,7 @@ func TestA31_WhatCannotBeImportedIsLeftOut(t *testing.T) {
 	nameless, rootless, huge := good, theirs(t, "rootless", a), theirs(t, "huge", a)
 	nameless.State, rootless.Roots = []byte("nameless"), workspace.Roots{}
 	huge.State = append(huge.State, bytes.Repeat([]byte("x"), 64<<10)...)
-	r := &knowing{own: []runtime.ForeignSession{nameless, rootless, huge, good}, broken: errors.New("the child died")}
+	r := &knowing{own: []backend.ForeignSession{nameless, rootless, huge, good}, broken: errors.New("the child died")}
 	c := connect(t, acp.Options{Runtime: r.serve, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	c.initialize()
 	require.Len(t, c.list(`{}`), 1)
@@ -198,7 +198,7 @@ func TestA31_TheNumberOfImportedSessionsIsBounded(t *testing.T) {
 
 func TestA28_DeleteDeletesTheAgentsSessionToo(t *testing.T) {
 	a := folder(t)
-	r := &knowing{own: []runtime.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)}, undying: errors.New("not supported")}
+	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)}, undying: errors.New("not supported")}
 	c := connect(t, acp.Options{Runtime: r.serve, ImportEvery: time.Nanosecond})
 	c.initialize()
 	sessions := c.list(`{}`)
@@ -217,13 +217,13 @@ func TestA31_ASessionThatWasOpenedHereIsNotImportedAsAnother(t *testing.T) {
 	a := folder(t)
 	store := sessionstore.NewMemory()
 	r := &knowing{}
-	r.opened = func(_ runtime.Activation, h runtime.Host) {
+	r.opened = func(_ backend.Activation, h backend.Host) {
 		require.NoError(t, h.SaveState(t.Context(), []byte("of early")))
 	}
 	c := connect(t, acp.Options{Store: store, Runtime: r.serve, ImportEvery: time.Nanosecond})
 	c.initialize()
 	id := c.open(a)
-	r.own = []runtime.ForeignSession{theirs(t, "early", a), theirs(t, "late", a)}
+	r.own = []backend.ForeignSession{theirs(t, "early", a), theirs(t, "late", a)}
 	require.Len(t, c.list(`{}`), 2)
 	c.texts(id, "state of late")
 	sessions := c.list(`{}`)

@@ -8,11 +8,10 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/violation"
 )
 
 // protocolVersion is the newest, and only, version that is spoken.
@@ -22,7 +21,7 @@ const protocolVersion = 1
 type initialization struct {
 	mu      sync.Mutex
 	pending chan struct{} // not nil from the first initialize on; closed at its end
-	info    runtime.Info
+	info    backend.Info
 	ok      bool
 	mcp     mcpTransports
 }
@@ -32,14 +31,14 @@ func (i *initialization) begin() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.pending != nil {
-		return reasoned(wire.CodeInvalidRequest, "initialize was sent before: it is sent once", reasonData{Reason: "initialized"})
+		return reasoned(jsonrpc.CodeInvalidRequest, "initialize was sent before: it is sent once", reasonData{Reason: "initialized"})
 	}
 	i.pending = make(chan struct{})
 	return nil
 }
 
 // end ends the initialize that began.
-func (i *initialization) end(info runtime.Info, mcp mcpTransports, err error) {
+func (i *initialization) end(info backend.Info, mcp mcpTransports, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	close(i.pending)
@@ -71,7 +70,7 @@ func (i *initialization) owner() sessionstore.Agent {
 }
 
 // connects says who connects MCP servers.
-func (i *initialization) connects() runtime.MCPOwner {
+func (i *initialization) connects() backend.MCPOwner {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.info.MCP
@@ -110,7 +109,7 @@ func (a *agent) initialized(ctx context.Context) error {
 var errNoKind = errors.New("the runtime has no Info.Kind: name the agent that its sessions belong to")
 
 // acceptInitialize is the first half of initialize.
-func (a *agent) acceptInitialize(ctx context.Context, r *wire.Request) wire.Work {
+func (a *agent) acceptInitialize(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	if err := checkInitialize(r.Params); err != nil {
 		return failed(err)
 	}
@@ -119,7 +118,7 @@ func (a *agent) acceptInitialize(ctx context.Context, r *wire.Request) wire.Work
 	}
 	return func() (result json.RawMessage, err error) {
 		var (
-			info runtime.Info
+			info backend.Info
 			mcp  mcpTransports
 		)
 		err = errors.New("initialize did not finish") // unless it does: a panic is no success
@@ -143,19 +142,19 @@ func (a *agent) acceptInitialize(ctx context.Context, r *wire.Request) wire.Work
 func checkInitialize(params json.RawMessage) error {
 	object, wrong := readParams(params, initializeShape)
 	if wrong != nil {
-		return violation.Refuse(wrong...)
+		return strictjson.Refuse(wrong...)
 	}
 	version := object.Field("protocolVersion")
 	var number float64
 	switch {
 	case !version.Present():
-		wrong = append(wrong, version.Refuse(violation.Required))
+		wrong = append(wrong, version.Refuse(strictjson.Required))
 	case version.IsNull():
-		wrong = append(wrong, version.Refuse(violation.Null))
+		wrong = append(wrong, version.Refuse(strictjson.Null))
 	case json.Unmarshal(version.Raw(), &number) != nil:
-		wrong = append(wrong, version.Refuse(violation.Type).Expecting("a number"))
+		wrong = append(wrong, version.Refuse(strictjson.Type).Expecting("a number"))
 	}
-	return violation.Refuse(wrong...)
+	return strictjson.Refuse(wrong...)
 }
 
 // readClientCapabilities reads what gates client methods; what cannot be read is not advertised.
@@ -172,13 +171,13 @@ func readClientCapabilities(params json.RawMessage) clientCapabilities {
 }
 
 // initializeResult is the runtime's object with what the adapter supplies (A1, W10).
-func (a *agent) initializeResult(info runtime.Info) (json.RawMessage, mcpTransports, error) {
+func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTransports, error) {
 	result := info.Initialize
 	if len(result) == 0 {
 		result = json.RawMessage(`{}`)
 	}
-	if _, err := strict.ParseObject(result); err != nil {
-		return nil, mcpTransports{}, wire.Errorf(wire.CodeInternal, "the agent answered initialize with something that is not an object")
+	if _, err := strictjson.ParseObject(result); err != nil {
+		return nil, mcpTransports{}, jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent answered initialize with something that is not an object")
 	}
 	top := members(result)
 	capabilities, transports := agentCapabilities(top["agentCapabilities"], info)
@@ -196,13 +195,13 @@ func (a *agent) initializeResult(info runtime.Info) (json.RawMessage, mcpTranspo
 // may refuse.
 var supplied = [...]struct {
 	name  string
-	cause runtime.Cause
+	cause backend.Cause
 }{
-	{"additionalDirectories", ""}, {"close", ""}, {"delete", ""}, {"fork", runtime.Fork}, {"list", ""}, {"resume", runtime.Resume},
+	{"additionalDirectories", ""}, {"close", ""}, {"delete", ""}, {"fork", backend.Fork}, {"list", ""}, {"resume", backend.Resume},
 }
 
 // agentCapabilities is the runtime's capabilities with the adapter's.
-func agentCapabilities(given json.RawMessage, info runtime.Info) (json.RawMessage, mcpTransports) {
+func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessage, mcpTransports) {
 	if !isObject(given) {
 		given = json.RawMessage(`{}`)
 	}
@@ -211,30 +210,30 @@ func agentCapabilities(given json.RawMessage, info runtime.Info) (json.RawMessag
 	for _, capability := range supplied {
 		if !slices.Contains(info.Refuses, capability.cause) {
 			sessions = put(sessions, capability.name, json.RawMessage(`{}`))
-		} else if _, rest, err := strict.Take(sessions, capability.name); err == nil {
+		} else if _, rest, err := strictjson.Take(sessions, capability.name); err == nil {
 			sessions = rest
 		}
 	}
 	mcp := own["mcpCapabilities"]
 	switch {
-	case info.MCP == runtime.AdapterConnects:
+	case info.MCP == backend.AdapterConnects:
 		mcp = json.RawMessage(`{"http":true,"sse":true}`)
 	case !isObject(mcp):
 		mcp = json.RawMessage(`{"http":false,"sse":false}`)
 	}
 	given = put(given, "mcpCapabilities", mcp)
 	given = put(given, "sessionCapabilities", sessions)
-	given = put(given, "loadSession", json.RawMessage(strconv.FormatBool(!slices.Contains(info.Refuses, runtime.Load))))
+	given = put(given, "loadSession", json.RawMessage(strconv.FormatBool(!slices.Contains(info.Refuses, backend.Load))))
 	kinds := members(mcp)
 	return given, mcpTransports{http: isTrue(kinds["http"]), sse: isTrue(kinds["sse"])}
 }
 
 // serves refuses the methods of causes that the runtime refuses.
-func (i *initialization) serves(cause runtime.Cause) error {
+func (i *initialization) serves(cause backend.Cause) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if slices.Contains(i.info.Refuses, cause) {
-		return wire.MethodNotFound(string(cause))
+		return jsonrpc.MethodNotFound(string(cause))
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -19,21 +19,21 @@ type starting struct {
 	first func()
 }
 
-func (s *starting) Initialize(ctx context.Context, params runtime.Raw, c runtime.Client) (runtime.Info, error) {
+func (s *starting) Initialize(ctx context.Context, params backend.Raw, c backend.Client) (backend.Info, error) {
 	s.first()
 	return s.scripted.Initialize(ctx, params, c)
 }
 
 func TestW8_AnInitializeThatPanicsIsNoSuccess(t *testing.T) {
 	failing := true
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime {
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime {
 		return &starting{first: func() {
 			if failing {
 				panic("first time")
 			}
 		}}
 	}})
-	require.Equal(t, wire.CodeInternal, c.try("initialize", `{"protocolVersion":1}`).Error.Code)
+	require.Equal(t, jsonrpc.CodeInternal, c.try("initialize", `{"protocolVersion":1}`).Error.Code)
 	require.Equal(t, "not_initialized", c.try("session/new", rootsParams("", folder(t))).reason(t))
 	failing = false
 	c.initialize()
@@ -49,7 +49,7 @@ func TestW5_ACancelDuringInitializeIsNotLost(t *testing.T) {
 	before.leave()
 
 	started := make(chan struct{})
-	c := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime {
+	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime {
 		return &starting{first: func() { <-started }}
 	}})
 	_, initialize := c.request("initialize", `{"protocolVersion":1}`)
@@ -60,7 +60,7 @@ func TestW5_ACancelDuringInitializeIsNotLost(t *testing.T) {
 	c.send(line) // was read behind the cancel
 	close(started)
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
-	require.Equal(t, wire.CodeMethodNotFound, c.response(unknown).Error.Code)
+	require.Equal(t, jsonrpc.CodeMethodNotFound, c.response(unknown).Error.Code)
 }
 
 func TestA29_AForkKeepsItsTitle(t *testing.T) {
@@ -103,7 +103,7 @@ func TestA1_InitializeAdvertisesWhatIsImplemented(t *testing.T) {
 		m := c.try("session/"+name, `{}`)
 		if name != "additionalDirectories" && name != "list" && name != "x" {
 			require.NotNil(t, m.Error, name)
-			require.Equal(t, wire.CodeInvalidParams, m.Error.Code, "%s is advertised and not served", name)
+			require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code, "%s is advertised and not served", name)
 		}
 	}
 	for _, name := range []string{"additionalDirectories", "list", "close", "resume", "fork", "delete"} {
@@ -113,8 +113,8 @@ func TestA1_InitializeAdvertisesWhatIsImplemented(t *testing.T) {
 }
 
 func TestA1_WhatARuntimeRefusesIsNeitherAdvertisedNorServed(t *testing.T) {
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime {
-		return &scripted{refuses: []runtime.Cause{runtime.Load, runtime.Fork}}
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime {
+		return &scripted{refuses: []backend.Cause{backend.Load, backend.Fork}}
 	}})
 	var result struct {
 		AgentCapabilities struct {
@@ -128,8 +128,8 @@ func TestA1_WhatARuntimeRefusesIsNeitherAdvertisedNorServed(t *testing.T) {
 	require.Contains(t, result.AgentCapabilities.SessionCapabilities, "resume")
 	a := folder(t)
 	id := c.open(a)
-	require.Equal(t, wire.CodeMethodNotFound, c.try("session/load", rootsParams(id, a)).Error.Code)
-	require.Equal(t, wire.CodeMethodNotFound, c.try("session/fork", rootsParams(id, a)).Error.Code)
+	require.Equal(t, jsonrpc.CodeMethodNotFound, c.try("session/load", rootsParams(id, a)).Error.Code)
+	require.Equal(t, jsonrpc.CodeMethodNotFound, c.try("session/fork", rootsParams(id, a)).Error.Code)
 	c.call("session/resume", rootsParams(id, a))
 }
 
@@ -148,11 +148,11 @@ func TestW10_Versions(t *testing.T) {
 func TestW10_InitializeComesFirstAndOnce(t *testing.T) {
 	c := connect(t, acp.Options{})
 	m := c.try("session/new", rootsParams("", folder(t)))
-	require.Equal(t, wire.CodeInvalidRequest, m.Error.Code)
+	require.Equal(t, jsonrpc.CodeInvalidRequest, m.Error.Code)
 	require.Equal(t, "not_initialized", m.reason(t))
 	c.initialize()
 	again := c.try("initialize", `{"protocolVersion":1}`)
-	require.Equal(t, wire.CodeInvalidRequest, again.Error.Code)
+	require.Equal(t, jsonrpc.CodeInvalidRequest, again.Error.Code)
 	require.Equal(t, "initialized", again.reason(t))
 	c.open(folder(t))
 }
@@ -160,14 +160,14 @@ func TestW10_InitializeComesFirstAndOnce(t *testing.T) {
 // nobody is a runtime that does not say whose sessions it has.
 type nobody struct{ *scripted }
 
-func (n nobody) Initialize(ctx context.Context, params runtime.Raw, c runtime.Client) (runtime.Info, error) {
+func (n nobody) Initialize(ctx context.Context, params backend.Raw, c backend.Client) (backend.Info, error) {
 	info, err := n.scripted.Initialize(ctx, params, c)
 	info.Kind = ""
 	return info, err
 }
 
 func TestA31_ARuntimeSaysWhoseSessionsItHas(t *testing.T) {
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return nobody{&scripted{}} }})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return nobody{&scripted{}} }})
 	m := c.try("initialize", `{"protocolVersion":1}`)
 	require.Contains(t, m.Error.Message, "Info.Kind")
 	require.Equal(t, "not_initialized", c.try("session/new", rootsParams("", folder(t))).reason(t))

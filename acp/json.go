@@ -6,30 +6,29 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/violation"
 )
 
 // readParams parses params and checks their keys against the schema (W2).
-func readParams(params json.RawMessage, shape *strict.Shape) (strict.Object, []violation.Violation) {
-	object, err := strict.ParseObject(params)
+func readParams(params json.RawMessage, shape *strictjson.Shape) (strictjson.Object, []strictjson.Violation) {
+	object, err := strictjson.ParseObject(params)
 	if err != nil {
-		return object, []violation.Violation{violation.New("params", nil, violation.Type).Expecting("an object")}
+		return object, []strictjson.Violation{strictjson.NewViolation("params", nil, strictjson.Type).Expecting("an object")}
 	}
-	return object, strict.Check(params, shape)
+	return object, strictjson.Check(params, shape)
 }
 
 // takeSession takes the session id off params. The id is "" where there is none.
-func takeSession(params json.RawMessage) (sessionstore.ID, runtime.Raw, error) {
+func takeSession(params json.RawMessage) (sessionstore.ID, backend.Raw, error) {
 	if !isObject(params) {
 		return "", params, nil
 	}
-	raw, rest, err := strict.Take(params, "sessionId")
+	raw, rest, err := strictjson.Take(params, "sessionId")
 	if err != nil {
-		return "", nil, wire.Errorf(wire.CodeInvalidParams, "params cannot be read")
+		return "", nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params cannot be read")
 	}
 	if raw == nil {
 		return "", params, nil
@@ -45,13 +44,13 @@ func takeSession(params json.RawMessage) (sessionstore.ID, runtime.Raw, error) {
 func sessionMember(id sessionstore.ID) string { return `"sessionId":` + string(quote(string(id))) }
 
 // putSession is params with a session id.
-func putSession(params runtime.Raw, id sessionstore.ID) json.RawMessage {
+func putSession(params backend.Raw, id sessionstore.ID) json.RawMessage {
 	return putMember(params, sessionMember(id))
 }
 
 // putMember is params with a sessionMember. Params that name no session, as is the rule, are copied
 // as they are; others have theirs replaced.
-func putMember(params runtime.Raw, member string) json.RawMessage {
+func putMember(params backend.Raw, member string) json.RawMessage {
 	if len(params) > 2 && params[0] == '{' && params[1] == '"' && !mayNameSession(params) {
 		with := make(json.RawMessage, 0, len(params)+len(member)+1)
 		with = append(append(with, '{'), member...)
@@ -61,32 +60,32 @@ func putMember(params runtime.Raw, member string) json.RawMessage {
 }
 
 // mayNameSession reports whether params may have a sessionId, perhaps spelled with escapes.
-func mayNameSession(params runtime.Raw) bool {
+func mayNameSession(params backend.Raw) bool {
 	return bytes.Contains(params, []byte("sessionId")) || bytes.Contains(params, []byte(`\u`))
 }
 
 // lifecycleResult is a runtime's part of a lifecycle response, without a session id of its own.
-func lifecycleResult(result runtime.Raw) (json.RawMessage, error) {
+func lifecycleResult(result backend.Raw) (json.RawMessage, error) {
 	if len(result) == 0 {
 		return json.RawMessage(`{}`), nil
 	}
-	_, rest, err := strict.Take(result, "sessionId")
+	_, rest, err := strictjson.Take(result, "sessionId")
 	if err != nil {
-		return nil, wire.Errorf(wire.CodeInternal, "the agent answered with something that is not an object")
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent answered with something that is not an object")
 	}
 	return rest, nil
 }
 
 // checkUpdate refuses an update of the runtime that is none. It may be spread over lines: who writes it makes it one.
-func checkUpdate(u runtime.Update) error {
+func checkUpdate(u backend.Update) error {
 	if !isObject(u) {
-		return wire.Errorf(wire.CodeInternal, "the agent sent an update that is not an object")
+		return jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent sent an update that is not an object")
 	}
 	return nil
 }
 
 // titleIn is the title in a session_info_update, "" if that removes it; nil if u says nothing of a title.
-func titleIn(u runtime.Update) *string {
+func titleIn(u backend.Update) *string {
 	if !bytes.Contains(u, []byte("session_info_update")) || updateKind(u) != "session_info_update" {
 		return nil
 	}
@@ -102,15 +101,15 @@ func titleIn(u runtime.Update) *string {
 }
 
 // titleUpdate tells the client of a session's title (A29).
-func titleUpdate(title string) runtime.Update {
-	return runtime.Update(`{"update":{"sessionUpdate":"session_info_update","title":` + string(quote(title)) + `}}`)
+func titleUpdate(title string) backend.Update {
+	return backend.Update(`{"update":{"sessionUpdate":"session_info_update","title":` + string(quote(title)) + `}}`)
 }
 
 // put is object with a member set. What is not an object is taken as an empty one.
 func put(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
-	with, err := strict.Put(object, name, value)
+	with, err := strictjson.Put(object, name, value)
 	if err != nil {
-		with, _ = strict.Put(nil, name, value)
+		with, _ = strictjson.Put(nil, name, value)
 	}
 	return with
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -83,9 +83,9 @@ func (l *lane) turnBeforeLocked() *turn {
 }
 
 // cancel ends every turn that was asked for so far. It does not stand in line.
-func (l *lane) cancel(params runtime.Raw) {
+func (l *lane) cancel(params backend.Raw) {
 	for _, t := range l.turns() {
-		t.end(runtime.ErrCancelled, params)
+		t.end(backend.ErrCancelled, params)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -49,8 +49,8 @@ func TestW5_ACancelWhileTheResponseWaitsIsNotLost(t *testing.T) {
 	const limit = 4 << 10
 	writing, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	r, store := &scripted{}, &closing{Memory: sessionstore.NewMemory(), step: func() { ended <- struct{}{} }}
-	c := connect(t, acp.Options{Store: store, Runtime: r.serve, Wire: wire.Options{MaxQueue: limit, Tap: func(d wire.Direction, line []byte) {
-		if d == wire.Sent && len(line) > limit {
+	c := connect(t, acp.Options{Store: store, Runtime: r.serve, Wire: jsonrpc.Options{MaxQueue: limit, Tap: func(d jsonrpc.Direction, line []byte) {
+		if d == jsonrpc.Sent && len(line) > limit {
 			writing <- struct{}{}
 			<-goOn
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
@@ -18,7 +18,7 @@ func TestA27_WhatIsSpreadOverLinesIsReplayedWhole(t *testing.T) {
 		"{\n\t\"sessionUpdate\": \"agent_message_chunk\",\r\n\t\"content\": {\"type\":\"text\", \"text\":\"a\\nb\"}\r}",
 		"{\"sessionUpdate\":\"_kind\",\n\"x\":[1,\n2]}",
 	}}
-	c := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -22,7 +22,7 @@ type sessionInfo struct {
 }
 
 // acceptList is the first half of session/list.
-func (a *agent) acceptList(ctx context.Context, r *wire.Request) wire.Work {
+func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	p, err := decodeList(r.Params)
 	if err != nil {
 		return failed(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -71,7 +71,7 @@ func TestA16_ListFilters(t *testing.T) {
 	} {
 		m := c.try("session/list", params)
 		require.Equal(t, reason, m.reason(t), params)
-		require.Equal(t, wire.CodeInvalidParams, m.Error.Code, params)
+		require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code, params)
 	}
 }
 
@@ -135,12 +135,12 @@ func TestA31_SessionsBelongToTheirAgent(t *testing.T) {
 	one.initialize()
 	a := folder(t)
 	id := one.open(a)
-	two := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return &scripted{kind: "other"} }})
+	two := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return &scripted{kind: "other"} }})
 	two.initialize()
 	require.Empty(t, two.list(`{}`))
 	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
 		m := two.try(method, rootsParams(id, a))
-		require.Equal(t, wire.CodeInvalidParams, m.Error.Code)
+		require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
 		require.Equal(t, "other_agent", m.reason(t))
 		require.Contains(t, m.Error.Message, "acp-agent")
 	}
@@ -194,14 +194,14 @@ type behind struct {
 	profile string
 }
 
-func (b *behind) Initialize(context.Context, runtime.Raw, runtime.Client) (runtime.Info, error) {
-	return runtime.Info{Kind: "proxy", Profile: b.profile}, nil
+func (b *behind) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
+	return backend.Info{Kind: "proxy", Profile: b.profile}, nil
 }
 
 func TestA31_TheErrorNamesTheCommandOfTheOtherAgent(t *testing.T) {
 	store := sessionstore.NewMemory()
 	serve := func(profile string) *client {
-		c := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return &behind{profile: profile} }})
+		c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return &behind{profile: profile} }})
 		c.initialize()
 		return c
 	}

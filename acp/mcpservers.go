@@ -3,23 +3,22 @@ package acp
 import (
 	"fmt"
 
-	"github.com/acp-agent/acp-agent/acp/mcpservers"
-	"github.com/acp-agent/acp-agent/acp/strict"
-	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // mcpTransports are the optional transports that were advertised; stdio always is.
 type mcpTransports struct{ http, sse bool }
 
 // decodeServers reads mcpServers strictly (W12). What is wrong is reported without the values, which may be secrets.
-func decodeServers(field strict.Field, p presence, offered mcpTransports) ([]mcpservers.Config, []violation.Violation) {
+func decodeServers(field strictjson.Field, p presence, offered mcpTransports) ([]mcpclient.Config, []strictjson.Violation) {
 	if field.IsNull() || (!field.Present() && p == optional) {
 		return nil, nil
 	}
 	entries, wrong := field.Masked().Items()
-	servers := make([]mcpservers.Config, 0, len(entries))
+	servers := make([]mcpclient.Config, 0, len(entries))
 	for _, entry := range entries {
-		if len(wrong) >= violation.Limit {
+		if len(wrong) >= strictjson.Limit {
 			break
 		}
 		s, bad := decodeServer(entry, offered)
@@ -28,31 +27,31 @@ func decodeServers(field strict.Field, p presence, offered mcpTransports) ([]mcp
 	return servers, wrong
 }
 
-func decodeServer(entry strict.Field, offered mcpTransports) (mcpservers.Config, []violation.Violation) {
+func decodeServer(entry strictjson.Field, offered mcpTransports) (mcpclient.Config, []strictjson.Violation) {
 	object, wrong := entry.Object()
 	if wrong != nil {
-		return mcpservers.Config{}, wrong
+		return mcpclient.Config{}, wrong
 	}
 	name, wrong := object.Field("name").Text()
-	c := mcpservers.Config{Name: name, Transport: mcpservers.Stdio}
+	c := mcpclient.Config{Name: name, Transport: mcpclient.Stdio}
 	if kind := object.Field("type"); kind.Present() {
 		text, bad := kind.Text()
 		if bad != nil {
 			return c, append(wrong, bad...)
 		}
-		c.Transport = mcpservers.Transport(text)
+		c.Transport = mcpclient.Transport(text)
 	}
-	var bad [3][]violation.Violation
+	var bad [3][]strictjson.Violation
 	switch {
-	case c.Transport == mcpservers.Stdio:
+	case c.Transport == mcpclient.Stdio:
 		c.Command, bad[0] = object.Field("command").Text()
 		c.Args, bad[1] = object.Field("args").Texts()
 		c.Env, bad[2] = decodePairs(object.Field("env"))
-	case c.Transport == mcpservers.HTTP && offered.http, c.Transport == mcpservers.SSE && offered.sse:
+	case c.Transport == mcpclient.HTTP && offered.http, c.Transport == mcpclient.SSE && offered.sse:
 		c.URL, bad[0] = object.Field("url").Text()
 		c.Headers, bad[1] = decodePairs(object.Field("headers"))
 	default:
-		bad[0] = []violation.Violation{object.Field("type").Refuse(violation.Unsupported).
+		bad[0] = []strictjson.Violation{object.Field("type").Refuse(strictjson.Unsupported).
 			Expecting(fmt.Sprintf("MCP servers of type %q were not advertised in mcpCapabilities", bounded(string(c.Transport))))}
 	}
 	for _, b := range bad {
@@ -62,11 +61,11 @@ func decodeServer(entry strict.Field, offered mcpTransports) (mcpservers.Config,
 }
 
 // decodePairs reads a list of {name, value}.
-func decodePairs(field strict.Field) ([]mcpservers.Pair, []violation.Violation) {
+func decodePairs(field strictjson.Field) ([]mcpclient.Pair, []strictjson.Violation) {
 	entries, wrong := field.Items()
-	pairs := make([]mcpservers.Pair, 0, len(entries))
+	pairs := make([]mcpclient.Pair, 0, len(entries))
 	for _, entry := range entries {
-		if len(wrong) >= violation.Limit {
+		if len(wrong) >= strictjson.Limit {
 			break
 		}
 		object, bad := entry.Object()
@@ -74,7 +73,7 @@ func decodePairs(field strict.Field) ([]mcpservers.Pair, []violation.Violation) 
 			name, noName := object.Field("name").Text()
 			value, noValue := object.Field("value").Text()
 			bad = append(noName, noValue...)
-			pairs = append(pairs, mcpservers.Pair{Name: name, Value: value})
+			pairs = append(pairs, mcpclient.Pair{Name: name, Value: value})
 		}
 		wrong = append(wrong, bad...)
 	}

@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // A prompt is one too many also behind one that has not begun, and is told so while that waits.
 func TestW7_APromptBehindOneThatWaitsIsRefusedAtOnce(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -22,7 +22,7 @@ func TestW7_APromptBehindOneThatWaitsIsRefusedAtOnce(t *testing.T) {
 	second, secondLine := c.request("session/prompt", promptParams(id, "say second"))
 	c.send(loading, line, secondLine)
 	m := c.response(second)
-	require.Equal(t, wire.CodeInvalidRequest, m.Error.Code)
+	require.Equal(t, jsonrpc.CodeInvalidRequest, m.Error.Code)
 	require.Equal(t, "turn_in_progress", m.reason(t))
 	for _, m := range c.messages() {
 		require.False(t, isResponse(load)(m) || isResponse(first)(m))
@@ -36,7 +36,7 @@ func TestW7_APromptBehindOneThatWaitsIsRefusedAtOnce(t *testing.T) {
 // However long a cancelled turn takes to end, the next one begins behind its response.
 func TestW7_APromptBehindACancelWaitsForTheResponseOfItsTurn(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }, CancelGrace: patience})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, CancelGrace: patience})
 	c.initialize()
 	id := c.open(folder(t))
 	first, line := c.request("session/prompt", promptParams(id, "stubborn"))

@@ -4,10 +4,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/mcpservers"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -15,13 +15,13 @@ import (
 // Options configure [Serve]. Runtime and Store are needed; the rest has defaults.
 type Options struct {
 	// Runtime makes what answers the prompts.
-	Runtime runtime.Factory
+	Runtime backend.Factory
 	// Store keeps the sessions. Serve does not close it.
 	Store sessionstore.Store
 	// Workspace bounds root sets and says which are allowed.
 	Workspace workspace.Options
 	// Wire bounds the connection.
-	Wire wire.Options
+	Wire jsonrpc.Options
 	// Recorder says how histories are committed.
 	Recorder sessionstore.RecorderOptions
 	// Name and Version are shown as agentInfo where the runtime has none. Default "acp-agent", "dev".
@@ -29,14 +29,14 @@ type Options struct {
 	// Discovery says what is looked for in a session's roots, and bounds it.
 	Discovery discovery.Options
 	// MCP configures the MCP servers of sessions; Name, Version and Logger are filled in from the others here.
-	MCP mcpservers.Options
+	MCP mcpclient.Options
 	// MCPPolicy is the user's policy for the server that a client calls name. Default: the zero Policy for all.
-	MCPPolicy func(name string) mcpservers.Policy
+	MCPPolicy func(name string) mcpclient.Policy
 	// Starter bounds how many MCP servers start at once. Those who serve several connections in a process share one
 	// between them. Default: one of this connection.
-	Starter *mcpservers.Starter
+	Starter *mcpclient.Starter
 	// Consents remembers which MCP servers that were found in roots may be started. Default: each is asked for anew.
-	Consents *mcpservers.Consents
+	Consents *mcpclient.Consents
 	// MaxSessions is the most sessions that are active at once. Default 1,000.
 	MaxSessions int
 	// ReplayRate is how many updates a second a load replays at most, behind its first 512, so that a client that
@@ -106,7 +106,7 @@ func (o Options) withDefaults() Options {
 		o.MCP.Name, o.MCP.Version = o.Name, o.Version
 	}
 	if o.Starter == nil {
-		o.Starter = mcpservers.NewStarter(mcpservers.StarterOptions{})
+		o.Starter = mcpclient.NewStarter(mcpclient.StarterOptions{})
 	}
 	return o
 }

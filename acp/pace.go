@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 const (
@@ -79,7 +79,7 @@ func (p *pace) sleep(ctx context.Context, d time.Duration) {
 			return
 		case <-request:
 			request = nil
-			if errors.Is(context.Cause(p.request), wire.ErrClosed) {
+			if errors.Is(context.Cause(p.request), jsonrpc.ErrClosed) {
 				p.interval = 0
 				return
 			}

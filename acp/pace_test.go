@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // The clock of these tests moves only while all wait.
@@ -40,7 +40,7 @@ func TestW9_AReplayDoesNotKeepItsPaceForAClientThatLeaves(t *testing.T) {
 		request, leave := context.WithCancelCause(t.Context())
 		p := Options{ReplayRate: 1}.newPace(request)
 		waits(p, replayBurst)
-		time.AfterFunc(10*time.Second, func() { leave(wire.ErrClosed) })
+		time.AfterFunc(10*time.Second, func() { leave(jsonrpc.ErrClosed) })
 		begun := time.Now()
 		waits(p, 1000)
 		require.Equal(t, 10*time.Second, time.Since(begun))
@@ -50,7 +50,7 @@ func TestW9_AReplayDoesNotKeepItsPaceForAClientThatLeaves(t *testing.T) {
 func TestA27_AReplayOfACancelledRequestKeepsItsPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		request, cancel := context.WithCancelCause(t.Context())
-		cancel(wire.ErrRequestCancelled)
+		cancel(jsonrpc.ErrRequestCancelled)
 		p := Options{ReplayRate: 1000}.newPace(request)
 		begun := time.Now()
 		waits(p, replayBurst+1000)

@@ -3,7 +3,7 @@ package acp
 import (
 	"errors"
 
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // errPanicked is what a call that panicked is said to return.
@@ -14,7 +14,7 @@ var errPanicked = errors.New("internal error: the agent's code panicked")
 func (a *agent) guard(what string, call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			wire.LogPanic(a.log, value, "in", what)
+			jsonrpc.LogPanic(a.log, value, "in", what)
 			err = errPanicked
 		}
 	}()

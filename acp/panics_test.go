@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
-	"github.com/acp-agent/acp-agent/internal/logtest"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -23,7 +23,7 @@ type panicking struct {
 	seen                                             *workspace.Workspace
 }
 
-func (r *panicking) Open(ctx context.Context, a runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
+func (r *panicking) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
 	if r.seen = h.Workspace(); r.opening.Load() {
 		panic("in Open")
 	}
@@ -32,25 +32,25 @@ func (r *panicking) Open(ctx context.Context, a runtime.Activation, h runtime.Ho
 }
 
 type panickingSession struct {
-	runtime.Session
+	backend.Session
 	runtime *panicking
 }
 
-func (s *panickingSession) Prompt(ctx context.Context, params runtime.Raw, u runtime.Updates) runtime.Work {
+func (s *panickingSession) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	if s.runtime.prompting.Load() {
 		panic("in Prompt")
 	}
 	return s.Session.Prompt(ctx, params, u)
 }
 
-func (s *panickingSession) Call(ctx context.Context, method string, params runtime.Raw) runtime.Work {
+func (s *panickingSession) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if s.runtime.calling.Load() {
 		panic("in Call")
 	}
 	return s.Session.Call(ctx, method, params)
 }
 
-func (s *panickingSession) Cancel(params runtime.Raw) {
+func (s *panickingSession) Cancel(params backend.Raw) {
 	if s.runtime.cancelling.Load() {
 		panic("in Cancel")
 	}
@@ -67,7 +67,7 @@ func (s *panickingSession) Close(ctx context.Context) error {
 // Where in a runtime a panic comes from makes no difference: its request fails, and nothing is held up by it.
 func TestW8_APanicAnywhereHoldsUpNothing(t *testing.T) {
 	r := &panicking{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }, MaxSessions: 3})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, MaxSessions: 3})
 	c.initialize()
 	a := folder(t)
 	id, other := c.open(a), c.open(a)
@@ -81,7 +81,7 @@ func TestW8_APanicAnywhereHoldsUpNothing(t *testing.T) {
 		m := c.try(method, params)
 		where.Store(false)
 		require.NotNil(t, m.Error, method)
-		require.Equal(t, wire.CodeInternal, m.Error.Code, method)
+		require.Equal(t, jsonrpc.CodeInternal, m.Error.Code, method)
 		require.Nil(t, m.Error.Data)
 	}
 	for range 2 {
@@ -109,7 +109,7 @@ func TestW8_APanicAnywhereHoldsUpNothing(t *testing.T) {
 // Some of a runtime's code runs where no request waits for it.
 func TestW8_APanicOutsideOfARequestEndsNothing(t *testing.T) {
 	r, log := &panicking{}, &logtest.Text{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }, Logger: log.Logger(slog.LevelDebug)})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, Logger: log.Logger(slog.LevelDebug)})
 	c.initialize()
 	a := folder(t)
 	id, other := c.open(a), c.open(a)
@@ -143,7 +143,7 @@ func TestW8_APanicInATurnIsLoggedWithItsStackAndWithoutContent(t *testing.T) {
 	c := connect(t, acp.Options{Logger: log.Logger(slog.LevelDebug)})
 	c.initialize()
 	id := c.open(folder(t))
-	require.Equal(t, wire.CodeInternal, c.try("session/prompt", promptParams(id, "panic")).Error.Code)
+	require.Equal(t, jsonrpc.CodeInternal, c.try("session/prompt", promptParams(id, "panic")).Error.Code)
 	require.Contains(t, log.String(), "level=ERROR")
 	require.Contains(t, log.String(), "scriptedSession")
 	require.NotContains(t, log.String(), "panic=scripted", "a value may quote what was said")

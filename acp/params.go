@@ -6,11 +6,11 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/acp-agent/acp-agent/acp/mcpservers"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/violation"
+
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -19,13 +19,13 @@ import (
 type sessionParams struct {
 	id      sessionstore.ID // of load, resume and fork
 	roots   workspace.Roots
-	servers []mcpservers.Config
-	rest    runtime.Raw // without sessionId
+	servers []mcpclient.Config
+	rest    backend.Raw // without sessionId
 }
 
 // sessionFields says what a lifecycle method's params hold.
 type sessionFields struct {
-	shape   *strict.Shape
+	shape   *strictjson.Shape
 	id      presence // sessionId
 	servers presence // mcpServers
 }
@@ -54,20 +54,20 @@ func (a *agent) decodeSession(ctx context.Context, params json.RawMessage, f ses
 	}
 	object, wrong := readParams(params, f.shape)
 	if len(wrong) > 0 {
-		return sessionParams{}, violation.Refuse(wrong...)
+		return sessionParams{}, strictjson.Refuse(wrong...)
 	}
 	var p sessionParams
 	if f.id == required {
 		id, bad := object.Field("sessionId").Text()
 		p.id, wrong = sessionstore.ID(id), bad
 	}
-	var bad []violation.Violation
+	var bad []strictjson.Violation
 	p.roots, bad = decodeRoots(object)
 	wrong = append(wrong, bad...)
 	p.servers, bad = decodeServers(object.Field("mcpServers"), f.servers, a.init.transports())
 	wrong = append(wrong, bad...)
 	if len(wrong) > 0 {
-		return sessionParams{}, violation.Refuse(wrong...)
+		return sessionParams{}, strictjson.Refuse(wrong...)
 	}
 	_, rest, err := takeSession(params)
 	p.rest = rest
@@ -75,30 +75,30 @@ func (a *agent) decodeSession(ctx context.Context, params json.RawMessage, f ses
 }
 
 // decodeRoots reads cwd and additionalDirectories, and reports all that is wrong with either (A3, A4).
-func decodeRoots(object strict.Object) (workspace.Roots, []violation.Violation) {
+func decodeRoots(object strictjson.Object) (workspace.Roots, []strictjson.Violation) {
 	cwd, wrongCwd := object.Field("cwd").Text()
 	additional, wrong := directories(object.Field("additionalDirectories"))
 	if wrongCwd == nil && wrong == nil {
 		roots, err := workspace.NewRoots(cwd, additional)
-		return roots, violation.Of(err)
+		return roots, strictjson.ViolationsOf(err)
 	}
 	if wrongCwd == nil {
 		_, err := workspace.ParseDir(cwd)
-		wrongCwd = violation.Of(err)
+		wrongCwd = strictjson.ViolationsOf(err)
 	}
 	return workspace.Roots{}, append(wrongCwd, wrong...)
 }
 
 // directories reads additionalDirectories, which may be left out. If an entry is no string, the others are
 // still checked.
-func directories(field strict.Field) ([]string, []violation.Violation) {
+func directories(field strictjson.Field) ([]string, []strictjson.Violation) {
 	if !field.Present() {
 		return nil, nil
 	}
 	paths, wrong := field.Texts()
 	if wrong == nil {
 		_, err := workspace.ParseDirs(paths)
-		return paths, violation.Of(err)
+		return paths, strictjson.ViolationsOf(err)
 	}
 	items, notArray := field.Items()
 	if notArray != nil {
@@ -106,13 +106,13 @@ func directories(field strict.Field) ([]string, []violation.Violation) {
 	}
 	wrong = nil
 	for i, item := range items {
-		if len(wrong) >= violation.Limit {
+		if len(wrong) >= strictjson.Limit {
 			break
 		}
 		path, bad := item.Text()
 		if bad == nil {
 			_, err := workspace.ParseDirs([]string{path})
-			bad = violation.Of(err)
+			bad = strictjson.ViolationsOf(err)
 		}
 		for _, v := range bad {
 			wrong = append(wrong, v.At(i))
@@ -125,27 +125,27 @@ func directories(field strict.Field) ([]string, []violation.Violation) {
 type promptParams struct {
 	id     sessionstore.ID
 	blocks []json.RawMessage
-	rest   runtime.Raw // without sessionId
+	rest   backend.Raw // without sessionId
 }
 
 func decodePrompt(params json.RawMessage) (promptParams, error) {
 	object, wrong := readParams(params, promptShape)
 	if len(wrong) > 0 {
-		return promptParams{}, violation.Refuse(wrong...)
+		return promptParams{}, strictjson.Refuse(wrong...)
 	}
 	id, wrong := object.Field("sessionId").Text()
 	blocks, bad := object.Field("prompt").Items()
 	wrong = append(wrong, bad...)
 	p := promptParams{id: sessionstore.ID(id)}
 	for _, block := range blocks {
-		if len(wrong) >= violation.Limit {
+		if len(wrong) >= strictjson.Limit {
 			break
 		}
 		p.blocks = append(p.blocks, block.Raw())
 		wrong = append(wrong, checkBlock(block)...)
 	}
 	if len(wrong) > 0 {
-		return promptParams{}, violation.Refuse(wrong...)
+		return promptParams{}, strictjson.Refuse(wrong...)
 	}
 	var err error
 	_, p.rest, err = takeSession(params)
@@ -153,7 +153,7 @@ func decodePrompt(params json.RawMessage) (promptParams, error) {
 }
 
 // checkBlock refuses a prompt entry that is no content block.
-func checkBlock(block strict.Field) []violation.Violation {
+func checkBlock(block strictjson.Field) []strictjson.Violation {
 	object, wrong := block.Object()
 	if wrong != nil {
 		return wrong
@@ -206,10 +206,10 @@ func cutTitle(s string) string {
 func decodeSessionID(params json.RawMessage) (sessionstore.ID, error) {
 	object, wrong := readParams(params, sessionShape)
 	if len(wrong) > 0 {
-		return "", violation.Refuse(wrong...)
+		return "", strictjson.Refuse(wrong...)
 	}
 	id, wrong := object.Field("sessionId").Text()
-	return sessionstore.ID(id), violation.Refuse(wrong...)
+	return sessionstore.ID(id), strictjson.Refuse(wrong...)
 }
 
 // listParams are the params of session/list.
@@ -236,7 +236,7 @@ func (p listParams) query(owner sessionstore.Agent) sessionstore.Query {
 func decodeList(params json.RawMessage) (listParams, error) {
 	object, wrong := readParams(params, listShape)
 	if len(wrong) > 0 {
-		return listParams{}, violation.Refuse(wrong...)
+		return listParams{}, strictjson.Refuse(wrong...)
 	}
 	var p listParams
 	if path, given, bad := optionalText(object.Field("cwd")); bad != nil {
@@ -244,7 +244,7 @@ func decodeList(params json.RawMessage) (listParams, error) {
 	} else if given {
 		var err error
 		p.cwd, err = workspace.ParseDir(path)
-		wrong = append(wrong, violation.Of(err)...)
+		wrong = append(wrong, strictjson.ViolationsOf(err)...)
 	}
 	if field := object.Field("additionalDirectories"); field.Present() {
 		paths, bad := directories(field)
@@ -255,13 +255,13 @@ func decodeList(params json.RawMessage) (listParams, error) {
 	if cursor, given, bad := optionalText(object.Field("cursor")); bad != nil {
 		wrong = append(wrong, bad...)
 	} else if p.cursor = sessionstore.Cursor(cursor); given && cursor == "" {
-		wrong = append(wrong, object.Field("cursor").Refuse(violation.InvalidCursor))
+		wrong = append(wrong, object.Field("cursor").Refuse(strictjson.InvalidCursor))
 	}
-	return p, violation.Refuse(wrong...)
+	return p, strictjson.Refuse(wrong...)
 }
 
 // optionalText reads a string that may be absent, or null, which means the same.
-func optionalText(field strict.Field) (text string, given bool, bad []violation.Violation) {
+func optionalText(field strictjson.Field) (text string, given bool, bad []strictjson.Violation) {
 	if !field.Present() || field.IsNull() {
 		return "", false, nil
 	}

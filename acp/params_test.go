@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // Every request that ACP defines has keys that are told from others by more than their case.
@@ -35,12 +35,12 @@ func TestW2_ParamsOfEveryMethodAreHeldToTheirKeys(t *testing.T) {
 			wrong := strings.ToUpper(tc.known)
 			m := c.try(method, altered(tc.params, wrong, `"x"`))
 			require.Equal(t, []string{wrong + " wrong_case"}, m.findings(t))
-			require.Equal(t, wire.CodeInvalidParams, m.Error.Code)
+			require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
 			require.Contains(t, m.Error.Message, "write "+tc.known)
 			m = c.try(method, strings.Replace(altered(tc.params, "x", "1"), "{", `{"x":2,`, 1))
-			require.Equal(t, wire.CodeInvalidParams, m.Error.Code)
+			require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
 			m = c.try(method, altered(tc.params, "unknown", `{"SessionId":1,"CWD":2}`))
-			require.False(t, m.Error != nil && m.Error.Code == wire.CodeInvalidParams, "an unknown key is accepted: %+v", m.Error)
+			require.False(t, m.Error != nil && m.Error.Code == jsonrpc.CodeInvalidParams, "an unknown key is accepted: %+v", m.Error)
 		})
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -49,7 +49,7 @@ func TestP4_EveryPathOfTheSchemaIsChecked(t *testing.T) {
 			paths = append(paths, d.Method+" "+member)
 			params, err := json.Marshal(map[string]string{member: outside, "command": "x", "content": ""})
 			require.NoError(t, err)
-			require.ErrorContains(t, checkPaths(w, d.Method, runtime.Raw(params)), "outside", "%s of %s", member, d.Method)
+			require.ErrorContains(t, checkPaths(w, d.Method, backend.Raw(params)), "outside", "%s of %s", member, d.Method)
 		}
 	}
 	slices.Sort(paths)

@@ -14,8 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/mcptest"
-	"github.com/acp-agent/acp-agent/internal/proctest"
+	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
 // play plays an MCP server.

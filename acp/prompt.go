@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -18,7 +18,7 @@ const commitTimeout = 10 * time.Second
 
 // acceptPrompt is the first half of session/prompt: it takes the prompt's place in the
 // order, or refuses it (W7).
-func (a *agent) acceptPrompt(ctx context.Context, r *wire.Request) wire.Work {
+func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	p, err := decodePrompt(r.Params)
 	if err != nil {
 		return failed(err)
@@ -55,7 +55,7 @@ func (a *agent) prompt(at *place, t *turn, p promptParams) (json.RawMessage, err
 	o := outcome{err: errNeverStarted}
 	defer func() { s.commitTurn(t, o) }() // a panic leaves no turn open
 	s.host.refresh(t.ctx)
-	o = t.await(a, func() (runtime.Raw, error) {
+	o = t.await(a, func() (backend.Raw, error) {
 		defer at.leave() // also after a panic
 		work := t.handOver(s, p.rest, updates)
 		at.leave()
@@ -183,7 +183,7 @@ func cancelledResult(result json.RawMessage) json.RawMessage {
 }
 
 // withStopReason refuses a runtime's result that is not a prompt response.
-func withStopReason(result runtime.Raw) (runtime.Raw, error) {
+func withStopReason(result backend.Raw) (backend.Raw, error) {
 	if reason := stopReason(outcome{result: result}); reason == "" {
 		return nil, fmt.Errorf("the agent answered the prompt without a stop reason")
 	}
@@ -195,7 +195,7 @@ func stopReason(o outcome) sessionstore.StopReason {
 	if o.err != nil {
 		return ""
 	}
-	object, err := strict.ParseObject(o.result)
+	object, err := strictjson.ParseObject(o.result)
 	if err != nil {
 		return ""
 	}

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -89,7 +89,7 @@ func newMachine(t *rapid.T, where places, on medium, kind string) *machine {
 	for _, store := range on.stores {
 		serve := func() *client {
 			c := connect(t, acp.Options{
-				Store: store, Runtime: func() runtime.Runtime { return &scripted{kind: kind} },
+				Store: store, Runtime: func() backend.Runtime { return &scripted{kind: kind} },
 				Workspace: workspace.Options{MaxRoots: maxRoots, Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
 				// Only what needs a commit makes one, so that the model knows what a fenced process has lost.
 				Recorder: sessionstore.RecorderOptions{Interval: time.Hour},

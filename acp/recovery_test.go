@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -30,12 +30,12 @@ func TestS4_ASessionGoesOnWhenTheStoreCanBeUsedAgain(t *testing.T) {
 
 func TestA29_ATitleThatTheRuntimeGaveIsNotReplacedByThePrompts(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
 	c.initialize()
-	var host runtime.Host
-	r.opened = func(_ runtime.Activation, h runtime.Host) { host = h }
+	var host backend.Host
+	r.opened = func(_ backend.Activation, h backend.Host) { host = h }
 	id := c.open(folder(t))
-	require.NoError(t, host.Update(t.Context(), runtime.Update(`{"update":{"sessionUpdate":"session_info_update","title":"Given"}}`)))
+	require.NoError(t, host.Update(t.Context(), backend.Update(`{"update":{"sessionUpdate":"session_info_update","title":"Given"}}`)))
 	c.texts(id, "say x")
 	require.Equal(t, "Given", c.find(id).Title)
 	require.NotContains(t, encode(c.messages()), `"title":"say x"`, "the client is shown what is stored")

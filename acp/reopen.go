@@ -5,15 +5,15 @@ import (
 	"encoding/json"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/violation"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // acceptReopen is the first half of session/load and session/resume.
-func (a *agent) acceptReopen(ctx context.Context, r *wire.Request, cause runtime.Cause) wire.Work {
+func (a *agent) acceptReopen(ctx context.Context, r *jsonrpc.Request, cause backend.Cause) jsonrpc.Work {
 	id, _, err := takeSession(r.Params)
 	if err != nil {
 		return failed(err)
@@ -42,7 +42,7 @@ func (a *agent) acceptReopen(ctx context.Context, r *wire.Request, cause runtime
 type reopening struct {
 	agent  *agent
 	at     *place
-	cause  runtime.Cause
+	cause  backend.Cause
 	pace   *pace
 	params sessionParams
 
@@ -54,7 +54,7 @@ type reopening struct {
 // session ends, the new activation takes its place, and a load replays the history (A12).
 func (o *reopening) run(ctx context.Context, params json.RawMessage) (*session, json.RawMessage, error) {
 	fields, a := resumeFields, o.agent
-	if o.cause == runtime.Load {
+	if o.cause == backend.Load {
 		fields = loadFields
 	}
 	var err error
@@ -83,7 +83,7 @@ func (o *reopening) run(ctx context.Context, params json.RawMessage) (*session, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if o.cause == runtime.Load {
+	if o.cause == backend.Load {
 		// What cannot be shown is not left half open.
 		if err := a.replay(context.WithoutCancel(ctx), s, act.opened, o.pace); err != nil {
 			a.closeSession(a.base, s)
@@ -108,8 +108,8 @@ func (o *reopening) find(ctx context.Context) (err error) {
 // replace opens a new activation of the session and puts it in the place of the live one.
 func (o *reopening) replace(ctx context.Context) (*session, *activation, error) {
 	a, in := o.agent, o.at.lane
-	stop := sync.OnceValue(func() error { return in.endTurn(ctx, runtime.ErrCancelled) })
-	ra := runtime.Activation{
+	stop := sync.OnceValue(func() error { return in.endTurn(ctx, backend.ErrCancelled) })
+	ra := backend.Activation{
 		Cause: o.cause, State: o.stored.State, History: a.options.Store.History(ctx, o.stored.ID),
 		Stop: func(context.Context) error { return stop() },
 	}
@@ -117,7 +117,7 @@ func (o *reopening) replace(ctx context.Context) (*session, *activation, error) 
 		ra.Previous = o.before.runtime
 	}
 	var replays *pace
-	if o.cause == runtime.Load {
+	if o.cause == backend.Load {
 		replays = o.pace
 	}
 	act, err := a.open(ctx, o.stored.ID, o.params, o.before, ra, replays)
@@ -131,7 +131,7 @@ func (o *reopening) replace(ctx context.Context) (*session, *activation, error) 
 		return nil, nil, err
 	}
 	// From here on it is too late to give up.
-	if err := in.endTurn(context.WithoutCancel(ctx), runtime.ErrCancelled); err != nil {
+	if err := in.endTurn(context.WithoutCancel(ctx), backend.ErrCancelled); err != nil {
 		a.log.Warn("ending a turn", "session", o.stored.ID, "error", err)
 	}
 	if o.before != nil {
@@ -155,7 +155,7 @@ func (o *reopening) takeOver(ctx context.Context, act *activation) (sessionstore
 	state := act.host.takeState()
 	change := sessionstore.Activation{Keys: act.keys(o.stored.Keys.Roots.Cwd()), State: state, StateKey: o.agent.keyOf(state)}
 	ctx = context.WithoutCancel(ctx)
-	if o.cause == runtime.Load && act.opened.Replay == runtime.ByRuntime {
+	if o.cause == backend.Load && act.opened.Replay == backend.ByRuntime {
 		var err error
 		if change.History, err = act.host.takeReplayed(ctx); err != nil {
 			return sessionstore.Lease{}, err
@@ -198,7 +198,7 @@ func (a *agent) stored(ctx context.Context, id sessionstore.ID) (sessionstore.Se
 		return s, asWire(err)
 	}
 	if s.Agent != a.init.owner() {
-		return s, violation.Refuse(violation.New("sessionId", string(id), violation.OtherAgent).Expecting(commandOf(s.Agent)))
+		return s, strictjson.Refuse(strictjson.NewViolation("sessionId", string(id), strictjson.OtherAgent).Expecting(commandOf(s.Agent)))
 	}
 	return s, nil
 }
@@ -223,5 +223,5 @@ func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessions
 	if len(stored.Real) > 0 && real == stored.Real[0] {
 		return nil
 	}
-	return violation.Refuse(violation.New("cwd", cwd.String(), violation.CwdMismatch).Expecting(stored.Roots.Cwd().String()))
+	return strictjson.Refuse(strictjson.NewViolation("cwd", cwd.String(), strictjson.CwdMismatch).Expecting(stored.Roots.Cwd().String()))
 }

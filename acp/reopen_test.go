@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -84,7 +84,7 @@ func TestS3_ATurnOfAFencedProcessIsNotWrittenAfterItLoadsAgain(t *testing.T) {
 func TestA27_ALoadThatCannotBeShownLeavesNothingOpen(t *testing.T) {
 	store := &unreadable{Memory: sessionstore.NewMemory()}
 	r := &scripted{}
-	c := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -113,7 +113,7 @@ func (u *unreadable) History(ctx context.Context, id sessionstore.ID) iter.Seq2[
 
 func TestA12_ALoadThatTookEffectWaitsForItsTurnThoughItWasCancelled(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }, CancelGrace: patience})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, CancelGrace: patience})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -162,7 +162,7 @@ func TestA11_CwdMustBeTheSessions(t *testing.T) {
 	require.NoError(t, os.Symlink(a, link))
 	id := c.open(a, b)
 	m := c.try("session/load", rootsParams(id, b))
-	require.Equal(t, wire.CodeInvalidParams, m.Error.Code)
+	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
 	require.Equal(t, "cwd_mismatch", m.reason(t))
 	require.Contains(t, string(m.Error.Data), a)
 	require.Equal(t, []string{b}, c.find(id).AdditionalDirectories, "nothing changed")
@@ -172,7 +172,7 @@ func TestA11_CwdMustBeTheSessions(t *testing.T) {
 
 func TestA12_LoadOfALiveSession(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)

@@ -5,15 +5,15 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // replay shows the client a loaded session's conversation before the response (A27): the stored history,
 // unless the runtime has sent its own, then the states as they are now.
-func (a *agent) replay(ctx context.Context, s *session, opened runtime.Opened, p *pace) error {
-	if opened.Replay == runtime.FromStore {
+func (a *agent) replay(ctx context.Context, s *session, opened backend.Opened, p *pace) error {
+	if opened.Replay == backend.FromStore {
 		if err := a.replayHistory(ctx, s, p); err != nil {
 			return err
 		}
@@ -115,25 +115,25 @@ var chunkStart = []byte(`{"update":{"sessionUpdate":"agent_message_chunk","`)
 func isChunk(u sessionstore.Update) bool { return bytes.HasPrefix(u, chunkStart) }
 
 // failures are updates that end the open calls (A27).
-func (o *openCalls) failures() []runtime.Update {
-	var updates []runtime.Update
+func (o *openCalls) failures() []backend.Update {
+	var updates []backend.Update
 	for _, id := range o.order {
 		if o.open[id] {
 			delete(o.open, id)
-			updates = append(updates, runtime.Update(`{"update":{"sessionUpdate":"tool_call_update","toolCallId":`+string(quote(id))+`,"status":"failed"}}`))
+			updates = append(updates, backend.Update(`{"update":{"sessionUpdate":"tool_call_update","toolCallId":`+string(quote(id))+`,"status":"failed"}}`))
 		}
 	}
 	return updates
 }
 
 // updateKind is the kind of an update, "" if it has none.
-func updateKind(u runtime.Update) string {
-	object, err := strict.ParseObject(u)
+func updateKind(u backend.Update) string {
+	object, err := strictjson.ParseObject(u)
 	if err != nil {
 		return ""
 	}
 	raw, _ := object.Get("update")
-	inner, err := strict.ParseObject(raw)
+	inner, err := strictjson.ParseObject(raw)
 	if err != nil {
 		return ""
 	}

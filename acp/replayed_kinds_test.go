@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -19,8 +19,8 @@ type speaking struct {
 	updates []string
 }
 
-func (r *speaking) Open(ctx context.Context, a runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
-	return &speakingSession{scriptedSession{runtime: &r.scripted, host: h}, r}, runtime.Opened{}, nil
+func (r *speaking) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+	return &speakingSession{scriptedSession{runtime: &r.scripted, host: h}, r}, backend.Opened{}, nil
 }
 
 type speakingSession struct {
@@ -28,10 +28,10 @@ type speakingSession struct {
 	speaking *speaking
 }
 
-func (s *speakingSession) Prompt(ctx context.Context, _ runtime.Raw, u runtime.Updates) runtime.Work {
-	return func() (runtime.Raw, error) {
+func (s *speakingSession) Prompt(ctx context.Context, _ backend.Raw, u backend.Updates) backend.Work {
+	return func() (backend.Raw, error) {
 		for _, update := range s.speaking.updates {
-			if err := u.Update(ctx, runtime.Update(`{"update":`+update+`}`)); err != nil {
+			if err := u.Update(ctx, backend.Update(`{"update":`+update+`}`)); err != nil {
 				return nil, err
 			}
 		}
@@ -78,7 +78,7 @@ func TestA27_EachKindOfUpdateIsReplayedOrSentAsItIsNow(t *testing.T) {
 		}
 	}
 	r, store := &speaking{updates: slices.Concat(state("1"), history, state("2"))}, sessionstore.NewMemory()
-	c := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -86,7 +86,7 @@ func TestA27_EachKindOfUpdateIsReplayedOrSentAsItIsNow(t *testing.T) {
 	require.Subset(t, shown(t, c.messages(), id), r.updates, "each was shown when it came")
 	c.leave()
 
-	d := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return r }})
+	d := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
 	d.initialize()
 	before := len(d.messages())
 	d.call("session/resume", rootsParams(id, a))
@@ -116,14 +116,14 @@ func TestA27_EachKindOfUpdateIsReplayedOrSentAsItIsNow(t *testing.T) {
 // stating is a speaking runtime whose lifecycle responses say the mode and the options.
 type stating struct{ speaking }
 
-func (r *stating) Open(ctx context.Context, a runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
+func (r *stating) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
 	s, opened, err := r.speaking.Open(ctx, a, h)
-	opened.Result = runtime.Raw(`{"modes":{"currentModeId":"m","availableModes":[]},"configOptions":[]}`)
+	opened.Result = backend.Raw(`{"modes":{"currentModeId":"m","availableModes":[]},"configOptions":[]}`)
 	return s, opened, err
 }
 
 func TestA27_WhatTheResponseSaysIsNotSentAsWell(t *testing.T) {
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime {
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime {
 		return &stating{speaking{updates: []string{
 			`{"sessionUpdate":"current_mode_update","currentModeId":"old"}`,
 			`{"sessionUpdate":"config_option_update","configOptions":[]}`,

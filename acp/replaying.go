@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -44,9 +44,9 @@ func (r *replaying) discard(ctx context.Context) error {
 }
 
 // Replay implements [runtime.Host].
-func (h *host) Replay(ctx context.Context, u runtime.Update) error {
+func (h *host) Replay(ctx context.Context, u backend.Update) error {
 	if h.pace == nil {
-		return wire.Errorf(wire.CodeInternal, "a replay outside of a load")
+		return jsonrpc.Errorf(jsonrpc.CodeInternal, "a replay outside of a load")
 	}
 	if err := h.stop(ctx); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (h *host) Replay(ctx context.Context, u runtime.Update) error {
 	opening := h.phase == hostOpening
 	h.mu.Unlock()
 	if !opening {
-		return runtime.ErrClosed
+		return backend.ErrClosed
 	}
 	if h.replayed == nil {
 		replayed, err := h.agent.newReplaying(ctx, h.id)

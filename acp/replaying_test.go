@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
@@ -21,9 +21,9 @@ type replayer struct {
 	fails error // of Open, behind the replay
 }
 
-func (r *replayer) Open(ctx context.Context, a runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
+func (r *replayer) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
 	session, opened, err := r.scripted.Open(ctx, a, h)
-	if err != nil || a.Cause != runtime.Load {
+	if err != nil || a.Cause != backend.Load {
 		return session, opened, err
 	}
 	for _, text := range r.says {
@@ -31,7 +31,7 @@ func (r *replayer) Open(ctx context.Context, a runtime.Activation, h runtime.Hos
 			return nil, opened, err
 		}
 	}
-	opened.Replay = runtime.ByRuntime
+	opened.Replay = backend.ByRuntime
 	return session, opened, r.fails
 }
 
@@ -74,7 +74,7 @@ func TestP7_ALongReplayOfTheRuntimeReplacesTheRecord(t *testing.T) {
 	store := &weighed{Store: sqlite.New(sqlite.Options{Dir: t.TempDir()})}
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	r := &replayer{says: numbers(longReplay)}
-	c := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -108,7 +108,7 @@ func TestP7_AReplayThatFailsLeavesTheRecord(t *testing.T) {
 	store := &weighed{Store: sqlite.New(sqlite.Options{Dir: t.TempDir()})}
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	r := &replayer{says: numbers(10), fails: errors.New("the child died")}
-	c := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -125,12 +125,12 @@ func TestP7_AReplayThatFailsLeavesTheRecord(t *testing.T) {
 
 func TestA27_AResumeShowsNoneOfTheRuntimesHistory(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
 	var err error
-	r.opened = func(_ runtime.Activation, h runtime.Host) { err = h.Replay(t.Context(), say("old")) }
+	r.opened = func(_ backend.Activation, h backend.Host) { err = h.Replay(t.Context(), say("old")) }
 	c.call("session/resume", rootsParams(id, a))
 	require.ErrorContains(t, err, "outside of a load")
 	require.NotContains(t, encode(c.messages()), "old")

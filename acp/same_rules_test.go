@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // opening are the methods that make a session active; all but the first name one that is stored.
@@ -61,7 +61,7 @@ func altered(params, name, raw string) string {
 // Whatever a method does with its roots, they are held to the same rules, and when one is broken nothing happens.
 func TestA3_A4_A5_A16_RootsAreHeldToTheSameRulesByEveryMethod(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a, b)
@@ -71,7 +71,7 @@ func TestA3_A4_A5_A16_RootsAreHeldToTheSameRulesByEveryMethod(t *testing.T) {
 		t.Helper()
 		m := c.try(method, params)
 		require.Equal(t, want, m.findings(t), "%s %s", method, params)
-		require.Equal(t, wire.CodeInvalidParams, m.Error.Code)
+		require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
 	}
 
 	entries := map[string]string{

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 // scripted is a runtime that does what the prompt says:
@@ -31,14 +31,14 @@ import (
 // and what actOnTools does.
 type scripted struct {
 	kind    string // default "scripted"
-	refuses []runtime.Cause
+	refuses []backend.Cause
 	release chan struct{}
 	refuse  error         // of Open
 	hold    chan struct{} // if set, a load or resume opens once it is closed
 
-	mcp     runtime.MCPOwner
+	mcp     backend.MCPOwner
 	started chan<- error                           // if set, is given what came of a start
-	opened  func(runtime.Activation, runtime.Host) // if set, is called when a session opens
+	opened  func(backend.Activation, backend.Host) // if set, is called when a session opens
 
 	mu     sync.Mutex
 	events []string // what the runtime was asked, in order
@@ -56,86 +56,86 @@ func (r *scripted) noted() []string {
 	return append([]string(nil), r.events...)
 }
 
-func (r *scripted) Initialize(context.Context, runtime.Raw, runtime.Client) (runtime.Info, error) {
+func (r *scripted) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
 	if r.kind == "" {
 		r.kind = "scripted"
 	}
-	return runtime.Info{Kind: r.kind, MCP: r.mcp, Refuses: r.refuses, Initialize: runtime.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
+	return backend.Info{Kind: r.kind, MCP: r.mcp, Refuses: r.refuses, Initialize: backend.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
 }
 
-func (r *scripted) Call(_ context.Context, method string, params runtime.Raw) runtime.Work {
+func (r *scripted) Call(_ context.Context, method string, params backend.Raw) backend.Work {
 	if method != "_echo" {
 		return nil
 	}
-	return func() (runtime.Raw, error) { return params, nil }
+	return func() (backend.Raw, error) { return params, nil }
 }
 
-func (r *scripted) Notify(_ context.Context, method string, params runtime.Raw) {
+func (r *scripted) Notify(_ context.Context, method string, params backend.Raw) {
 	r.note("notify %s %s", method, params)
 }
 
 func (r *scripted) Close(context.Context) error { return nil }
 
-func (r *scripted) Open(ctx context.Context, a runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
+func (r *scripted) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
 	if r.refuse != nil {
-		return nil, runtime.Opened{}, r.refuse
+		return nil, backend.Opened{}, r.refuse
 	}
 	r.note("open %s %s state=%s", a.Cause, h.Workspace().Roots(), a.State)
 	if r.opened != nil {
 		r.opened(a, h)
 	}
-	if r.hold != nil && a.Cause != runtime.New {
+	if r.hold != nil && a.Cause != backend.New {
 		<-r.hold
 	}
-	err := h.Update(ctx, runtime.Update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`))
-	return &scriptedSession{runtime: r, host: h}, runtime.Opened{Result: runtime.Raw(`{"_meta":{"opened":true}}`)}, err
+	err := h.Update(ctx, backend.Update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`))
+	return &scriptedSession{runtime: r, host: h}, backend.Opened{Result: backend.Raw(`{"_meta":{"opened":true}}`)}, err
 }
 
 type scriptedSession struct {
 	runtime *scripted
-	host    runtime.Host
+	host    backend.Host
 }
 
-func (s *scriptedSession) Call(_ context.Context, method string, params runtime.Raw) runtime.Work {
+func (s *scriptedSession) Call(_ context.Context, method string, params backend.Raw) backend.Work {
 	s.runtime.note("call %s %s", method, params)
 	switch method {
 	case "session/set_mode":
-		return func() (runtime.Raw, error) { return nil, nil }
+		return func() (backend.Raw, error) { return nil, nil }
 	case "_save":
-		return func() (runtime.Raw, error) { return nil, s.host.SaveState(context.Background(), params) }
+		return func() (backend.Raw, error) { return nil, s.host.SaveState(context.Background(), params) }
 	default:
 		return nil
 	}
 }
 
-func (s *scriptedSession) Notify(_ context.Context, method string, params runtime.Raw) {
+func (s *scriptedSession) Notify(_ context.Context, method string, params backend.Raw) {
 	s.runtime.note("session notify %s %s", method, params)
 }
 
-func (s *scriptedSession) Cancel(params runtime.Raw) { s.runtime.note("cancel %s", params) }
+func (s *scriptedSession) Cancel(params backend.Raw) { s.runtime.note("cancel %s", params) }
 
 func (s *scriptedSession) Close(context.Context) error {
 	s.runtime.note("close")
 	return nil
 }
 
-func (s *scriptedSession) Prompt(ctx context.Context, params runtime.Raw, u runtime.Updates) runtime.Work {
+func (s *scriptedSession) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	var p struct{ Prompt []struct{ Text string } }
 	if err := json.Unmarshal(params, &p); err != nil || len(p.Prompt) == 0 {
-		return func() (runtime.Raw, error) { return endTurn, err }
+		return func() (backend.Raw, error) { return endTurn, err }
 	}
 	s.runtime.note("prompt %s", p.Prompt[0].Text)
 	word, rest, _ := strings.Cut(p.Prompt[0].Text, " ")
-	return func() (runtime.Raw, error) { return s.act(ctx, word, rest, u) }
+	return func() (backend.Raw, error) { return s.act(ctx, word, rest, u) }
 }
 
-var endTurn = runtime.Raw(`{"stopReason":"end_turn"}`)
+var endTurn = backend.Raw(`{"stopReason":"end_turn"}`)
 
-func say(text string) runtime.Update {
-	return runtime.Update(`{"update":{"sessionUpdate":"agent_message_chunk","content":` + encode(map[string]string{"type": "text", "text": text}) + `}}`)
+func say(text string) backend.Update {
+	return backend.Update(`{"update":{"sessionUpdate":"agent_message_chunk","content":` + encode(map[string]string{"type": "text", "text": text}) + `}}`)
 }
 
-func (s *scriptedSession) act(ctx context.Context, word, rest string, u runtime.Updates) (runtime.Raw, error) {
+func (s *scriptedSession) act(ctx context.Context, word, rest string, u backend.Updates) (backend.Raw, error) {
 	switch word {
 	case "say":
 		return endTurn, u.Update(ctx, say(rest))
@@ -183,12 +183,12 @@ func (s *scriptedSession) act(ctx context.Context, word, rest string, u runtime.
 		return nil, errors.New("scripted failure")
 	case "call":
 		method, params, _ := strings.Cut(rest, " ")
-		result, err := s.host.Call(ctx, method, runtime.Raw(params))()
+		result, err := s.host.Call(ctx, method, backend.Raw(params))()
 		return endTurn, u.Update(ctx, say(fmt.Sprintf("%s %v", result, err)))
 	case "title":
-		return endTurn, u.Update(ctx, runtime.Update(`{"update":{"sessionUpdate":"session_info_update","title":`+encode(rest)+`}}`))
+		return endTurn, u.Update(ctx, backend.Update(`{"update":{"sessionUpdate":"session_info_update","title":`+encode(rest)+`}}`))
 	case "tool":
-		return endTurn, u.Update(ctx, runtime.Update(`{"update":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T","status":"in_progress"}}`))
+		return endTurn, u.Update(ctx, backend.Update(`{"update":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T","status":"in_progress"}}`))
 	case "state":
 		return endTurn, s.host.SaveState(ctx, []byte(rest))
 	case "roots":

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
@@ -18,7 +18,7 @@ import (
 //	start NAME    starts a server that was found
 //	catalog       answers with what was found
 //	history       answers with the texts of the stored history
-func (s *scriptedSession) actOnTools(ctx context.Context, word, rest string, u runtime.Updates) (runtime.Raw, error) {
+func (s *scriptedSession) actOnTools(ctx context.Context, word, rest string, u backend.Updates) (backend.Raw, error) {
 	var text string
 	switch word {
 	case "servers":
@@ -37,7 +37,7 @@ func (s *scriptedSession) actOnTools(ctx context.Context, word, rest string, u r
 		}
 	case "use":
 		name, arguments, _ := strings.Cut(rest, " ")
-		result, err := s.host.Tools().Call(ctx, u, name, runtime.Raw(arguments))
+		result, err := s.host.Tools().Call(ctx, u, name, backend.Raw(arguments))
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -66,7 +66,7 @@ func (s *scriptedSession) actOnTools(ctx context.Context, word, rest string, u r
 	return endTurn, u.Update(ctx, say(text))
 }
 
-func blockTexts(blocks []runtime.Raw) string {
+func blockTexts(blocks []backend.Raw) string {
 	var all []string
 	for _, raw := range blocks {
 		var block struct{ Text string }

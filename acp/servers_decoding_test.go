@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // The methods differ in whether they need mcpServers, not in how they read them.
@@ -45,7 +45,7 @@ func TestW12_EveryMethodReadsServersAlike(t *testing.T) {
 			} {
 				m := c.try(method, altered(params, "mcpServers", servers))
 				require.Equal(t, []string{want}, m.findings(t), servers)
-				require.Equal(t, wire.CodeInvalidParams, m.Error.Code)
+				require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
 			}
 		})
 		t.Run("W12/absent from "+method, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestW12_ATypeIsRefusedUnlessItWasAdvertised(t *testing.T) {
 		`{}`:                        {"http": true, "sse": true},
 		`null`:                      {"http": true, "sse": true},
 	} {
-		c := connect(t, acp.Options{Runtime: func() runtime.Runtime {
+		c := connect(t, acp.Options{Runtime: func() backend.Runtime {
 			return &advertising{initialize: `{"agentCapabilities":{"mcpCapabilities":` + advertised + `}}`}
 		}})
 		c.initialize()

@@ -14,11 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/mcpservers"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
-	"github.com/acp-agent/acp-agent/internal/mcptest"
-	"github.com/acp-agent/acp-agent/internal/proctest"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -47,8 +47,8 @@ func (c *client) changes(id, server string) int {
 func TestM4_NothingStartsAtSessionNew(t *testing.T) {
 	h := proctest.Watch(t)
 	c := served(t, acp.Options{
-		MCP:     mcpservers.Options{Wait: time.Millisecond},
-		Starter: mcpservers.NewStarter(mcpservers.StarterOptions{Parallel: 10}),
+		MCP:     mcpclient.Options{Wait: time.Millisecond},
+		Starter: mcpclient.NewStarter(mcpclient.StarterOptions{Parallel: 10}),
 	})
 	var ten []map[string]any
 	var idle []string
@@ -90,7 +90,7 @@ func TestM15_TheListOfAReopenedSessionIsComplete(t *testing.T) {
 func TestM15_AFailedRequestChangesNoServer(t *testing.T) {
 	r := &scripted{}
 	store := &failing{Memory: sessionstore.NewMemory()}
-	c := served(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return r }, MCP: mcpservers.Options{MaxServers: 2}})
+	c := served(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }, MCP: mcpclient.Options{MaxServers: 2}})
 	a, b := folder(t), folder(t)
 	old, other := server("old", "files"), server("other", "files")
 	id := c.serve([]string{a, b}, old)
@@ -124,10 +124,10 @@ func TestM15_AFailedRequestChangesNoServer(t *testing.T) {
 }
 
 func TestW12_TooManyServersAreInvalidParams(t *testing.T) {
-	c := served(t, acp.Options{MCP: mcpservers.Options{MaxServers: 1}})
+	c := served(t, acp.Options{MCP: mcpclient.Options{MaxServers: 1}})
 	m := c.try("session/new", servedParams("", []string{folder(t)}, server("a", "files"), server("b", "files")))
 	require.NotNil(t, m.Error)
-	require.Equal(t, wire.CodeInvalidParams, m.Error.Code)
+	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
 	require.Contains(t, m.Error.Message, "1")
 	require.Empty(t, c.list(`{}`))
 }
@@ -264,7 +264,7 @@ func TestA28_W9_TheEndOfASessionEndsItsServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, store := proctest.Watch(t), sessionstore.NewMemory()
-			c := served(t, acp.Options{Store: store, MCP: mcpservers.Options{Wait: time.Millisecond, StopTimeout: 50 * time.Millisecond}})
+			c := served(t, acp.Options{Store: store, MCP: mcpclient.Options{Wait: time.Millisecond, StopTimeout: 50 * time.Millisecond}})
 			cwd := folder(t)
 			id := c.serve([]string{cwd}, server("one", "wrapper", h.Env()), server("two", "stubborn", h.Env()))
 			c.texts(id, "tools")
@@ -281,8 +281,8 @@ func TestA28_W9_TheEndOfASessionEndsItsServers(t *testing.T) {
 
 func TestM2_ARuntimeThatConnectsServersItselfHasNoneOfOurs(t *testing.T) {
 	h := proctest.Watch(t)
-	r := &scripted{mcp: runtime.RuntimeConnects}
-	c := served(t, acp.Options{Runtime: func() runtime.Runtime { return r }, MCP: mcpservers.Options{MaxServers: 1}})
+	r := &scripted{mcp: backend.RuntimeConnects}
+	c := served(t, acp.Options{Runtime: func() backend.Runtime { return r }, MCP: mcpclient.Options{MaxServers: 1}})
 	a := folder(t)
 	require.NoError(t, os.WriteFile(filepath.Join(a, ".mcp.json"), []byte(`{"mcpServers":{"found":{"command":"x"}}}`), 0o600))
 	id := c.serve([]string{a}, server("one", "files", h.Env()), server("two", "files", h.Env()))

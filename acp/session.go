@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -19,7 +19,7 @@ type session struct {
 	agent     *agent
 	lane      *lane
 	workspace *workspace.Workspace
-	runtime   runtime.Session
+	runtime   backend.Session
 	servers   *serving
 	host      *host
 	record    *record
@@ -55,7 +55,7 @@ func (s *session) inOrder(half func()) {
 }
 
 // tellCancelled tells the runtime that its turn was cancelled. A panic in it changes nothing of that.
-func (s *session) tellCancelled(params runtime.Raw) {
+func (s *session) tellCancelled(params backend.Raw) {
 	_ = s.agent.guard("cancel", func() error {
 		s.runtime.Cancel(params)
 		return nil
@@ -92,7 +92,7 @@ func (s *session) takeOver(ctx context.Context, change sessionstore.Activation) 
 
 // update shows the client an update and records it: first the wire, then the record, whose commits
 // nobody waits for here (W11).
-func (s *session) update(ctx context.Context, u runtime.Update) error {
+func (s *session) update(ctx context.Context, u backend.Update) error {
 	if err := checkUpdate(u); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (s *session) saveState(ctx context.Context, state []byte) error {
 }
 
 // show sends the client an update without recording it.
-func (s *session) show(ctx context.Context, u runtime.Update) error {
+func (s *session) show(ctx context.Context, u backend.Update) error {
 	return s.agent.conn.Notify(ctx, methodUpdate, putMember(u, s.member))
 }
 
@@ -132,7 +132,7 @@ func (s *session) show(ctx context.Context, u runtime.Update) error {
 func (s *session) failed(err error) {
 	cause := err
 	if gone(err) {
-		cause = errors.Join(runtime.ErrFenced, err)
+		cause = errors.Join(backend.ErrFenced, err)
 	}
 	if t := s.lane.running(); t != nil && t.runsIn(s) && !errors.Is(err, context.Canceled) {
 		s.agent.running.Go(func() { t.end(cause, nil) })

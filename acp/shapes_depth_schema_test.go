@@ -5,11 +5,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // deep fails where the schema has members below a place, and the shape none.
-func (all definitions) deep(t *testing.T, place string, s *strict.Shape, d *definition) {
+func (all definitions) deep(t *testing.T, place string, s *strictjson.Shape, d *definition) {
 	t.Helper()
 	d = all.flatten(d)
 	if d.Items != nil && len(all.flatten(d.Items).Properties) > 0 {
@@ -31,7 +31,7 @@ func (all definitions) deep(t *testing.T, place string, s *strict.Shape, d *defi
 // Keys are checked as deep as the schema names them.
 func TestW2_ShapesAreAsDeepAsTheSchema(t *testing.T) {
 	all := readDefinitions(t)
-	for request, shape := range map[string]*strict.Shape{
+	for request, shape := range map[string]*strictjson.Shape{
 		"InitializeRequest": initializeShape, "NewSessionRequest": newShape, "LoadSessionRequest": loadShape,
 		"ResumeSessionRequest": loadShape, "PromptRequest": promptShape, "ListSessionsRequest": listShape,
 		"CloseSessionRequest": sessionShape, "DeleteSessionRequest": sessionShape,

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // published is the schema that the shapes are read off.
@@ -64,7 +64,7 @@ func (all definitions) flatten(d *definition) *definition {
 }
 
 // compare holds a shape against a definition, as deep as the shape goes.
-func (all definitions) compare(t *testing.T, place string, s *strict.Shape, d *definition, ours []string) {
+func (all definitions) compare(t *testing.T, place string, s *strictjson.Shape, d *definition, ours []string) {
 	t.Helper()
 	d = all.flatten(d)
 	if s.Items != nil {
@@ -87,7 +87,7 @@ func TestW2_ShapesHaveTheKeysOfTheSchema(t *testing.T) {
 	all := readDefinitions(t)
 	for _, c := range []struct {
 		name, request string
-		shape         *strict.Shape
+		shape         *strictjson.Shape
 		ours          []string // what the RFD adds
 	}{
 		{"W2/initialize", "InitializeRequest", initializeShape, nil},

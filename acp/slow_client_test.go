@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
@@ -63,7 +63,7 @@ func TestS9_AClientThatStopsInALoadHoldsUpNobody(t *testing.T) {
 		require.NoError(t, one.Close())
 		require.NoError(t, two.Close())
 	})
-	slow := connect(t, acp.Options{Store: one, Wire: wire.Options{MaxQueue: 64 << 10}})
+	slow := connect(t, acp.Options{Store: one, Wire: jsonrpc.Options{MaxQueue: 64 << 10}})
 	same, other := connect(t, acp.Options{Store: one}), connect(t, acp.Options{Store: two})
 	for _, c := range []*client{slow, same, other} {
 		c.initialize()
@@ -97,7 +97,7 @@ func TestS9_AClientThatStopsInALoadHoldsUpNobody(t *testing.T) {
 
 func TestW11_CancelsAreProcessedWhileTheClientDoesNotRead(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }, Wire: wire.Options{MaxQueue: 16 << 10}})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, Wire: jsonrpc.Options{MaxQueue: 16 << 10}})
 	c.initialize()
 	id, waiting := c.open(folder(t)), c.open(folder(t))
 	flood, line := c.request("session/prompt", promptParams(id, "count 100000"))
@@ -121,7 +121,7 @@ func TestW11_CancelsAreProcessedWhileTheClientDoesNotRead(t *testing.T) {
 
 func TestW6_CancelRequestTakesAWaitingLoadOutOfTheLane(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -129,7 +129,7 @@ func TestW6_CancelRequestTakesAWaitingLoadOutOfTheLane(t *testing.T) {
 	second, secondLine := c.request("session/load", rootsParams(id, a, b))
 	third, thirdLine := c.request("session/prompt", promptParams(id, "roots"))
 	c.send(firstLine, secondLine, thirdLine, notification("$/cancel_request", `{"requestId":`+second+`}`))
-	require.Equal(t, wire.CodeCancelled, c.response(second).Error.Code)
+	require.Equal(t, jsonrpc.CodeCancelled, c.response(second).Error.Code)
 	close(r.hold)
 	require.Nil(t, c.response(first).Error)
 	require.Equal(t, "end_turn", c.response(third).stopReason(t))
@@ -139,7 +139,7 @@ func TestW6_CancelRequestTakesAWaitingLoadOutOfTheLane(t *testing.T) {
 
 func TestA27_ALoadThatTookEffectIsShownWholeThoughItWasCancelled(t *testing.T) {
 	store := sessionstore.NewMemory()
-	c := connect(t, acp.Options{Store: store, Wire: wire.Options{MaxQueue: 16 << 10}})
+	c := connect(t, acp.Options{Store: store, Wire: jsonrpc.Options{MaxQueue: 16 << 10}})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -160,7 +160,7 @@ func TestA27_ALoadThatTookEffectIsShownWholeThoughItWasCancelled(t *testing.T) {
 
 func TestW9_TheEndOfInputDuringALoadLetsItFinish(t *testing.T) {
 	store := sessionstore.NewMemory()
-	c := connect(t, acp.Options{Store: store, Wire: wire.Options{MaxQueue: 16 << 10, Grace: patience}})
+	c := connect(t, acp.Options{Store: store, Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: patience}})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -176,7 +176,7 @@ func TestW9_TheEndOfInputDuringALoadLetsItFinish(t *testing.T) {
 
 func TestW9_AClientThatIsGoneEndsItsLoad(t *testing.T) {
 	store := sessionstore.NewMemory()
-	c := connect(t, acp.Options{Store: store, Wire: wire.Options{MaxQueue: 16 << 10, Grace: time.Millisecond}})
+	c := connect(t, acp.Options{Store: store, Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: time.Millisecond}})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)

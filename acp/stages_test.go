@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -19,11 +19,11 @@ func TestA5_StagesOfCheckingComeInOrder(t *testing.T) {
 	deny, err := workspace.ParseDir(denied)
 	require.NoError(t, err)
 	r, store := &scripted{}, sessionstore.NewMemory()
-	other := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return &scripted{kind: "other"} }})
+	other := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return &scripted{kind: "other"} }})
 	other.initialize()
 	foreign := other.open(a)
 	c := connect(t, acp.Options{
-		Store: store, Runtime: func() runtime.Runtime { return r },
+		Store: store, Runtime: func() backend.Runtime { return r },
 		Workspace: workspace.Options{MaxRoots: 3, Policy: workspace.Policy{Deny: []workspace.Dir{deny}}},
 	})
 	c.initialize()
@@ -65,7 +65,7 @@ func TestA5_StagesOfCheckingComeInOrder(t *testing.T) {
 					return
 				}
 				require.Equal(t, step.violations, m.findings(t))
-				require.Equal(t, wire.CodeInvalidParams, m.Error.Code)
+				require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
 			})
 		}
 	}
@@ -83,7 +83,7 @@ func TestA5_AStateIsToldWithoutViolations(t *testing.T) {
 	c.await(0, said("waiting"))
 	m := c.try("session/prompt", promptParams(id, "say x"))
 	require.JSONEq(t, `{"reason":"turn_in_progress","sessionId":"`+id+`"}`, string(m.Error.Data))
-	require.Equal(t, wire.CodeInvalidRequest, m.Error.Code)
+	require.Equal(t, jsonrpc.CodeInvalidRequest, m.Error.Code)
 	c.call("session/close", idParams(id))
 	c.response(prompt)
 	for _, method := range []string{"session/prompt", "session/set_mode", "session/set_config_option"} {

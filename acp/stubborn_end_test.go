@@ -6,13 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 // A turn whose runtime goes on is answered before the program ends, although it would have been waited for longer.
 func TestW9_ATurnThatDoesNotEndIsAnsweredAsCancelledAtTheEnd(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }, CancelGrace: patience})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, CancelGrace: patience})
 	c.initialize()
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))

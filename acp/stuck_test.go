@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 // stuck is a scripted runtime that hangs in the first half of the prompt "stuck", until hold is closed.
@@ -18,17 +18,17 @@ type stuck struct {
 	in, hold chan struct{}
 }
 
-func (r *stuck) Open(ctx context.Context, a runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
+func (r *stuck) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
 	s, opened, err := r.scripted.Open(ctx, a, h)
 	return &stuckSession{s, r}, opened, err
 }
 
 type stuckSession struct {
-	runtime.Session
+	backend.Session
 	runtime *stuck
 }
 
-func (s *stuckSession) Prompt(ctx context.Context, params runtime.Raw, u runtime.Updates) runtime.Work {
+func (s *stuckSession) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	if strings.Contains(string(params), `"stuck"`) {
 		s.runtime.in <- struct{}{}
 		<-s.runtime.hold
@@ -38,7 +38,7 @@ func (s *stuckSession) Prompt(ctx context.Context, params runtime.Raw, u runtime
 
 func TestW5_ARuntimeThatHangsWhenItIsGivenAPromptHoldsUpNobodyElse(t *testing.T) {
 	r := &stuck{in: make(chan struct{}, 1), hold: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }, CancelGrace: 10 * time.Millisecond})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, CancelGrace: 10 * time.Millisecond})
 	c.initialize()
 	a := folder(t)
 	id, other := c.open(a), c.open(a)

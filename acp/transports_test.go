@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 // connecting is a runtime that connects MCP servers itself, and takes its time to say so.
@@ -16,17 +16,17 @@ type connecting struct {
 	asked chan struct{}
 }
 
-func (r *connecting) Initialize(context.Context, runtime.Raw, runtime.Client) (runtime.Info, error) {
+func (r *connecting) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
 	<-r.asked
-	return runtime.Info{
-		Kind: "connecting", MCP: runtime.RuntimeConnects,
-		Initialize: runtime.Raw(`{"agentCapabilities":{"mcpCapabilities":{"http":true,"sse":false}}}`),
+	return backend.Info{
+		Kind: "connecting", MCP: backend.RuntimeConnects,
+		Initialize: backend.Raw(`{"agentCapabilities":{"mcpCapabilities":{"http":true,"sse":false}}}`),
 	}, nil
 }
 
 func TestW12_ASessionRightBehindInitializeHasTheTransportsThatItAdvertises(t *testing.T) {
 	r := &connecting{asked: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
 	params := func(kind string) string {
 		return encode(map[string]any{"cwd": folder(t), "mcpServers": []any{
 			map[string]any{"type": kind, "name": "s", "url": "http://localhost:1", "headers": []any{}},

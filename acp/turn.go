@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // turn is one prompt, from its arrival to its answer.
@@ -22,7 +22,7 @@ type turn struct {
 	stage     turnStage
 	with      *session    // whose runtime has the prompt
 	ended     bool        // told to end early
-	params    runtime.Raw // of the session/cancel that ended it
+	params    backend.Raw // of the session/cancel that ended it
 	committed bool        // its end was recorded, or is being
 	settled   bool        // its answer is decided
 }
@@ -41,13 +41,13 @@ const (
 func newTurn(ctx context.Context) *turn {
 	t := &turn{request: ctx, done: make(chan struct{})}
 	t.ctx, t.stop = context.WithCancelCause(context.WithoutCancel(ctx))
-	context.AfterFunc(ctx, func() { t.end(runtime.ErrCancelled, nil) })
+	context.AfterFunc(ctx, func() { t.end(backend.ErrCancelled, nil) })
 	return t
 }
 
 // end ends the turn early, for cause, and tells the runtime once. params are those of the
 // client's session/cancel, if that is why.
-func (t *turn) end(cause error, params runtime.Raw) {
+func (t *turn) end(cause error, params backend.Raw) {
 	if !t.ends(cause, params) {
 		return
 	}
@@ -59,7 +59,7 @@ func (t *turn) end(cause error, params runtime.Raw) {
 }
 
 // ends notes that the turn ends early. It reports whether the runtime has the turn and is to be told.
-func (t *turn) ends(cause error, params runtime.Raw) bool {
+func (t *turn) ends(cause error, params backend.Raw) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended || t.settled {
@@ -72,7 +72,7 @@ func (t *turn) ends(cause error, params runtime.Raw) bool {
 
 // handOver gives the prompt to s's runtime, and then tells it of the end if that came meanwhile. It returns nil if the
 // turn has ended before.
-func (t *turn) handOver(s *session, params runtime.Raw, u runtime.Updates) (work runtime.Work) {
+func (t *turn) handOver(s *session, params backend.Raw, u backend.Updates) (work backend.Work) {
 	if !t.hand(s) {
 		return nil
 	}
@@ -164,13 +164,13 @@ func (t *turn) commit() bool {
 func (t *turn) cause() error { return context.Cause(t.ctx) }
 
 // isCancelled reports whether the turn was cancelled for the client.
-func (t *turn) isCancelled() bool { return errors.Is(t.cause(), runtime.ErrCancelled) }
+func (t *turn) isCancelled() bool { return errors.Is(t.cause(), backend.ErrCancelled) }
 
 // answered marks the prompt as answered and frees the turn.
 func (t *turn) answered() {
 	t.finish.Do(func() {
 		t.settle()
-		t.stop(runtime.ErrTurnOver)
+		t.stop(backend.ErrTurnOver)
 		close(t.done)
 	})
 }
@@ -187,7 +187,7 @@ func (t *turn) wait(ctx context.Context) error {
 
 // outcome is what a runtime's Work returned.
 type outcome struct {
-	result runtime.Raw
+	result backend.Raw
 	err    error
 }
 
@@ -197,7 +197,7 @@ const leaveGrace = time.Second
 
 // await runs work and waits for it; once the turn has ended early for at most its grace more. What a work
 // returns after that is dropped.
-func (t *turn) await(a *agent, work runtime.Work) outcome {
+func (t *turn) await(a *agent, work backend.Work) outcome {
 	returned := make(chan outcome, 1)
 	a.running.Go(func() {
 		var o outcome
@@ -223,7 +223,7 @@ func (t *turn) await(a *agent, work runtime.Work) outcome {
 			return outcome{err: t.cause()}
 		case <-requestEnd:
 			requestEnd = nil
-			if errors.Is(context.Cause(t.request), wire.ErrClosed) {
+			if errors.Is(context.Cause(t.request), jsonrpc.ErrClosed) {
 				late.Reset(min(a.options.CancelGrace, leaveGrace))
 			}
 		}
@@ -239,11 +239,11 @@ type turnUpdates struct {
 }
 
 // Update implements [runtime.Updates].
-func (u *turnUpdates) Update(ctx context.Context, update runtime.Update) error {
+func (u *turnUpdates) Update(ctx context.Context, update backend.Update) error {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
 	if u.over {
-		return runtime.ErrTurnOver
+		return backend.ErrTurnOver
 	}
 	return u.session.update(ctx, update)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -29,7 +29,7 @@ func TestW5_CancelInTheSameWriteIsNeverLost(t *testing.T) {
 
 func TestW6_NothingFollowsACancelledTurnsResponse(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{CancelGrace: time.Millisecond, Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{CancelGrace: time.Millisecond, Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
@@ -40,7 +40,7 @@ func TestW6_NothingFollowsACancelledTurnsResponse(t *testing.T) {
 	close(r.release)
 	require.Equal(t, []string{"next"}, c.texts(id, "say next"))
 	require.Eventually(t, func() bool {
-		return strings.Contains(fmt.Sprint(r.noted()), "late update: "+runtime.ErrTurnOver.Error())
+		return strings.Contains(fmt.Sprint(r.noted()), "late update: "+backend.ErrTurnOver.Error())
 	}, patience, time.Millisecond)
 	require.Contains(t, r.noted(), `cancel {"_meta":{"why":1}}`, "the runtime is told once, with the client's words")
 	require.NotContains(t, encode(c.messages()), "too late")
@@ -62,7 +62,7 @@ func TestW7_OneTurnAtATime(t *testing.T) {
 	first, line := c.request("session/prompt", promptParams(id, "wait"))
 	c.send(line)
 	m := c.try("session/prompt", promptParams(id, "say second"))
-	require.Equal(t, wire.CodeInvalidRequest, m.Error.Code)
+	require.Equal(t, jsonrpc.CodeInvalidRequest, m.Error.Code)
 	require.Equal(t, "turn_in_progress", m.reason(t))
 
 	third, line := c.request("session/prompt", promptParams(id, "say third"))
@@ -76,14 +76,14 @@ func TestW7_OneTurnAtATime(t *testing.T) {
 
 func TestA32_CallsPassATurnAndLifecycleEndsIt(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
 	c.send(line)
 	require.Equal(t, "{}", string(c.call("session/set_mode", `{"sessionId":"`+id+`","modeId":"m"}`)))
 	require.Contains(t, r.noted(), `call session/set_mode {"modeId":"m"}`, "the session id does not cross the seam")
-	require.Equal(t, wire.CodeMethodNotFound, c.try("_unknown", idParams(id)).Error.Code)
+	require.Equal(t, jsonrpc.CodeMethodNotFound, c.try("_unknown", idParams(id)).Error.Code)
 	c.send(notification("_note", `{"sessionId":"`+id+`","a":1}`))
 	closing, line := c.request("session/close", idParams(id))
 	next, nextLine := c.request("session/prompt", promptParams(id, "say next"))
@@ -135,10 +135,10 @@ func TestW8_APanicEndsItsRequestOnly(t *testing.T) {
 	c.initialize()
 	id := c.open(folder(t))
 	m := c.try("session/prompt", promptParams(id, "panic"))
-	require.Equal(t, wire.CodeInternal, m.Error.Code)
+	require.Equal(t, jsonrpc.CodeInternal, m.Error.Code)
 	require.NotContains(t, m.Error.Message, "scripted")
 	require.Equal(t, []string{"still here"}, c.texts(id, "say still here"))
-	require.Equal(t, wire.CodeInternal, c.try("session/prompt", promptParams(id, "fail")).Error.Code)
+	require.Equal(t, jsonrpc.CodeInternal, c.try("session/prompt", promptParams(id, "fail")).Error.Code)
 	require.Equal(t, []string{"and here"}, c.texts(id, "say and here"))
 }
 
@@ -162,7 +162,7 @@ func TestW9_TheEndOfInputCancelsTurnsAndAnswersWhatWasRead(t *testing.T) {
 }
 
 func TestW11_ATurnBlocksWhileTheClientDoesNotRead(t *testing.T) {
-	c := connect(t, acp.Options{Wire: wire.Options{MaxQueue: 1 << 10}})
+	c := connect(t, acp.Options{Wire: jsonrpc.Options{MaxQueue: 1 << 10}})
 	c.initialize()
 	id := c.open(folder(t))
 	require.Len(t, c.texts(id, "count 5000"), 5000)
@@ -277,7 +277,7 @@ func TestW12_MCPServersAreDecodedStrictly(t *testing.T) {
 			continue
 		}
 		require.Equal(t, reason, m.reason(t), servers)
-		require.Equal(t, wire.CodeInvalidParams, m.Error.Code)
+		require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
 		require.NotContains(t, string(m.Error.Data), "77", "values may be secrets")
 	}
 	require.Equal(t, "required", c.try("session/new", `{"cwd":"`+a+`"}`).reason(t))
@@ -289,10 +289,10 @@ func TestW12_MCPServersAreDecodedStrictly(t *testing.T) {
 
 func TestP6_UnknownMethodsReachTheRuntimeAsSent(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	require.Equal(t, `{"b":1.0,"a":[1e5]}`, string(c.call("_echo", `{"b":1.0,"a":[1e5]}`)))
-	require.Equal(t, wire.CodeMethodNotFound, c.try("_other", `{}`).Error.Code)
+	require.Equal(t, jsonrpc.CodeMethodNotFound, c.try("_other", `{}`).Error.Code)
 	c.send(notification("_hello", `{"x":1}`))
 	c.call("_echo", `{}`)
 	require.Contains(t, r.noted(), `notify _hello {"x":1}`)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -33,17 +33,17 @@ func TestW11_WhatIsSaidBehindALifecycleResponseIsNotLost(t *testing.T) {
 	begun := make(chan struct{})
 	begin := sync.OnceFunc(func() { close(begun) })
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }, Wire: wire.Options{
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, Wire: jsonrpc.Options{
 		MaxQueue: 16 << 10,
-		Tap: func(d wire.Direction, line []byte) {
-			if d == wire.Sent && bytes.Contains(line, []byte(`"messageId":"0"`)) {
+		Tap: func(d jsonrpc.Direction, line []byte) {
+			if d == jsonrpc.Sent && bytes.Contains(line, []byte(`"messageId":"0"`)) {
 				begin()
 			}
 		},
 	}})
 	c.initialize()
-	var host runtime.Host
-	r.opened = func(_ runtime.Activation, h runtime.Host) {
+	var host backend.Host
+	r.opened = func(_ backend.Activation, h backend.Host) {
 		host = h
 		for _, text := range all[:before] {
 			require.NoError(t, h.Update(t.Context(), apart(text)))
@@ -78,13 +78,13 @@ func TestW11_WhatIsSaidBehindALifecycleResponseIsNotLost(t *testing.T) {
 
 func TestW11_WhatIsHeldForALifecycleResponseIsBounded(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
 	c.initialize()
 	fit := func(text string) (n int) {
-		r.opened = func(_ runtime.Activation, h runtime.Host) {
+		r.opened = func(_ backend.Activation, h backend.Host) {
 			for n = 0; n < 2000; n++ {
 				if err := h.Update(t.Context(), apart(text)); err != nil {
-					require.ErrorIs(t, err, runtime.ErrHeldFull)
+					require.ErrorIs(t, err, backend.ErrHeldFull)
 					require.ErrorContains(t, err, "1,000")
 					require.ErrorContains(t, err, "4 MiB")
 					return
@@ -100,10 +100,10 @@ func TestW11_WhatIsHeldForALifecycleResponseIsBounded(t *testing.T) {
 
 func TestW6_AnUpdateBehindABlockedOneEndsWithItsContext(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() runtime.Runtime { return r }, Wire: wire.Options{MaxQueue: 16 << 10}})
+	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, Wire: jsonrpc.Options{MaxQueue: 16 << 10}})
 	c.initialize()
-	var host runtime.Host
-	r.opened = func(_ runtime.Activation, h runtime.Host) { host = h }
+	var host backend.Host
+	r.opened = func(_ backend.Activation, h backend.Host) { host = h }
 	id := c.open(folder(t))
 	c.texts(id, "say open")
 	goOn := c.stall()
@@ -135,17 +135,17 @@ func TestW6_AnUpdateBehindABlockedOneEndsWithItsContext(t *testing.T) {
 func TestW11_ATitleIsStoredBesideTheWire(t *testing.T) {
 	store := &hooked{Memory: sessionstore.NewMemory()}
 	r := &scripted{}
-	c := connect(t, acp.Options{Store: store, Runtime: func() runtime.Runtime { return r }})
+	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
 	c.initialize()
-	var host runtime.Host
-	r.opened = func(_ runtime.Activation, h runtime.Host) { host = h }
+	var host backend.Host
+	r.opened = func(_ backend.Activation, h backend.Host) { host = h }
 	id := c.open(folder(t))
 	c.texts(id, "say open")
 	busy := make(chan struct{})
 	store.titling = func() { <-busy }
 	said := make(chan error, 1)
 	go func() {
-		err := host.Update(t.Context(), runtime.Update(`{"update":{"sessionUpdate":"session_info_update","title":"T"}}`))
+		err := host.Update(t.Context(), backend.Update(`{"update":{"sessionUpdate":"session_info_update","title":"T"}}`))
 		if err == nil {
 			err = host.Update(t.Context(), say("behind it"))
 		}

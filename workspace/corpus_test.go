@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/testutil/containmenttest"
 	"github.com/acp-agent/acp-agent/workspace"
-	"github.com/acp-agent/acp-agent/workspace/containmenttest"
 )
 
 // The corpus in testdata/containment says what each case is; its README says how one is written. Every attempt of a

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
-	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // The members of a request that name roots, as violations call them.
@@ -22,7 +22,7 @@ type Dir struct{ path string }
 // nothing of the file system. The error is a [*violation.Error] with the field "cwd".
 func ParseDir(path string) (Dir, error) {
 	if broken := check(native{}, path); len(broken) > 0 {
-		return Dir{}, violation.Refuse(each(broken, fieldCwd, path)...)
+		return Dir{}, strictjson.Refuse(each(broken, fieldCwd, path)...)
 	}
 	return Dir{native{}.normalise(path)}, nil
 }
@@ -48,27 +48,27 @@ func (d Dir) URI() string {
 func (d Dir) MarshalJSON() ([]byte, error) { return json.Marshal(d.path) }
 
 // check lists the rules of clause A4 that path breaks.
-func check(r rules, path string) []violation.Reason {
+func check(r rules, path string) []strictjson.Reason {
 	if path == "" {
-		return []violation.Reason{violation.Empty}
+		return []strictjson.Reason{strictjson.Empty}
 	}
-	var broken []violation.Reason
+	var broken []strictjson.Reason
 	if !utf8.ValidString(path) {
-		broken = append(broken, violation.Encoding)
+		broken = append(broken, strictjson.Encoding)
 	}
 	if hasNUL(path) {
-		broken = append(broken, violation.NUL)
+		broken = append(broken, strictjson.NUL)
 	}
 	if !r.absolute(path) {
-		broken = append(broken, violation.Relative)
+		broken = append(broken, strictjson.Relative)
 	}
 	return broken
 }
 
-func each(broken []violation.Reason, field, path string) []violation.Violation {
-	out := make([]violation.Violation, len(broken))
+func each(broken []strictjson.Reason, field, path string) []strictjson.Violation {
+	out := make([]strictjson.Violation, len(broken))
 	for i, reason := range broken {
-		out[i] = violation.New(field, path, reason)
+		out[i] = strictjson.NewViolation(field, path, reason)
 	}
 	return out
 }

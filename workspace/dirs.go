@@ -5,7 +5,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // Dirs is an ordered list of directories without exact duplicates. It is immutable; the
@@ -25,11 +25,11 @@ type entry struct {
 func ParseDirs(paths []string) (Dirs, error) {
 	var (
 		out  Dirs
-		bad  []violation.Violation
+		bad  []strictjson.Violation
 		seen = make(map[Dir]bool, len(paths))
 	)
 	for i, path := range paths {
-		if len(bad) >= violation.Limit {
+		if len(bad) >= strictjson.Limit {
 			break // no more are listed
 		}
 		if broken := check(native{}, path); len(broken) > 0 {
@@ -45,7 +45,7 @@ func ParseDirs(paths []string) (Dirs, error) {
 		}
 	}
 	if len(bad) > 0 {
-		return Dirs{}, violation.Refuse(bad...)
+		return Dirs{}, strictjson.Refuse(bad...)
 	}
 	return out, nil
 }

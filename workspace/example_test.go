@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -17,7 +17,7 @@ func ExampleNewRoots() {
 	fmt.Println(roots, err)
 
 	_, err = workspace.NewRoots("app", []string{"/src/lib", ""})
-	for _, v := range violation.Of(err) {
+	for _, v := range strictjson.ViolationsOf(err) {
 		fmt.Println(v)
 	}
 	// Output:

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/testutil/containmenttest"
 	"github.com/acp-agent/acp-agent/workspace"
-	"github.com/acp-agent/acp-agent/workspace/containmenttest"
 )
 
 // Whatever a path or a link's target says, no operation reads, changes, makes or removes anything outside, and none

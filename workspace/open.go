@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // Open opens every root of the set, or none. Each stage reports all that it finds
@@ -45,9 +45,9 @@ func counted(roots Roots, limit int) error {
 	}
 	switch {
 	case roots.IsZero():
-		return violation.Refuse(violation.New(fieldCwd, nil, violation.Required))
+		return strictjson.Refuse(strictjson.NewViolation(fieldCwd, nil, strictjson.Required))
 	case roots.Len() > limit:
-		return violation.Refuse(violation.New(fieldAdditional, nil, violation.TooMany).Expecting(strconv.Itoa(limit)))
+		return strictjson.Refuse(strictjson.NewViolation(fieldAdditional, nil, strictjson.TooMany).Expecting(strconv.Itoa(limit)))
 	default:
 		return nil
 	}
@@ -55,7 +55,7 @@ func counted(roots Roots, limit int) error {
 
 // openRoots opens each root and finds its real path.
 func (w *Workspace) openRoots(ctx context.Context) error {
-	var bad []violation.Violation
+	var bad []strictjson.Violation
 	for i, dir := range w.roots.All() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -74,19 +74,19 @@ func (w *Workspace) openRoots(ctx context.Context) error {
 		w.opened = append(w.opened, Root{Index: i, Dir: dir, Real: Dir{real}})
 		w.real = append(w.real, locate(real))
 	}
-	return violation.Refuse(bad...)
+	return strictjson.Refuse(bad...)
 }
 
 // refusal is why root i could not be opened.
-func (w *Workspace) refusal(i int, err error) violation.Violation {
+func (w *Workspace) refusal(i int, err error) strictjson.Violation {
 	info, statErr := os.Stat(w.roots.At(i).path)
 	switch {
 	case statErr == nil && !info.IsDir():
-		return w.roots.violation(i, violation.NotDirectory)
+		return w.roots.violation(i, strictjson.NotDirectory)
 	case errors.Is(statErr, fs.ErrNotExist), errors.Is(statErr, syscall.ENOTDIR):
-		return w.roots.violation(i, violation.Missing)
+		return w.roots.violation(i, strictjson.Missing)
 	default:
-		return w.roots.violation(i, violation.Unreadable).Expecting(cause(err).Error())
+		return w.roots.violation(i, strictjson.Unreadable).Expecting(cause(err).Error())
 	}
 }
 
@@ -96,13 +96,13 @@ func (w *Workspace) grantMounts(policy Mounts) error {
 	if policy == ExistingMounts {
 		points = mountPoints()
 	}
-	var bad []violation.Violation
+	var bad []strictjson.Violation
 	for i, handle := range w.handles {
 		if err := handle.grant(policy, w.real[i], points, w.denied); err != nil {
 			bad = append(bad, w.refusal(i, err))
 		}
 	}
-	return violation.Refuse(bad...)
+	return strictjson.Refuse(bad...)
 }
 
 // cause is what the system said, without the names that we gave it.
@@ -118,13 +118,13 @@ func cause(err error) error {
 
 // judgeRoots checks the real path of each root against the policy.
 func (w *Workspace) judgeRoots(p Policy) error {
-	var bad []violation.Violation
+	var bad []strictjson.Violation
 	for i, real := range w.real {
 		if by, denied := judge(w.denied, real); denied {
-			bad = append(bad, w.roots.violation(i, violation.Denied).Expecting(by.path))
+			bad = append(bad, w.roots.violation(i, strictjson.Denied).Expecting(by.path))
 		} else if !allows(p.Allow, real) {
-			bad = append(bad, w.roots.violation(i, violation.Denied))
+			bad = append(bad, w.roots.violation(i, strictjson.Denied))
 		}
 	}
-	return violation.Refuse(bad...)
+	return strictjson.Refuse(bad...)
 }

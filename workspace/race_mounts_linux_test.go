@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/acp-agent/acp-agent/internal/testutil/containmenttest"
 	"github.com/acp-agent/acp-agent/workspace"
-	"github.com/acp-agent/acp-agent/workspace/containmenttest"
 )
 
 // racedMounts is how many operations are made while something is mounted and unmounted.

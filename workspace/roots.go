@@ -5,7 +5,7 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // Roots is the ordered root set of a session, [cwd, ...additionalDirectories] (clause
@@ -23,11 +23,11 @@ type Roots struct {
 // "additionalDirectories" in order.
 func NewRoots(cwd string, additional []string) (Roots, error) {
 	first, err := ParseDir(cwd)
-	bad := violation.Of(err)
+	bad := strictjson.ViolationsOf(err)
 	rest, err := ParseDirs(additional)
-	bad = append(bad, violation.Of(err)...)
+	bad = append(bad, strictjson.ViolationsOf(err)...)
 	if len(bad) > 0 {
-		return Roots{}, violation.Refuse(bad...)
+		return Roots{}, strictjson.Refuse(bad...)
 	}
 	return RootsFrom(first, rest), nil
 }
@@ -105,10 +105,10 @@ func (r Roots) MarshalJSON() ([]byte, error) {
 }
 
 // violation is reason found at root i, at the place where the client wrote it.
-func (r Roots) violation(i int, reason violation.Reason) violation.Violation {
+func (r Roots) violation(i int, reason strictjson.Reason) strictjson.Violation {
 	if i == 0 {
-		return violation.New(fieldCwd, r.cwd.path, reason)
+		return strictjson.NewViolation(fieldCwd, r.cwd.path, reason)
 	}
 	e := r.additional.list[i-1]
-	return violation.New(fieldAdditional, e.dir.path, reason).At(e.sent)
+	return strictjson.NewViolation(fieldAdditional, e.dir.path, reason).At(e.sent)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -35,35 +35,35 @@ func paths(roots workspace.Roots) []string {
 func TestA4_EachReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		path   string
-		reason violation.Reason
+		reason strictjson.Reason
 	}{
-		"empty":    {"", violation.Empty},
-		"relative": {"src", violation.Relative},
-		"dot":      {".", violation.Relative},
-		"nul":      {abs("/a\x00b"), violation.NUL},
-		"encoding": {abs("/a\xffb"), violation.Encoding},
+		"empty":    {"", strictjson.Empty},
+		"relative": {"src", strictjson.Relative},
+		"dot":      {".", strictjson.Relative},
+		"nul":      {abs("/a\x00b"), strictjson.NUL},
+		"encoding": {abs("/a\xffb"), strictjson.Encoding},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := workspace.NewRoots(c.path, nil)
-			require.Equal(t, []violation.Violation{violation.New("cwd", c.path, c.reason)}, violation.Of(err))
+			require.Equal(t, []strictjson.Violation{strictjson.NewViolation("cwd", c.path, c.reason)}, strictjson.ViolationsOf(err))
 
 			_, err = workspace.NewRoots(abs("/a"), []string{abs("/b"), c.path})
-			require.Equal(t, []violation.Violation{
-				violation.New("additionalDirectories", c.path, c.reason).At(1),
-			}, violation.Of(err))
+			require.Equal(t, []strictjson.Violation{
+				strictjson.NewViolation("additionalDirectories", c.path, c.reason).At(1),
+			}, strictjson.ViolationsOf(err))
 		})
 	}
 }
 
 func TestA5_EveryViolationIsListedCwdFirst(t *testing.T) {
 	_, err := workspace.NewRoots("", []string{"a\x00", abs("/ok"), "", "b"})
-	require.Equal(t, []violation.Violation{
-		violation.New("cwd", "", violation.Empty),
-		violation.New("additionalDirectories", "a\x00", violation.NUL).At(0),
-		violation.New("additionalDirectories", "a\x00", violation.Relative).At(0),
-		violation.New("additionalDirectories", "", violation.Empty).At(2),
-		violation.New("additionalDirectories", "b", violation.Relative).At(3),
-	}, violation.Of(err))
+	require.Equal(t, []strictjson.Violation{
+		strictjson.NewViolation("cwd", "", strictjson.Empty),
+		strictjson.NewViolation("additionalDirectories", "a\x00", strictjson.NUL).At(0),
+		strictjson.NewViolation("additionalDirectories", "a\x00", strictjson.Relative).At(0),
+		strictjson.NewViolation("additionalDirectories", "", strictjson.Empty).At(2),
+		strictjson.NewViolation("additionalDirectories", "b", strictjson.Relative).At(3),
+	}, strictjson.ViolationsOf(err))
 }
 
 func TestA7_DuplicatesAreDroppedInOrder(t *testing.T) {
@@ -162,7 +162,7 @@ func FuzzParseDir(f *testing.F) {
 	f.Fuzz(func(t *testing.T, path string) {
 		dir, err := workspace.ParseDir(path)
 		if err != nil {
-			require.NotEmpty(t, violation.Of(err))
+			require.NotEmpty(t, strictjson.ViolationsOf(err))
 			return
 		}
 		again, err := workspace.ParseDir(dir.String())

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 func TestA8_Posix(t *testing.T) {
@@ -61,13 +61,13 @@ func TestA4_Windows(t *testing.T) {
 		`C:`, `C:a`, `a`, `.`, `..\a`, `\a`, `/a`, `\\`, `\\server`, `\\server\`, `\\\share\a`,
 		`1:\a`, `\\?\C:`, `\\?\UNC\server`, `:\a`,
 	} {
-		require.Equal(t, []violation.Reason{violation.Relative}, check(drives{}, given), given)
+		require.Equal(t, []strictjson.Reason{strictjson.Relative}, check(drives{}, given), given)
 	}
 }
 
 func TestA4_Posix(t *testing.T) {
 	for _, given := range []string{"a", ".", "..", "../a", `C:\a`, `\\server\share`, "~", "~/a", " /a", "file:///a"} {
-		require.Equal(t, []violation.Reason{violation.Relative}, check(posix{}, given), given)
+		require.Equal(t, []strictjson.Reason{strictjson.Relative}, check(posix{}, given), given)
 	}
 }
 

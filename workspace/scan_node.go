@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/acp-agent/acp-agent/workspace/ignore"
+	"github.com/acp-agent/acp-agent/internal/gitignore"
 )
 
 // scanState is how far a node of a scan is.
@@ -44,7 +44,7 @@ func (n *scanNode) done(deliver func() error, below []*scanNode) {
 // scanDir is an open directory of a scan. Nodes share it; the last one closes it.
 type scanDir struct {
 	dir   *Directory
-	rules *ignore.Matcher // nil if nothing is ignored
+	rules *gitignore.Matcher // nil if nothing is ignored
 	depth int
 	users atomic.Int32
 }
@@ -101,7 +101,7 @@ func (s *scan) open(n *scanNode) (*Directory, error) {
 
 // read reads d and looks at it. outer are the rules of the directory that it is in, or for the start of
 // those above it.
-func (s *scan) read(d *scanDir, outer *ignore.Matcher) (deliver func() error, below []*scanNode) {
+func (s *scan) read(d *scanDir, outer *gitignore.Matcher) (deliver func() error, below []*scanNode) {
 	entries, err := d.dir.Entries(s.ctx)
 	if s.o.Ignored == LeaveIgnored {
 		d.rules = s.enter(d.dir, entries, outer)
@@ -126,15 +126,15 @@ func (s *scan) read(d *scanDir, outer *ignore.Matcher) (deliver func() error, be
 
 // leaves reports whether an entry of d is left out.
 func (s *scan) leaves(d *scanDir, e Entry) bool {
-	if d.rules != nil && (e.Name == repository || d.rules.Match(e.Name, kindOf(e)) == ignore.Ignored) {
+	if d.rules != nil && (e.Name == repository || d.rules.Match(e.Name, kindOf(e)) == gitignore.Ignored) {
 		return true
 	}
 	return s.o.Leave != nil && s.o.Leave(d.dir.ref, e)
 }
 
-func kindOf(e Entry) ignore.Kind {
+func kindOf(e Entry) gitignore.Kind {
 	if e.Type.IsDir() {
-		return ignore.Directory
+		return gitignore.Directory
 	}
-	return ignore.File
+	return gitignore.File
 }

@@ -6,7 +6,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // Update is a session/update as the agent sent it.
@@ -21,7 +21,7 @@ type Update struct {
 }
 
 // accept takes what the agent sends, on the read loop.
-func (c *Client) accept(ctx context.Context, r *wire.Request) wire.Work {
+func (c *Client) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	if r.IsNotification() {
 		c.notified(ctx, r)
 		return nil
@@ -33,7 +33,7 @@ func (c *Client) accept(ctx context.Context, r *wire.Request) wire.Work {
 	return func() (json.RawMessage, error) { return answer(ctx, r.Params) }
 }
 
-func (c *Client) notified(ctx context.Context, r *wire.Request) {
+func (c *Client) notified(ctx context.Context, r *jsonrpc.Request) {
 	switch {
 	case r.Method == "session/update" && c.options.Updates != nil:
 		c.options.Updates(ctx, parseUpdate(r.Params))
@@ -79,7 +79,7 @@ func typed[Q, A any](f func(context.Context, Q) (A, error)) answerer {
 	return func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		var q Q
 		if err := json.Unmarshal(params, &q); err != nil {
-			return nil, wire.Errorf(wire.CodeInvalidParams, "params cannot be read: %v", err)
+			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params cannot be read: %v", err)
 		}
 		a, err := f(ctx, q)
 		if err != nil {

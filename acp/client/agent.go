@@ -8,7 +8,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
-	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // ProtocolVersion is the protocol's version that we speak.
@@ -72,7 +72,7 @@ func (c *Client) Initialize(ctx context.Context) (Agent, error) {
 	if err != nil {
 		return Agent{}, err
 	}
-	capabilities, err := strict.Put(c.options.Capabilities, "fs", encoded)
+	capabilities, err := strictjson.Put(c.options.Capabilities, "fs", encoded)
 	if err != nil {
 		return Agent{}, fmt.Errorf("client.Options.Capabilities: %w", err)
 	}

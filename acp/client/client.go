@@ -9,7 +9,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // Options configure a client. The zero value is usable: it offers the agent nothing, and drops updates.
@@ -39,13 +39,13 @@ type Options struct {
 
 	// Wire are the connection's limits, tap and logger. Params is always opaque: what an agent sends is
 	// taken as it is.
-	Wire wire.Options
+	Wire jsonrpc.Options
 }
 
 // Client is a connection to one agent. Its methods are safe for concurrent use.
 type Client struct {
 	options Options
-	conn    *wire.Conn
+	conn    *jsonrpc.Conn
 	turns   turns
 
 	mu    sync.Mutex
@@ -55,8 +55,8 @@ type Client struct {
 // New returns a client of the agent that reads out and writes in. Nothing is read before [Client.Serve].
 func New(in io.Reader, out io.Writer, o Options) *Client {
 	c := &Client{options: o}
-	o.Wire.Params = wire.ParamsOpaque
-	c.conn = wire.NewConn(in, out, wire.HandlerFunc(c.accept), o.Wire)
+	o.Wire.Params = jsonrpc.ParamsOpaque
+	c.conn = jsonrpc.NewConn(in, out, jsonrpc.HandlerFunc(c.accept), o.Wire)
 	return c
 }
 
@@ -65,7 +65,7 @@ func New(in io.Reader, out io.Writer, o Options) *Client {
 func (c *Client) Serve(ctx context.Context) error { return c.conn.Serve(ctx) }
 
 // Conn is the connection itself, for whatever the typed methods do not say.
-func (c *Client) Conn() *wire.Conn { return c.conn }
+func (c *Client) Conn() *jsonrpc.Conn { return c.conn }
 
 // call sends params as JSON and decodes the answer into result, if that is not nil. It returns the answer as sent.
 func (c *Client) call(ctx context.Context, method string, params, result any) (json.RawMessage, error) {

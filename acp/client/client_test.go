@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -171,7 +171,7 @@ func TestSessionsFollowsPages(t *testing.T) {
 		case `{"cursor":"n"}`:
 			return `{"sessions":[{"sessionId":"3"}],"nextCursor":"e"}`, nil
 		}
-		return "", wire.Errorf(wire.CodeInvalidParams, "bad cursor")
+		return "", jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "bad cursor")
 	}
 	var ids []string
 	var last error
@@ -181,17 +181,17 @@ func TestSessionsFollowsPages(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"1", "2", "3"}, ids)
-	var refused *wire.Error
+	var refused *jsonrpc.Error
 	require.ErrorAs(t, last, &refused)
-	require.Equal(t, wire.CodeInvalidParams, refused.Code)
+	require.Equal(t, jsonrpc.CodeInvalidParams, refused.Code)
 }
 
 func TestTheAgentsErrorIsInTheTree(t *testing.T) {
 	c, _ := initialized(t, full, client.Options{})
 	err := c.CloseSession(t.Context(), "s")
-	var refused *wire.Error
+	var refused *jsonrpc.Error
 	require.ErrorAs(t, err, &refused)
-	require.Equal(t, wire.CodeMethodNotFound, refused.Code)
+	require.Equal(t, jsonrpc.CodeMethodNotFound, refused.Code)
 	require.ErrorContains(t, err, "session/close: ")
 }
 

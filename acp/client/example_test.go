@@ -10,7 +10,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -53,8 +53,8 @@ func Example() {
 func exampleAgent(ctx context.Context) (io.Reader, io.Writer, func()) {
 	agentIn, out := io.Pipe()
 	in, agentOut := io.Pipe()
-	var conn *wire.Conn
-	conn = wire.NewConn(agentIn, agentOut, wire.HandlerFunc(func(ctx context.Context, r *wire.Request) wire.Work {
+	var conn *jsonrpc.Conn
+	conn = jsonrpc.NewConn(agentIn, agentOut, jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 		return func() (json.RawMessage, error) {
 			switch r.Method {
 			case "initialize":
@@ -65,7 +65,7 @@ func exampleAgent(ctx context.Context) (io.Reader, io.Writer, func()) {
 			err := conn.Notify(ctx, "session/update", json.RawMessage(`{"sessionId":"s1","update":{"sessionUpdate":"_greeting"}}`))
 			return json.RawMessage(`{"stopReason":"end_turn"}`), err
 		}
-	}), wire.Options{})
+	}), jsonrpc.Options{})
 	done := make(chan struct{})
 	go func() { defer close(done); _ = conn.Serve(ctx) }()
 	return in, out, func() { <-done }

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // agent is the other side: it notes what it is sent, and answers by method.
 type agent struct {
 	t       *testing.T
-	conn    *wire.Conn
+	conn    *jsonrpc.Conn
 	answers map[string]func(params string) (string, error)
 
 	mu   sync.Mutex
@@ -40,7 +40,7 @@ func connect(t *testing.T, info string, o client.Options) (*client.Client, *agen
 	toClient, fromAgent := io.Pipe()
 	a := &agent{t: t, answers: map[string]func(string) (string, error){}}
 	a.answer("initialize", info)
-	a.conn = wire.NewConn(toAgent, fromAgent, wire.HandlerFunc(a.accept), wire.Options{})
+	a.conn = jsonrpc.NewConn(toAgent, fromAgent, jsonrpc.HandlerFunc(a.accept), jsonrpc.Options{})
 	c := client.New(toClient, fromClient, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	var served sync.WaitGroup
@@ -66,7 +66,7 @@ func (a *agent) answer(method, result string) {
 	a.answers[method] = func(string) (string, error) { return result, nil }
 }
 
-func (a *agent) accept(_ context.Context, r *wire.Request) wire.Work {
+func (a *agent) accept(_ context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.sent = append(a.sent, r.Method+" "+string(r.Params))

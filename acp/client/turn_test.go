@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 func TestUpdatesAreHandedOverInOrderBeforePromptReturns(t *testing.T) {
@@ -59,9 +59,9 @@ func TestARequestWithoutHandlerIsNotFound(t *testing.T) {
 	_, a := initialized(t, full, client.Options{})
 	for _, method := range []string{"session/request_permission", "fs/read_text_file", "fs/write_text_file", "terminal/create", "_x/any"} {
 		_, err := a.ask(method, `{"sessionId":"s"}`)
-		var refused *wire.Error
+		var refused *jsonrpc.Error
 		require.ErrorAs(t, err, &refused, method)
-		require.Equal(t, wire.CodeMethodNotFound, refused.Code, method)
+		require.Equal(t, jsonrpc.CodeMethodNotFound, refused.Code, method)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestHandlersAnswer(t *testing.T) {
 			return sdk.ReadTextFileResponse{Content: "content of " + r.Path}, nil
 		},
 		WriteTextFile: func(context.Context, sdk.WriteTextFileRequest) (sdk.WriteTextFileResponse, error) {
-			return sdk.WriteTextFileResponse{}, wire.Errorf(-32002, "no")
+			return sdk.WriteTextFileResponse{}, jsonrpc.Errorf(-32002, "no")
 		},
 		Requests: map[string]func(context.Context, json.RawMessage) (json.RawMessage, error){
 			"_x/echo": func(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil },
@@ -86,9 +86,9 @@ func TestHandlersAnswer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `{"n":1.0}`, result)
 	_, err = a.ask("fs/read_text_file", `[]`)
-	var refused *wire.Error
+	var refused *jsonrpc.Error
 	require.ErrorAs(t, err, &refused)
-	require.Equal(t, wire.CodeInvalidParams, refused.Code)
+	require.Equal(t, jsonrpc.CodeInvalidParams, refused.Code)
 }
 
 func TestCancelAnswersPermissionRequests(t *testing.T) {

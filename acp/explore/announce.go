@@ -5,15 +5,15 @@ import (
 	"context"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
 // offers is what a session has announced as slash commands.
 type offers struct {
-	announced runtime.Update
+	announced backend.Update
 	// prompts are those of the MCP servers, as far as they are known.
-	prompts []runtime.Prompt
+	prompts []backend.Prompt
 	// stale says that the servers' prompts may be others: they were never asked for, or servers were used since.
 	stale bool
 }
@@ -43,7 +43,7 @@ func (t *turn) announceCommands(ctx context.Context) error {
 func (s *session) allReady() bool {
 	servers := s.host.Tools().Servers()
 	for _, server := range servers {
-		if server.State != runtime.ServerReady {
+		if server.State != backend.ServerReady {
 			return false
 		}
 	}
@@ -51,7 +51,7 @@ func (s *session) allReady() bool {
 }
 
 // offer sends the list of commands, unless it is the one that was sent before.
-func (s *session) offer(ctx context.Context, u runtime.Updates) error {
+func (s *session) offer(ctx context.Context, u backend.Updates) error {
 	update := encode(s.announcement())
 	if bytes.Equal(update, s.offers.announced) {
 		return nil

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
-	"github.com/acp-agent/acp-agent/internal/dirtest"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
 )
 
 // question is a session/request_permission as a client reads it.
@@ -19,8 +19,8 @@ type question struct {
 }
 
 // Call implements [runtime.Client].
-func (c *client) Call(ctx context.Context, method string, params runtime.Raw) runtime.Work {
-	return func() (runtime.Raw, error) {
+func (c *client) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	return func() (backend.Raw, error) {
 		var q question
 		if err := json.Unmarshal(params, &q); err != nil {
 			return nil, err
@@ -29,21 +29,21 @@ func (c *client) Call(ctx context.Context, method string, params runtime.Raw) ru
 		c.asked = append(c.asked, q)
 		c.mu.Unlock()
 		if method != "session/request_permission" || c.onAsk == nil {
-			return nil, wire.Errorf(wire.CodeMethodNotFound, "there is no %s", method)
+			return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "there is no %s", method)
 		}
 		return c.onAsk(ctx, q)
 	}
 }
 
-func selected(option string) func(context.Context, question) (runtime.Raw, error) {
-	return func(context.Context, question) (runtime.Raw, error) {
-		return runtime.Raw(`{"outcome":{"outcome":"selected","optionId":"` + option + `"}}`), nil
+func selected(option string) func(context.Context, question) (backend.Raw, error) {
+	return func(context.Context, question) (backend.Raw, error) {
+		return backend.Raw(`{"outcome":{"outcome":"selected","optionId":"` + option + `"}}`), nil
 	}
 }
 
 // after does something between the question and the answer, which allows.
-func after(t *testing.T, do func()) func(context.Context, question) (runtime.Raw, error) {
-	return func(ctx context.Context, q question) (runtime.Raw, error) {
+func after(t *testing.T, do func()) func(context.Context, question) (backend.Raw, error) {
+	return func(ctx context.Context, q question) (backend.Raw, error) {
 		do()
 		return selected(q.Options[0]["optionId"])(ctx, q)
 	}
@@ -91,6 +91,6 @@ func files(t testing.TB, dir string) fileTree {
 	return dirtest.Planted(t, dir)
 }
 
-func raw(result string) func(context.Context, question) (runtime.Raw, error) {
-	return func(context.Context, question) (runtime.Raw, error) { return runtime.Raw(result), nil }
+func raw(result string) func(context.Context, question) (backend.Raw, error) {
+	return func(context.Context, question) (backend.Raw, error) { return backend.Raw(result), nil }
 }

@@ -10,22 +10,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // served are MCP servers that offer nothing.
 type served struct {
-	runtime.NoTools
-	status []runtime.ServerStatus
+	backend.NoTools
+	status []backend.ServerStatus
 }
 
-func (s served) Servers() []runtime.ServerStatus { return s.status }
+func (s served) Servers() []backend.ServerStatus { return s.status }
 
-func servers() []runtime.ServerStatus {
-	return []runtime.ServerStatus{
-		{Name: "files", Transport: "stdio", State: runtime.ServerIdle},
-		{Name: "docs", Transport: "http", State: runtime.ServerReady},
+func servers() []backend.ServerStatus {
+	return []backend.ServerStatus{
+		{Name: "files", Transport: "stdio", State: backend.ServerIdle},
+		{Name: "docs", Transport: "http", State: backend.ServerReady},
 	}
 }
 
@@ -97,7 +97,7 @@ func TestW6_ACancelledTurnStopsAtOnce(t *testing.T) {
 				defer cancel(nil)
 				c.client.onUpdate = func(u update) error {
 					if u.Kind == kind {
-						cancel(runtime.ErrCancelled)
+						cancel(backend.ErrCancelled)
 					}
 					return nil
 				}

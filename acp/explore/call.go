@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 // call answers /call. The servers' side of it shows the call to the client, and asks.
@@ -24,7 +24,7 @@ func (t *turn) call(ctx context.Context, p prompt) error {
 		return err
 	}
 	t.offers.stale = true
-	result, err := t.host.Tools().Call(ctx, t.updates, name, runtime.Raw(arguments))
+	result, err := t.host.Tools().Call(ctx, t.updates, name, backend.Raw(arguments))
 	if err != nil {
 		return t.unserved(ctx, err)
 	}
@@ -32,7 +32,7 @@ func (t *turn) call(ctx context.Context, p prompt) error {
 }
 
 // showResult shows what a tool gave, as its server's word.
-func (t *turn) showResult(name string, result runtime.ToolResult) error {
+func (t *turn) showResult(name string, result backend.ToolResult) error {
 	said := "The tool " + code(name) + " gave:\n\n"
 	if result.Failed {
 		said = "The tool " + code(name) + " reports an error:\n\n"
@@ -58,7 +58,7 @@ func (t *turn) showResult(name string, result runtime.ToolResult) error {
 }
 
 // showBlocks shows content blocks of a server: text quoted, and of others what they are.
-func (t *turn) showBlocks(blocks []runtime.Raw) error {
+func (t *turn) showBlocks(blocks []backend.Raw) error {
 	for _, raw := range blocks {
 		text, what := readBlock(raw)
 		if what != "" {
@@ -77,7 +77,7 @@ func (t *turn) showBlocks(blocks []runtime.Raw) error {
 }
 
 // readBlock is the text of a content block, nil if it has none, and what else there is to say of it.
-func readBlock(raw runtime.Raw) (text *string, what string) {
+func readBlock(raw backend.Raw) (text *string, what string) {
 	var b struct {
 		Type, URI, Name, MIMEType string
 		Text                      *string
@@ -102,7 +102,7 @@ func readBlock(raw runtime.Raw) (text *string, what string) {
 }
 
 // compact is JSON without the spaces between its tokens.
-func compact(raw runtime.Raw) string {
+func compact(raw backend.Raw) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
 		return string(raw)

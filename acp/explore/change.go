@@ -8,7 +8,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -95,9 +95,9 @@ func (t *turn) proceed(ctx context.Context, c change, call tool) error {
 		return context.Cause(ctx)
 	case err != nil:
 		return call.fail("Nothing was written: " + err.Error() + ".")
-	case answer == runtime.Cancelled:
-		return errors.Join(runtime.ErrCancelled, call.end(toolFailed, "Nothing was written: the question was cancelled.", nil))
-	case answer != runtime.AllowOnce:
+	case answer == backend.Cancelled:
+		return errors.Join(backend.ErrCancelled, call.end(toolFailed, "Nothing was written: the question was cancelled.", nil))
+	case answer != backend.AllowOnce:
 		return call.fail("Nothing was written: " + code(t.name(c.Ref)) + " was not allowed to be changed.")
 	}
 	if err := call.update(toolCall{Status: toolInProgress}); err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 const edited = "\n<<<<<<< old\ntwo\n=======\n2\n>>>>>>> new"
@@ -31,7 +31,7 @@ func TestA30_WhatIsAllowedIsWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cwd := plant(t, fileTree{"a.txt": old})
 			talk := open(t, Options{}, cwd)
-			talk.client.onAsk = func(ctx context.Context, q question) (runtime.Raw, error) {
+			talk.client.onAsk = func(ctx context.Context, q question) (backend.Raw, error) {
 				require.Equal(t, fileTree{"a.txt": old}, files(t, cwd), "nothing is written before")
 				return selected("allow-once")(ctx, q)
 			}
@@ -67,7 +67,7 @@ func TestA30_WhatIsAllowedIsWritten(t *testing.T) {
 
 func TestA30_WhatIsNotAllowedIsNotWritten(t *testing.T) {
 	for name, c := range map[string]struct {
-		answer func(context.Context, question) (runtime.Raw, error)
+		answer func(context.Context, question) (backend.Raw, error)
 		stop   string
 	}{
 		"rejected":           {selected("reject-once"), "end_turn"},
@@ -78,7 +78,7 @@ func TestA30_WhatIsNotAllowedIsNotWritten(t *testing.T) {
 		"no outcome":         {raw(`{}`), "end_turn"},
 		"null":               {raw(`null`), "end_turn"},
 		"not an object":      {raw(`["allow-once"]`), "end_turn"},
-		"an error":           {func(context.Context, question) (runtime.Raw, error) { return nil, errors.New("boom") }, "end_turn"},
+		"an error":           {func(context.Context, question) (backend.Raw, error) { return nil, errors.New("boom") }, "end_turn"},
 		"nobody to be asked": {nil, "end_turn"},
 	} {
 		for _, ask := range []string{"/write a.txt\nx", "/write new.txt\nx", "/edit a.txt" + edited} {
@@ -105,8 +105,8 @@ func TestA30_ACancelledTurnWritesNothing(t *testing.T) {
 			cwd := plant(t, planted)
 			talk := open(t, Options{}, cwd)
 			ctx, cancel := context.WithCancelCause(t.Context())
-			talk.client.onAsk = func(_ context.Context, q question) (runtime.Raw, error) {
-				cancel(runtime.ErrCancelled)
+			talk.client.onAsk = func(_ context.Context, q question) (backend.Raw, error) {
+				cancel(backend.ErrCancelled)
 				if answered {
 					return selected("allow-once")(ctx, q)
 				}

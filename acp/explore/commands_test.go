@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 func TestOpenAnnouncesTheCommands(t *testing.T) {
@@ -69,5 +69,5 @@ func TestWhatIsNoPromptIsNotServed(t *testing.T) {
 	info, err := r.Initialize(t.Context(), nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, "explore", info.Kind)
-	require.Equal(t, runtime.AdapterConnects, info.MCP)
+	require.Equal(t, backend.AdapterConnects, info.MCP)
 }

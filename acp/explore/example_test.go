@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/explore"
-	"github.com/acp-agent/acp-agent/acp/runtime"
 )
 
 // The adapter makes one runtime for each connection.
 func Example() {
-	var factory runtime.Factory = func() runtime.Runtime {
+	var factory backend.Factory = func() backend.Runtime {
 		return explore.New(explore.Options{MaxHits: 50})
 	}
 	r := factory()

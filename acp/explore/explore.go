@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -43,29 +43,29 @@ func (o Options) withDefaults() Options {
 }
 
 // New returns the runtime. It is safe for concurrent use and holds nothing between calls.
-func New(o Options) runtime.Runtime { return explorer{options: o.withDefaults()} }
+func New(o Options) backend.Runtime { return explorer{options: o.withDefaults()} }
 
 type explorer struct{ options Options }
 
 // Initialize implements [runtime.Runtime].
-func (explorer) Initialize(context.Context, runtime.Raw, runtime.Client) (runtime.Info, error) {
-	return runtime.Info{Kind: "explore", Command: "acp-agent"}, nil
+func (explorer) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
+	return backend.Info{Kind: "explore", Command: "acp-agent"}, nil
 }
 
 // Open implements [runtime.Runtime]: it announces the commands.
-func (e explorer) Open(ctx context.Context, _ runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
+func (e explorer) Open(ctx context.Context, _ backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
 	s := &session{options: e.options, host: h, roots: labelled(h.Workspace()), offers: offers{stale: true}}
 	if err := s.offer(ctx, h); err != nil {
-		return nil, runtime.Opened{}, err
+		return nil, backend.Opened{}, err
 	}
-	return s, runtime.Opened{}, nil
+	return s, backend.Opened{}, nil
 }
 
 // Call implements [runtime.Runtime]: there are no such methods.
-func (explorer) Call(context.Context, string, runtime.Raw) runtime.Work { return nil }
+func (explorer) Call(context.Context, string, backend.Raw) backend.Work { return nil }
 
 // Notify implements [runtime.Runtime].
-func (explorer) Notify(context.Context, string, runtime.Raw) {}
+func (explorer) Notify(context.Context, string, backend.Raw) {}
 
 // Close implements [runtime.Runtime].
 func (explorer) Close(context.Context) error { return nil }
@@ -73,7 +73,7 @@ func (explorer) Close(context.Context) error { return nil }
 // session is one activation. Its turns do not overlap, so what changes needs no lock.
 type session struct {
 	options Options
-	host    runtime.Host
+	host    backend.Host
 	roots   []root
 	offers  offers
 	// started are the MCP servers of the roots that the user had started, by file and name.
@@ -83,8 +83,8 @@ type session struct {
 func (s *session) workspace() *workspace.Workspace { return s.host.Workspace() }
 
 // Prompt implements [runtime.Session].
-func (s *session) Prompt(ctx context.Context, params runtime.Raw, u runtime.Updates) runtime.Work {
-	return func() (runtime.Raw, error) {
+func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
+	return func() (backend.Raw, error) {
 		p, err := readPrompt(params)
 		if err != nil {
 			return nil, err
@@ -92,7 +92,7 @@ func (s *session) Prompt(ctx context.Context, params runtime.Raw, u runtime.Upda
 		t := &turn{session: s, reply: newReply(ctx, u, s.options.MaxBytes)}
 		err = t.answer(ctx, p)
 		switch {
-		case ctx.Err() != nil, errors.Is(err, runtime.ErrCancelled):
+		case ctx.Err() != nil, errors.Is(err, backend.ErrCancelled):
 			return stopped("cancelled"), nil
 		case err != nil:
 			return nil, err
@@ -103,17 +103,17 @@ func (s *session) Prompt(ctx context.Context, params runtime.Raw, u runtime.Upda
 }
 
 // Call implements [runtime.Session]: there are no such methods.
-func (*session) Call(context.Context, string, runtime.Raw) runtime.Work { return nil }
+func (*session) Call(context.Context, string, backend.Raw) backend.Work { return nil }
 
 // Notify implements [runtime.Session].
-func (*session) Notify(context.Context, string, runtime.Raw) {}
+func (*session) Notify(context.Context, string, backend.Raw) {}
 
 // Cancel implements [runtime.Session]: the turn's context says it.
-func (*session) Cancel(runtime.Raw) {}
+func (*session) Cancel(backend.Raw) {}
 
 // Close implements [runtime.Session].
 func (*session) Close(context.Context) error { return nil }
 
-func stopped(reason string) runtime.Raw {
+func stopped(reason string) backend.Raw {
 	return json.RawMessage(`{"stopReason":"` + reason + `"}`)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/internal/dirtest"
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -32,10 +32,10 @@ func plant(t testing.TB, files fileTree) string {
 
 // client is what the runtime talks to in a test.
 type client struct {
-	runtime.Client
+	backend.Client
 	workspace *workspace.Workspace
 	catalog   *discovery.Catalog
-	tools     runtime.Tools
+	tools     backend.Tools
 	started   []string // MCP servers of the catalogue
 	// onStart, if not nil, decides whether one starts.
 	onStart func(discovery.Artifact) error
@@ -45,7 +45,7 @@ type client struct {
 	// onUpdate, if not nil, is called with each update.
 	onUpdate func(update) error
 	// onAsk answers questions for permission. Nobody may be asked if it is nil.
-	onAsk func(context.Context, question) (runtime.Raw, error)
+	onAsk func(context.Context, question) (backend.Raw, error)
 	asked []question
 }
 
@@ -77,7 +77,7 @@ func (u update) text() string {
 
 func (c *client) Workspace() *workspace.Workspace { return c.workspace }
 func (c *client) Catalog() *discovery.Catalog     { return c.catalog }
-func (c *client) Tools() runtime.Tools            { return c.tools }
+func (c *client) Tools() backend.Tools            { return c.tools }
 func (c *client) StartFound(_ context.Context, a discovery.Artifact) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,9 +88,9 @@ func (c *client) StartFound(_ context.Context, a discovery.Artifact) error {
 	return nil
 }
 func (c *client) SaveState(context.Context, []byte) error   { return nil }
-func (c *client) Replay(context.Context, runtime.Raw) error { return nil }
+func (c *client) Replay(context.Context, backend.Raw) error { return nil }
 
-func (c *client) Update(ctx context.Context, u runtime.Update) error {
+func (c *client) Update(ctx context.Context, u backend.Update) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
@@ -111,7 +111,7 @@ func (c *client) Update(ctx context.Context, u runtime.Update) error {
 type conversation struct {
 	t       testing.TB
 	client  *client
-	session runtime.Session
+	session backend.Session
 }
 
 // open starts a session on roots, cwd first.
@@ -125,11 +125,11 @@ func open(t testing.TB, o Options, roots ...string) *conversation {
 
 	catalog, err := discovery.Scan(t.Context(), ws, discovery.Options{})
 	require.NoError(t, err)
-	c := &client{workspace: ws, catalog: catalog, tools: runtime.NoTools{}}
+	c := &client{workspace: ws, catalog: catalog, tools: backend.NoTools{}}
 	r := New(o)
-	_, err = r.Initialize(t.Context(), runtime.Raw(`{}`), c)
+	_, err = r.Initialize(t.Context(), backend.Raw(`{}`), c)
 	require.NoError(t, err)
-	session, _, err := r.Open(t.Context(), runtime.Activation{Cause: runtime.New}, c)
+	session, _, err := r.Open(t.Context(), backend.Activation{Cause: backend.New}, c)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, session.Close(context.Background()))

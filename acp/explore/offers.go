@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 // showOffers answers /mcp tools: the tools, prompts and resources of all servers, which are started for it.
@@ -53,8 +53,8 @@ func (t *turn) showOffers(ctx context.Context) error {
 }
 
 // serverGroup writes what a server says that it offers, or why it offers nothing.
-func (t *turn) serverGroup(s runtime.ServerStatus, lines []string) error {
-	if s.State != runtime.ServerReady {
+func (t *turn) serverGroup(s backend.ServerStatus, lines []string) error {
+	if s.State != backend.ServerReady {
 		return t.write(describeServer(s) + "\n")
 	}
 	if err := t.write("MCP server **" + code(s.Name) + "** says that it has:\n\n"); err != nil {
@@ -67,7 +67,7 @@ func (t *turn) serverGroup(s runtime.ServerStatus, lines []string) error {
 }
 
 // describeTool is how a tool is called, and what its server says of it.
-func describeTool(tool runtime.Tool) []string {
+func describeTool(tool backend.Tool) []string {
 	lines := []string{labelledText("/call "+tool.Name, tool.Description)}
 	var claims []string
 	switch {

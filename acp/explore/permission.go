@@ -3,17 +3,17 @@ package explore
 import (
 	"context"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // ask shows the change and asks whether it may be made (A30). Nothing is allowed for longer: each change is shown, and
 // asked for.
-func (t *turn) ask(ctx context.Context, c change, call tool) (runtime.Answer, error) {
+func (t *turn) ask(ctx context.Context, c change, call tool) (backend.Answer, error) {
 	shown := c.toolCall()
 	shown.ID, shown.Content = call.id, c.diff()
-	q := runtime.Question{ToolCall: runtime.Encode(shown), Offers: []runtime.Offer{
-		{Answer: runtime.AllowOnce, Label: "Allow"}, {Answer: runtime.RejectOnce, Label: "Reject"},
+	q := backend.Question{ToolCall: backend.Encode(shown), Offers: []backend.Offer{
+		{Answer: backend.AllowOnce, Label: "Allow"}, {Answer: backend.RejectOnce, Label: "Reject"},
 	}}
 	return q.Ask(ctx, t.host)
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // prompt is what the user asks.
@@ -42,7 +42,7 @@ func readPrompt(params []byte) (prompt, error) {
 		Prompt []block `json:"prompt"`
 	}
 	if err := json.Unmarshal(params, &request); err != nil {
-		return prompt{}, wire.Errorf(wire.CodeInvalidParams, "prompt: %v", err)
+		return prompt{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "prompt: %v", err)
 	}
 	p := prompt{ignored: make(map[string]int), blocks: len(request.Prompt)}
 	var texts []string

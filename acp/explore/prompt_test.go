@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -35,9 +35,9 @@ func TestReadPrompt(t *testing.T) {
 
 func TestAPromptOfAnotherShapeIsRefused(t *testing.T) {
 	_, err := readPrompt([]byte(`{"prompt":7}`))
-	var refusal *wire.Error
+	var refusal *jsonrpc.Error
 	require.ErrorAs(t, err, &refusal)
-	require.Equal(t, wire.CodeInvalidParams, refusal.Code)
+	require.Equal(t, jsonrpc.CodeInvalidParams, refusal.Code)
 }
 
 func TestBlocksOfOtherTypesAreLeftOutWithANote(t *testing.T) {

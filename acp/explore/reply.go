@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 // chunkSize is the text that makes a chunk worth sending, in bytes.
@@ -19,14 +19,14 @@ const longestWait = 200 * time.Millisecond
 // them. It is used by one goroutine at a time.
 type reply struct {
 	ctx     context.Context // the turn's: a reply lives no longer
-	updates runtime.Updates
+	updates backend.Updates
 	pending strings.Builder
 	// bound is how many bytes of found text the answer takes, and room how many are left of it.
 	bound, room int
 	sent        time.Time // when text was last sent
 }
 
-func newReply(ctx context.Context, updates runtime.Updates, bound int) *reply {
+func newReply(ctx context.Context, updates backend.Updates, bound int) *reply {
 	return &reply{ctx: ctx, updates: updates, bound: bound, room: bound}
 }
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 // ofServer reports whether a name can be that of a prompt of an MCP server: "server.prompt".
@@ -31,14 +31,14 @@ func (t *turn) serverPrompt(ctx context.Context, name, text string) error {
 		return t.unserved(ctx, err)
 	}
 	t.offers.prompts = prompts
-	var p runtime.Prompt
+	var p backend.Prompt
 	for _, one := range prompts {
 		if one.Name == name {
 			p = one
 		}
 	}
 	if p.Name == "" {
-		return t.unserved(ctx, &runtime.UnknownNameError{Kind: "prompt", Name: name})
+		return t.unserved(ctx, &backend.UnknownNameError{Kind: "prompt", Name: name})
 	}
 	arguments, err := promptArguments(p, text)
 	if err != nil {
@@ -56,7 +56,7 @@ func (t *turn) serverPrompt(ctx context.Context, name, text string) error {
 			err = t.write("For the " + code(clip(m.Role, 50)) + ":\n\n")
 		}
 		if err == nil {
-			err = t.showBlocks([]runtime.Raw{m.Content})
+			err = t.showBlocks([]backend.Raw{m.Content})
 		}
 	}
 	return err
@@ -64,7 +64,7 @@ func (t *turn) serverPrompt(ctx context.Context, name, text string) error {
 
 // promptArguments reads what follows a prompt's name: a JSON object of texts, or words in the order of the prompt's
 // arguments, of which the last takes what is left.
-func promptArguments(p runtime.Prompt, text string) (map[string]string, error) {
+func promptArguments(p backend.Prompt, text string) (map[string]string, error) {
 	given := make(map[string]string)
 	if strings.HasPrefix(text, "{") {
 		if json.Unmarshal([]byte(text), &given) != nil {
@@ -95,7 +95,7 @@ func promptArguments(p runtime.Prompt, text string) (map[string]string, error) {
 }
 
 // promptHint says what to type after a prompt's name.
-func promptHint(p runtime.Prompt) string {
+func promptHint(p backend.Prompt) string {
 	var words []string
 	for _, a := range p.Arguments {
 		word := printable(strings.Join(strings.Fields(a.Name), "-"))

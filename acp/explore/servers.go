@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // mcp answers /mcp.
@@ -52,7 +52,7 @@ func (t *turn) showServers() error {
 }
 
 // describeServer is all that is known of a server. What it says itself is quoted.
-func describeServer(s runtime.ServerStatus) string {
+func describeServer(s backend.ServerStatus) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "MCP server **%s** (%s): %s\n\n", code(s.Name), s.Transport, describeServerState(s.State))
 	if s.Prefix != s.Name {
@@ -82,7 +82,7 @@ func describeServer(s runtime.ServerStatus) string {
 const longestError = 2 << 10
 
 // describeTold is which roots a server was told, in order (A20).
-func describeTold(s runtime.ServerStatus) string {
+func describeTold(s backend.ServerStatus) string {
 	switch {
 	case !s.ToldAt.IsZero():
 		var b strings.Builder
@@ -100,13 +100,13 @@ func describeTold(s runtime.ServerStatus) string {
 	}
 }
 
-func describeServerState(state runtime.ServerState) string {
+func describeServerState(state backend.ServerState) string {
 	switch state {
-	case runtime.ServerIdle:
+	case backend.ServerIdle:
 		return "idle; it starts when something of it is first asked for, as by " + code("/mcp tools")
-	case runtime.ServerWaiting:
+	case backend.ServerWaiting:
 		return "waiting; it ended, and is started again after a while"
-	case runtime.ServerFailed:
+	case backend.ServerFailed:
 		return "failed; the next use tries again"
 	default:
 		return string(state)
@@ -204,13 +204,13 @@ func (t *turn) startFound(ctx context.Context, name string) error {
 
 // unserved says why something of an MCP server did not work, or is the error that ends the turn.
 func (t *turn) unserved(ctx context.Context, err error) error {
-	var unknown *runtime.UnknownNameError
-	var refused *wire.Error
+	var unknown *backend.UnknownNameError
+	var refused *jsonrpc.Error
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, runtime.ErrCancelled), errors.Is(err, runtime.ErrClosed), errors.Is(err, runtime.ErrFenced),
-		errors.Is(err, runtime.ErrTurnOver):
+	case errors.Is(err, backend.ErrCancelled), errors.Is(err, backend.ErrClosed), errors.Is(err, backend.ErrFenced),
+		errors.Is(err, backend.ErrTurnOver):
 		return err
 	case errors.As(err, &unknown):
 		return t.write(notDone + printable(err.Error()) + ". " + code("/mcp tools") + " lists what they have.\n")

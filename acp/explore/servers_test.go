@@ -11,49 +11,49 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
 // fakeTools are MCP servers that answer at once.
 type fakeTools struct {
-	runtime.NoTools
-	status  []runtime.ServerStatus
-	tools   []runtime.Tool
-	prompts []runtime.Prompt
-	result  runtime.ToolResult
+	backend.NoTools
+	status  []backend.ServerStatus
+	tools   []backend.Tool
+	prompts []backend.Prompt
+	result  backend.ToolResult
 	err     error
 	// what was asked for, in order
 	log []string
 }
 
-func (f *fakeTools) Servers() []runtime.ServerStatus { return f.status }
+func (f *fakeTools) Servers() []backend.ServerStatus { return f.status }
 
-func (f *fakeTools) List(context.Context) ([]runtime.Tool, error) {
+func (f *fakeTools) List(context.Context) ([]backend.Tool, error) {
 	f.log = append(f.log, "list")
 	return f.tools, nil
 }
 
-func (f *fakeTools) Prompts(context.Context) ([]runtime.Prompt, error) {
+func (f *fakeTools) Prompts(context.Context) ([]backend.Prompt, error) {
 	f.log = append(f.log, "prompts")
 	return f.prompts, nil
 }
 
-func (f *fakeTools) Call(_ context.Context, _ runtime.Updates, name string, arguments runtime.Raw) (runtime.ToolResult, error) {
+func (f *fakeTools) Call(_ context.Context, _ backend.Updates, name string, arguments backend.Raw) (backend.ToolResult, error) {
 	f.log = append(f.log, "call "+name+" "+string(arguments))
 	return f.result, f.err
 }
 
-func (f *fakeTools) Prompt(_ context.Context, name string, arguments map[string]string) ([]runtime.PromptMessage, error) {
+func (f *fakeTools) Prompt(_ context.Context, name string, arguments map[string]string) ([]backend.PromptMessage, error) {
 	f.log = append(f.log, fmt.Sprint("prompt ", name, " ", arguments))
-	return []runtime.PromptMessage{{Role: "user", Content: blockOf("Be nice.")}}, f.err
+	return []backend.PromptMessage{{Role: "user", Content: blockOf("Be nice.")}}, f.err
 }
 
-func (f *fakeTools) Resources(context.Context) ([]runtime.Resource, error) {
-	return []runtime.Resource{{Server: "e", URI: "demo://x", Description: "A thing"}}, nil
+func (f *fakeTools) Resources(context.Context) ([]backend.Resource, error) {
+	return []backend.Resource{{Server: "e", URI: "demo://x", Description: "A thing"}}, nil
 }
 
-func blockOf(text string) runtime.Raw { return runtime.Encode(textBlock{"text", text}) }
+func blockOf(text string) backend.Raw { return backend.Encode(textBlock{"text", text}) }
 
 // withTools is a session whose MCP servers are f.
 func withTools(t testing.TB, f *fakeTools, roots ...string) *conversation {
@@ -62,9 +62,9 @@ func withTools(t testing.TB, f *fakeTools, roots ...string) *conversation {
 	return c
 }
 
-func ready(name string) runtime.ServerStatus {
-	return runtime.ServerStatus{
-		Name: name, Prefix: name, Transport: "stdio", State: runtime.ServerReady, Product: name + " 1.0", Revision: "2025-11-25", RootsDeclared: true,
+func ready(name string) backend.ServerStatus {
+	return backend.ServerStatus{
+		Name: name, Prefix: name, Transport: "stdio", State: backend.ServerReady, Product: name + " 1.0", Revision: "2025-11-25", RootsDeclared: true,
 	}
 }
 
@@ -77,8 +77,8 @@ func TestMCPShowsTheServers(t *testing.T) {
 	modern.Modern, modern.Revision = true, "2026-07-28"
 	withheld := ready("w")
 	withheld.RootsDeclared = false
-	failed := runtime.ServerStatus{Name: "no such", Prefix: "no_such", Transport: "http", State: runtime.ServerFailed, Err: errors.New("no\x1b route")}
-	f := &fakeTools{status: []runtime.ServerStatus{told, modern, withheld, failed, {Name: "i", Prefix: "i", Transport: "stdio", State: runtime.ServerIdle}}}
+	failed := backend.ServerStatus{Name: "no such", Prefix: "no_such", Transport: "http", State: backend.ServerFailed, Err: errors.New("no\x1b route")}
+	f := &fakeTools{status: []backend.ServerStatus{told, modern, withheld, failed, {Name: "i", Prefix: "i", Transport: "stdio", State: backend.ServerIdle}}}
 	text := withTools(t, f, plant(t, nil)).ask("/mcp").text()
 	for _, part := range []string{
 		"MCP server **`e`** (stdio): ready\n", "- product: `e 1.0`\n- protocol: `2025-11-25`, legacy era",
@@ -110,12 +110,12 @@ func TestA25_AFoundServerIsNotStartedUntilItIsAskedFor(t *testing.T) {
 
 	require.Contains(t, c.ask("/mcp start broken").text(), "cannot be started: it has neither")
 	require.Contains(t, c.ask("/mcp start other").text(), "The roots name no MCP server `other`")
-	f.status = []runtime.ServerStatus{ready("db")}
+	f.status = []backend.ServerStatus{ready("db")}
 	require.Contains(t, c.ask("/mcp start db").text(), "the client gave the session another one of this name")
 	require.Empty(t, c.client.started)
 
 	f.status = nil
-	c.client.onStart = func(discovery.Artifact) error { f.status = []runtime.ServerStatus{ready("db")}; return nil }
+	c.client.onStart = func(discovery.Artifact) error { f.status = []backend.ServerStatus{ready("db")}; return nil }
 	require.Contains(t, c.ask("/mcp start db").text(), "MCP server **`db`** (stdio): ready")
 	require.Equal(t, []string{"db"}, c.client.started)
 	require.Contains(t, c.ask("/mcp").text(), "started in this session")
@@ -127,11 +127,11 @@ func TestA25_AFoundServerIsNotStartedUntilItIsAskedFor(t *testing.T) {
 
 func TestMCPToolsListsWhatServersOffer(t *testing.T) {
 	f := &fakeTools{
-		status: []runtime.ServerStatus{ready("e"), {Name: "x", Prefix: "x", Transport: "stdio", State: runtime.ServerFailed, Err: errors.New("gone")}, ready("n")},
-		tools: []runtime.Tool{{
-			Name: "e.echo", Server: "e", Description: "Echoes\nit", Input: runtime.Raw(`{ "type": "object" }`), Hints: runtime.Hints{ReadOnly: true, OpenWorld: true},
+		status: []backend.ServerStatus{ready("e"), {Name: "x", Prefix: "x", Transport: "stdio", State: backend.ServerFailed, Err: errors.New("gone")}, ready("n")},
+		tools: []backend.Tool{{
+			Name: "e.echo", Server: "e", Description: "Echoes\nit", Input: backend.Raw(`{ "type": "object" }`), Hints: backend.Hints{ReadOnly: true, OpenWorld: true},
 		}},
-		prompts: []runtime.Prompt{{Name: "e.greet", Server: "e", Arguments: []runtime.PromptArgument{{Name: "who", Required: true}, {Name: "how"}}}},
+		prompts: []backend.Prompt{{Name: "e.greet", Server: "e", Arguments: []backend.PromptArgument{{Name: "who", Required: true}, {Name: "how"}}}},
 	}
 	a := withTools(t, f, plant(t, nil)).ask("/mcp tools")
 	require.Equal(t, []string{
@@ -147,8 +147,8 @@ func TestMCPToolsListsWhatServersOffer(t *testing.T) {
 
 func TestPromptsAreAnnouncedOnceAllServersAreReady(t *testing.T) {
 	f := &fakeTools{
-		status:  []runtime.ServerStatus{ready("e"), {Name: "i", Prefix: "i", State: runtime.ServerIdle}},
-		prompts: []runtime.Prompt{{Name: "e.greet", Server: "e", Description: "Greets.", Arguments: []runtime.PromptArgument{{Name: "who"}}}, {Name: "find"}},
+		status:  []backend.ServerStatus{ready("e"), {Name: "i", Prefix: "i", State: backend.ServerIdle}},
+		prompts: []backend.Prompt{{Name: "e.greet", Server: "e", Description: "Greets.", Arguments: []backend.PromptArgument{{Name: "who"}}}, {Name: "find"}},
 	}
 	c := withTools(t, f, plant(t, nil))
 	require.Nil(t, announced(c.ask("/roots").updates))
@@ -165,22 +165,22 @@ func TestPromptsAreAnnouncedOnceAllServersAreReady(t *testing.T) {
 }
 
 func TestCall(t *testing.T) {
-	f := &fakeTools{status: []runtime.ServerStatus{ready("e")}}
+	f := &fakeTools{status: []backend.ServerStatus{ready("e")}}
 	c := withTools(t, f, plant(t, nil))
 	for _, one := range []struct {
 		name   string
-		result runtime.ToolResult
+		result backend.ToolResult
 		lines  []string
 		says   string
 	}{
-		{"text", runtime.ToolResult{Content: []runtime.Raw{blockOf("a\nb"), blockOf("")}}, []string{"a", "b"}, "The tool `e.t` gave:"},
-		{"an error", runtime.ToolResult{Failed: true, Content: []runtime.Raw{blockOf("no")}}, []string{"no"}, "The tool `e.t` reports an error:"},
-		{"nothing", runtime.ToolResult{}, nil, "The tool `e.t` gave, and nothing with it."},
-		{"structure", runtime.ToolResult{Structured: runtime.Raw(`{"a":1}`), Cut: true}, []string{`{"a":1}`}, "Cut: the tool gave more"},
-		{"an image", runtime.ToolResult{Content: []runtime.Raw{runtime.Raw(`{"type":"image","mimeType":"image/png","data":""}`)}}, nil, "A block of type `image` (`image/png`) of 49 bytes."},
-		{"a resource", runtime.ToolResult{Content: []runtime.Raw{runtime.Raw(`{"type":"resource","resource":{"uri":"a:b","text":"t"}}`)}}, []string{"t"}, "The resource `a:b`"},
-		{"a link", runtime.ToolResult{Content: []runtime.Raw{runtime.Raw(`{"type":"resource_link","uri":"a:b"}`)}}, nil, "A link to `a:b`."},
-		{"what is none", runtime.ToolResult{Content: []runtime.Raw{runtime.Raw(`7`)}}, nil, "A block of 1 byte that cannot be read."},
+		{"text", backend.ToolResult{Content: []backend.Raw{blockOf("a\nb"), blockOf("")}}, []string{"a", "b"}, "The tool `e.t` gave:"},
+		{"an error", backend.ToolResult{Failed: true, Content: []backend.Raw{blockOf("no")}}, []string{"no"}, "The tool `e.t` reports an error:"},
+		{"nothing", backend.ToolResult{}, nil, "The tool `e.t` gave, and nothing with it."},
+		{"structure", backend.ToolResult{Structured: backend.Raw(`{"a":1}`), Cut: true}, []string{`{"a":1}`}, "Cut: the tool gave more"},
+		{"an image", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"image","mimeType":"image/png","data":""}`)}}, nil, "A block of type `image` (`image/png`) of 49 bytes."},
+		{"a resource", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b","text":"t"}}`)}}, []string{"t"}, "The resource `a:b`"},
+		{"a link", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource_link","uri":"a:b"}`)}}, nil, "A link to `a:b`."},
+		{"what is none", backend.ToolResult{Content: []backend.Raw{backend.Raw(`7`)}}, nil, "A block of 1 byte that cannot be read."},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			f.result, f.log = one.result, nil
@@ -197,7 +197,7 @@ func TestCall(t *testing.T) {
 }
 
 func TestAResultIsBounded(t *testing.T) {
-	f := &fakeTools{result: runtime.ToolResult{Content: []runtime.Raw{blockOf(strings.Repeat("x", 500)), blockOf("later")}}}
+	f := &fakeTools{result: backend.ToolResult{Content: []backend.Raw{blockOf(strings.Repeat("x", 500)), blockOf("later")}}}
 	c := open(t, Options{MaxBytes: 100}, plant(t, nil))
 	c.client.tools = f
 	a := c.ask("/call e.t")
@@ -207,26 +207,26 @@ func TestAResultIsBounded(t *testing.T) {
 }
 
 func TestACallThatFailsSaysWhy(t *testing.T) {
-	f := &fakeTools{status: []runtime.ServerStatus{ready("e")}}
+	f := &fakeTools{status: []backend.ServerStatus{ready("e")}}
 	c := withTools(t, f, plant(t, nil))
-	f.err = &runtime.UnknownNameError{Kind: "tool", Name: "e.t"}
+	f.err = &backend.UnknownNameError{Kind: "tool", Name: "e.t"}
 	require.Contains(t, c.ask("/call e.t").text(), "have no tool e.t. `/mcp tools` lists what they have.")
 	f.err = errors.New("e.t was not used: the user did not allow it")
 	require.Contains(t, c.ask("/call e.t").text(), "This did not work: e.t was not used")
-	f.err = fmt.Errorf("asking: %w", runtime.ErrCancelled)
+	f.err = fmt.Errorf("asking: %w", backend.ErrCancelled)
 	require.Equal(t, "cancelled", c.ask("/call e.t").stop)
-	f.err = runtime.ErrClosed
+	f.err = backend.ErrClosed
 	params, err := json.Marshal(map[string]any{"prompt": blocks("/call e.t")})
 	require.NoError(t, err)
 	_, err = c.session.Prompt(t.Context(), params, c.client)()
-	require.ErrorIs(t, err, runtime.ErrClosed)
+	require.ErrorIs(t, err, backend.ErrClosed)
 }
 
 func TestAPromptOfAServerIsACommand(t *testing.T) {
 	f := &fakeTools{
-		status: []runtime.ServerStatus{ready("e")},
-		prompts: []runtime.Prompt{
-			{Name: "e.greet", Server: "e", Remote: "greet", Arguments: []runtime.PromptArgument{{Name: "who", Required: true}, {Name: "how"}}},
+		status: []backend.ServerStatus{ready("e")},
+		prompts: []backend.Prompt{
+			{Name: "e.greet", Server: "e", Remote: "greet", Arguments: []backend.PromptArgument{{Name: "who", Required: true}, {Name: "how"}}},
 			{Name: "e.plain", Server: "e", Remote: "plain"},
 		},
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/proctest"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
 func TestAnUnreadableDirectoryIsCounted(t *testing.T) {

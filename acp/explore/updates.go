@@ -1,6 +1,6 @@
 package explore
 
-import "github.com/acp-agent/acp-agent/acp/runtime"
+import "github.com/acp-agent/acp-agent/acp/backend"
 
 // The updates that this runtime sends, as far as it uses them.
 
@@ -82,4 +82,4 @@ type commandInput struct {
 func text(s string) textBlock { return textBlock{Type: "text", Text: s} }
 
 // encode makes an update of one of the types above.
-func encode(update any) runtime.Update { return runtime.Encode(map[string]any{"update": update}) }
+func encode(update any) backend.Update { return backend.Encode(map[string]any{"update": update}) }

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 const updateMethod = "session/update"
@@ -16,14 +16,14 @@ const updateMethod = "session/update"
 type message struct {
 	ctx    context.Context
 	method string
-	params runtime.Raw
+	params backend.Raw
 	// answer takes the second half of a request, once; nil for a notification.
-	answer chan<- runtime.Work
+	answer chan<- backend.Work
 }
 
 // accept takes what the child sends, on the read loop: while the client does not take an update, nothing
 // more is read.
-func (a *agent) accept(ctx context.Context, r *wire.Request) wire.Work {
+func (a *agent) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	id, params, named := sessionOf(r.Params)
 	if !named {
 		return a.pass(ctx, r)
@@ -33,7 +33,7 @@ func (a *agent) accept(ctx context.Context, r *wire.Request) wire.Work {
 		a.route(id, m)
 		return nil
 	}
-	answer := make(chan runtime.Work, 1)
+	answer := make(chan backend.Work, 1)
 	m.answer = answer
 	a.route(id, m)
 	return func() (json.RawMessage, error) {
@@ -49,7 +49,7 @@ func (a *agent) accept(ctx context.Context, r *wire.Request) wire.Work {
 // sessionOf takes the session's id off params. It reports whether there was one; if not, params are to
 // be passed on as they are.
 func sessionOf(params json.RawMessage) (id string, rest json.RawMessage, named bool) {
-	value, rest, err := strict.Take(params, "sessionId")
+	value, rest, err := strictjson.Take(params, "sessionId")
 	if err != nil || value == nil || json.Unmarshal(value, &id) != nil || string(value) == "null" {
 		return "", nil, false
 	}
@@ -57,10 +57,10 @@ func sessionOf(params json.RawMessage) (id string, rest json.RawMessage, named b
 }
 
 // pass passes on what names no session.
-func (a *agent) pass(ctx context.Context, r *wire.Request) wire.Work {
+func (a *agent) pass(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	a.behind.wait(ctx)
 	if !r.IsNotification() {
-		return wire.Work(a.client.Call(ctx, r.Method, r.Params))
+		return jsonrpc.Work(a.client.Call(ctx, r.Method, r.Params))
 	}
 	if err := a.client.Notify(ctx, r.Method, r.Params); err != nil {
 		a.dropped(r.Method, err)
@@ -82,7 +82,7 @@ func (a *agent) route(id string, m message) {
 // refuse says that m reaches nobody.
 func (a *agent) refuse(m message, err error) {
 	if m.answer != nil {
-		m.answer <- failed(wire.Errorf(wire.CodeInvalidParams, "sessionId: %v", err))
+		m.answer <- failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "sessionId: %v", err))
 		return
 	}
 	a.dropped(m.method, err)
@@ -91,7 +91,7 @@ func (a *agent) refuse(m message, err error) {
 // dropped logs a notification that reaches nobody. What comes late for a session that has ended is no
 // surprise.
 func (a *agent) dropped(method string, err error) {
-	if errors.Is(err, runtime.ErrClosed) || errors.Is(err, errUnknownSession) || errors.Is(err, runtime.ErrTurnOver) {
+	if errors.Is(err, backend.ErrClosed) || errors.Is(err, errUnknownSession) || errors.Is(err, backend.ErrTurnOver) {
 		a.log.Debug("a notification of the agent came too late", "method", method, "error", err)
 		return
 	}

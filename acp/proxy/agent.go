@@ -9,19 +9,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/process"
 )
 
 // agent is a child that was started, and the connection to it.
 type agent struct {
 	options Options
 	log     *slog.Logger
-	client  runtime.Client
-	process *child.Process
-	conn    *wire.Conn
+	client  backend.Client
+	process *process.Process
+	conn    *jsonrpc.Conn
 	info    client.Agent // set by initialize
 	routes  *routes
 	behind  barrier // of what names no session
@@ -42,8 +42,8 @@ type agent struct {
 }
 
 // startAgent starts a child. ended is called once it has ended.
-func startAgent(ctx context.Context, c child.Command, o Options, to runtime.Client, ended func()) (*agent, error) {
-	process, err := child.Start(ctx, c, o.Child)
+func startAgent(ctx context.Context, c process.Command, o Options, to backend.Client, ended func()) (*agent, error) {
+	process, err := process.Start(ctx, c, o.Child)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func startAgent(ctx context.Context, c child.Command, o Options, to runtime.Clie
 		routes:  newRoutes(o.MaxHeld, o.MaxHeldBytes),
 		done:    make(chan struct{}),
 	}
-	a.conn = wire.NewConn(process.Stdout(), input{process}, wire.HandlerFunc(a.accept), o.Wire)
+	a.conn = jsonrpc.NewConn(process.Stdout(), input{process}, jsonrpc.HandlerFunc(a.accept), o.Wire)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	a.stop = stop
 	a.outbox.serving = serving
@@ -91,7 +91,7 @@ func (a *agent) serve(ctx context.Context, ended func()) {
 
 // input is the child's stdin. A child that no longer takes input has ended or is made to; the connection goes
 // on until everything that it said before was read.
-type input struct{ process *child.Process }
+type input struct{ process *process.Process }
 
 // Write drops what cannot be written. It fails only if the child cannot be ended.
 func (i input) Write(p []byte) (int, error) {
@@ -156,7 +156,7 @@ func (a *agent) close(ctx context.Context) error {
 }
 
 // initialize asks the child who it is.
-func (a *agent) initialize(ctx context.Context, params runtime.Raw, timeout time.Duration) error {
+func (a *agent) initialize(ctx context.Context, params backend.Raw, timeout time.Duration) error {
 	slow := fmt.Errorf("%s did not answer initialize within %v: what it says is in acp-agent's log at level info, under child=%[1]s",
 		a.process.Name(), timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, slow)
@@ -175,24 +175,24 @@ func (a *agent) initialize(ctx context.Context, params runtime.Raw, timeout time
 }
 
 // call sends the child a request of ours.
-func (a *agent) call(ctx context.Context, method string, params runtime.Raw) runtime.Work {
-	return a.ask(ctx, wire.Question{Method: method, Params: params})
+func (a *agent) call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	return a.ask(ctx, jsonrpc.Question{Method: method, Params: params})
 }
 
 // passOn sends the child a request of the client's that names no session. What the child sends behind its
 // answer follows ours.
-func (a *agent) passOn(ctx context.Context, method string, params runtime.Raw) runtime.Work {
-	return a.ask(ctx, wire.Question{Method: method, Params: params, Answered: func(runtime.Raw, error) {
-		a.behind.add(wire.Answered(ctx))
+func (a *agent) passOn(ctx context.Context, method string, params backend.Raw) backend.Work {
+	return a.ask(ctx, jsonrpc.Question{Method: method, Params: params, Answered: func(backend.Raw, error) {
+		a.behind.add(jsonrpc.Answered(ctx))
 	}})
 }
 
 // ask sends the child a request. Its answer passes as it is.
-func (a *agent) ask(ctx context.Context, q wire.Question) runtime.Work {
+func (a *agent) ask(ctx context.Context, q jsonrpc.Question) backend.Work {
 	work := a.conn.Ask(ctx, q)
-	return func() (runtime.Raw, error) {
+	return func() (backend.Raw, error) {
 		result, err := work()
-		if errors.Is(err, wire.ErrClosed) {
+		if errors.Is(err, jsonrpc.ErrClosed) {
 			return nil, a.cause(ctx, err)
 		}
 		return result, err
@@ -211,7 +211,7 @@ func (a *agent) cause(ctx context.Context, closed error) error {
 
 // closeSession closes a session in the child, if that can be said to it. A child that does not answer in time
 // is not waited for.
-func (a *agent) closeSession(ctx context.Context, id runtime.Raw) error {
+func (a *agent) closeSession(ctx context.Context, id backend.Raw) error {
 	if !a.info.Close || a.hasEnded() {
 		return nil
 	}
@@ -219,10 +219,10 @@ func (a *agent) closeSession(ctx context.Context, id runtime.Raw) error {
 }
 
 // end closes or deletes a session in the child, in bounded time. One that is not there is no error.
-func (a *agent) end(ctx context.Context, method string, id runtime.Raw) error {
+func (a *agent) end(ctx context.Context, method string, id backend.Raw) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.options.EndTimeout, errNoAnswer)
 	defer cancel()
-	_, err := a.call(ctx, method, runtime.Raw(`{"sessionId":`+string(id)+`}`))()
+	_, err := a.call(ctx, method, backend.Raw(`{"sessionId":`+string(id)+`}`))()
 	if _, ended := errors.AsType[*EndedError](err); ended {
 		return nil
 	}

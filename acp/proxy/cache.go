@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
-	"github.com/acp-agent/acp-agent/private"
+	"github.com/acp-agent/acp-agent/internal/privatefile"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -23,7 +23,7 @@ const maxCached = 1 << 20
 // cacheEntry is what a program answered to initialize.
 type cacheEntry struct {
 	Program    program     `json:"program"`
-	Initialize runtime.Raw `json:"initialize"`
+	Initialize backend.Raw `json:"initialize"`
 }
 
 // program is a program's file: an update changes it.
@@ -67,7 +67,7 @@ func (p *proxy) remember(info client.Agent) {
 	}
 	text, err := json.Marshal(cacheEntry{is, info.Raw})
 	if err == nil {
-		err = private.WriteFile(file, text)
+		err = privatefile.WriteFile(file, text)
 	}
 	if err != nil {
 		p.log.Warn("what the agent can do is not kept for the next start", "error", err)
@@ -92,7 +92,7 @@ func (p *proxy) cacheFile() (file string, is program, ok bool) {
 		return "", program{}, false
 	}
 	params, _ := p.forNewChild()
-	capabilities, _, err := strict.Take(params, "clientCapabilities")
+	capabilities, _, err := strictjson.Take(params, "clientCapabilities")
 	if err != nil {
 		return "", program{}, false
 	}

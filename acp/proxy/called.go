@@ -10,10 +10,10 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // call is a slash command that a prompt begins with.
@@ -25,7 +25,7 @@ type call struct {
 }
 
 // calledBy is the command that a prompt calls, if it calls one.
-func calledBy(params runtime.Raw) (c call, ok bool) {
+func calledBy(params backend.Raw) (c call, ok bool) {
 	var p struct {
 		Prompt []struct{ Type, Text string }
 	}
@@ -46,7 +46,7 @@ func calledBy(params runtime.Raw) (c call, ok bool) {
 
 // outgoing is a prompt as the child is sent it, and what it is told with it. A call of a command of its own it gets as
 // it was typed: behind other text it would not see the call.
-func (s *session) outgoing(ctx context.Context, params runtime.Raw) (runtime.Raw, telling, error) {
+func (s *session) outgoing(ctx context.Context, params backend.Raw) (backend.Raw, telling, error) {
 	if c, ok := calledBy(params); ok {
 		own := commandNames(s.announced.own())
 		if slices.Contains(own, c.name) {
@@ -67,13 +67,13 @@ func (s *session) outgoing(ctx context.Context, params runtime.Raw) (runtime.Raw
 
 // expanded is a prompt with the text of the command that it calls. The text stands in a marked block, before what the user
 // typed and in the same text: an agent would else look for a command of its own.
-func (s *session) expanded(ctx context.Context, params runtime.Raw, c call, command discovery.SlashCommand) (runtime.Raw, error) {
+func (s *session) expanded(ctx context.Context, params backend.Raw, c call, command discovery.SlashCommand) (backend.Raw, error) {
 	// It is a file of the user's disk, bounded and read as the roots were just now, so that what the client sends next keeps its place.
 	text, err := s.host.Catalog().Text(ctx, command.Artifact)
 	if err != nil {
-		return nil, wire.Errorf(wire.CodeInvalidParams, "the command /%s cannot be read: %v", c.name, err)
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the command /%s cannot be read: %v", c.name, err)
 	}
-	prompt, _, err := strict.Take(params, "prompt")
+	prompt, _, err := strictjson.Take(params, "prompt")
 	if err != nil {
 		return nil, err
 	}
@@ -82,18 +82,18 @@ func (s *session) expanded(ctx context.Context, params runtime.Raw, c call, comm
 		return nil, err
 	}
 	if size, limit := c.expandedSize(text), s.proxy.options.MaxExpansion; size > limit {
-		return nil, wire.Errorf(wire.CodeInvalidParams, "the command /%s is %d bytes long with what was typed behind it, over the limit of %d: type less",
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the command /%s is %d bytes long with what was typed behind it, over the limit of %d: type less",
 			c.name, size, limit)
 	}
 	words, err := json.Marshal(block(commandText(c, command.Artifact, text)) + "\n" + c.typed)
 	if err != nil {
 		return nil, err
 	}
-	first, err := strict.Put(blocks[0], "text", words)
+	first, err := strictjson.Put(blocks[0], "text", words)
 	if err != nil {
 		return nil, err
 	}
-	return strict.Put(params, "prompt", bytes.Replace(prompt, blocks[0], first, 1))
+	return strictjson.Put(params, "prompt", bytes.Replace(prompt, blocks[0], first, 1))
 }
 
 // argumentsWord is what a command's text has where the arguments belong.

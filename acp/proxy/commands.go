@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // Slash commands are the child's, and behind them the commands and skills that were found in the roots and have a name
@@ -29,23 +29,23 @@ const (
 // in common: a child need not announce its commands again.
 type announcement struct {
 	telling sync.Mutex // held while the client is told, so that the latest is told last; guards told and stale
-	told    runtime.Update
+	told    backend.Update
 	stale   bool // the record may have commands of ours that are there no more
 
 	mu    sync.Mutex
-	child runtime.Update     // what the child announced last, nil if nothing
+	child backend.Update     // what the child announced last, nil if nothing
 	from  *discovery.Catalog // where what was told is from
 }
 
 // own is what the child announced last, nil if nothing.
-func (a *announcement) own() runtime.Update {
+func (a *announcement) own() backend.Update {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.child
 }
 
 // announce shows the client what the child announces, with what was found.
-func (s *session) announce(ctx context.Context, to runtime.Updates, u runtime.Update) error {
+func (s *session) announce(ctx context.Context, to backend.Updates, u backend.Update) error {
 	a := s.announced
 	a.telling.Lock()
 	defer a.telling.Unlock()
@@ -57,13 +57,13 @@ func (s *session) announce(ctx context.Context, to runtime.Updates, u runtime.Up
 }
 
 // announceFound shows the client what was found, if that is not what it was told last.
-func (s *session) announceFound(ctx context.Context, to runtime.Updates) error {
+func (s *session) announceFound(ctx context.Context, to backend.Updates) error {
 	a := s.announced
 	a.telling.Lock()
 	defer a.telling.Unlock()
 	child := a.own()
 	if child == nil {
-		child = runtime.Update(noCommands)
+		child = backend.Update(noCommands)
 	}
 	with, found := s.withFound(child)
 	if found == 0 && a.told == nil && !a.stale || bytes.Equal(with, a.told) {
@@ -73,7 +73,7 @@ func (s *session) announceFound(ctx context.Context, to runtime.Updates) error {
 }
 
 // tell shows the client an announcement. The caller holds telling.
-func (a *announcement) tell(ctx context.Context, to runtime.Updates, u runtime.Update) error {
+func (a *announcement) tell(ctx context.Context, to backend.Updates, u backend.Update) error {
 	if err := to.Update(ctx, u); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (s *session) found(child []string) []discovery.SlashCommand {
 
 // withFound is an announcement of the child's with the commands that were found behind its own. Of an announcement
 // that cannot be read nothing is changed.
-func (s *session) withFound(u runtime.Update) (with runtime.Update, found int) {
+func (s *session) withFound(u backend.Update) (with backend.Update, found int) {
 	offered := s.found(commandNames(u))
 	if limit := s.proxy.options.MaxCommands; len(offered) > limit {
 		s.proxy.log.Warn("more commands were found than are announced", "found", len(offered), "limit", limit)
@@ -111,15 +111,15 @@ func (s *session) withFound(u runtime.Update) (with runtime.Update, found int) {
 	if len(offered) == 0 {
 		return u, 0
 	}
-	entries := make([]runtime.Raw, len(offered))
+	entries := make([]backend.Raw, len(offered))
 	for i, c := range offered {
 		entries[i] = commandEntry(c)
 	}
-	inner, _, err := strict.Take(u, "update")
+	inner, _, err := strictjson.Take(u, "update")
 	if err != nil {
 		return u, 0
 	}
-	list, _, err := strict.Take(inner, commandsMember)
+	list, _, err := strictjson.Take(inner, commandsMember)
 	if err != nil {
 		return u, 0
 	}
@@ -131,7 +131,7 @@ func (s *session) withFound(u runtime.Update) (with runtime.Update, found int) {
 }
 
 // commandEntry is a command as it is announced, labelled with its root (A30).
-func commandEntry(c discovery.SlashCommand) runtime.Raw {
+func commandEntry(c discovery.SlashCommand) backend.Raw {
 	type input struct {
 		Hint string `json:"hint"`
 	}
@@ -145,13 +145,13 @@ func commandEntry(c discovery.SlashCommand) runtime.Raw {
 	}
 	raw, err := json.Marshal(entry)
 	if err != nil {
-		return runtime.Raw(`null`) // strings can always be written
+		return backend.Raw(`null`) // strings can always be written
 	}
 	return raw
 }
 
 // commandNames are the names in an announcement.
-func commandNames(u runtime.Update) []string {
+func commandNames(u backend.Update) []string {
 	var p struct {
 		Update struct {
 			AvailableCommands []struct{ Name string }
@@ -169,10 +169,10 @@ func commandNames(u runtime.Update) []string {
 
 // appended is a JSON array with values behind its own, whose bytes stay. Nothing and null are empty arrays; of
 // anything else ok is false.
-func appended(array runtime.Raw, values ...runtime.Raw) (longer runtime.Raw, ok bool) {
+func appended(array backend.Raw, values ...backend.Raw) (longer backend.Raw, ok bool) {
 	array = bytes.TrimSpace(array)
 	if len(array) == 0 || string(array) == "null" {
-		array = runtime.Raw(`[]`)
+		array = backend.Raw(`[]`)
 	}
 	end := len(array) - 1
 	if array[0] != '[' || array[end] != ']' {

@@ -8,8 +8,8 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // What a child is told in words stands in a block of its own before a prompt, between these marks. It is for
@@ -96,11 +96,11 @@ func block(parts ...string) string {
 }
 
 // introduced puts a text before a prompt's own content.
-func introduced(params runtime.Raw, text string) (runtime.Raw, error) {
+func introduced(params backend.Raw, text string) (backend.Raw, error) {
 	if text == "" {
 		return params, nil
 	}
-	prompt, _, err := strict.Take(params, "prompt")
+	prompt, _, err := strictjson.Take(params, "prompt")
 	if err != nil {
 		return nil, err
 	}
@@ -116,11 +116,11 @@ func introduced(params runtime.Raw, text string) (runtime.Raw, error) {
 	if rest := bytes.TrimSpace(content[1:]); len(rest) > 0 && rest[0] != ']' {
 		longer = append(longer, ',')
 	}
-	return strict.Put(params, "prompt", append(longer, content[1:]...))
+	return strictjson.Put(params, "prompt", append(longer, content[1:]...))
 }
 
 // blocksOf is the number of blocks in a prompt.
-func blocksOf(params runtime.Raw) int {
+func blocksOf(params backend.Raw) int {
 	var p struct{ Prompt []json.RawMessage }
 	_ = json.Unmarshal(params, &p)
 	return len(p.Prompt)
@@ -134,7 +134,7 @@ type said struct {
 
 // conversation tells a history in at most limit bytes of text, the end of it if it is longer; "" if there is
 // none. unsaid is the number of blocks at its end that are about to be sent.
-func conversation(history iter.Seq2[runtime.Update, error], limit, unsaid int) (string, error) {
+func conversation(history iter.Seq2[backend.Update, error], limit, unsaid int) (string, error) {
 	if history == nil {
 		return "", nil
 	}
@@ -164,7 +164,7 @@ func conversation(history iter.Seq2[runtime.Update, error], limit, unsaid int) (
 }
 
 // words is what an update says in a conversation.
-func words(u runtime.Update) (said, bool) {
+func words(u backend.Update) (said, bool) {
 	var p struct {
 		Update struct {
 			Kind    string `json:"sessionUpdate"`

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // reopen opens the child's session that was saved.
@@ -31,7 +31,7 @@ func (s *session) reopen(ctx context.Context, by step, a *agent, how profile.Way
 	l.ask(s)
 	heard := 0
 	c = connection{link: l, by: by, way: how}
-	c.result, err = a.ask(ctx, wire.Question{Method: string(by), Params: params, Answered: func(_ runtime.Raw, err error) {
+	c.result, err = a.ask(ctx, jsonrpc.Question{Method: string(by), Params: params, Answered: func(_ backend.Raw, err error) {
 		if err == nil {
 			heard = s.tune(ctx, by)
 		}
@@ -78,7 +78,7 @@ func (s *session) restore(ctx context.Context, l *link, from *session) {
 		lasting := context.WithoutCancel(ctx)
 		ctx, cancel := context.WithTimeoutCause(lasting, s.proxy.options.EndTimeout, errNoAnswer)
 		defer cancel()
-		_, err = a.ask(ctx, wire.Question{Method: string(by), Params: params, Answered: func(runtime.Raw, error) { s.tune(lasting, by) }})()
+		_, err = a.ask(ctx, jsonrpc.Question{Method: string(by), Params: params, Answered: func(backend.Raw, error) { s.tune(lasting, by) }})()
 	}
 	if err == nil {
 		return
@@ -129,8 +129,8 @@ func (s *session) tune(ctx context.Context, by step) (heard int) {
 }
 
 // request are the params of a lifecycle request to the child.
-func (s *session) request(by step, how profile.Way, id runtime.Raw) (runtime.Raw, error) {
-	params, err := fitted(how, runtime.Cause(by), s.params, s.roots)
+func (s *session) request(by step, how profile.Way, id backend.Raw) (backend.Raw, error) {
+	params, err := fitted(how, backend.Cause(by), s.params, s.roots)
 	if err == nil {
 		params, err = s.relayed(params)
 	}
@@ -140,7 +140,7 @@ func (s *session) request(by step, how profile.Way, id runtime.Raw) (runtime.Raw
 	if err != nil || by == byNew {
 		return params, err
 	}
-	return strict.Put(params, "sessionId", id)
+	return strictjson.Put(params, "sessionId", id)
 }
 
 // create has the child make a session, its own or a copy of the one that was saved.
@@ -160,7 +160,7 @@ func (s *session) create(ctx context.Context, by step, a *agent, how profile.Way
 		s.listen(ignoring) // some replay the copy
 	}
 	made := &creation{session: s, agent: a, by: by}
-	_, err = a.ask(ctx, wire.Question{Method: string(by), Params: params, Answered: func(result runtime.Raw, err error) {
+	_, err = a.ask(ctx, jsonrpc.Question{Method: string(by), Params: params, Answered: func(result backend.Raw, err error) {
 		if err == nil {
 			made.answered(ctx, result)
 		}
@@ -187,13 +187,13 @@ type creation struct {
 	mu      sync.Mutex
 	givenUp bool
 	link    *link
-	result  runtime.Raw
+	result  backend.Raw
 	failure error
 }
 
 // answered takes the child's answer, on the read loop.
-func (c *creation) answered(ctx context.Context, answer runtime.Raw) {
-	id, result, err := strict.Take(answer, "sessionId")
+func (c *creation) answered(ctx context.Context, answer backend.Raw) {
+	id, result, err := strictjson.Take(answer, "sessionId")
 	if err != nil || sessionKey(id) == "" {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -221,9 +221,9 @@ func (c *creation) answered(ctx context.Context, answer runtime.Raw) {
 }
 
 // discard ends a session that nobody wants any more. Its answers are not waited for.
-func (c *creation) discard(id runtime.Raw) {
+func (c *creation) discard(id backend.Raw) {
 	c.agent.log.Info("the agent made a session that nobody waits for any more: it is closed again")
-	params := runtime.Raw(`{"sessionId":` + string(id) + `}`)
+	params := backend.Raw(`{"sessionId":` + string(id) + `}`)
 	if c.agent.info.Close {
 		_ = c.agent.call(context.Background(), "session/close", params)
 	}
@@ -241,7 +241,7 @@ func (c *creation) giveUp() *link {
 }
 
 // taken is what was made.
-func (c *creation) taken() (*link, runtime.Raw, error) {
+func (c *creation) taken() (*link, backend.Raw, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.link, c.result, c.failure

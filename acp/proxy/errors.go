@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // EndedError: the child ended, or closed its output. Every request that it had fails with this; the next one
@@ -54,8 +54,8 @@ const (
 )
 
 // refusal is the error that the child answered with, nil if err is something else.
-func refusal(err error) *wire.Error {
-	var refused *wire.Error
+func refusal(err error) *jsonrpc.Error {
+	var refused *jsonrpc.Error
 	errors.As(err, &refused)
 	return refused
 }
@@ -64,7 +64,7 @@ func refusal(err error) *wire.Error {
 // answer with many codes for a session that they do not know.
 func surmountable(err error) bool {
 	refused := refusal(err)
-	return refused != nil && refused.Code != codeAuthRequired && refused.Code != wire.CodeCancelled
+	return refused != nil && refused.Code != codeAuthRequired && refused.Code != jsonrpc.CodeCancelled
 }
 
 // explained adds to a child's refusal what a person can do about it.

@@ -10,18 +10,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
-	"github.com/acp-agent/acp-agent/internal/logtest"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 )
 
 func requireEnded(t *testing.T, err error, status int) {
 	t.Helper()
 	var (
 		ended *proxy.EndedError
-		exit  *child.ExitError
+		exit  *process.ExitError
 	)
 	require.ErrorAs(t, err, &ended)
 	require.ErrorAs(t, err, &exit)
@@ -35,7 +35,7 @@ func TestACrashEndsTheTurn(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nsend "+fmt.Sprintf(update, `"last"`)+
 		`send {"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"child-1"}}`+
 		"\nstderr out of memory\nexit 3\n", proxy.Options{})
-	b.editor.answers["session/request_permission"] = func() (runtime.Raw, error) { return nil, wire.ErrClosed }
+	b.editor.answers["session/request_permission"] = func() (backend.Raw, error) { return nil, jsonrpc.ErrClosed }
 	s, _ := b.open()
 	_, err := b.prompt(s)
 	requireEnded(t, err, 3)
@@ -114,7 +114,7 @@ func TestInitializeSaysWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, c.script, c.options)
-			_, err := b.runtime.Initialize(t.Context(), runtime.Raw(`{"protocolVersion":1}`), b.editor)
+			_, err := b.runtime.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`), b.editor)
 			for _, text := range c.says {
 				require.ErrorContains(t, err, text)
 			}
@@ -125,8 +125,8 @@ func TestInitializeSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestACommandThatIsNotThereIsSaidSo(t *testing.T) {
-	p := proxy.New(child.Command{Path: "no-such-agent"}, proxy.Options{})
-	_, err := p.Initialize(t.Context(), runtime.Raw(`{}`), newEditor(t))
+	p := proxy.New(process.Command{Path: "no-such-agent"}, proxy.Options{})
+	_, err := p.Initialize(t.Context(), backend.Raw(`{}`), newEditor(t))
 	require.ErrorIs(t, err, exec.ErrNotFound)
 	require.ErrorContains(t, err, "PATH")
 	require.NoError(t, p.Close(t.Context()))
@@ -136,9 +136,9 @@ func TestAFailedInitializeMayBeFollowedByAnother(t *testing.T) {
 	b := start(t, plain, proxy.Options{})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := b.runtime.Initialize(ended, runtime.Raw(`{}`), b.editor)
+	_, err := b.runtime.Initialize(ended, backend.Raw(`{}`), b.editor)
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = b.runtime.Initialize(t.Context(), runtime.Raw(`{}`), b.editor)
+	_, err = b.runtime.Initialize(t.Context(), backend.Raw(`{}`), b.editor)
 	require.NoError(t, err)
 }
 
@@ -148,10 +148,10 @@ func TestSessionNewThatFailsLeavesNothing(t *testing.T) {
 		"await session/new\n"+`send {"jsonrpc":"2.0","id":$session/new$,"result":{}}`+"\n"+
 		opened+opened, proxy.Options{})
 	open := func() error {
-		_, _, err := b.runtime.Open(t.Context(), runtime.Activation{Cause: runtime.New, Params: runtime.Raw(`{"cwd":"/a"}`)}, host{b.editor})
+		_, _, err := b.runtime.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a"}`)}, host{b.editor})
 		return err
 	}
-	var refused *wire.Error
+	var refused *jsonrpc.Error
 	require.ErrorAs(t, open(), &refused)
 	require.Equal(t, -32000, refused.Code)
 	require.ErrorContains(t, open(), "without a session id")

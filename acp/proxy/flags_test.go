@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/internal/logtest"
+	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -21,12 +21,12 @@ func (p *proxy) Key(saved []byte) string { return readState(saved).key() }
 
 // Sessions implements [runtime.Foreign]: what the child lists, page by page, up to Options.MaxForeign. A child that
 // lists none, or could not open them, yields none. Entries that make no sense are passed over.
-func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[runtime.ForeignSession, error] {
-	return func(yield func(runtime.ForeignSession, error) bool) {
+func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {
+	return func(yield func(backend.ForeignSession, error) bool) {
 		a, err := p.lister(ctx)
 		if a == nil {
 			if err != nil {
-				yield(runtime.ForeignSession{}, err)
+				yield(backend.ForeignSession{}, err)
 			}
 			return
 		}
@@ -34,7 +34,7 @@ func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[runt
 		for cursor := ""; ; {
 			page, err := a.page(ctx, cwd, cursor)
 			if err != nil {
-				yield(runtime.ForeignSession{}, err)
+				yield(backend.ForeignSession{}, err)
 				return
 			}
 			for _, raw := range page.Sessions {
@@ -103,7 +103,7 @@ func (a *agent) page(ctx context.Context, cwd *workspace.Dir, cursor string) (li
 }
 
 // foreign reads an entry of the child's list.
-func foreign(raw json.RawMessage) (runtime.ForeignSession, error) {
+func foreign(raw json.RawMessage) (backend.ForeignSession, error) {
 	var entry struct {
 		ID         json.RawMessage `json:"sessionId"`
 		Cwd        string          `json:"cwd"`
@@ -112,25 +112,25 @@ func foreign(raw json.RawMessage) (runtime.ForeignSession, error) {
 		Updated    string          `json:"updatedAt"`
 	}
 	if err := json.Unmarshal(raw, &entry); err != nil {
-		return runtime.ForeignSession{}, err
+		return backend.ForeignSession{}, err
 	}
 	saved := state{ID: entry.ID}
 	if saved.key() == "" {
-		return runtime.ForeignSession{}, fmt.Errorf("it has no id")
+		return backend.ForeignSession{}, fmt.Errorf("it has no id")
 	}
 	roots, err := workspace.NewRoots(entry.Cwd, entry.Additional)
 	if err != nil {
-		return runtime.ForeignSession{}, err
+		return backend.ForeignSession{}, err
 	}
 	encoded, err := saved.encode()
 	if err != nil {
-		return runtime.ForeignSession{}, err
+		return backend.ForeignSession{}, err
 	}
 	updated, err := time.Parse(time.RFC3339, entry.Updated)
 	if err != nil {
 		updated = time.Time{}
 	}
-	return runtime.ForeignSession{State: encoded, Roots: roots, Title: titleLine(entry.Title), Updated: updated}, nil
+	return backend.ForeignSession{State: encoded, Roots: roots, Title: titleLine(entry.Title), Updated: updated}, nil
 }
 
 // titleLine is a title without what we told the child, as one bounded line.

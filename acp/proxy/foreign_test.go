@@ -7,14 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // abroad is a proxy whose agent has sessions in dir, made without us.
-func abroad(t *testing.T, a abilities, o proxy.Options, n int, dir string) runtime.Foreign {
+func abroad(t *testing.T, a abilities, o proxy.Options, n int, dir string) backend.Foreign {
 	h := newHouse(t, a, o)
 	v := h.enter()
 	cwd, err := workspace.NewRoots(dir, nil)
@@ -25,10 +25,10 @@ func abroad(t *testing.T, a abilities, o proxy.Options, n int, dir string) runti
 	}
 	v.leave()
 	r := proxy.New(h.command, o)
-	_, err = r.Initialize(t.Context(), runtime.Raw(`{}`), newEditor(t))
+	_, err = r.Initialize(t.Context(), backend.Raw(`{}`), newEditor(t))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.Close(context.Background())) })
-	return r.(runtime.Foreign)
+	return r.(backend.Foreign)
 }
 
 func TestTheAgentsSessionsAreListedPageByPage(t *testing.T) {
@@ -81,8 +81,8 @@ func TestAListThatGoesRoundOrMakesNoSenseIsSeenToItsEnd(t *testing.T) {
 		fmt.Sprintf(list, `{"sessions":[{"sessionId":"a","cwd":"relative"},{"sessionId":7,"cwd":"/a"},{"cwd":"/a"},null,{"sessionId":"b","cwd":"/a","title":"<acp-agent-context>\nx</acp-agent-context>\n real\n title","updatedAt":"yesterday"}],"nextCursor":"x"}`)+
 		fmt.Sprintf(list, `{"sessions":[],"nextCursor":"x"}`)+
 		fmt.Sprintf(list, `{"sessions":7}`), proxy.Options{})
-	f := b.runtime.(runtime.Foreign)
-	var all []runtime.ForeignSession
+	f := b.runtime.(backend.Foreign)
+	var all []backend.ForeignSession
 	for s, err := range f.Sessions(t.Context(), nil) {
 		require.NoError(t, err)
 		all = append(all, s)
@@ -105,14 +105,14 @@ func TestSessionsThatTheAgentCouldNotOpenAreNotTaken(t *testing.T) {
 
 func TestAnAgentWithoutAListHasNoSessionsOfItsOwn(t *testing.T) {
 	b := initialized(t, plain, proxy.Options{})
-	f := b.runtime.(runtime.Foreign)
+	f := b.runtime.(backend.Foreign)
 	for range f.Sessions(t.Context(), nil) {
 		require.Fail(t, "there are none")
 	}
 	require.Empty(t, f.Key(nil))
 	require.Empty(t, f.Key([]byte(`{"v":1,"id":7}`)))
 	require.NoError(t, f.Delete(t.Context(), nil))
-	for _, err := range proxy.New(b.command, proxy.Options{}).(runtime.Foreign).Sessions(t.Context(), nil) {
+	for _, err := range proxy.New(b.command, proxy.Options{}).(backend.Foreign).Sessions(t.Context(), nil) {
 		require.ErrorContains(t, err, "initialize comes first")
 	}
 }

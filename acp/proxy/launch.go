@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -129,7 +129,7 @@ func (p *proxy) start(ctx context.Context, flags []string) (*agent, error) {
 	closed := p.register(a)
 	close(registered)
 	if closed {
-		return nil, errors.Join(runtime.ErrClosed, a.close(context.WithoutCancel(ctx)))
+		return nil, errors.Join(backend.ErrClosed, a.close(context.WithoutCancel(ctx)))
 	}
 	if err := p.introduce(ctx, a); err != nil {
 		err = errors.Join(err, a.close(context.WithoutCancel(ctx)))

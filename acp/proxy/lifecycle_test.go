@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/internal/proctest"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -28,7 +28,7 @@ import (
 // and the agent's files stay.
 type house struct {
 	t       testing.TB
-	command child.Command
+	command process.Command
 	record  proctest.Record
 	options proxy.Options
 	store   sessionstore.Store
@@ -64,7 +64,7 @@ func (h *house) enter() *visit {
 	serving.Go(func() {
 		defer fromAdapter.Close()
 		err := acp.Serve(ctx, toAdapter, fromAdapter, acp.Options{
-			Runtime: func() runtime.Runtime { return proxy.New(h.command, h.options) },
+			Runtime: func() backend.Runtime { return proxy.New(h.command, h.options) },
 			Store:   h.store,
 			Logger:  slog.New(slog.DiscardHandler),
 		})

@@ -6,16 +6,16 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // link is a session of the child's. Two activations have it in common while one replaces the other: what the
 // child says goes to its owner, and it lasts until the last of them has left.
 type link struct {
 	agent *agent
-	id    runtime.Raw // the child's, as it sent it
+	id    backend.Raw // the child's, as it sent it
 	key   string      // the same, decoded
 
 	order  sync.Mutex // held while a message of the child's is handed over
@@ -26,11 +26,11 @@ type link struct {
 	owner    *session
 	asked    *session    // whose lifecycle request for it was the latest
 	turn     *turn       // the one whose prompt the child has not answered, nil if there is none
-	result   runtime.Raw // of the lifecycle request that opened it
+	result   backend.Raw // of the lifecycle request that opened it
 	settings settings
 }
 
-func newLink(a *agent, id runtime.Raw) *link {
+func newLink(a *agent, id backend.Raw) *link {
 	return &link{agent: a, id: id, key: sessionKey(id)}
 }
 
@@ -155,16 +155,16 @@ func (l *link) hand(m message) {
 }
 
 // call passes a request of the client's on. What the child sends behind its answer follows ours.
-func (l *link) call(ctx context.Context, method string, params runtime.Raw) runtime.Work {
+func (l *link) call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	named, err := l.named(params)
 	if err != nil {
 		return failed(err)
 	}
-	return l.agent.ask(ctx, wire.Question{Method: method, Params: named, Answered: func(result runtime.Raw, err error) {
+	return l.agent.ask(ctx, jsonrpc.Question{Method: method, Params: named, Answered: func(result backend.Raw, err error) {
 		if err == nil {
 			l.settings.set(method, params, result)
 		}
-		l.behind.add(wire.Answered(ctx))
+		l.behind.add(jsonrpc.Answered(ctx))
 	}})
 }
 
@@ -183,8 +183,8 @@ func (l *link) choose(ctx context.Context, c choice) error {
 }
 
 // named is params with the child's id for the session.
-func (l *link) named(params runtime.Raw) (runtime.Raw, error) {
-	return strict.Put(params, "sessionId", l.id)
+func (l *link) named(params backend.Raw) (backend.Raw, error) {
+	return strictjson.Put(params, "sessionId", l.id)
 }
 
 // beginTurn makes t the turn that the child's updates are of.
@@ -204,13 +204,13 @@ func (l *link) endTurn(t *turn) {
 }
 
 // open takes the result of the lifecycle request that opened the child's session.
-func (l *link) open(result runtime.Raw) {
+func (l *link) open(result backend.Raw) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.result = result
 }
 
-func (l *link) opened() runtime.Raw {
+func (l *link) opened() backend.Raw {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.result

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 // listening says what is made of the child's updates.
@@ -29,7 +29,7 @@ type listener struct {
 // spoken is the latest update of a state kind.
 type spoken struct {
 	kind   string
-	update runtime.Update
+	update backend.Update
 }
 
 // isState reports whether only the latest update of a kind counts.
@@ -58,7 +58,7 @@ func (s *session) heard(next listening) (replayed int, states []spoken) {
 
 // update shows the client an update, in the turn if it is of one. What comes in a turn that was answered
 // without the child comes too late (W6).
-func (s *session) update(ctx context.Context, t *turn, u runtime.Update) error {
+func (s *session) update(ctx context.Context, t *turn, u backend.Update) error {
 	u, is := withoutContext(u)
 	if !is {
 		return nil
@@ -84,7 +84,7 @@ func (s *session) update(ctx context.Context, t *turn, u runtime.Update) error {
 }
 
 // show shows the client an update, one of the child's commands together with ours.
-func (s *session) show(ctx context.Context, to runtime.Updates, u runtime.Update) error {
+func (s *session) show(ctx context.Context, to backend.Updates, u backend.Update) error {
 	if bytes.Contains(u, []byte(commandsKind)) && kindOf(u) == commandsKind {
 		return s.announce(ctx, to, u)
 	}
@@ -109,7 +109,7 @@ func (s *session) isOpen() bool {
 }
 
 // keep keeps a state for later. It reports whether u is one.
-func (s *session) keep(u runtime.Update) bool {
+func (s *session) keep(u backend.Update) bool {
 	kind := kindOf(u)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *session) keep(u runtime.Update) bool {
 }
 
 // kindOf is the kind of an update, "" if it has none.
-func kindOf(u runtime.Update) string {
+func kindOf(u backend.Update) string {
 	var p struct {
 		Update struct {
 			Kind string `json:"sessionUpdate"`

@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/internal/proctest"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
 func TestMain(m *testing.M) {
@@ -44,23 +44,23 @@ const (
 // bench is a proxy in front of a scripted agent, and behind a client that is played by the test.
 type bench struct {
 	t       *testing.T
-	command child.Command
-	runtime runtime.Runtime
+	command process.Command
+	runtime backend.Runtime
 	editor  *editor
 	record  proctest.Record
-	info    runtime.Info
+	info    backend.Info
 	closed  bool
 }
 
 // played starts this binary in a role. The record has the lines that it is sent.
-func played(t testing.TB, role string, env ...string) (child.Command, proctest.Record) {
+func played(t testing.TB, role string, env ...string) (process.Command, proctest.Record) {
 	t.Helper()
 	record := proctest.NewRecord(t)
-	return child.Command{Path: proctest.Executable(), Name: role, Env: proctest.Env(role, append(env, record.Env())...)}, record
+	return process.Command{Path: proctest.Executable(), Name: role, Env: proctest.Env(role, append(env, record.Env())...)}, record
 }
 
 // command starts this binary with a script.
-func command(t testing.TB, script string) (child.Command, proctest.Record) {
+func command(t testing.TB, script string) (process.Command, proctest.Record) {
 	t.Helper()
 	return played(t, scriptedRole, scriptVariable+"="+script)
 }
@@ -80,7 +80,7 @@ func start(t *testing.T, script string, o proxy.Options) *bench {
 func initialized(t *testing.T, script string, o proxy.Options) *bench {
 	b := start(t, script, o)
 	var err error
-	b.info, err = b.runtime.Initialize(t.Context(), runtime.Raw(`{"protocolVersion":1,"clientCapabilities":{"n":1.0}}`), b.editor)
+	b.info, err = b.runtime.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1,"clientCapabilities":{"n":1.0}}`), b.editor)
 	require.NoError(t, err)
 	return b
 }
@@ -118,27 +118,27 @@ func linesOf(t testing.TB, record proctest.Record, methods ...string) []string {
 }
 
 // open opens a session in /a.
-func (b *bench) open() (runtime.Session, runtime.Opened) {
+func (b *bench) open() (backend.Session, backend.Opened) {
 	return b.openWith(`{"cwd":"/a","mcpServers":[]}`)
 }
 
-func (b *bench) openWith(params string) (runtime.Session, runtime.Opened) {
+func (b *bench) openWith(params string) (backend.Session, backend.Opened) {
 	b.t.Helper()
-	s, opened, err := b.runtime.Open(b.t.Context(), runtime.Activation{Cause: runtime.New, Params: runtime.Raw(params)}, host{b.editor})
+	s, opened, err := b.runtime.Open(b.t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(params)}, host{b.editor})
 	require.NoError(b.t, err)
 	return s, opened
 }
 
 // prompt runs a turn to its end.
-func (b *bench) prompt(s runtime.Session) (string, error) {
-	return await(b.t, s.Prompt(b.t.Context(), runtime.Raw(`{"prompt":[{"type":"text","text":"hello"}]}`), turn{b.editor}))
+func (b *bench) prompt(s backend.Session) (string, error) {
+	return await(b.t, s.Prompt(b.t.Context(), backend.Raw(`{"prompt":[{"type":"text","text":"hello"}]}`), turn{b.editor}))
 }
 
 // await runs work and fails if it takes too long.
-func await(t *testing.T, work runtime.Work) (string, error) {
+func await(t *testing.T, work backend.Work) (string, error) {
 	t.Helper()
 	type outcome struct {
-		result runtime.Raw
+		result backend.Raw
 		err    error
 	}
 	done := make(chan outcome, 1)

@@ -3,18 +3,18 @@ package proxy
 import (
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/child"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/internal/process"
 )
 
 // agentName names the agent that a command starts, to which its sessions belong (A31): the program's base
 // name and its arguments, as "opencode acp". It must not change when the program moves.
-func agentName(c child.Command) string {
+func agentName(c process.Command) string {
 	return line(profile.Program(c.Path), c.Args)
 }
 
 // commandLine is what a person types to reach this agent again.
-func commandLine(c child.Command) string {
+func commandLine(c process.Command) string {
 	return "acp-agent -- " + line(c.Path, c.Args)
 }
 

@@ -4,15 +4,15 @@ import (
 	"bytes"
 	"context"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // wanted is what a session of the child's is wanted for.
 type wanted struct {
-	cause    runtime.Cause
+	cause    backend.Cause
 	state    state                           // what was saved, of the source if it is a fork
 	previous *session                        // the activation that is replaced, nil if there is none
 	stop     func(ctx context.Context) error // ends its turn
@@ -26,10 +26,10 @@ type wanted struct {
 type step string
 
 const (
-	byNew    step = step(runtime.New)
-	byLoad   step = step(runtime.Load)
-	byResume step = step(runtime.Resume)
-	byFork   step = step(runtime.Fork)
+	byNew    step = step(backend.New)
+	byLoad   step = step(backend.Load)
+	byResume step = step(backend.Resume)
+	byFork   step = step(backend.Fork)
 	byGoOn   step = "go on" // with the session of the activation that is replaced
 )
 
@@ -38,8 +38,8 @@ func steps(w wanted, a client.Agent) []step {
 	var ways []step
 	known := w.state.key() != ""
 	switch {
-	case w.cause == runtime.New:
-	case w.cause == runtime.Fork:
+	case w.cause == backend.New:
+	case w.cause == backend.Fork:
 		if known && a.Fork {
 			ways = append(ways, byFork)
 		}
@@ -56,23 +56,23 @@ func steps(w wanted, a client.Agent) []step {
 
 // shows reports whether a replay by the child is for the client. One that lacks the beginning or something else, or whose
 // end cannot be told, is not: it would take the place of ours, which is whole.
-func (w wanted) shows() bool { return w.cause == runtime.Load && !w.state.Partial && !w.unfit }
+func (w wanted) shows() bool { return w.cause == backend.Load && !w.state.Partial && !w.unfit }
 
 // connection is a session of the child's that was got.
 type connection struct {
 	link   *link
 	by     step
 	way    profile.Way
-	result runtime.Raw
+	result backend.Raw
 	shown  int // updates of its history that the client was shown
 }
 
 // connect gives the activation a session of the child's.
-func (s *session) connect(ctx context.Context, w wanted) (opened runtime.Opened, err error) {
+func (s *session) connect(ctx context.Context, w wanted) (opened backend.Opened, err error) {
 	before := w.link()
 	a, how, err := s.proxy.childFor(ctx, s.roots, before)
 	if err != nil {
-		return runtime.Opened{}, err
+		return backend.Opened{}, err
 	}
 	s.warn(a, how)
 	w.goesOn = s.canGoOn(a, how, w)
@@ -91,7 +91,7 @@ func (s *session) connect(ctx context.Context, w wanted) (opened runtime.Opened,
 	if releaseErr := a.release(context.WithoutCancel(ctx)); releaseErr != nil {
 		a.log.Warn("ending an agent", "error", releaseErr)
 	}
-	return runtime.Opened{}, s.proxy.explained(err)
+	return backend.Opened{}, s.proxy.explained(err)
 }
 
 // warn says in the log what the child is not told by the protocol.
@@ -114,7 +114,7 @@ func (w wanted) link() *link {
 // would have to be said to the child that only a lifecycle request can.
 func (s *session) canGoOn(a *agent, how profile.Way, w wanted) bool {
 	before := w.link()
-	return before != nil && before.agent == a && w.cause != runtime.Fork &&
+	return before != nil && before.agent == a && w.cause != backend.Fork &&
 		(s.roots.Equal(w.previous.roots) || how == profile.ByContext && s.toolsFor(how).name == "" && w.previous.toolsFor(how).name == "") &&
 		s.hasServersOf(w.previous)
 }
@@ -129,8 +129,8 @@ func (s *session) hasServersOf(other *session) bool {
 }
 
 // serversIn are the MCP servers in the params of a lifecycle request; none for null and nothing.
-func serversIn(params runtime.Raw) []byte {
-	servers, _, err := strict.Take(params, serversMember)
+func serversIn(params backend.Raw) []byte {
+	servers, _, err := strictjson.Take(params, serversMember)
 	if err != nil || servers == nil || string(servers) == "null" {
 		return []byte("[]")
 	}
@@ -156,7 +156,7 @@ func (s *session) take(ctx context.Context, by step, a *agent, how profile.Way, 
 }
 
 // settle makes the connection the session's.
-func (s *session) settle(ctx context.Context, c connection, w wanted) (runtime.Opened, error) {
+func (s *session) settle(ctx context.Context, c connection, w wanted) (backend.Opened, error) {
 	saved, told, err := s.tell(ctx, c, w)
 	if err == nil {
 		err = s.save(ctx, saved)
@@ -174,16 +174,16 @@ func (s *session) settle(ctx context.Context, c connection, w wanted) (runtime.O
 		if leaveErr := c.link.leave(context.WithoutCancel(ctx), s); leaveErr != nil {
 			s.proxy.log.Warn("closing a session of the agent", "error", leaveErr)
 		}
-		return runtime.Opened{}, err
+		return backend.Opened{}, err
 	}
 	s.relays.show(s)
 	s.announced.isOutdated(s.host.Catalog())
 	if err := s.announceFound(ctx, s.host); err != nil {
 		s.proxy.log.Debug("the commands of the roots were not announced", "error", err)
 	}
-	opened := runtime.Opened{Result: c.result}
+	opened := backend.Opened{Result: c.result}
 	if c.shown > 0 {
-		opened.Replay = runtime.ByRuntime
+		opened.Replay = backend.ByRuntime
 	}
 	return opened, nil
 }
@@ -205,7 +205,7 @@ func (s *session) tell(ctx context.Context, c connection, w wanted) (saved state
 		saved = w.state
 	}
 	saved.ID, saved.Way, saved.Offered = c.link.id, c.way, len(s.found(commandNames(s.announced.own()))) > 0
-	if c.by == byNew && w.cause != runtime.New || saved.Due {
+	if c.by == byNew && w.cause != backend.New || saved.Due {
 		if told.soFar, err = s.soFar(w); err != nil {
 			return state{}, pending{}, err
 		}

@@ -12,11 +12,11 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 func TestP7_ASessionThatTheAgentLostGoesOnFromTheRecord(t *testing.T) {
@@ -95,7 +95,7 @@ func TestA12_AFailedLoadLeavesTheTurn(t *testing.T) {
 	require.NoError(t, err)
 	v.say(s.ID, "one")
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
-	var refused *wire.Error
+	var refused *jsonrpc.Error
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, -32000, refused.Code)
 	require.Equal(t, "agent N:one+two", v.say(s.ID, "two"), "the session goes on as it was")
@@ -192,7 +192,7 @@ func TestASessionThatNobodyWaitsForAnyMoreIsClosed(t *testing.T) {
 		b.editor.next()
 		cancel()
 	}()
-	_, _, err := b.runtime.Open(ctx, runtime.Activation{Cause: runtime.New, Params: runtime.Raw(`{"cwd":"/a","mcpServers":[]}`)}, host{b.editor})
+	_, _, err := b.runtime.Open(ctx, backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`)}, host{b.editor})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, "client notify _x/deleted ", b.editor.next())
 	b.open()
@@ -233,11 +233,11 @@ func TestP7_TheConversationThatIsToldIsBounded(t *testing.T) {
 const replayed = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"sessionUpdate":"_replayed"}}}` + "\n"
 
 // loads opens the session of a scripted agent that is active again.
-func loads(t *testing.T, script string, o proxy.Options) (*bench, runtime.Opened, error) {
+func loads(t *testing.T, script string, o proxy.Options) (*bench, backend.Opened, error) {
 	b := initialized(t, able+opened+script, o)
 	first, _ := b.open()
-	_, opened, err := b.runtime.Open(t.Context(), runtime.Activation{
-		Cause: runtime.Load, State: []byte(b.editor.state), Previous: first, Params: runtime.Raw(`{"cwd":"/a","mcpServers":[]}`),
+	_, opened, err := b.runtime.Open(t.Context(), backend.Activation{
+		Cause: backend.Load, State: []byte(b.editor.state), Previous: first, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
 		Stop: func(context.Context) error { return nil },
 	}, host{b.editor})
 	return b, opened, err
@@ -248,12 +248,12 @@ func TestP7_AReplayWhoseEndCannotBeToldIsNotShown(t *testing.T) {
 		`send {"jsonrpc":"2.0","method":"_x/end","params":{"sessionId":"child-1"}}` + "\n"
 	b, opened, err := loads(t, script, proxy.Options{Profile: profile.Profile{LateReplay: true}})
 	require.NoError(t, err)
-	require.Equal(t, runtime.FromStore, opened.Replay)
+	require.Equal(t, backend.FromStore, opened.Replay)
 	require.Equal(t, "host notify _x/end {}", b.editor.next())
 
 	b, opened, err = loads(t, script, proxy.Options{})
 	require.NoError(t, err)
-	require.Equal(t, runtime.ByRuntime, opened.Replay)
+	require.Equal(t, backend.ByRuntime, opened.Replay)
 	require.Equal(t, `host replay {"update":{"sessionUpdate":"_replayed"}}`, b.editor.next())
 }
 
@@ -266,7 +266,7 @@ func TestP7_AReplayThatFailsHalfwayIsNotFollowedByAnother(t *testing.T) {
 func TestALoadThatReplaysNothingShowsTheRecord(t *testing.T) {
 	_, opened, err := loads(t, "await session/load\n"+`send {"jsonrpc":"2.0","id":$session/load$,"result":{}}`+"\n", proxy.Options{})
 	require.NoError(t, err)
-	require.Equal(t, runtime.FromStore, opened.Replay)
+	require.Equal(t, backend.FromStore, opened.Replay)
 }
 
 func TestP7_AReplayThatLacksSomethingDoesNotTakeThePlaceOfTheRecord(t *testing.T) {
@@ -274,13 +274,13 @@ func TestP7_AReplayThatLacksSomethingDoesNotTakeThePlaceOfTheRecord(t *testing.T
 		proxy.Options{Profile: profile.Profile{LossyReplay: true}})
 	for _, c := range []struct {
 		state string
-		want  runtime.Replay
+		want  backend.Replay
 	}{
-		{`{"v":1,"id":"child-1"}`, runtime.ByRuntime}, // there is no other record of it
-		{`{"v":1,"id":"child-1","way":"context"}`, runtime.FromStore},
+		{`{"v":1,"id":"child-1"}`, backend.ByRuntime}, // there is no other record of it
+		{`{"v":1,"id":"child-1","way":"context"}`, backend.FromStore},
 	} {
-		s, opened, err := b.runtime.Open(t.Context(), runtime.Activation{
-			Cause: runtime.Load, State: []byte(c.state), Params: runtime.Raw(`{"cwd":"/a","mcpServers":[]}`),
+		s, opened, err := b.runtime.Open(t.Context(), backend.Activation{
+			Cause: backend.Load, State: []byte(c.state), Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
 			Stop: func(context.Context) error { return nil },
 		}, host{b.editor})
 		require.NoError(t, err)

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/child"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/process"
 )
 
 // Options configure a proxy. The zero value is usable.
@@ -21,10 +21,10 @@ type Options struct {
 	// Logger takes what cannot be passed on, and the child's stderr. Default: discarded.
 	Logger *slog.Logger
 	// Child is how the process is run. Its Logger is Logger if it has none.
-	Child child.Options
+	Child process.Options
 	// Wire are the limits of the connection to the child. Params is always opaque; Logger is
 	// Logger if it has none; the default of Grace is 100 ms.
-	Wire wire.Options
+	Wire jsonrpc.Options
 	// StartTimeout is how long the child may take to answer initialize. Default 60 s: some download
 	// themselves at their first start.
 	StartTimeout time.Duration
@@ -50,10 +50,10 @@ type Options struct {
 	// writes if it is given "--read-only", as it is for an agent that is not known to ask (A30). An agent that
 	// is told of its roots in words is given it with the session's own servers, unless its profile says that it is to
 	// have none. Only Path, absolute, and Args are looked at. Default: none.
-	RootsTools child.Command
+	RootsTools process.Command
 	// Relay is the command of a relay ([mcprelay.Publisher.Wrap]), in front of which nothing else is said. Only Path, absolute, and
 	// Args are looked at. Default: none, whatever the profile says.
-	Relay child.Command
+	Relay process.Command
 	// RelayDir is the directory of the sockets by which relays hear of the roots. It is made when needed. Default:
 	// there are no relays.
 	RelayDir string
@@ -73,7 +73,7 @@ func (o Options) withDefaults() Options {
 	}
 	o.Child.Logger = cmp.Or(o.Child.Logger, o.Logger)
 	o.Wire.Logger = cmp.Or(o.Wire.Logger, o.Logger)
-	o.Wire.Params = wire.ParamsOpaque
+	o.Wire.Params = jsonrpc.ParamsOpaque
 	o.Wire.Grace = cmp.Or(o.Wire.Grace, 100*time.Millisecond)
 	o.StartTimeout = cmp.Or(o.StartTimeout, time.Minute)
 	o.CancelGrace = cmp.Or(o.CancelGrace, 5*time.Second)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -20,8 +20,8 @@ type lines struct {
 	all []string
 }
 
-func (l *lines) tap(d wire.Direction, line []byte) {
-	if d != wire.Received {
+func (l *lines) tap(d jsonrpc.Direction, line []byte) {
+	if d != jsonrpc.Received {
 		return
 	}
 	l.mu.Lock()
@@ -62,7 +62,7 @@ func TestP6_WhatFollowsAnAnswerFollowsItForTheClient(t *testing.T) {
 		`{"jsonrpc":"2.0","method":"_x/behind login"}` + "\n" + patient)
 	c, _ := command(t, script.String())
 	var got lines
-	cl := through(t, c, sessionstore.NewMemory(), client.Options{Wire: wire.Options{Tap: got.tap}})
+	cl := through(t, c, sessionstore.NewMemory(), client.Options{Wire: jsonrpc.Options{Tap: got.tap}})
 	s, err := cl.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
 	require.NoError(t, err)
 	id := `{"sessionId":"` + s.ID + `",`
@@ -96,7 +96,7 @@ func TestP6_WhatFollowsACancelledTurnFollowsItsAnswer(t *testing.T) {
 	script.WriteString(patient)
 	c, _ := command(t, script.String())
 	var got lines
-	cl := through(t, c, sessionstore.NewMemory(), client.Options{Wire: wire.Options{Tap: got.tap}})
+	cl := through(t, c, sessionstore.NewMemory(), client.Options{Wire: jsonrpc.Options{Tap: got.tap}})
 	s, err := cl.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
 	require.NoError(t, err)
 	id := `{"sessionId":"` + s.ID + `",`

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // outbox is the notifications for a child that does not read fast enough. They wait in order, up to a limit.
@@ -22,12 +22,12 @@ type outbox struct {
 
 type notification struct {
 	method string
-	params runtime.Raw
+	params backend.Raw
 }
 
 // post sends the child a notification, in the order of the calls and without waiting. One that leaves too
 // many unread is ended: none is dropped behind the client's back.
-func (a *agent) post(method string, params runtime.Raw) {
+func (a *agent) post(method string, params backend.Raw) {
 	o := &a.outbox
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -36,7 +36,7 @@ func (a *agent) post(method string, params runtime.Raw) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, wire.ErrQueueFull) {
+		if !errors.Is(err, jsonrpc.ErrQueueFull) {
 			a.log.Warn("a notification did not reach the agent", "method", method, "error", err)
 			return
 		}
@@ -74,7 +74,7 @@ func (a *agent) drain() {
 }
 
 // cancel sends the child a session/cancel, whatever waits to be read.
-func (a *agent) cancel(params runtime.Raw) {
+func (a *agent) cancel(params backend.Raw) {
 	if err := a.conn.Force("session/cancel", params); err != nil {
 		a.log.Debug("a cancel did not reach the agent", "error", err)
 	}

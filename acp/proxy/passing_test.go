@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // odd is members that a decoder would not give back as they were.
@@ -17,7 +17,7 @@ const odd = `"f":1.0,"e":1e5,"big":123456789012345678901234567890,"twice":1,"twi
 func TestInitializePassesThrough(t *testing.T) {
 	b := initialized(t, plain, proxy.Options{})
 	require.Equal(t, "proxy", b.info.Kind)
-	require.Equal(t, runtime.RuntimeConnects, b.info.MCP)
+	require.Equal(t, backend.RuntimeConnects, b.info.MCP)
 	require.Equal(t, `{"protocolVersion":1,"agentInfo":{"name":"scripted"},"x":1.0}`, string(b.info.Initialize))
 	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"n":1.0}}}`},
 		b.received("initialize"))
@@ -25,7 +25,7 @@ func TestInitializePassesThrough(t *testing.T) {
 
 func TestW10_TheChildIsAskedForTheVersionThatWeSpeak(t *testing.T) {
 	b := start(t, plain, proxy.Options{})
-	_, err := b.runtime.Initialize(t.Context(), runtime.Raw(`{"protocolVersion":65535}`), b.editor)
+	_, err := b.runtime.Initialize(t.Context(), backend.Raw(`{"protocolVersion":65535}`), b.editor)
 	require.NoError(t, err)
 	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`}, b.received("initialize"))
 }
@@ -63,8 +63,8 @@ func TestP6_TheChildsRequestsAndNotificationsPass(t *testing.T) {
 		`send {"jsonrpc":"2.0","id":12,"method":"session/update","params":{"sessionId":"child-1","update":{}}}`+"\nawait reply 12\n"+
 		answered, proxy.Options{})
 	b.editor.answer("session/request_permission", `{"outcome":{`+odd+`}}`)
-	b.editor.answers["_x/ask"] = func() (runtime.Raw, error) {
-		return nil, &wire.Error{Code: -32042, Message: "no <way>", Data: runtime.Raw(`{"n":1.0}`)}
+	b.editor.answers["_x/ask"] = func() (backend.Raw, error) {
+		return nil, &jsonrpc.Error{Code: -32042, Message: "no <way>", Data: backend.Raw(`{"n":1.0}`)}
 	}
 	s, _ := b.open()
 	_, err := b.prompt(s)
@@ -95,15 +95,15 @@ func TestP6_TheClientsRequestsAndNotificationsPassInOrder(t *testing.T) {
 		"await session/set_mode\n"+`send {"jsonrpc":"2.0","id":$session/set_mode$,"result":{`+odd+`}}`+"\n"+
 		"await authenticate\n"+`send {"jsonrpc":"2.0","id":$authenticate$,"error":{"code":-32000,"message":"log in","data":{"n":1.0}}}`+"\n", proxy.Options{})
 	s, _ := b.open()
-	result, err := await(t, s.Call(t.Context(), "session/set_mode", runtime.Raw(`{"modeId":"ask",`+odd+`}`)))
+	result, err := await(t, s.Call(t.Context(), "session/set_mode", backend.Raw(`{"modeId":"ask",`+odd+`}`)))
 	require.NoError(t, err)
 	require.Equal(t, `{`+odd+`}`, result)
-	s.Notify(t.Context(), "_x/note", runtime.Raw(`{"n":1.0}`))
-	b.runtime.Notify(t.Context(), "_x/note", runtime.Raw(`[1.0]`))
-	_, err = await(t, b.runtime.Call(t.Context(), "authenticate", runtime.Raw(`{"methodId":"key"}`)))
-	var refused *wire.Error
+	s.Notify(t.Context(), "_x/note", backend.Raw(`{"n":1.0}`))
+	b.runtime.Notify(t.Context(), "_x/note", backend.Raw(`[1.0]`))
+	_, err = await(t, b.runtime.Call(t.Context(), "authenticate", backend.Raw(`{"methodId":"key"}`)))
+	var refused *jsonrpc.Error
 	require.ErrorAs(t, err, &refused)
-	require.Equal(t, wire.Error{Code: -32000, Message: "log in", Data: runtime.Raw(`{"n":1.0}`)}, *refused)
+	require.Equal(t, jsonrpc.Error{Code: -32000, Message: "log in", Data: backend.Raw(`{"n":1.0}`)}, *refused)
 	got := b.received("session/set_mode", "_x/note", "authenticate")
 	require.Equal(t, []string{
 		`{"jsonrpc":"2.0","id":3,"method":"session/set_mode","params":{"sessionId":"child-1","modeId":"ask",` + odd + `}}`,

@@ -7,15 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/runtime"
 )
 
 // reopened is a second activation of a session that is active.
-func (b *bench) reopened(cause runtime.Cause, previous runtime.Session, params string) (runtime.Session, error) {
-	s, _, err := b.runtime.Open(b.t.Context(), runtime.Activation{
-		Cause: cause, State: []byte(b.editor.state), Previous: previous, Params: runtime.Raw(params),
-		History: func(func(runtime.Update, error) bool) {},
+func (b *bench) reopened(cause backend.Cause, previous backend.Session, params string) (backend.Session, error) {
+	s, _, err := b.runtime.Open(b.t.Context(), backend.Activation{
+		Cause: cause, State: []byte(b.editor.state), Previous: previous, Params: backend.Raw(params),
+		History: func(func(backend.Update, error) bool) {},
 		Stop:    func(context.Context) error { return nil },
 	}, host{b.editor})
 	return s, err
@@ -45,7 +45,7 @@ func TestA12_AnActivationThatIsNotCommittedLeavesTheOneBefore(t *testing.T) {
 				times = 2
 			}
 			for range times {
-				second, err := b.reopened(runtime.Load, first, `{"cwd":"/a","mcpServers":[]}`)
+				second, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
 				if name == "load refused" {
 					require.ErrorContains(t, err, "log in")
 					continue
@@ -72,7 +72,7 @@ func TestA12_AnActivationThatIsNotCommittedLeavesTheOneBefore(t *testing.T) {
 func TestA12_AnActivationThatIsCommittedGoesOnWithTheChildsSession(t *testing.T) {
 	b := initialized(t, able+opened+loaded+"await session/prompt\nsend "+fmt.Sprintf(update, `"said"`)+answered+closes, proxy.Options{})
 	first, _ := b.open()
-	second, err := b.reopened(runtime.Load, first, `{"cwd":"/a","mcpServers":[]}`)
+	second, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
 	require.NoError(t, err)
 	require.Equal(t, `host replay {"update":{"sessionUpdate":"_replayed"}}`, b.editor.next())
 	require.NoError(t, first.Close(t.Context()))
@@ -99,7 +99,7 @@ func TestWhatOnlyALifecycleRequestCouldSayTakesANewSession(t *testing.T) {
 			b := initialized(t, plain+opened+"await session/new\n"+
 				`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-2"}}`+"\n", proxy.Options{})
 			first, _ := b.openWith(c.before)
-			_, err := b.reopened(runtime.Resume, first, c.now)
+			_, err := b.reopened(backend.Resume, first, c.now)
 			require.NoError(t, err)
 			require.Len(t, b.received("session/new"), c.made)
 		})

@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // Kind is the kind under which sessions of agents behind us are stored (A31). Their profile is the
@@ -20,24 +20,24 @@ const Kind = "proxy"
 
 // New returns a runtime that answers from the agent that command starts. Nothing is started
 // before Initialize. It implements [runtime.Foreign].
-func New(command child.Command, o Options) runtime.Runtime {
+func New(command process.Command, o Options) backend.Runtime {
 	o = o.withDefaults()
 	return &proxy{command: command, options: o, profile: o.Profile, log: o.Logger, children: newChildren()}
 }
 
 type proxy struct {
-	command  child.Command
+	command  process.Command
 	options  Options
 	profile  profile.Profile
 	log      *slog.Logger
 	children children
 
 	mu     sync.Mutex
-	client runtime.Client // nil before Initialize
-	params runtime.Raw    // of initialize, as each child is sent them
+	client backend.Client // nil before Initialize
+	params backend.Raw    // of initialize, as each child is sent them
 	info   client.Agent   // what the latest child said of itself
 	cached bool           // info is from an earlier run
-	login  runtime.Raw    // params of the authenticate that succeeded, nil if none did
+	login  backend.Raw    // params of the authenticate that succeeded, nil if none did
 }
 
 var errNotStarted = errors.New("the agent was not started: initialize comes first")
@@ -49,11 +49,11 @@ const (
 
 // Initialize starts the child and asks it who it is, unless that is known and each session gets a child of
 // its own.
-func (p *proxy) Initialize(ctx context.Context, params runtime.Raw, c runtime.Client) (runtime.Info, error) {
+func (p *proxy) Initialize(ctx context.Context, params backend.Raw, c backend.Client) (backend.Info, error) {
 	// What the client and we speak is settled between us; the child is asked for what we speak.
-	params, err := strict.Put(params, "protocolVersion", runtime.Raw(`1`))
+	params, err := strictjson.Put(params, "protocolVersion", backend.Raw(`1`))
 	if err != nil {
-		return runtime.Info{}, fmt.Errorf("initialize: %w", err)
+		return backend.Info{}, fmt.Errorf("initialize: %w", err)
 	}
 	p.mu.Lock()
 	p.client, p.params = c, params
@@ -63,15 +63,15 @@ func (p *proxy) Initialize(ctx context.Context, params runtime.Raw, c runtime.Cl
 			p.mu.Lock()
 			p.client = nil
 			p.mu.Unlock()
-			return runtime.Info{}, err
+			return backend.Info{}, err
 		}
 	}
-	return runtime.Info{
+	return backend.Info{
 		Kind:       Kind,
 		Profile:    agentName(p.command),
 		Command:    commandLine(p.command),
 		Initialize: p.known().Raw,
-		MCP:        runtime.RuntimeConnects,
+		MCP:        backend.RuntimeConnects,
 	}, nil
 }
 
@@ -82,27 +82,27 @@ func (p *proxy) known() client.Agent {
 	return p.info
 }
 
-func (p *proxy) toClient() runtime.Client {
+func (p *proxy) toClient() backend.Client {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.client
 }
 
 // forNewChild is what a new child is sent.
-func (p *proxy) forNewChild() (initialize, login runtime.Raw) {
+func (p *proxy) forNewChild() (initialize, login backend.Raw) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.params, p.login
 }
 
 // Open gives an activation a session of the child's.
-func (p *proxy) Open(ctx context.Context, a runtime.Activation, h runtime.Host) (runtime.Session, runtime.Opened, error) {
+func (p *proxy) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
 	if p.toClient() == nil {
-		return nil, runtime.Opened{}, errNotStarted
+		return nil, backend.Opened{}, errNotStarted
 	}
 	roots, err := rootsIn(a.Params)
 	if err != nil {
-		return nil, runtime.Opened{}, err
+		return nil, backend.Opened{}, err
 	}
 	s := &session{
 		proxy: p, host: h, roots: roots, params: a.Params, history: a.History,
@@ -110,27 +110,27 @@ func (p *proxy) Open(ctx context.Context, a runtime.Activation, h runtime.Host) 
 	}
 	w := wanted{cause: a.Cause, state: readState(a.State), stop: a.Stop}
 	w.unfit = p.profile.LateReplay || p.profile.LossyReplay && w.state.Way != profile.Auto
-	s.announced.stale = w.state.Offered && a.Cause != runtime.Fork
+	s.announced.stale = w.state.Offered && a.Cause != backend.Fork
 	if before, _ := a.Previous.(*session); before != nil {
 		w.previous, s.announced = before, before.announced
 	}
 	s.relays = s.relaysFor(w.previous)
 	opened, err := s.connect(ctx, w)
 	if err != nil {
-		return nil, runtime.Opened{}, errors.Join(err, s.relays.leave(s))
+		return nil, backend.Opened{}, errors.Join(err, s.relays.leave(s))
 	}
 	return s, opened, nil
 }
 
 // Call passes a request on.
-func (p *proxy) Call(ctx context.Context, method string, params runtime.Raw) runtime.Work {
+func (p *proxy) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if p.toClient() == nil {
 		return failed(errNotStarted)
 	}
 	if a := p.children.running(); a != nil {
 		return p.noted(ctx, a, method, params, a.passOn(ctx, method, params))
 	}
-	return func() (runtime.Raw, error) {
+	return func() (backend.Raw, error) {
 		a, err := p.mainChild(ctx)
 		if err != nil {
 			return nil, err
@@ -140,11 +140,11 @@ func (p *proxy) Call(ctx context.Context, method string, params runtime.Raw) run
 }
 
 // noted is work that takes note of who is logged in: what the main child is told the others are told too.
-func (p *proxy) noted(ctx context.Context, to *agent, method string, params runtime.Raw, work runtime.Work) runtime.Work {
+func (p *proxy) noted(ctx context.Context, to *agent, method string, params backend.Raw, work backend.Work) backend.Work {
 	if method != authenticateMethod && method != logoutMethod {
 		return work
 	}
-	return func() (runtime.Raw, error) {
+	return func() (backend.Raw, error) {
 		result, err := work()
 		if err != nil {
 			return result, err
@@ -170,7 +170,7 @@ func (p *proxy) noted(ctx context.Context, to *agent, method string, params runt
 }
 
 // Notify passes a notification on.
-func (p *proxy) Notify(_ context.Context, method string, params runtime.Raw) {
+func (p *proxy) Notify(_ context.Context, method string, params backend.Raw) {
 	if a := p.children.running(); a != nil {
 		a.post(method, params)
 	}
@@ -191,6 +191,6 @@ func (p *proxy) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func failed(err error) runtime.Work {
-	return func() (runtime.Raw, error) { return nil, err }
+func failed(err error) backend.Work {
+	return func() (backend.Raw, error) { return nil, err }
 }

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/acp/child"
-	"github.com/acp-agent/acp-agent/acp/mcprelay"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
-	"github.com/acp-agent/acp-agent/workspace/mcproots"
+	"github.com/acp-agent/acp-agent/internal/mcprelay"
+	"github.com/acp-agent/acp-agent/internal/mcproots"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // A child starts the session's MCP servers itself, and tells them its own idea of the roots. If its profile says so, each of
@@ -105,7 +105,7 @@ func (r *relays) leave(s *session) error {
 }
 
 // serverList are the entries of mcpServers in the params of a lifecycle request; none if they are malformed.
-func serverList(params runtime.Raw) []json.RawMessage {
+func serverList(params backend.Raw) []json.RawMessage {
 	var servers []json.RawMessage
 	if json.Unmarshal(serversIn(params), &servers) != nil {
 		return nil // an agent says what is wrong with them
@@ -113,8 +113,8 @@ func serverList(params runtime.Raw) []json.RawMessage {
 	return servers
 }
 
-// process is an entry of mcpServers that is a process.
-type process struct {
+// stdioServer is an entry of mcpServers that is a process.
+type stdioServer struct {
 	Type    *string
 	Command *string
 	Args    []string
@@ -122,12 +122,12 @@ type process struct {
 
 // isProcess reports whether an entry of mcpServers is a process that can be started behind a relay.
 func isProcess(server json.RawMessage) bool {
-	var p process
+	var p stdioServer
 	return json.Unmarshal(server, &p) == nil && p.Command != nil && *p.Command != "" && (p.Type == nil || *p.Type == "stdio")
 }
 
 // relayed are the params of a lifecycle request with a relay in front of each process among the servers.
-func (s *session) relayed(params runtime.Raw) (runtime.Raw, error) {
+func (s *session) relayed(params backend.Raw) (backend.Raw, error) {
 	if s.relays == nil {
 		return params, nil
 	}
@@ -149,16 +149,16 @@ func (s *session) relayed(params runtime.Raw) (runtime.Raw, error) {
 	if !ok {
 		return params, nil
 	}
-	return strict.Put(params, serversMember, list)
+	return strictjson.Put(params, serversMember, list)
 }
 
 // wrapped is an entry of mcpServers behind a relay. What it has besides stays.
-func (r *relays) wrapped(relay child.Command, server json.RawMessage) (json.RawMessage, error) {
-	var p process
+func (r *relays) wrapped(relay process.Command, server json.RawMessage) (json.RawMessage, error) {
+	var p stdioServer
 	if err := json.Unmarshal(server, &p); err != nil {
 		return nil, err
 	}
-	c := r.publisher.Wrap(relay, child.Command{Path: *p.Command, Args: p.Args})
+	c := r.publisher.Wrap(relay, process.Command{Path: *p.Command, Args: p.Args})
 	args, err := json.Marshal(c.Args)
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (r *relays) wrapped(relay child.Command, server json.RawMessage) (json.RawM
 	if err != nil {
 		return nil, err
 	}
-	env, _, err := strict.Take(server, "env")
+	env, _, err := strictjson.Take(server, "env")
 	if err != nil {
 		return nil, err
 	}
@@ -178,8 +178,8 @@ func (r *relays) wrapped(relay child.Command, server json.RawMessage) (json.RawM
 	for _, member := range []struct {
 		name  string
 		value json.RawMessage
-	}{{"command", strict.AppendText(nil, c.Path)}, {"args", args}, {"env", env}} {
-		if server, err = strict.Put(server, member.name, member.value); err != nil {
+	}{{"command", strictjson.AppendText(nil, c.Path)}, {"args", args}, {"env", env}} {
+		if server, err = strictjson.Put(server, member.name, member.value); err != nil {
 			return nil, err
 		}
 	}

@@ -14,13 +14,13 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/internal/dirtest"
-	"github.com/acp-agent/acp-agent/internal/mcptest"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -29,7 +29,7 @@ func withRelay(t testing.TB) proxy.Options {
 	t.Helper()
 	return proxy.Options{
 		Profile: profile.Profile{Relay: profile.WithRelay}, RelayDir: filepath.Join(dirtest.Short(t), "relay"),
-		Relay: child.Command{Path: "/opt/acp-agent", Args: []string{"mcp-relay"}},
+		Relay: process.Command{Path: "/opt/acp-agent", Args: []string{"mcp-relay"}},
 	}
 }
 
@@ -176,7 +176,7 @@ func TestM3_RelaysFollowASessionThatTheChildIsNotAskedToOpenAnew(t *testing.T) {
 func TestP6_WithoutTheRelayTheClientsServersStayAsTheyAre(t *testing.T) {
 	on := withRelay(t)
 	off, nowhere, none := on, on, on
-	off.Profile.Relay, nowhere.RelayDir, none.Relay = profile.WithoutRelay, "", child.Command{}
+	off.Profile.Relay, nowhere.RelayDir, none.Relay = profile.WithoutRelay, "", process.Command{}
 	long := on
 	long.RelayDir = filepath.Join(t.TempDir(), strings.Repeat("long", 30))
 	for name, o := range map[string]proxy.Options{"off": off, "no directory": nowhere, "no program": none, "no socket": long} {
@@ -209,7 +209,7 @@ func TestP6_WhatIsNoProcessHasNoRelay(t *testing.T) {
 	defer w.Close()
 	b := initialized(t, plain+opened, withRelay(t))
 	params := `{"cwd":"/a","mcpServers":[` + strings.Join(others, " , ") + `,{ "name":"p","n":1.0,"command":"c","env":{}},{"command":"c","name":"q","type":"stdio","n":1.0}]}`
-	s, _, err := b.runtime.Open(t.Context(), runtime.Activation{Cause: runtime.New, Params: runtime.Raw(params)}, placed{host{b.editor}, w})
+	s, _, err := b.runtime.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(params)}, placed{host{b.editor}, w})
 	require.NoError(t, err)
 	require.NoError(t, s.Close(t.Context()))
 	var m struct {
@@ -225,7 +225,7 @@ func TestP6_WhatIsNoProcessHasNoRelay(t *testing.T) {
 }
 
 // opensWith opens roots in a session that replaces previous, nil for none.
-func (b *bench) opensWith(all workspace.Roots, cause runtime.Cause, previous runtime.Session) (runtime.Session, error) {
+func (b *bench) opensWith(all workspace.Roots, cause backend.Cause, previous backend.Session) (backend.Session, error) {
 	b.t.Helper()
 	w, err := workspace.Open(b.t.Context(), all, workspace.Options{})
 	require.NoError(b.t, err)
@@ -234,7 +234,7 @@ func (b *bench) opensWith(all workspace.Roots, cause runtime.Cause, previous run
 		map[string]any{"name": "p", "command": "c", "args": []string{}, "env": []string{}},
 	}})
 	require.NoError(b.t, err)
-	s, _, err := b.runtime.Open(b.t.Context(), runtime.Activation{Cause: cause, Params: params, Previous: previous}, placed{host{b.editor}, w})
+	s, _, err := b.runtime.Open(b.t.Context(), backend.Activation{Cause: cause, Params: params, Previous: previous}, placed{host{b.editor}, w})
 	return s, err
 }
 
@@ -242,7 +242,7 @@ func TestA12_RelaysGoBackWithASessionWhoseLoadFailed(t *testing.T) {
 	o := withRelay(t)
 	b := initialized(t, plain+opened, o)
 	all := roots(t, 1)
-	before, err := b.opensWith(all, runtime.New, nil)
+	before, err := b.opensWith(all, backend.New, nil)
 	require.NoError(t, err)
 	entries, err := os.ReadDir(o.RelayDir)
 	require.NoError(t, err)
@@ -255,7 +255,7 @@ func TestA12_RelaysGoBackWithASessionWhoseLoadFailed(t *testing.T) {
 	heard := parsed(t, m.Params.McpServers[0]).hear(t)
 	require.Equal(t, urisOf(t, all), heard.next())
 
-	after, err := b.opensWith(with(all), runtime.Load, before)
+	after, err := b.opensWith(with(all), backend.Load, before)
 	require.NoError(t, err)
 	require.Equal(t, urisOf(t, with(all)), heard.next())
 	require.NoError(t, after.Close(t.Context()), "it could not be stored")
@@ -267,7 +267,7 @@ func TestA12_RelaysGoBackWithASessionWhoseLoadFailed(t *testing.T) {
 func TestASessionThatIsRefusedLeavesNoSocket(t *testing.T) {
 	o := withRelay(t)
 	b := initialized(t, plain+"await session/new\n"+`send {"jsonrpc":"2.0","id":$session/new$,"error":{"code":-32000,"message":"no"}}`+"\n", o)
-	_, err := b.opensWith(roots(t, 0), runtime.New, nil)
+	_, err := b.opensWith(roots(t, 0), backend.New, nil)
 	require.ErrorContains(t, err, "no")
 	entries, err := os.ReadDir(o.RelayDir)
 	require.NoError(t, err)

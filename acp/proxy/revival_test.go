@@ -13,12 +13,12 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
-	"github.com/acp-agent/acp-agent/internal/logtest"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 )
 
 // crash has the agent die in a turn.
@@ -66,7 +66,7 @@ func TestAnAgentThatDiesInATurnIsStartedAnewByTheNextPrompt(t *testing.T) {
 
 func TestP7_AnAgentThatCanNeitherLoadNorResumeIsToldWhatWasSaid(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{Backoff: time.Millisecond})
-	history := func(yield func(runtime.Update, error) bool) {
+	history := func(yield func(backend.Update, error) bool) {
 		for _, u := range []string{
 			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hello"}}}`,
 			`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"how "}}}`,
@@ -75,12 +75,12 @@ func TestP7_AnAgentThatCanNeitherLoadNorResumeIsToldWhatWasSaid(t *testing.T) {
 			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"again"}}}`,
 			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hello"}}}`,
 		} {
-			if !yield(runtime.Update(u), nil) {
+			if !yield(backend.Update(u), nil) {
 				return
 			}
 		}
 	}
-	s, _, err := b.runtime.Open(t.Context(), runtime.Activation{Cause: runtime.New, Params: runtime.Raw(`{"cwd":"/a","mcpServers":[]}`), History: history}, host{b.editor})
+	s, _, err := b.runtime.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`), History: history}, host{b.editor})
 	require.NoError(t, err)
 	for range 2 {
 		_, err := b.prompt(s)
@@ -94,8 +94,8 @@ func TestP7_AnAgentThatCanNeitherLoadNorResumeIsToldWhatWasSaid(t *testing.T) {
 
 func TestARecordThatCannotBeReadIsToldLater(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{Backoff: time.Millisecond})
-	history := func(yield func(runtime.Update, error) bool) { yield(nil, wire.ErrClosed) }
-	s, _, err := b.runtime.Open(t.Context(), runtime.Activation{Cause: runtime.New, Params: runtime.Raw(`{"cwd":"/a","mcpServers":[]}`), History: history}, host{b.editor})
+	history := func(yield func(backend.Update, error) bool) { yield(nil, jsonrpc.ErrClosed) }
+	s, _, err := b.runtime.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`), History: history}, host{b.editor})
 	require.NoError(t, err)
 	for range 2 {
 		_, err := b.prompt(s)
@@ -154,7 +154,7 @@ func TestAnAgentThatKeepsDyingIsStartedEverMoreSlowly(t *testing.T) {
 	var log logtest.Text
 	b := start(t, "exit 4\n", proxy.Options{Backoff: time.Millisecond, Logger: log.Logger(slog.LevelInfo)})
 	for range 4 {
-		_, err := b.runtime.Initialize(t.Context(), runtime.Raw(`{}`), b.editor)
+		_, err := b.runtime.Initialize(t.Context(), backend.Raw(`{}`), b.editor)
 		requireEnded(t, err, 4)
 	}
 	require.Contains(t, log.String(), "its start waits")
@@ -177,7 +177,7 @@ func TestAnAgentThatWantsALoginSaysHow(t *testing.T) {
 	h := newHouse(t, abilities{Login: true}, o)
 	v := h.enter()
 	_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
-	var refused *wire.Error
+	var refused *jsonrpc.Error
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, -32000, refused.Code, "editors offer a login by the code")
 	require.ErrorContains(t, err, "Authentication required")
@@ -195,11 +195,11 @@ func TestAnAgentThatWantsALoginSaysHow(t *testing.T) {
 
 func TestAnAgentThatDoesNotReadIsEndedRatherThanNotTold(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nblock\n", proxy.Options{
-		MaxHeld: 10, Wire: wire.Options{MaxQueue: 1 << 10}, Child: child.Options{Grace: time.Millisecond, TermGrace: time.Millisecond},
+		MaxHeld: 10, Wire: jsonrpc.Options{MaxQueue: 1 << 10}, Child: process.Options{Grace: time.Millisecond, TermGrace: time.Millisecond},
 	})
 	s, _ := b.open()
 	r := b.running(s)
-	long := runtime.Raw(`{"x":"` + strings.Repeat("x", 1<<16) + `"}`)
+	long := backend.Raw(`{"x":"` + strings.Repeat("x", 1<<16) + `"}`)
 	for range 200 {
 		s.Notify(t.Context(), "_x/note", long)
 	}
@@ -210,21 +210,21 @@ func TestAnAgentThatDoesNotReadIsEndedRatherThanNotTold(t *testing.T) {
 
 func TestAPromptThatTheAgentWasNotSentIsNoTurnOfIts(t *testing.T) {
 	reads := filepath.Join(t.TempDir(), "reads")
-	b := initialized(t, plain+opened+"until "+reads+"\nsend "+fmt.Sprintf(update, `"later"`), proxy.Options{Wire: wire.Options{MaxQueue: 1 << 10}})
+	b := initialized(t, plain+opened+"until "+reads+"\nsend "+fmt.Sprintf(update, `"later"`), proxy.Options{Wire: jsonrpc.Options{MaxQueue: 1 << 10}})
 	s, _ := b.open()
-	s.Notify(t.Context(), "_x/note", runtime.Raw(`{"x":"`+strings.Repeat("x", 1<<20)+`"}`))
+	s.Notify(t.Context(), "_x/note", backend.Raw(`{"x":"`+strings.Repeat("x", 1<<20)+`"}`))
 	_, err := b.prompt(s)
-	require.ErrorIs(t, err, wire.ErrQueueFull)
+	require.ErrorIs(t, err, jsonrpc.ErrQueueFull)
 	require.NoError(t, os.WriteFile(reads, nil, 0o600))
 	require.Equal(t, `host update {"update":"later"}`, b.editor.next(), "what it says is not lost with the turn")
 }
 
 func TestP6_NotificationsForASlowAgentWaitInOrder(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nnap\nawait _x/last\n"+answered, proxy.Options{Wire: wire.Options{MaxQueue: 1 << 10}})
+	b := initialized(t, plain+opened+"await session/prompt\nnap\nawait _x/last\n"+answered, proxy.Options{Wire: jsonrpc.Options{MaxQueue: 1 << 10}})
 	s, _ := b.open()
 	r := b.running(s)
 	for i := range 100 {
-		s.Notify(t.Context(), "_x/note", runtime.Raw(`{"x":"`+strings.Repeat("x", 1<<10+i)+`"}`))
+		s.Notify(t.Context(), "_x/note", backend.Raw(`{"x":"`+strings.Repeat("x", 1<<10+i)+`"}`))
 	}
 	s.Notify(t.Context(), "_x/last", nil)
 	_, err := await(t, r.work)

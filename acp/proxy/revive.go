@@ -3,7 +3,7 @@ package proxy
 import (
 	"context"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 // revive gives the session a session of the child's again after the child has ended: the child is started anew
@@ -25,7 +25,7 @@ func (s *session) revive(ctx context.Context, unsaid int) (*link, error) {
 	case before.alive():
 		return before, nil
 	}
-	if _, err := s.connect(ctx, wanted{cause: runtime.Resume, state: saved, unsaid: unsaid, unread: true}); err != nil {
+	if _, err := s.connect(ctx, wanted{cause: backend.Resume, state: saved, unsaid: unsaid, unread: true}); err != nil {
 		return nil, err
 	}
 	l := s.living()

@@ -6,17 +6,17 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 const rootsMember = "additionalDirectories"
 
 // rootsIn reads the roots in the params of a lifecycle request.
-func rootsIn(params runtime.Raw) (workspace.Roots, error) {
+func rootsIn(params backend.Raw) (workspace.Roots, error) {
 	var given struct {
 		Cwd        string   `json:"cwd"`
 		Additional []string `json:"additionalDirectories"`
@@ -41,31 +41,31 @@ func way(p profile.Profile, a client.Agent, roots workspace.Roots) (profile.Way,
 
 // fitted are the params of a lifecycle request as the child can have them. A child that takes roots by the
 // protocol is sent each once (P2), another none. A request other than session/new always says which (P3).
-func fitted(w profile.Way, method runtime.Cause, params runtime.Raw, roots workspace.Roots) (runtime.Raw, error) {
-	given, without, err := strict.Take(params, rootsMember)
+func fitted(w profile.Way, method backend.Cause, params backend.Raw, roots workspace.Roots) (backend.Raw, error) {
+	given, without, err := strictjson.Take(params, rootsMember)
 	if err != nil {
 		return nil, err
 	}
-	if w == profile.ByProtocol && (given != nil || method != runtime.New) {
+	if w == profile.ByProtocol && (given != nil || method != backend.New) {
 		list, err := json.Marshal(roots.Additional())
 		if err != nil {
 			return nil, err
 		}
-		params, err = strict.Put(params, rootsMember, list)
+		params, err = strictjson.Put(params, rootsMember, list)
 		if err != nil {
 			return nil, err
 		}
 	} else {
 		params = without
 	}
-	if method != runtime.New && method != runtime.Load {
+	if method != backend.New && method != backend.Load {
 		return params, nil
 	}
 	// The client may have asked for something else, which does not need the member.
-	if servers, _, err := strict.Take(params, serversMember); err != nil || servers != nil {
+	if servers, _, err := strictjson.Take(params, serversMember); err != nil || servers != nil {
 		return params, err
 	}
-	return strict.Put(params, serversMember, runtime.Raw(`[]`))
+	return strictjson.Put(params, serversMember, backend.Raw(`[]`))
 }
 
 const serversMember = "mcpServers"

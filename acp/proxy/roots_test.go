@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/internal/logtest"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 )
 
 func newRequest(params string) []string {
@@ -85,7 +85,7 @@ func TestP1_APromptWithoutContentIsStillToldOfTheRoots(t *testing.T) {
 	} {
 		b := initialized(t, plain+opened+"await session/prompt\n"+answered, proxy.Options{})
 		s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":["/b"]}`)
-		_, err := await(t, s.Prompt(t.Context(), runtime.Raw(prompt), turn{b.editor}))
+		_, err := await(t, s.Prompt(t.Context(), backend.Raw(prompt), turn{b.editor}))
 		require.NoError(t, err)
 		got := strings.ReplaceAll(b.received("session/prompt")[0], `\u003c`, "<")
 		require.Contains(t, strings.ReplaceAll(got, `\u003e`, ">"), want)
@@ -104,7 +104,7 @@ func TestA31_AnAgentIsNamedByItsCommand(t *testing.T) {
 		{"/opt/my agents/it's.EXE", []string{""}, `'it'\''s' ''`, `acp-agent -- '/opt/my agents/it'\''s.EXE' ''`},
 		{".cmd", nil, ".cmd", "acp-agent -- .cmd"},
 	} {
-		profile, line := proxy.Names(child.Command{Path: c.path, Args: c.args})
+		profile, line := proxy.Names(process.Command{Path: c.path, Args: c.args})
 		require.Equal(t, c.profile, profile)
 		require.Equal(t, c.command, line)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/proctest"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
 // The test binary plays the agent: it follows a script, a command a line, and records each line that it

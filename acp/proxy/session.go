@@ -6,17 +6,17 @@ import (
 	"iter"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // session is one activation.
 type session struct {
 	proxy   *proxy
-	host    runtime.Host
+	host    backend.Host
 	roots   workspace.Roots
-	params  runtime.Raw // of its lifecycle request, to open it in a child that was started anew
-	history iter.Seq2[runtime.Update, error]
+	params  backend.Raw // of its lifecycle request, to open it in a child that was started anew
+	history iter.Seq2[backend.Update, error]
 	relays  *relays // nil if its MCP servers have none
 
 	announced *announcement
@@ -59,11 +59,11 @@ func (s *session) adopt(l *link, saved state, p pending) (before *link, ok bool)
 }
 
 // Call passes a request on.
-func (s *session) Call(ctx context.Context, method string, params runtime.Raw) runtime.Work {
+func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if l := s.living(); l != nil {
 		return l.call(ctx, method, params)
 	}
-	return func() (runtime.Raw, error) {
+	return func() (backend.Raw, error) {
 		l, err := s.revive(ctx, 0)
 		if err != nil {
 			return nil, err
@@ -73,7 +73,7 @@ func (s *session) Call(ctx context.Context, method string, params runtime.Raw) r
 }
 
 // Notify passes a notification on. A child that has ended hears nothing.
-func (s *session) Notify(_ context.Context, method string, params runtime.Raw) {
+func (s *session) Notify(_ context.Context, method string, params backend.Raw) {
 	l := s.living()
 	if l == nil {
 		s.proxy.log.Info("a notification is for an agent that has ended", "method", method)

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 const (
@@ -21,17 +21,17 @@ type settings struct {
 	mu      sync.Mutex
 	chosen  []choice
 	mode    string      // the current one, "" if nothing was said of it
-	options runtime.Raw // configOptions as last told, nil if they were not
+	options backend.Raw // configOptions as last told, nil if they were not
 }
 
 // choice is a request that made one.
 type choice struct {
 	method, option string
-	params         runtime.Raw // without sessionId
+	params         backend.Raw // without sessionId
 }
 
 // set takes note of a request of the client's that succeeded.
-func (s *settings) set(method string, params, result runtime.Raw) {
+func (s *settings) set(method string, params, result backend.Raw) {
 	var p struct{ ModeID, ConfigID string }
 	switch method {
 	case setModeMethod, setOptionMethod, setModelMethod:
@@ -41,7 +41,7 @@ func (s *settings) set(method string, params, result runtime.Raw) {
 	default:
 		return
 	}
-	var r struct{ ConfigOptions runtime.Raw }
+	var r struct{ ConfigOptions backend.Raw }
 	_ = json.Unmarshal(result, &r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *settings) choose(c choice) {
 }
 
 // see takes note of an update by which the child says that a setting is another one now.
-func (s *settings) see(u runtime.Update) {
+func (s *settings) see(u backend.Update) {
 	if !bytes.Contains(u, []byte("current_mode_update")) && !bytes.Contains(u, []byte("config_option_update")) {
 		return
 	}
@@ -74,7 +74,7 @@ func (s *settings) see(u runtime.Update) {
 		Update struct {
 			Kind          string `json:"sessionUpdate"`
 			CurrentModeID string
-			ConfigOptions runtime.Raw
+			ConfigOptions backend.Raw
 		}
 	}
 	if json.Unmarshal(u, &p) != nil {
@@ -101,13 +101,13 @@ func (s *settings) choices() []choice {
 }
 
 // current is the result of a lifecycle request as it would be now.
-func (s *settings) current(result runtime.Raw) runtime.Raw {
+func (s *settings) current(result backend.Raw) backend.Raw {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.options != nil {
 		result = replaced(result, "configOptions", s.options)
 	}
-	if modes, _, err := strict.Take(result, "modes"); err == nil && modes != nil && s.mode != "" {
+	if modes, _, err := strictjson.Take(result, "modes"); err == nil && modes != nil && s.mode != "" {
 		if mode, err := json.Marshal(s.mode); err == nil {
 			result = replaced(result, "modes", replaced(modes, "currentModeId", mode))
 		}
@@ -116,8 +116,8 @@ func (s *settings) current(result runtime.Raw) runtime.Raw {
 }
 
 // replaced is an object with a member set, or as it was if it is none.
-func replaced(object runtime.Raw, name string, value runtime.Raw) runtime.Raw {
-	with, err := strict.Put(object, name, value)
+func replaced(object backend.Raw, name string, value backend.Raw) backend.Raw {
+	with, err := strictjson.Put(object, name, value)
 	if err != nil {
 		return object
 	}

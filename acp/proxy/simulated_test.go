@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/child"
-	"github.com/acp-agent/acp-agent/internal/proctest"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
 // The test binary plays an agent that can do what it is told to, and that knows its sessions again
@@ -52,7 +52,7 @@ type abilities struct {
 }
 
 // simulatedCommand starts this binary as a simulated agent.
-func simulatedCommand(t testing.TB, a abilities) (child.Command, proctest.Record) {
+func simulatedCommand(t testing.TB, a abilities) (process.Command, proctest.Record) {
 	t.Helper()
 	raw, err := json.Marshal(a)
 	require.NoError(t, err)

@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/acp/runtime"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -17,7 +17,7 @@ const stateVersion = 1
 type state struct {
 	Version int `json:"v"`
 	// ID is the child's session id as it sent it, nil if there is none.
-	ID runtime.Raw `json:"id,omitempty"`
+	ID backend.Raw `json:"id,omitempty"`
 	// Way is how the child was given the roots.
 	Way profile.Way `json:"way,omitempty"`
 	// Told is the digest of the roots that the child was told of in words.
@@ -49,7 +49,7 @@ func (s state) encode() ([]byte, error) {
 // key is the child's id, decoded; "" if there is none.
 func (s state) key() string { return sessionKey(s.ID) }
 
-func sessionKey(id runtime.Raw) string {
+func sessionKey(id backend.Raw) string {
 	var key string
 	if len(id) == 0 || json.Unmarshal(id, &key) != nil {
 		return ""

@@ -13,16 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // through connects a client to the adapter, with the proxy and a scripted agent behind it.
-func through(t testing.TB, c child.Command, store sessionstore.Store, o client.Options) *client.Client {
+func through(t testing.TB, c process.Command, store sessionstore.Store, o client.Options) *client.Client {
 	toAdapter, fromClient := io.Pipe()
 	toClient, fromAdapter := io.Pipe()
 	cl := client.New(toClient, fromClient, o)
@@ -30,7 +30,7 @@ func through(t testing.TB, c child.Command, store sessionstore.Store, o client.O
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		err := acp.Serve(ctx, toAdapter, fromAdapter, acp.Options{
-			Runtime: func() runtime.Runtime { return proxy.New(c, proxy.Options{}) },
+			Runtime: func() backend.Runtime { return proxy.New(c, proxy.Options{}) },
 			Store:   store,
 		})
 		if err != nil {
@@ -130,7 +130,7 @@ func BenchmarkUpdates(b *testing.B) {
 	b.Run("direct", func(b *testing.B) {
 		turns(b, func(o client.Options) *client.Client {
 			c, _ := command(b, script)
-			p, err := child.Start(b.Context(), c, child.Options{})
+			p, err := process.Start(b.Context(), c, process.Options{})
 			require.NoError(b, err)
 			cl := client.New(p.Stdout(), p.Stdin(), o)
 			var serving sync.WaitGroup

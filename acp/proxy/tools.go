@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // A child that is told of its roots in words can be given tools for them: an MCP server of ours among those
@@ -58,7 +58,7 @@ func (p *proxy) askEnv() []string {
 }
 
 // serverNames are the names of the MCP servers in the params of a lifecycle request.
-func serverNames(params runtime.Raw) []string {
+func serverNames(params backend.Raw) []string {
 	var servers []struct{ Name string }
 	_ = json.Unmarshal(serversIn(params), &servers) // an agent says what is wrong with them
 	var names []string
@@ -75,7 +75,7 @@ type pair struct {
 }
 
 // equipped are the params of a lifecycle request with the server behind the client's own.
-func (s *session) equipped(params runtime.Raw, tools toolServer) (runtime.Raw, error) {
+func (s *session) equipped(params backend.Raw, tools toolServer) (backend.Raw, error) {
 	if tools.name == "" {
 		return params, nil
 	}
@@ -100,5 +100,5 @@ func (s *session) equipped(params runtime.Raw, tools toolServer) (runtime.Raw, e
 	if !ok {
 		return params, nil // the agent says what is wrong with them
 	}
-	return strict.Put(params, serversMember, servers)
+	return strictjson.Put(params, serversMember, servers)
 }

@@ -7,11 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -35,7 +35,7 @@ func (h *house) servers(method string) (servers []struct {
 	return servers
 }
 
-var rootsTools = child.Command{Path: "/opt/acp-agent", Args: []string{"mcp"}}
+var rootsTools = process.Command{Path: "/opt/acp-agent", Args: []string{"mcp"}}
 
 func rootArgs(all workspace.Roots) []string {
 	args := []string{"mcp", "--read-only"}
@@ -162,8 +162,8 @@ func TestA30_AChildAsksBeforeItWritesByTheTools(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			b := start(t, "await initialize\n"+`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentInfo":{"name":"$env:`+name+`$"}}}`+"\n", c.options)
-			b.runtime = proxy.New(child.Command{Path: b.command.Path, Name: b.command.Name, Env: append(b.command.Env, c.own...)}, c.options)
-			info, err := b.runtime.Initialize(t.Context(), runtime.Raw(`{}`), b.editor)
+			b.runtime = proxy.New(process.Command{Path: b.command.Path, Name: b.command.Name, Env: append(b.command.Env, c.own...)}, c.options)
+			info, err := b.runtime.Initialize(t.Context(), backend.Raw(`{}`), b.editor)
 			require.NoError(t, err)
 			require.Contains(t, string(info.Initialize), `"name":"`+c.want+`"`)
 		})

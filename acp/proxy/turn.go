@@ -6,26 +6,26 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // turn is a prompt that the child was sent, or is to be.
 type turn struct {
 	ctx     context.Context
-	updates runtime.Updates
+	updates backend.Updates
 }
 
-var cancelled = runtime.Raw(`{"stopReason":"cancelled"}`)
+var cancelled = backend.Raw(`{"stopReason":"cancelled"}`)
 
 // Prompt sends the child the prompt. A child that has ended is started anew first.
-func (s *session) Prompt(ctx context.Context, params runtime.Raw, u runtime.Updates) runtime.Work {
+func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	t := &turn{ctx: ctx, updates: u}
 	s.setTurn(nil)
 	if l := s.living(); l != nil {
 		return s.announcing(t, s.send(l, t, params))
 	}
-	return s.announcing(t, func() (runtime.Raw, error) {
+	return s.announcing(t, func() (backend.Raw, error) {
 		l, err := s.revive(ctx, blocksOf(params))
 		if err != nil && ctx.Err() == nil {
 			return nil, err
@@ -35,11 +35,11 @@ func (s *session) Prompt(ctx context.Context, params runtime.Raw, u runtime.Upda
 }
 
 // announcing is the work of a turn, before which the client is told what commands there are now.
-func (s *session) announcing(t *turn, work runtime.Work) runtime.Work {
+func (s *session) announcing(t *turn, work backend.Work) backend.Work {
 	if !s.announced.isOutdated(s.host.Catalog()) {
 		return work
 	}
-	return func() (runtime.Raw, error) {
+	return func() (backend.Raw, error) {
 		if err := s.announceFound(t.ctx, t.updates); err != nil {
 			s.proxy.log.Debug("the commands of the roots were not announced", "error", err)
 		}
@@ -48,7 +48,7 @@ func (s *session) announcing(t *turn, work runtime.Work) runtime.Work {
 }
 
 // send sends the child the prompt, with the context that it is to be given.
-func (s *session) send(l *link, t *turn, params runtime.Raw) runtime.Work {
+func (s *session) send(l *link, t *turn, params backend.Raw) backend.Work {
 	with, due, err := s.outgoing(t.ctx, params)
 	if err != nil {
 		return failed(err)
@@ -59,7 +59,7 @@ func (s *session) send(l *link, t *turn, params runtime.Raw) runtime.Work {
 	defer s.sending.Unlock()
 	if t.ctx.Err() != nil { // while the child was started: it need not hear of the turn
 		free()
-		return func() (runtime.Raw, error) { return cancelled, nil }
+		return func() (backend.Raw, error) { return cancelled, nil }
 	}
 	if with, err = l.named(with); err != nil {
 		free()
@@ -67,18 +67,18 @@ func (s *session) send(l *link, t *turn, params runtime.Raw) runtime.Work {
 	}
 	l.beginTurn(t)
 	s.sent = l
-	work := l.agent.ask(lasting, wire.Question{Method: "session/prompt", Params: with, Answered: func(runtime.Raw, error) {
+	work := l.agent.ask(lasting, jsonrpc.Question{Method: "session/prompt", Params: with, Answered: func(backend.Raw, error) {
 		l.endTurn(t)
-		l.behind.add(wire.Answered(t.ctx))
+		l.behind.add(jsonrpc.Answered(t.ctx))
 	}})
-	return func() (runtime.Raw, error) {
+	return func() (backend.Raw, error) {
 		defer free()
 		result, err := work()
 		switch {
 		case err == nil:
 			s.proxy.thrives()
 			s.given(lasting, due)
-		case errors.Is(err, wire.ErrQueueFull):
+		case errors.Is(err, jsonrpc.ErrQueueFull):
 			l.endTurn(t) // it was not sent
 		case errors.Is(err, errNoAnswer):
 			// What the child still says in the turn is not for the client.
@@ -97,7 +97,7 @@ func (s *session) setTurn(l *link) {
 }
 
 // Cancel tells the child that the turn is to end, if it has begun there.
-func (s *session) Cancel(params runtime.Raw) {
+func (s *session) Cancel(params backend.Raw) {
 	s.sending.Lock()
 	l := s.sent
 	s.sending.Unlock()

@@ -7,23 +7,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/runtime"
 )
 
 // running is a turn that the test can cancel, as the adapter does.
 type running struct {
-	work   runtime.Work
+	work   backend.Work
 	cancel func(params string)
 }
 
-func (b *bench) running(s runtime.Session) running {
+func (b *bench) running(s backend.Session) running {
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(b.t.Context()))
-	b.t.Cleanup(func() { stop(runtime.ErrTurnOver) })
-	work := s.Prompt(ctx, runtime.Raw(`{"prompt":[]}`), turn{b.editor})
+	b.t.Cleanup(func() { stop(backend.ErrTurnOver) })
+	work := s.Prompt(ctx, backend.Raw(`{"prompt":[]}`), turn{b.editor})
 	return running{work, func(params string) {
-		stop(runtime.ErrCancelled)
-		s.Cancel(runtime.Raw(params))
+		stop(backend.ErrCancelled)
+		s.Cancel(backend.Raw(params))
 	}}
 }
 
@@ -76,7 +76,7 @@ func TestW6_AChildThatDoesNotEndACancelledTurnIsNotListenedTo(t *testing.T) {
 	s, _ := b.open()
 	b.editor.block = func(_ context.Context, note string) error { // as the adapter does once it has answered
 		if note == `turn update {"update":"late"}` {
-			return runtime.ErrTurnOver
+			return backend.ErrTurnOver
 		}
 		return nil
 	}

@@ -5,22 +5,22 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/strict"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // withoutContext takes out of an update what we told the child in words. It reports whether anything is left.
-func withoutContext(u runtime.Update) (runtime.Update, bool) {
+func withoutContext(u backend.Update) (backend.Update, bool) {
 	if !bytes.Contains(u, []byte(contextTag)) {
 		return u, true
 	}
-	inner, _, err := strict.Take(u, "update")
+	inner, _, err := strictjson.Take(u, "update")
 	if err != nil || inner == nil {
 		return u, true
 	}
 	switch kindOf(u) {
 	case "user_message_chunk":
-		content, _, err := strict.Take(inner, "content")
+		content, _, err := strictjson.Take(inner, "content")
 		if err != nil {
 			return u, true
 		}
@@ -40,8 +40,8 @@ func withoutContext(u runtime.Update) (runtime.Update, bool) {
 }
 
 // unmarked takes our blocks out of an object's member, by without. rest is what is left of it.
-func unmarked(object runtime.Raw, member string, without func(string) string) (left runtime.Raw, rest string, changed bool) {
-	value, _, err := strict.Take(object, member)
+func unmarked(object backend.Raw, member string, without func(string) string) (left backend.Raw, rest string, changed bool) {
+	value, _, err := strictjson.Take(object, member)
 	var told string
 	if err != nil || value == nil || json.Unmarshal(value, &told) != nil {
 		return object, "", false

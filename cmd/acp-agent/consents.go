@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp/mcpservers"
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -30,11 +30,11 @@ asked for anew.`,
 }
 
 // consentsIn are those that a state directory remembers.
-func consentsIn(state string) *mcpservers.Consents {
-	return mcpservers.NewConsents(filepath.Join(state, "mcp-allowed"))
+func consentsIn(state string) *mcpclient.Consents {
+	return mcpclient.NewConsents(filepath.Join(state, "mcp-allowed"))
 }
 
-func (f serveFlags) consents() (*mcpservers.Consents, error) {
+func (f serveFlags) consents() (*mcpclient.Consents, error) {
 	dir, err := f.state()
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (f serveFlags) consents() (*mcpservers.Consents, error) {
 
 // consentsOf are the consents that were given in these roots. A root that is gone has no real path any more: what was
 // allowed in it is found by its spelling.
-func consentsOf(consents *mcpservers.Consents, roots []string) ([]mcpservers.Consent, error) {
+func consentsOf(consents *mcpclient.Consents, roots []string) ([]mcpclient.Consent, error) {
 	dirs, err := absolute(roots...)
 	if err != nil {
 		return nil, flagged(err, "root", "root")
@@ -54,18 +54,18 @@ func consentsOf(consents *mcpservers.Consents, roots []string) ([]mcpservers.Con
 		meant[dir], meant[workspace.Real(dir)] = true, true
 	}
 	all, err := consents.List()
-	return slices.DeleteFunc(all, func(one mcpservers.Consent) bool { return !meant[one.Root] }), err
+	return slices.DeleteFunc(all, func(one mcpclient.Consent) bool { return !meant[one.Root] }), err
 }
 
 // consentReport is a consent as list shows it.
 type consentReport struct {
-	ID      mcpservers.ConsentID `json:"consentId"`
-	Server  string               `json:"server"`
-	Root    workspace.Dir        `json:"root"`
-	File    string               `json:"file,omitempty"`
-	Command string               `json:"command,omitempty"`
-	Origin  string               `json:"origin,omitempty"`
-	Allowed time.Time            `json:"allowedAt"`
+	ID      mcpclient.ConsentID `json:"consentId"`
+	Server  string              `json:"server"`
+	Root    workspace.Dir       `json:"root"`
+	File    string              `json:"file,omitempty"`
+	Command string              `json:"command,omitempty"`
+	Origin  string              `json:"origin,omitempty"`
+	Allowed time.Time           `json:"allowedAt"`
 }
 
 // shownDigits are as many of a consent's name as a person is shown, and may type.
@@ -102,14 +102,14 @@ func newConsentsList(s streams, f *serveFlags) *cobra.Command {
 	return cmd
 }
 
-func (l consentsListFlags) chosen(consents *mcpservers.Consents) ([]mcpservers.Consent, error) {
+func (l consentsListFlags) chosen(consents *mcpclient.Consents) ([]mcpclient.Consent, error) {
 	if len(l.roots) == 0 {
 		return consents.List()
 	}
 	return consentsOf(consents, l.roots)
 }
 
-func (l consentsListFlags) print(s streams, found []mcpservers.Consent) error {
+func (l consentsListFlags) print(s streams, found []mcpclient.Consent) error {
 	if l.json {
 		encoder := json.NewEncoder(s.out)
 		for _, one := range found {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp/mcpservers"
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
 )
 
 // forgetFlags say what is forgotten, if it is not named.
@@ -60,17 +60,17 @@ func (c *forgetFlags) args(cmd *cobra.Command, names []string) error {
 }
 
 // chosen are the consents that are meant.
-func (c forgetFlags) chosen(consents *mcpservers.Consents, names []string) ([]mcpservers.Consent, error) {
+func (c forgetFlags) chosen(consents *mcpclient.Consents, names []string) ([]mcpclient.Consent, error) {
 	switch {
 	case c.all:
 		return consents.List()
 	case len(c.roots) > 0:
 		return consentsOf(consents, c.roots)
 	}
-	var found []mcpservers.Consent
+	var found []mcpclient.Consent
 	for _, name := range names {
-		one, err := consents.Find(mcpservers.ConsentID(name))
-		if unknown, ok := errors.AsType[*mcpservers.UnknownConsentError](err); ok {
+		one, err := consents.Find(mcpclient.ConsentID(name))
+		if unknown, ok := errors.AsType[*mcpclient.UnknownConsentError](err); ok {
 			return nil, fmt.Errorf("%w: acp-agent consents list shows those that there are", unknown)
 		}
 		if err != nil {
@@ -81,7 +81,7 @@ func (c forgetFlags) chosen(consents *mcpservers.Consents, names []string) ([]mc
 	return found, nil
 }
 
-func forgetAll(s streams, consents *mcpservers.Consents, found []mcpservers.Consent) error {
+func forgetAll(s streams, consents *mcpclient.Consents, found []mcpclient.Consent) error {
 	for _, one := range found {
 		if err := consents.Forget(one.ID); err != nil {
 			return err

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/mcpserver"
 	"github.com/acp-agent/acp-agent/workspace"
-	"github.com/acp-agent/acp-agent/workspace/mcpserver"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp/child"
-	"github.com/acp-agent/acp-agent/acp/mcprelay"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/internal/mcprelay"
+	"github.com/acp-agent/acp-agent/internal/process"
 )
 
 // newMCPRelay stands between an agent and one of its MCP servers.
@@ -31,7 +31,7 @@ secret in ` + mcprelay.SecretVariable + ` are its own.`,
 			case socket == "":
 				return usagef("mcp-relay needs --roots-from SOCKET, which an acp-agent session gives the agent behind it")
 			}
-			return relayMCP(cmd.Context(), s, *f, socket, child.Command{Path: args[0], Args: args[1:]})
+			return relayMCP(cmd.Context(), s, *f, socket, process.Command{Path: args[0], Args: args[1:]})
 		},
 	}
 	cmd.Flags().StringVar(&socket, "roots-from", "", "the `SOCKET` of the session whose roots the server is told")
@@ -39,7 +39,7 @@ secret in ` + mcprelay.SecretVariable + ` are its own.`,
 }
 
 // relayMCP relays until the server or the client ends.
-func relayMCP(ctx context.Context, s streams, f serveFlags, socket string, server child.Command) error {
+func relayMCP(ctx context.Context, s streams, f serveFlags, socket string, server process.Command) error {
 	secret := os.Getenv(mcprelay.SecretVariable)
 	if secret == "" {
 		return usagef("%s is not set: an acp-agent session gives it to the agent behind it, with the command", mcprelay.SecretVariable)
@@ -51,9 +51,9 @@ func relayMCP(ctx context.Context, s streams, f serveFlags, socket string, serve
 	defer closeLog()
 	err = mcprelay.Run(ctx, s.in, s.out, server, mcprelay.Options{
 		Address: socket, Secret: secret, MaxMessage: f.maxLine, Logger: logger,
-		Child: child.Options{Logger: slog.New(plainLines{s.err}), MaxLogLine: 64 << 10},
+		Child: process.Options{Logger: slog.New(plainLines{s.err}), MaxLogLine: 64 << 10},
 	})
-	var exit *child.ExitError
+	var exit *process.ExitError
 	if errors.As(err, &exit) && exit.Code > 0 {
 		return &statusError{name: profile.Program(server.Path), status: exit.Code}
 	}

@@ -14,7 +14,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // printer shows a turn to a person, as it comes.
@@ -112,11 +112,11 @@ func (p *printer) end(reason sdk.StopReason) {
 }
 
 // line is a tap that prints the raw messages.
-func (p *printer) line(d wire.Direction, line []byte) {
+func (p *printer) line(d jsonrpc.Direction, line []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	direction := "received"
-	if d == wire.Sent {
+	if d == jsonrpc.Sent {
 		direction = "sent"
 	}
 	p.print(fmt.Sprintf(`{"%s":%s}`+"\n", direction, line))

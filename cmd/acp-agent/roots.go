@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -59,11 +59,11 @@ func checkRoots(ctx context.Context, s streams, f serveFlags, r runFlags) error 
 		for i, root := range w.Opened() {
 			reports[i].Real, reports[i].URI = root.Real.String(), root.Real.URI()
 		}
-	} else if violation.Of(refused) == nil {
+	} else if strictjson.ViolationsOf(refused) == nil {
 		return refused
 	}
-	shown := violation.Of(flagged(refused, "cwd", "dir"))
-	for i, v := range violation.Of(refused) {
+	shown := strictjson.ViolationsOf(flagged(refused, "cwd", "dir"))
+	for i, v := range strictjson.ViolationsOf(refused) {
 		for _, at := range concerned(v, len(reports)) {
 			reports[at].Verdict = shown[i].String()
 		}
@@ -78,7 +78,7 @@ func checkRoots(ctx context.Context, s streams, f serveFlags, r runFlags) error 
 }
 
 // concerned are the roots that a violation is about; one about the set as a whole is about all.
-func concerned(v violation.Violation, n int) []int {
+func concerned(v strictjson.Violation, n int) []int {
 	switch {
 	case v.Field == "cwd":
 		return []int{0}

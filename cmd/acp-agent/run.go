@@ -14,10 +14,10 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp/child"
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/wire"
-	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -99,7 +99,7 @@ func runPrompt(ctx context.Context, s streams, f serveFlags, r runFlags, prompt 
 	if err != nil {
 		return err
 	}
-	agent, err := child.Start(ctx, child.Command{Path: self, Args: f.args(command), Name: "acp-agent"}, child.Options{Logger: slog.New(plainLines{s.err})})
+	agent, err := process.Start(ctx, process.Command{Path: self, Args: f.args(command), Name: "acp-agent"}, process.Options{Logger: slog.New(plainLines{s.err})})
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func runPrompt(ctx context.Context, s streams, f serveFlags, r runFlags, prompt 
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		err = errors.Join(err, agent.Stop(stopping))
-		var ended *child.ExitError
+		var ended *process.ExitError
 		if err != nil && errors.As(agent.Wait(stopping), &ended) && ended.Code > 0 {
 			err = &statusError{name: ended.Name, status: ended.Code}
 		}
@@ -197,8 +197,8 @@ func (f serveFlags) args(command []string) []string {
 }
 
 // messages is a tap that prints both sides. What MCP servers are given in secret is not shown.
-func (p *printer) messages(d wire.Direction, line []byte) {
-	if d == wire.Sent {
+func (p *printer) messages(d jsonrpc.Direction, line []byte) {
+	if d == jsonrpc.Sent {
 		line = masked(line)
 	}
 	p.line(d, line)
@@ -206,20 +206,20 @@ func (p *printer) messages(d wire.Direction, line []byte) {
 
 // explained is an error of the agent without the protocol's wrapping.
 func explained(err error) error {
-	var answer *wire.Error
+	var answer *jsonrpc.Error
 	if !errors.As(err, &answer) {
 		return err
 	}
-	var data struct{ Violations []violation.Violation }
+	var data struct{ Violations []strictjson.Violation }
 	if json.Unmarshal(answer.Data, &data) == nil && len(data.Violations) > 0 {
-		return flagged(violation.Refuse(data.Violations...), "cwd", "dir")
+		return flagged(strictjson.Refuse(data.Violations...), "cwd", "dir")
 	}
 	return errors.New(answer.Message)
 }
 
 // flagged says of folders that are refused which flags gave them.
 func flagged(err error, cwd, dir string) error {
-	found := slices.Clone(violation.Of(err))
+	found := slices.Clone(strictjson.ViolationsOf(err))
 	if found == nil {
 		return err
 	}
@@ -230,9 +230,9 @@ func flagged(err error, cwd, dir string) error {
 		case "additionalDirectories":
 			found[i].Field, found[i].Index = "--"+dir, nil
 		}
-		if v.Reason == violation.TooMany {
+		if v.Reason == strictjson.TooMany {
 			found[i].Expected += "; --max-roots N sets another"
 		}
 	}
-	return violation.Refuse(found...)
+	return strictjson.Refuse(found...)
 }

@@ -7,8 +7,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
-	"github.com/acp-agent/acp-agent/acp/strict"
-	"github.com/acp-agent/acp-agent/violation"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // mcpServers are the MCP servers that the flags give the session: first those of --mcp, then those of the files, in
@@ -81,7 +80,7 @@ func splitCommand(line string) ([]string, error) {
 // parseMCPConfig reads {"mcpServers": {NAME: {command, args, env} or {type, url, headers}}}, the form that most
 // programs have for it. Values stay as written.
 func parseMCPConfig(text []byte) ([]sdk.McpServer, error) {
-	file, err := strict.ParseObject(text)
+	file, err := strictjson.ParseObject(text)
 	if err != nil {
 		return nil, err
 	}
@@ -94,11 +93,11 @@ func parseMCPConfig(text []byte) ([]sdk.McpServer, error) {
 	if name, twice := listed.Duplicate(); twice {
 		return nil, fmt.Errorf("mcpServers names %q twice", name)
 	}
-	return servers, violation.Refuse(wrong...)
+	return servers, strictjson.Refuse(wrong...)
 }
 
 // mcpServer reads one server. One with a url is reached by HTTP unless its type says otherwise.
-func mcpServer(name string, field strict.Field) (sdk.McpServer, []violation.Violation) {
+func mcpServer(name string, field strictjson.Field) (sdk.McpServer, []strictjson.Violation) {
 	o, wrong := field.Object()
 	if wrong != nil {
 		return sdk.McpServer{}, wrong
@@ -109,11 +108,11 @@ func mcpServer(name string, field strict.Field) (sdk.McpServer, []violation.Viol
 	} else if o.Field("url").Present() {
 		kind = "http"
 	}
-	note := func(bad []violation.Violation) { wrong = append(wrong, bad...) }
+	note := func(bad []strictjson.Violation) { wrong = append(wrong, bad...) }
 	switch kind {
 	case "stdio":
 		s := &sdk.McpServerStdio{Name: name, Args: []string{}, Env: []sdk.EnvVariable{}}
-		var bad []violation.Violation
+		var bad []strictjson.Violation
 		s.Command, bad = o.Field("command").Text()
 		note(bad)
 		if args := o.Field("args"); args.Present() {
@@ -132,13 +131,13 @@ func mcpServer(name string, field strict.Field) (sdk.McpServer, []violation.Viol
 		}
 		return sdk.McpServer{Http: &sdk.McpServerHttpInline{Name: name, Url: url, Headers: headers, Type: "http"}}, wrong
 	default:
-		note([]violation.Violation{o.Field("type").Refuse(violation.Unsupported).Expecting("stdio, http or sse")})
+		note([]strictjson.Violation{o.Field("type").Refuse(strictjson.Unsupported).Expecting("stdio, http or sse")})
 		return sdk.McpServer{}, wrong
 	}
 }
 
 // eachText yields the members of an object of texts, which may be absent.
-func eachText(field strict.Field, yield func(name, value string)) []violation.Violation {
+func eachText(field strictjson.Field, yield func(name, value string)) []strictjson.Violation {
 	if !field.Present() {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
-	"github.com/acp-agent/acp-agent/internal/dirtest"
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
 )
 
 // TestMain makes the program itself a command of the scripts.

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/acp/runtime"
-	"github.com/acp-agent/acp-agent/acp/wire"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -151,10 +151,10 @@ func serve(ctx context.Context, s streams, f serveFlags, args []string) error {
 	warnOfOthers(logger, dir)
 	store := sqlite.New(sqlite.Options{Dir: dir, Retention: sessionstore.Retention})
 	err = acp.Serve(ctx, s.in, s.out, acp.Options{
-		Runtime:   func() runtime.Runtime { return newRuntime(b, dir, logger) },
+		Runtime:   func() backend.Runtime { return newRuntime(b, dir, logger) },
 		Store:     store,
 		Workspace: f.workspace(),
-		Wire:      wire.Options{MaxLine: f.maxLine, Tap: tap},
+		Wire:      jsonrpc.Options{MaxLine: f.maxLine, Tap: tap},
 		MCPPolicy: f.file.mcpPolicy,
 		Consents:  consentsIn(dir),
 

@@ -9,19 +9,19 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/acp/runtime"
+	"github.com/acp-agent/acp-agent/internal/process"
 )
 
 // behind is the agent that is put behind us; the zero value is none.
 type behind struct {
-	command child.Command
+	command process.Command
 	profile profile.Profile
-	tools   child.Command // an MCP server that has tools for roots
-	relay   child.Command // what stands in front of other MCP servers
+	tools   process.Command // an MCP server that has tools for roots
+	relay   process.Command // what stands in front of other MCP servers
 }
 
 // name is what the log calls the agent that answers.
@@ -39,7 +39,7 @@ func (f serveFlags) behind(args []string) (behind, error) {
 		if len(args) == 0 {
 			return behind{}, nil
 		}
-		c := child.Command{Path: args[0], Args: args[1:]}
+		c := process.Command{Path: args[0], Args: args[1:]}
 		p, _ := profile.Match(f.profiles, c)
 		return f.withOurs(c, p), nil
 	}
@@ -54,22 +54,22 @@ func (f serveFlags) behind(args []string) (behind, error) {
 }
 
 // withOurs is an agent with the commands of this program that it is given.
-func (f serveFlags) withOurs(c child.Command, p profile.Profile) behind {
+func (f serveFlags) withOurs(c process.Command, p profile.Profile) behind {
 	return behind{c, p, f.rootsTools(), f.ourselves("mcp-relay", "--max-line", strconv.Itoa(f.maxLine))}
 }
 
 // rootsTools is this program as an MCP server, with what is said here of roots; zero if it does not know where it is.
-func (f serveFlags) rootsTools() child.Command {
+func (f serveFlags) rootsTools() process.Command {
 	return f.ourselves("mcp", "--mounts", f.mounts.String(), "--max-roots", strconv.Itoa(f.maxRoots))
 }
 
 // ourselves is a subcommand of this program with the same configuration; zero if it does not know where it is.
-func (f serveFlags) ourselves(subcommand string, flags ...string) child.Command {
+func (f serveFlags) ourselves(subcommand string, flags ...string) process.Command {
 	program, err := os.Executable()
 	if err != nil {
-		return child.Command{}
+		return process.Command{}
 	}
-	c := child.Command{Path: program, Args: []string{subcommand}}
+	c := process.Command{Path: program, Args: []string{subcommand}}
 	if f.file.path != "" {
 		if path, err := filepath.Abs(f.file.path); err == nil {
 			c.Args = append(c.Args, "--config", path)
@@ -88,7 +88,7 @@ func names(profiles []profile.Profile) []string {
 }
 
 // newRuntime is what answers: the agent behind us, or the built-in one.
-func newRuntime(b behind, state string, logger *slog.Logger) runtime.Runtime {
+func newRuntime(b behind, state string, logger *slog.Logger) backend.Runtime {
 	if b.command.Path == "" {
 		return explore.New(explore.Options{})
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	"slices"
 
-	"github.com/acp-agent/acp-agent/acp/mcpservers"
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
 )
 
 // serversKey is the configuration file's key for what MCP servers are given. Its value has a member for each, by the
@@ -19,20 +19,20 @@ const serversKey = "mcpServers"
 // serverSetting is an MCP server in the configuration file.
 type serverSetting struct {
 	name   string
-	policy mcpservers.Policy
+	policy mcpclient.Policy
 }
 
 // serverKeys are the members of a server.
 func serverKeys() []string { return []string{"roots", "onShrink", "templates", "readOnlyTools"} }
 
 // mcpPolicy is what a server is given.
-func (f settingsFile) mcpPolicy(name string) mcpservers.Policy {
+func (f settingsFile) mcpPolicy(name string) mcpclient.Policy {
 	for _, wanted := range []string{name, "*"} {
 		if i := slices.IndexFunc(f.servers, func(s serverSetting) bool { return s.name == wanted }); i >= 0 {
 			return f.servers[i].policy
 		}
 	}
-	return mcpservers.Policy{}
+	return mcpclient.Policy{}
 }
 
 // parseServers reads the servers, strictly.
@@ -52,16 +52,16 @@ func parseServers(path string, first int, text []byte) ([]serverSetting, error) 
 
 // member reads a member of a server.
 func (s *serverSetting) member(r *sectionReader, name string) (err error) {
-	switches := map[string]mcpservers.Switch{"on": mcpservers.On, "off": mcpservers.Off}
+	switches := map[string]mcpclient.Switch{"on": mcpclient.On, "off": mcpclient.Off}
 	switch name {
 	case "roots":
 		s.policy.Roots, err = choice(r, name, switches)
 	case "templates":
 		s.policy.Templates, err = choice(r, name, switches)
 	case "onShrink":
-		s.policy.OnShrink, err = choice(r, name, map[string]mcpservers.OnShrink{"restart": mcpservers.Restart, "notify": mcpservers.Notify})
+		s.policy.OnShrink, err = choice(r, name, map[string]mcpclient.OnShrink{"restart": mcpclient.Restart, "notify": mcpclient.Notify})
 	case "readOnlyTools":
-		s.policy.ReadOnly, err = choice(r, name, map[string]mcpservers.ReadOnly{"ask": mcpservers.Ask, "allow": mcpservers.Allow})
+		s.policy.ReadOnly, err = choice(r, name, map[string]mcpclient.ReadOnly{"ask": mcpclient.Ask, "allow": mcpclient.Allow})
 	default:
 		return r.fail("unknown key %q%s", name, meant(name, serverKeys()))
 	}

@@ -10,13 +10,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/wire"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 // openTrace returns a tap that appends every message to a file, and what closes the file. Without
 // a path there is no tap.
-func openTrace(path string) (wire.Tap, func(), error) {
+func openTrace(path string) (jsonrpc.Tap, func(), error) {
 	if path == "" {
 		return nil, func() {}, nil
 	}
@@ -25,9 +25,9 @@ func openTrace(path string) (wire.Tap, func(), error) {
 		return nil, nil, usagef("--trace: %v", err)
 	}
 	var mu sync.Mutex
-	tap := func(d wire.Direction, line []byte) {
+	tap := func(d jsonrpc.Direction, line []byte) {
 		arrow := "<-"
-		if d == wire.Sent {
+		if d == jsonrpc.Sent {
 			arrow = "->"
 		}
 		text := fmt.Appendf(nil, "%s %s %s\n", time.Now().UTC().Format(time.RFC3339Nano), arrow, masked(line))

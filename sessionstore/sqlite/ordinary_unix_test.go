@@ -5,7 +5,7 @@ package sqlite_test
 import (
 	"testing"
 
-	"github.com/acp-agent/acp-agent/internal/proctest"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
 // For root every directory is writable, so root runs the test as an ordinary user.

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/acp-agent/acp-agent/internal/testutil/containmenttest"
 	"github.com/acp-agent/acp-agent/workspace"
-	"github.com/acp-agent/acp-agent/workspace/containmenttest"
 )
 
 func TestC7_ToolsReachTheMountsThatWereGranted(t *testing.T) {

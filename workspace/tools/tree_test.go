@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/acp-agent/acp-agent/internal/dirtest"
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/child"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -142,8 +142,8 @@ type Profile struct {
 }
 
 // Start is the command that starts the agent.
-func (p Profile) Start() child.Command {
-	return child.Command{Path: p.Command, Args: slices.Clone(p.Args), Env: slices.Clone(p.Env), Name: p.Name}
+func (p Profile) Start() process.Command {
+	return process.Command{Path: p.Command, Args: slices.Clone(p.Args), Env: slices.Clone(p.Env), Name: p.Name}
 }
 
 // Flags are the arguments that give the agent's process dirs. ok is false if it cannot be given them so.
@@ -172,7 +172,7 @@ func Find(profiles []Profile, name string) (Profile, bool) {
 
 // Match returns the profile of the agent that a command starts: by the program's base name, or by the npm
 // package among the arguments of a package runner.
-func Match(profiles []Profile, c child.Command) (Profile, bool) {
+func Match(profiles []Profile, c process.Command) (Profile, bool) {
 	program := Program(c.Path)
 	for _, p := range profiles {
 		if p.Command != "" && Program(p.Command) == program {

@@ -9,13 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/child"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func Example() {
-	p, _ := profile.Match(profile.Known(), child.Command{Path: "/usr/local/bin/gemini", Args: []string{"--acp"}})
+	p, _ := profile.Match(profile.Known(), process.Command{Path: "/usr/local/bin/gemini", Args: []string{"--acp"}})
 	shared, err := filepath.Abs("shared")
 	if err != nil {
 		fmt.Println(err)
@@ -52,16 +52,16 @@ func TestKnownProfilesAreWhole(t *testing.T) {
 
 func TestACommandIsMatchedByProgramOrPackage(t *testing.T) {
 	for _, c := range []struct {
-		command child.Command
+		command process.Command
 		want    string
 	}{
-		{child.Command{Path: "/opt/x/opencode", Args: []string{"acp"}}, "opencode"},
-		{child.Command{Path: "opencode.CMD"}, "opencode"},
-		{child.Command{Path: "npx", Args: []string{"-y", "opencode-ai@1.2.3", "acp"}}, "opencode"},
-		{child.Command{Path: "bunx", Args: []string{"@google/gemini-cli", "--acp"}}, "gemini"},
-		{child.Command{Path: "npx", Args: []string{"@scope/agent"}}, ""},
-		{child.Command{Path: "cat", Args: []string{"opencode-ai"}}, ""},
-		{child.Command{}, ""},
+		{process.Command{Path: "/opt/x/opencode", Args: []string{"acp"}}, "opencode"},
+		{process.Command{Path: "opencode.CMD"}, "opencode"},
+		{process.Command{Path: "npx", Args: []string{"-y", "opencode-ai@1.2.3", "acp"}}, "opencode"},
+		{process.Command{Path: "bunx", Args: []string{"@google/gemini-cli", "--acp"}}, "gemini"},
+		{process.Command{Path: "npx", Args: []string{"@scope/agent"}}, ""},
+		{process.Command{Path: "cat", Args: []string{"opencode-ai"}}, ""},
+		{process.Command{}, ""},
 	} {
 		p, ok := profile.Match(profile.Known(), c.command)
 		require.Equal(t, c.want != "", ok, c.command)

@@ -1,0 +1,76 @@
+package conformance
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layers are the packages of the module from top to bottom. A package may import only packages on the lines below its own;
+// packages on one line do not know of each other.
+var layers = [][]string{
+	{"internal/conformance", "internal/interop", "internal/interop/agents", "internal/bench"}, // tests of the whole program
+	{"internal/bench/echo", "internal/bench/flood", "internal/bench/proxy_stream"},
+	{"internal/interop/program"},
+	{"internal/interop/gosdk", "internal/interop/modelserver", "internal/interop/pipes", "internal/interop/schema", "internal/interop/scripted", "internal/interop/stock"},
+	{"internal/testutil/dirtest", "internal/testutil/logtest", "internal/testutil/mcptest", "internal/testutil/npmtest", "internal/testutil/proctest"}, // imported by tests only
+	{"cmd/acp-agent"},
+	{"acp"},
+	{"acp/explore", "acp/proxy", "internal/mcpclient"},
+	{"acp/proxy/profile", "internal/mcprelay"},
+	{"acp/client"},
+	{"acp/backend"},
+	{"internal/process"},
+	{"internal/mcpserver"},
+	{"internal/mcproots"},
+	{"workspace/tools"},
+	{"discovery"},
+	{"sessionstore/sqlite", "sessionstore/storetest"},
+	{"sessionstore"},
+	{"workspace"},
+	{"internal/gitignore", "internal/testutil/containmenttest", "internal/dirfd"},
+	{"internal/jsonrpc"},
+	{"internal/strictjson"},
+	{"internal/privatefile", "internal/text"},
+}
+
+// reserved are modules that only the listed packages may import.
+var reserved = map[string][]string{
+	"github.com/go-json-experiment/json": {"internal/strictjson", "sessionstore"},
+	"modernc.org/sqlite":                 {"sessionstore/sqlite"},
+}
+
+func layer(dir string) int {
+	return slices.IndexFunc(layers, func(line []string) bool { return slices.Contains(line, dir) })
+}
+
+// Tests may import anything, for example a suite that imports the package under test.
+func TestImportsPointDown(t *testing.T) {
+	for _, s := range sources(t) {
+		from := layer(s.dir())
+		if from < 0 {
+			t.Errorf("%s: add package %s to the table in internal/conformance/layers_test.go, above everything it imports", s.path, s.dir())
+			continue
+		}
+		if s.test {
+			continue
+		}
+		for _, imported := range s.imports() {
+			if dir, ours := strings.CutPrefix(imported, module+"/"); ours && layer(dir) <= from {
+				t.Errorf("%s imports %s, which is not below it in internal/conformance/layers_test.go", s.path, dir)
+			}
+		}
+	}
+}
+
+func TestReservedModules(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, imported := range s.imports() {
+			for module, owners := range reserved {
+				if (imported == module || strings.HasPrefix(imported, module+"/")) && !slices.Contains(owners, s.dir()) {
+					t.Errorf("%s imports %s: only %s may", s.path, imported, strings.Join(owners, " and "))
+				}
+			}
+		}
+	}
+}

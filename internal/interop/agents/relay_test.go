@@ -1,0 +1,119 @@
+package agents
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/interop/program"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/internal/testutil/npmtest"
+)
+
+// filesystem is what a session calls its MCP server, which is @modelcontextprotocol/server-filesystem. It works in its
+// roots alone, and says what they are.
+const filesystem = "orchard"
+
+// The agent starts the server, and would tell it roots of its own.
+func TestM1_TheServerOfARealAgentIsToldAllRoots(t *testing.T) {
+	t.Parallel()
+	for _, s := range []subject{opencode, claude} {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			s := onStage(t, s)
+			e := s.relaying(t)
+			made, err := e.NewSession(within(t), s.withServer(t, s.first, s.second))
+			require.NoError(t, err)
+			s.isTold(e, made.ID, s.cwd, s.first, s.second)
+			require.Contains(t, s.serverReads(e, made.ID, s.second), "banana", "its tools are called")
+
+			_, err = e.LoadSession(within(t), made.ID, s.withServer(t, s.second))
+			require.NoError(t, err)
+			s.isTold(e, made.ID, s.cwd, s.second)
+			require.NotContains(t, s.serverReads(e, made.ID, s.first), "banana", "A24: the server is held to the roots that are left")
+
+			t.Run("W9/nothing of it is left", func(t *testing.T) {
+				require.Contains(t, strings.Join(s.processes(t), "\n"), "mcp-relay")
+				e.leave()
+				require.Empty(t, s.processes(t))
+			})
+		})
+	}
+}
+
+// relaying starts the program with the agent behind it, whose MCP servers are told the session's roots.
+func (s *stage) relaying(t *testing.T) *editor {
+	t.Helper()
+	known, ok := profile.Match(profile.Known(), process.Command{Path: s.subject.command[0]})
+	require.True(t, ok)
+	s.state = dirtest.Short(t) // there is a socket in it
+	config := filepath.Join(s.home, "config.json")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `{"agents": {%q: {"rootsRelay": "on"}}}`, known.Name), 0o644))
+	return s.open(t, noFiles, append([]string{program.Path(), "--config", config, "--state-dir", s.state, "--"}, s.subject.command...))
+}
+
+// withServer is a session with the server.
+func (s *stage) withServer(t *testing.T, additional ...string) client.Setup {
+	t.Helper()
+	command := npmtest.Filesystem(t)
+	server := sdk.McpServerStdio{Name: filesystem, Command: command[0], Args: command[1:], Env: []sdk.EnvVariable{}}
+	return client.Setup{Roots: s.roots(t, additional...), MCPServers: []sdk.McpServer{{Stdio: &server}}}
+}
+
+// isTold has the model ask the server for its roots until they are those wanted, in order: an agent may start a
+// server later, and a server asks for the roots when it has heard that they changed.
+func (s *stage) isTold(e *editor, session string, want ...string) {
+	e.t.Helper()
+	for ctx := within(e.t); ; {
+		told, _ := s.serverRoots(e, session)
+		if slices.Equal(told, want) {
+			return
+		}
+		require.NoError(e.t, ctx.Err(), "the server was told %q and not %q", told, want)
+	}
+}
+
+// path begins a line with a path, as the server writes them.
+var path = regexp.MustCompile(`(?m)^/[^"\n]*`)
+
+// serverRoots are the roots that the server says it was told. ok is false if the agent offers its model no such tool.
+func (s *stage) serverRoots(e *editor, session string) (roots []string, ok bool) {
+	e.t.Helper()
+	text, ok := s.use(e, session, modelserver.Use("list_allowed_directories", ""))
+	// Some agents give their model the server's answer as JSON, one gives it both ways.
+	text = strings.ReplaceAll(text, `\n`, "\n")
+	return path.FindAllString(text[strings.LastIndex(text, "Allowed directories:")+1:], -1), ok
+}
+
+// serverReads is what the server answers when it is to read a folder's file.
+func (s *stage) serverReads(e *editor, session, folder string) string {
+	e.t.Helper()
+	text, ok := s.use(e, session, modelserver.Use("read_text_file", fruit(folder)))
+	require.True(e.t, ok, "the agent does not offer the server's tools")
+	return text
+}
+
+// use runs a turn in which the model uses one of the server's tools, and returns its result.
+func (s *stage) use(e *editor, session string, order modelserver.Order) (result string, ok bool) {
+	e.t.Helper()
+	turn := s.prompt(e, session, "Please look.", order.By(filesystem), modelserver.Say("I looked."))
+	for _, r := range slices.Backward(turn) { // some agents ask on the side as well
+		for i := len(r.Items) - 1; i >= 0 && r.Items[i].Kind != modelserver.User; i-- {
+			if r.Items[i].Kind == modelserver.Result {
+				return r.Items[i].Text, true
+			}
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,67 @@
+package agents
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+)
+
+// The session is active all the while, in one process of the program.
+func TestA12_ARealAgentIsToldOfItsNewRoots(t *testing.T) {
+	t.Parallel()
+	t.Run("P1/in words", func(t *testing.T) {
+		t.Parallel()
+		s := onStage(t, opencode)
+		loaded, resumed := narrowing(t, s)
+		require.Contains(t, lastBlock(t, loaded), s.second)
+		require.NotContains(t, lastBlock(t, loaded), s.first)
+		require.NotContains(t, lastBlock(t, resumed), s.second)
+	})
+	t.Run("P3/by the full list", func(t *testing.T) {
+		t.Parallel()
+		s := onStage(t, claude)
+		loaded, resumed := narrowing(t, s)
+		require.Contains(t, lastRemoval(t, loaded), s.first)
+		require.NotContains(t, lastRemoval(t, loaded), s.second)
+		require.Contains(t, lastRemoval(t, resumed), s.second)
+	})
+}
+
+// narrowing takes a session's roots away, the first by a load and the second by a resume, and returns what the model is
+// asked first after each.
+func narrowing(t *testing.T, s *stage) (loaded, resumed modelserver.Request) {
+	t.Helper()
+	e := s.behind(t, noFiles)
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
+	require.NoError(t, err)
+	s.prompt(e, made.ID, "Begin.", modelserver.Say("Begun."))
+	_, err = e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t, s.second)})
+	require.NoError(t, err)
+	loaded = s.prompt(e, made.ID, "Go on.", modelserver.Say("Gone on."))[0]
+	_, err = e.ResumeSession(within(t), made.ID, client.Setup{Roots: s.roots(t)})
+	require.NoError(t, err)
+	resumed = s.prompt(e, made.ID, "And on.", modelserver.Say("Gone on."))[0]
+	return loaded, resumed
+}
+
+// lastBlock is the last that acp-agent said to the agent alone.
+func lastBlock(t *testing.T, r modelserver.Request) string {
+	t.Helper()
+	blocks := strings.Split(r.Text(), "<"+onlyForTheAgent)
+	require.Greater(t, len(blocks), 1)
+	last, _, closed := strings.Cut(blocks[len(blocks)-1], "</"+onlyForTheAgent)
+	require.True(t, closed)
+	return last
+}
+
+// lastRemoval are the directories that Claude Code last told its model were taken away.
+func lastRemoval(t *testing.T, r modelserver.Request) string {
+	t.Helper()
+	at := strings.LastIndex(r.Instructions, "Additional working directories removed:")
+	require.GreaterOrEqual(t, at, 0, r.Instructions)
+	return r.Instructions[at:]
+}

@@ -1,0 +1,259 @@
+package agents
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+)
+
+var survey = flag.Bool("survey", false, "run every agent and write the tables of docs/agents.md")
+
+// The page with the tables, and what stands around the first of them there.
+const (
+	page  = "../../../docs/agents.md"
+	begin = "<!-- make interop-agents writes what follows -->\n"
+	end   = "<!-- up to here -->\n"
+)
+
+// surveyed are the agents of the tables.
+var surveyed = []subject{claude, cline, codex, gemini, copilot, goose, opencode, pi, qwen}
+
+// abilities are the columns of the table: what can be done with a session, and whether an agent says that it can.
+var abilities = []struct {
+	title string
+	says  func(client.Agent) bool
+	try   func(t *testing.T, s *stage, known *session) error
+}{
+	{"several folders", func(a client.Agent) bool { return a.AdditionalDirectories }, workInRoots},
+	{"list", func(a client.Agent) bool { return a.List }, listAnew},
+	{"load", func(a client.Agent) bool { return a.Load }, loadAnew},
+	{"resume", func(a client.Agent) bool { return a.Resume }, resumeAnew},
+	{"fork", func(a client.Agent) bool { return a.Fork }, forkAnew},
+	{"close", func(a client.Agent) bool { return a.Close }, closeSession},
+	{"delete", func(a client.Agent) bool { return a.Delete }, deleteSession},
+}
+
+// TestTheTableOfAgents tries what the table says, which takes minutes.
+func TestTheTableOfAgents(t *testing.T) {
+	if !*survey {
+		t.Skip("make interop-agents runs this")
+	}
+	var table strings.Builder
+	table.WriteString(heading())
+	for _, s := range surveyed {
+		ran := t.Run(s.name, func(t *testing.T) {
+			for _, row := range rows(t, onStage(t, s)) {
+				table.WriteString(row)
+			}
+		})
+		require.True(t, ran, "the table was not written: an agent could not be tried")
+	}
+	writeTable(t, begin, table.String())
+}
+
+// writeTable puts a table behind its mark in the page.
+func writeTable(t *testing.T, begin, table string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	before, rest, opened := strings.Cut(string(text), begin)
+	_, after, closed := strings.Cut(rest, end)
+	require.True(t, opened && closed, "%s has no place for the table", page)
+	require.NoError(t, os.WriteFile(page, []byte(before+begin+table+end+after), 0o644))
+}
+
+func heading() string {
+	titles := []string{"agent", "version", ""}
+	for _, a := range abilities {
+		titles = append(titles, a.title)
+	}
+	titles = append(titles, "is told of the folders")
+	return row(titles) + row(slices.Repeat([]string{"---"}, len(titles)))
+}
+
+func row(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
+
+// rows are an agent's two rows: what it says of itself, and what was done with it behind the program.
+func rows(t *testing.T, s *stage) []string {
+	alone := s.alone(t, noFiles)
+	had := []string{s.subject.name, s.subject.version(t), "alone"}
+	for _, a := range abilities {
+		had = append(had, map[bool]string{true: "yes", false: "–"}[a.says(alone.agent)])
+	}
+	alone.leave()
+
+	has := []string{"", "", "behind acp-agent"}
+	known := &session{}
+	for _, a := range abilities {
+		err := a.try(t, s, known)
+		if err != nil {
+			t.Logf("%s, %s: %v", s.subject.name, a.title, err)
+		}
+		has = append(has, map[bool]string{true: "yes", false: "**no**"}[err == nil])
+	}
+	t.Logf("\n%s%s", row(append(had, "")), row(append(has, known.way)))
+	return []string{row(append(had, "")), row(append(has, known.way))}
+}
+
+// session is what a survey knows of the session that it tries things with.
+type session struct {
+	id  string
+	way string // how the agent was told of the folders
+}
+
+const (
+	asked    = "Please mend the fruit."
+	answered = "The fruit is mended."
+)
+
+// expect is an error unless a text has all parts.
+func expect(what, text string, parts ...string) error {
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			return fmt.Errorf("%s lacks %q", what, part)
+		}
+	}
+	return nil
+}
+
+// turn runs a turn and returns the text of what the model was asked first, and an error if it does not end.
+func (s *stage) turn(t *testing.T, e *editor, session string, orders ...modelserver.Order) (string, error) {
+	before := len(s.model.Requests())
+	end, err := e.Prompt(within(t), session, sdk.TextBlock(modelserver.Prompt(asked, orders...)))
+	if err != nil || end.StopReason != sdk.StopReasonEndTurn {
+		return "", fmt.Errorf("the turn ended with %q, %w", end.StopReason, err)
+	}
+	for _, r := range s.model.Requests()[before:] {
+		if r.Asks() {
+			return r.Text(), nil
+		}
+	}
+	return "", errors.New("the model was not asked")
+}
+
+func workInRoots(t *testing.T, s *stage, known *session) error {
+	e := s.behind(t, noFiles)
+	defer e.leave()
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
+	if err != nil {
+		return err
+	}
+	known.id = made.ID
+	told, err := s.turn(t, e, made.ID, modelserver.Read(fruit(s.first)), modelserver.Edit(fruit(s.first), "banana", "cherry"),
+		modelserver.Say(answered))
+	if err != nil {
+		return err
+	}
+	known.way = s.way(t, told)
+	if content(t, s.first) != "cherry\n" {
+		return fmt.Errorf("a file in an additional folder was not edited: %s", e.heard(made.ID))
+	}
+	return expect("what the model was told", told, s.first, s.second)
+}
+
+// way is how the agent was told of the folders.
+func (s *stage) way(t *testing.T, told string) string {
+	switch processes := strings.Join(s.processes(t), "\n"); {
+	case strings.Contains(told, onlyForTheAgent):
+		return "in words"
+	case strings.Contains(processes, "--include-directories"):
+		return "by its flag"
+	}
+	return "by the protocol"
+}
+
+func listAnew(t *testing.T, s *stage, known *session) error {
+	e := s.behind(t, noFiles)
+	defer e.leave()
+	if ids := e.listed(s.query(t, s.first, s.second)); !slices.Equal(ids, []string{known.id}) {
+		return fmt.Errorf("listed by its folders: %q", ids)
+	}
+	return nil
+}
+
+// goesOn is an error unless the model is told of the conversation in the next turn.
+func (s *stage) goesOn(t *testing.T, e *editor, id string) error {
+	told, err := s.turn(t, e, id, modelserver.Say("Gone on."))
+	if err != nil {
+		return err
+	}
+	return expect("what the model was told", told, answered)
+}
+
+func loadAnew(t *testing.T, s *stage, known *session) error {
+	e := s.behind(t, noFiles)
+	defer e.leave()
+	if _, err := e.LoadSession(within(t), known.id, client.Setup{Roots: s.roots(t, s.second)}); err != nil {
+		return err
+	}
+	replayed := e.heard(known.id)
+	if strings.Contains(replayed, onlyForTheAgent) {
+		return errors.New("the replay shows what the agent alone was told")
+	}
+	if ids := e.listed(s.query(t, s.second)); !slices.Equal(ids, []string{known.id}) {
+		return fmt.Errorf("listed by its new folders: %q", ids)
+	}
+	return errors.Join(expect("the replay", replayed, asked, answered), s.goesOn(t, e, known.id))
+}
+
+func resumeAnew(t *testing.T, s *stage, known *session) error {
+	e := s.behind(t, noFiles)
+	defer e.leave()
+	if _, err := e.ResumeSession(within(t), known.id, client.Setup{Roots: s.roots(t, s.first)}); err != nil {
+		return err
+	}
+	if strings.Contains(e.heard(known.id), answered) {
+		return errors.New("the conversation was replayed")
+	}
+	return s.goesOn(t, e, known.id)
+}
+
+func forkAnew(t *testing.T, s *stage, known *session) error {
+	e := s.behind(t, noFiles)
+	defer e.leave()
+	made, err := e.ForkSession(within(t), known.id, client.Setup{Roots: s.roots(t, s.first)})
+	if err != nil {
+		return err
+	}
+	if strings.Contains(e.heard(made.ID), answered) {
+		return errors.New("the conversation was replayed")
+	}
+	return s.goesOn(t, e, made.ID)
+}
+
+func closeSession(t *testing.T, s *stage, known *session) error {
+	e := s.behind(t, noFiles)
+	defer e.leave()
+	if _, err := e.ResumeSession(within(t), known.id, client.Setup{Roots: s.roots(t)}); err != nil {
+		return err
+	}
+	if err := e.CloseSession(within(t), known.id); err != nil {
+		return err
+	}
+	if !slices.Contains(e.listed(client.Query{}), known.id) {
+		return errors.New("it is listed no more")
+	}
+	return nil
+}
+
+func deleteSession(t *testing.T, s *stage, known *session) error {
+	e := s.behind(t, noFiles)
+	defer e.leave()
+	if err := e.DeleteSession(within(t), known.id); err != nil {
+		return err
+	}
+	if slices.Contains(e.listed(client.Query{}), known.id) {
+		return errors.New("it is still listed")
+	}
+	return nil
+}

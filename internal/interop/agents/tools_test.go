@@ -1,0 +1,50 @@
+package agents
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+)
+
+// rootsTools is what the server is called that opencode is given for its other roots.
+const rootsTools = "acp_agent_roots"
+
+// opencode takes no additional directories. By itself it would ask for no tool of an MCP server.
+func TestP1_ARealAgentIsGivenToolsForItsOtherRoots(t *testing.T) {
+	t.Parallel()
+	s := onStage(t, opencode)
+	const text = "Mend what is broken."
+	require.NoError(t, os.WriteFile(filepath.Join(s.first, "AGENTS.md"), []byte(text), 0o644))
+	outside := folder(t, "banana\n")
+
+	e := s.behind(t, noFiles)
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+	require.NoError(t, err)
+	turn := s.prompt(e, made.ID, "Please mend the fruit.",
+		modelserver.Read("fruit.txt").By(rootsTools), modelserver.Read(fruit(s.first)).By(rootsTools),
+		modelserver.Edit(fruit(s.first), "banana", "cherry").By(rootsTools), modelserver.Read(fruit(outside)).By(rootsTools),
+		modelserver.Say("The fruit is mended."))
+	require.Contains(t, turn[0].Text(), rootsTools, "the model is told of them")
+	require.Contains(t, turn[0].Text(), text, "A25: and of the instructions of the other root")
+	results := turn[len(turn)-1].Of(modelserver.Result)
+	require.Len(t, results, 4)
+	require.Contains(t, results[0], "apple", "A20: relative paths start in cwd")
+	require.Contains(t, results[1], "banana")
+	require.Equal(t, "cherry\n", content(t, s.first), results[2])
+	require.NotContains(t, results[3], "banana", "what is no root is not reached")
+	require.Contains(t, e.permissions(), rootsTools+"_edit_file", "A30: it asked before it wrote")
+	require.NotContains(t, e.heard(made.ID), onlyForTheAgent, "P7")
+
+	_, err = e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t, s.second)})
+	require.NoError(t, err)
+	turn = s.prompt(e, made.ID, "And the other one.", modelserver.Read(fruit(s.first)).By(rootsTools),
+		modelserver.Read(fruit(s.second)).By(rootsTools), modelserver.Say("Seen."))
+	results = turn[len(turn)-1].Of(modelserver.Result)
+	require.NotContains(t, results[len(results)-2], "cherry", "A24: the tools follow the roots")
+	require.Contains(t, results[len(results)-1], "banana")
+}

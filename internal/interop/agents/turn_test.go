@@ -1,0 +1,72 @@
+package agents
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+)
+
+func TestW6_ATurnOfARealAgentIsCancelled(t *testing.T) {
+	t.Parallel()
+	for _, s := range []subject{opencode, claude} {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			s := onStage(t, s)
+			e := s.behind(t, noFiles)
+			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+			require.NoError(t, err)
+			type ended struct {
+				client.TurnEnd
+				error
+			}
+			ends := make(chan ended, 1)
+			go func() {
+				end, err := e.Prompt(within(t), made.ID, sdk.TextBlock(modelserver.Prompt("Take your time.", modelserver.Wait())))
+				ends <- ended{end, err}
+			}()
+			require.NoError(t, s.model.Waiting(within(t)))
+			require.NoError(t, e.Cancel(within(t), made.ID))
+			end := <-ends
+			require.NoError(t, end.error)
+			require.Equal(t, sdk.StopReasonCancelled, end.StopReason)
+			s.prompt(e, made.ID, "And now?", modelserver.Say("Now I have time."))
+			require.Contains(t, e.heard(made.ID), "Now I have time.")
+
+			t.Run("W9/nothing of it is left", func(t *testing.T) {
+				require.NotEmpty(t, s.processes(t))
+				e.leave()
+				require.Empty(t, s.processes(t))
+			})
+		})
+	}
+}
+
+// processes are the command lines of what runs with the stage's home.
+func (s *stage) processes(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Skip("no /proc here")
+	}
+	var found []string
+	for _, entry := range entries {
+		if _, err := strconv.Atoi(entry.Name()); err != nil {
+			continue
+		}
+		env, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
+		if err != nil || !bytes.Contains(env, []byte("HOME="+s.home+"\x00")) {
+			continue // another's, or it has just ended
+		}
+		command, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
+		found = append(found, string(bytes.ReplaceAll(command, []byte{0}, []byte{' '})))
+	}
+	return found
+}

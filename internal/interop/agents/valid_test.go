@@ -1,0 +1,62 @@
+package agents
+
+import (
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/interop/schema"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+)
+
+// published is where npm puts the schema of ACP; without it, the lines are not held against it.
+const published = "../../../testdata/node/node_modules/@agentclientprotocol/sdk/schema/v1"
+
+var loadSchema = sync.OnceValues(func() (*schema.Schema, error) {
+	if _, err := os.Stat(published); err != nil {
+		return nil, nil
+	}
+	return schema.Load(published)
+})
+
+// judge holds what an editor is sent against the schema, as it comes.
+type judge struct {
+	mu    sync.Mutex
+	lines *schema.Conversation // nil without a schema
+	wrong []string
+}
+
+func newJudge(t *testing.T) *judge {
+	t.Helper()
+	s, err := loadSchema()
+	require.NoError(t, err)
+	j := &judge{}
+	if s != nil {
+		j.lines = s.Relayed()
+	}
+	return j
+}
+
+// tap is a [wire.Tap].
+func (j *judge) tap(d jsonrpc.Direction, line []byte) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.lines == nil:
+	case d == jsonrpc.Sent:
+		j.lines.Client(string(line))
+	default:
+		if err := j.lines.Agent(string(line)); err != nil {
+			j.wrong = append(j.wrong, err.Error())
+		}
+	}
+}
+
+// all is what was found wrong.
+func (j *judge) all() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.wrong
+}

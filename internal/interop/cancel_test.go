@@ -1,0 +1,127 @@
+package interop
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/interop/pipes"
+)
+
+// bursts is how often a race is tried.
+const bursts = 200
+
+// burst sends a prompt and its cancellation in one write, over and over, and holds every answer
+// to what W5 and W6 say.
+func burst(t *testing.T, a *agent, session, text string, times int) {
+	t.Helper()
+	ids := make([]int, times)
+	for i := range ids {
+		ids[i] = a.NextID()
+		from := a.Count()
+		a.send(
+			pipes.Request(ids[i], "session/prompt", promptParams(session, text)),
+			pipes.Notification("session/cancel", sessionParams(session)),
+		)
+		m, err := a.Response(within(t), from, ids[i])
+		require.NoError(t, err)
+		require.Equal(t, "cancelled", stopReason(t, m), "prompt %d of %d", i, times)
+	}
+}
+
+func TestW5_W6_ACancelRightBehindItsPromptIsNeverLost(t *testing.T) {
+	t.Run("W5/an agent that stops when it is told to", func(t *testing.T) {
+		a := start(t, behind()...).initialize()
+		burst(t, a, a.open(folder(t)), "wait", bursts)
+	})
+	t.Run("W5/an agent that does not listen", func(t *testing.T) {
+		a := start(t, behind()...).initialize()
+		burst(t, a, a.open(folder(t)), "stubborn", 2)
+	})
+	t.Run("W5/the built-in one", func(t *testing.T) {
+		a := start(t).initialize()
+		burst(t, a, a.open(folder(t, tree(2000)...)), "/search no such words", bursts)
+	})
+}
+
+// tree is a folder's worth of files that take a while to search.
+func tree(files int) []string {
+	text := strings.Repeat("the quick brown fox jumps over the lazy dog\n", 200)
+	var all []string
+	for i := range files {
+		all = append(all, fmt.Sprintf("d%02d/f%04d.txt", i%20, i), text)
+	}
+	return all
+}
+
+func TestW5_PromptsBehindTheirCancelsWaitForEachOther(t *testing.T) {
+	a := start(t, behind()...).initialize()
+	session := a.open(folder(t))
+	var lines []string
+	ids := make([]int, bursts)
+	for i := range ids {
+		ids[i] = a.NextID()
+		lines = append(lines,
+			pipes.Request(ids[i], "session/prompt", promptParams(session, "wait")),
+			pipes.Notification("session/cancel", sessionParams(session)),
+		)
+	}
+	from := a.Count()
+	a.send(lines...)
+	for _, id := range ids {
+		m, err := a.Response(within(t), from, id)
+		require.NoError(t, err)
+		require.Equal(t, "cancelled", stopReason(t, m))
+	}
+}
+
+func TestW6_NoUpdateFollowsTheAnswerOfACancelledTurn(t *testing.T) {
+	a := start(t, behind()...).initialize()
+	session := a.open(folder(t))
+	for range 20 {
+		from, id := a.Count(), a.NextID()
+		a.send(pipes.Request(id, "session/prompt", promptParams(session, "stream 100000")))
+		a.await(from, isUpdate)
+		a.send(pipes.Notification("session/cancel", sessionParams(session)))
+		m, err := a.Response(within(t), from, id)
+		require.NoError(t, err)
+		require.Equal(t, "cancelled", stopReason(t, m))
+		after := a.Count()
+		a.list(nil)
+		for _, m := range a.Messages()[after:] {
+			require.NotEqual(t, "session/update", m.Method, "an update after the answer")
+		}
+	}
+}
+
+// isUpdate reports whether m is an update of a turn. The commands of a session are announced right behind the response that
+// opens it, when the next prompt may not have been read.
+func isUpdate(m pipes.Message) bool {
+	return m.Method == "session/update" && !strings.Contains(m.Raw, "available_commands_update")
+}
+
+func TestW7_OneTurnAtATime(t *testing.T) {
+	a := start(t, behind()...).initialize()
+	session := a.open(folder(t))
+	from, id := a.Count(), a.NextID()
+	a.send(pipes.Request(id, "session/prompt", promptParams(session, "wait")))
+	a.await(from, isUpdate)
+	second := a.try("session/prompt", promptParams(session, "say no"))
+	require.NotNil(t, second.Error)
+	require.Equal(t, invalidRequest, second.Error.Code)
+	require.JSONEq(t, `"turn_in_progress"`, string(reason(t, second)))
+	third := a.NextID()
+	a.send(
+		pipes.Notification("session/cancel", sessionParams(session)),
+		pipes.Request(third, "session/prompt", promptParams(session, "say yes")),
+	)
+	first, err := a.Response(within(t), from, id)
+	require.NoError(t, err)
+	require.Equal(t, "cancelled", stopReason(t, first))
+	m, err := a.Response(within(t), from, third)
+	require.NoError(t, err)
+	require.Equal(t, "end_turn", stopReason(t, m))
+	require.Contains(t, a.updates(from, session), "yes")
+}

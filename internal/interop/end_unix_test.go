@@ -1,0 +1,124 @@
+//go:build unix
+
+package interop
+
+import (
+	"errors"
+	"os"
+	"regexp"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/interop/pipes"
+)
+
+// limit is the time in which the program has to be gone: the one time that the contract names.
+const limit = 3 * time.Second
+
+// begin starts a turn and returns its request's id and the place of its first update.
+func (a *agent) begin(session, text string) (id, from int) {
+	a.t.Helper()
+	from, id = a.Count(), a.NextID()
+	a.send(pipes.Request(id, "session/prompt", promptParams(session, text)))
+	a.await(from, func(m pipes.Message) bool { return isUpdate(m) && waiting.MatchString(m.Raw) })
+	return id, from
+}
+
+// waiting is what the scripted agent says in a turn that lasts.
+var waiting = regexp.MustCompile(`waiting (\d+)`)
+
+// ended sees that the program has answered the turn, and gone, in time.
+func (a *agent) ended(began time.Time, id, from int) {
+	a.t.Helper()
+	m, err := a.Response(within(a.t), from, id)
+	require.NoError(a.t, err, "the turn was not answered; standard error: %s", a.stderr)
+	require.Equal(a.t, "cancelled", stopReason(a.t, m))
+	require.Zero(a.t, a.exit(), "standard error: %s", a.stderr)
+	require.Less(a.t, time.Since(began), limit)
+}
+
+// gone sees that the process of the agent behind the program has ended.
+func gone(t *testing.T, a *agent, session string) {
+	t.Helper()
+	found := waiting.FindStringSubmatch(a.updates(0, session))
+	require.NotNil(t, found)
+	pid, err := strconv.Atoi(found[1])
+	require.NoError(t, err)
+	require.True(t, errors.Is(syscall.Kill(pid, 0), syscall.ESRCH), "process %d is still there", pid)
+}
+
+func TestW9_TheProgramEndsInOrder(t *testing.T) {
+	ways := []struct {
+		name string
+		end  func(a *agent) error
+	}{
+		{"W9/end of input", func(a *agent) error { return a.CloseInput() }},
+		{"W9/SIGTERM", func(a *agent) error { return a.Signal(syscall.SIGTERM) }},
+		{"W9/SIGINT", func(a *agent) error { return a.Signal(os.Interrupt) }},
+	}
+	for _, script := range []string{"wait", "stubborn"} {
+		for _, way := range ways {
+			t.Run(way.name+"/"+script, func(t *testing.T) {
+				a := start(t, behind()...).initialize()
+				session := a.open(folder(t))
+				id, from := a.begin(session, script)
+				began := time.Now()
+				require.NoError(t, way.end(a))
+				a.ended(began, id, from)
+				gone(t, a, session)
+			})
+		}
+	}
+	for _, way := range ways {
+		t.Run(way.name+"/the built-in agent searching", func(t *testing.T) {
+			a := start(t).initialize()
+			session := a.open(folder(t, tree(3000)...))
+			from, id := a.Count(), a.NextID()
+			a.send(pipes.Request(id, "session/prompt", promptParams(session, "/search no such words")))
+			a.await(from, isUpdate)
+			began := time.Now()
+			require.NoError(t, way.end(a))
+			_, err := a.Response(within(t), from, id)
+			require.NoError(t, err)
+			require.Zero(t, a.exit())
+			require.Less(t, time.Since(began), limit)
+		})
+		t.Run(way.name+"/before anything was said", func(t *testing.T) {
+			a := start(t)
+			if way.name != "W9/end of input" {
+				a.try("session/list", map[string]any{}) // it is there, and takes signals
+			}
+			began := time.Now()
+			require.NoError(t, way.end(a))
+			require.Zero(t, a.exit())
+			require.Less(t, time.Since(began), limit)
+		})
+	}
+}
+
+// What was read before the end of input is answered, and what was answered is on disk.
+func TestW9_RequestsReadBeforeTheEndAreAnswered(t *testing.T) {
+	state, cwd := t.TempDir(), folder(t)
+	a := startIn(t, state)
+	params := map[string]any{"cwd": cwd, "mcpServers": []any{}}
+	a.send(
+		pipes.Request(1, "initialize", map[string]any{"protocolVersion": 1}),
+		pipes.Request(2, "session/new", params),
+		pipes.Request(3, "session/new", params),
+	)
+	require.NoError(t, a.CloseInput())
+	require.Zero(t, a.exit(), "standard error: %s", a.stderr)
+	answered := 0
+	for _, m := range a.Messages() {
+		if m.IsResponse("2") || m.IsResponse("3") {
+			answered++
+			require.Nil(t, m.Error, m.Raw)
+		}
+	}
+	require.Equal(t, 2, answered)
+	require.Len(t, startIn(t, state).initialize().list(nil), 2)
+}

@@ -1,0 +1,11 @@
+package interop
+
+import (
+	"testing"
+
+	"github.com/acp-agent/acp-agent/internal/interop/program"
+	"github.com/acp-agent/acp-agent/internal/interop/scripted"
+)
+
+// The only role is that of the agent behind the program.
+func TestMain(m *testing.M) { program.Main(m, func(string) int { return scripted.Play() }) }

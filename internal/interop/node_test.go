@@ -1,0 +1,150 @@
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/interop/program"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+)
+
+// outcome is a check that a client made.
+type outcome struct {
+	Name   string
+	OK     bool
+	Detail json.RawMessage
+}
+
+// drive runs a TypeScript client and returns what it found, by the name of the check, and the lines
+// of each process that it started.
+func drive(t *testing.T, client string) (map[string]outcome, [][]pipes.Line) {
+	t.Helper()
+	packages(t)
+	cwd, first, second := folder(t, "a.txt", "tangerine\n"), folder(t, "b.txt", "tangerine\n"), folder(t, "c/d.txt", "tangerine\n")
+	record := filepath.Join(t.TempDir(), "record")
+	cmd := exec.CommandContext(within(t), "node", client, record, cwd, first, second, "--",
+		program.Path(), "--state-dir", filepath.Join(t.TempDir(), "state"))
+	cmd.Dir = node
+	self, err := json.Marshal([]string{proctest.Executable()})
+	require.NoError(t, err)
+	var stdout, stderr bytes.Buffer
+	cmd.Env = append(os.Environ(), proctest.Env("scripted", "BEHIND="+string(self))...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	failed := cmd.Run()
+	outcomes := map[string]outcome{}
+	for line := range strings.Lines(stdout.String()) {
+		var o outcome
+		require.NoError(t, json.Unmarshal([]byte(line), &o), line)
+		if before, again := outcomes[o.Name]; again {
+			o.OK = o.OK && before.OK
+		}
+		outcomes[o.Name] = o
+		if !o.OK {
+			failed = nil // the check tells
+		}
+	}
+	require.NoError(t, failed, "the client failed: %s%s", &stdout, &stderr)
+	return outcomes, recorded(t, record)
+}
+
+// recorded reads the client's record.
+func recorded(t *testing.T, path string) [][]pipes.Line {
+	t.Helper()
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	var processes [][]pipes.Line
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		mark, text, _ := strings.Cut(lines.Text(), " ")
+		if mark == "#" {
+			processes = append(processes, nil)
+			continue
+		}
+		last := &processes[len(processes)-1]
+		*last = append(*last, pipes.Line{FromAgent: mark == "<", Text: text})
+	}
+	require.NoError(t, lines.Err())
+	return processes
+}
+
+// expectation names a check.
+type expectation struct{ name string }
+
+// hold sees that a client's checks are the expected ones, and that they were passed.
+// Each check is a subtest, so that one that was not made fails too.
+func hold(t *testing.T, outcomes map[string]outcome, expected []expectation) {
+	t.Helper()
+	for _, check := range expected {
+		t.Run(check.name, func(t *testing.T) {
+			o, made := outcomes[check.name]
+			require.True(t, made, "the check was not made")
+			require.True(t, o.OK, "%s", o.Detail)
+		})
+	}
+	require.Len(t, outcomes, len(expected), "a check of the client is not among the expected ones")
+}
+
+// everyLine sees that what processes wrote is valid.
+func everyLine(t *testing.T, processes [][]pipes.Line) {
+	t.Helper()
+	for _, lines := range processes {
+		require.NotEmpty(t, lines)
+		valid(t, lines)
+	}
+}
+
+func TestTheOfficialTypeScriptClient(t *testing.T) {
+	expected := []expectation{
+		{"W10/version 1 gets 1"},
+		{"A1/capabilities"},
+		{"A1/the agent says who it is"},
+		{"A9/two additional directories"},
+		{"A21/the response has no roots"},
+		{"A20/the roots in order"},
+		{"A20/a search sees every root"},
+		{"A22/a session without them sees none"},
+		{"A16/no filter"},
+		{"A16/by cwd"},
+		{"A16/by another cwd"},
+		{"A16/by roots"},
+		{"A16/by roots in another order"},
+		{"A16/by a part of the roots"},
+		{"A16/an empty list is no roots"},
+		{"A16/both filters"},
+		{"A3/null"},
+		{"A3/a null entry"},
+		{"A3/a string"},
+		{"A3/an object"},
+		{"A3/a number entry"},
+		{"A4/an empty entry"},
+		{"A4/a relative entry"},
+		{"A4/a NUL character"},
+		{"A4/a lone surrogate"},
+		{"A6/a missing directory"},
+		{"A5/nothing was created"},
+		{"A28/close"},
+		{"A28/a closed session stays listed"},
+		{"A28/a closed session takes no prompt"},
+		{"A19/found by another process"},
+		{"A15/with its roots"},
+		{"A29/with a title and a time"},
+		{"A31/the sessions of another agent are not listed"},
+		{"W6/a running prompt is cancelled"},
+		{"W9/the process ends with its input"},
+	}
+	outcomes, processes := drive(t, "client.mjs")
+	require.Len(t, processes, 3)
+	hold(t, outcomes, expected)
+	t.Run("W1/every line is valid", func(t *testing.T) { everyLine(t, processes) })
+}

@@ -1,0 +1,67 @@
+package interop
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/interop/program"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// keep stores sessions that were made some time ago: one in which nothing was ever said, and one that was used.
+func keep(t *testing.T, state, cwd string, ago time.Duration) {
+	t.Helper()
+	s := sqlite.New(sqlite.Options{Dir: state, Now: func() time.Time { return time.Now().Add(-ago) }})
+	roots, err := workspace.NewRoots(cwd, nil)
+	require.NoError(t, err)
+	keys := sessionstore.Keys{Roots: roots, Real: []workspace.Dir{roots.Cwd()}}
+	for _, name := range []string{"unused", "used"} {
+		id := sessionstore.ID(name + " for " + ago.String())
+		lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: id, Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys})
+		require.NoError(t, err)
+		if name == "used" {
+			require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Title: name}))
+		}
+	}
+	require.NoError(t, s.Close())
+}
+
+func TestS10_WhatWasNeverPromptedGoesByItselfAndByCommand(t *testing.T) {
+	const day = 24 * time.Hour
+	state, cwd := filepath.Join(t.TempDir(), "state"), folder(t)
+	for _, ago := range []time.Duration{sessionstore.Retention + day, sessionstore.Retention - day} {
+		keep(t, state, cwd, ago)
+	}
+	ids := func() (ids []string) {
+		a := startIn(t, state).initialize()
+		for _, s := range a.list(map[string]any{"cwd": cwd}) {
+			ids = append(ids, s.SessionID)
+		}
+		a.leave()
+		return ids
+	}
+	require.Len(t, ids(), 4, "the store was looked through today")
+	yesterday := time.Now().Add(-day)
+	require.NoError(t, os.Chtimes(filepath.Join(state, "sessions.lock"), yesterday, yesterday))
+	require.Len(t, ids(), 4, "it is done when the program ends")
+	require.Equal(t, []string{"used for 696h0m0s", "unused for 696h0m0s", "used for 744h0m0s"}, ids())
+
+	prune := func(args ...string) string {
+		command := append([]string{"--state-dir", state, "sessions", "prune"}, args...)
+		out, err := exec.CommandContext(t.Context(), program.Path(), command...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	require.Contains(t, prune(), "removed 0 sessions")
+	require.Contains(t, prune("--older-than", "12d"), "removed 1 session")
+	require.Equal(t, []string{"used for 696h0m0s", "used for 744h0m0s"}, ids())
+	require.Contains(t, prune("--all", "--older-than", "30d"), "removed 1 session")
+	require.Equal(t, []string{"used for 696h0m0s"}, ids())
+}

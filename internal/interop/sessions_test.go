@@ -1,0 +1,132 @@
+package interop
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/interop/pipes"
+)
+
+func TestA19_ASessionSurvivesAKillRightAfterItsAnswer(t *testing.T) {
+	state, cwd, lib := filepath.Join(t.TempDir(), "state"), folder(t), folder(t)
+	var want []listed
+	for range 5 {
+		a := startIn(t, state).initialize()
+		want = append(want, listed{SessionID: a.open(cwd, lib), Cwd: cwd, AdditionalDirectories: []string{lib}})
+		a.kill()
+		require.ElementsMatch(t, want, startIn(t, state).initialize().list(nil))
+	}
+}
+
+func TestA5_ARefusedRequestLeavesNoTraceInTheStore(t *testing.T) {
+	state, cwd := filepath.Join(t.TempDir(), "state"), folder(t)
+	a := startIn(t, state).initialize()
+	id := a.open(cwd)
+	before := a.list(nil)
+	a.try("session/new", newParams(quoted(cwd), `["/does/not/exist"]`))
+	a.kill()
+	b := startIn(t, state).initialize()
+	require.Equal(t, before, b.list(nil))
+	require.Equal(t, id, before[0].SessionID)
+}
+
+// Two sessions work at the same time, each in its own folders, which hold the same word.
+func TestA22_SessionsOfOneProcessNeverSeeEachOther(t *testing.T) {
+	dirs := make([][2]string, 2)
+	for i := range dirs {
+		for j := range dirs[i] {
+			text := fmt.Sprintf("a tangerine of session %d\n", i)
+			dirs[i][j] = folder(t, "notes.txt", text, "more/deep.txt", text)
+		}
+	}
+	a := start(t).initialize()
+	var sessions []string
+	for _, d := range dirs {
+		sessions = append(sessions, a.open(d[0], d[1]))
+	}
+	var turns sync.WaitGroup
+	for i, id := range sessions {
+		turns.Go(func() {
+			foreign := filepath.Join(dirs[1-i][0], "notes.txt")
+			for _, text := range []string{"/roots", "/search tangerine", "/find **/*.txt", "/read " + foreign} {
+				m, err := a.Call(t.Context(), "session/prompt", promptParams(id, text))
+				if err != nil || m.Error != nil {
+					t.Errorf("%s: %v %s", text, err, m.Raw)
+				}
+			}
+		})
+	}
+	turns.Wait()
+	for i, id := range sessions {
+		said := a.updates(0, id)
+		require.NotContains(t, said, fmt.Sprintf("of session %d", 1-i))
+		for j := range dirs[i] {
+			require.Contains(t, said, filepath.Join(dirs[i][j], "more", "deep.txt"))
+			require.NotContains(t, said, filepath.Join(dirs[1-i][j], "more", "deep.txt"))
+		}
+	}
+}
+
+func TestA20_RelativePathsResolveAgainstCwdOnly(t *testing.T) {
+	cwd, lib := folder(t, "here.txt", "in cwd"), folder(t, "there.txt", "in lib")
+	a := start(t).initialize()
+	id := a.open(cwd, lib)
+	require.Equal(t, "end_turn", a.prompt(id, "/read here.txt"))
+	require.Equal(t, "end_turn", a.prompt(id, "/read there.txt"))
+	said := a.updates(0, id)
+	require.Contains(t, said, "in cwd")
+	require.NotContains(t, said, "in lib")
+}
+
+func TestA28_CloseFreesASessionAndKeepsIt(t *testing.T) {
+	a := start(t).initialize()
+	id := a.open(folder(t))
+	for _, session := range []string{id, id, "unknown"} {
+		m := a.try("session/close", sessionParams(session))
+		require.JSONEq(t, `{}`, string(m.Result), m.Raw)
+	}
+	require.Len(t, a.list(nil), 1)
+	m := a.try("session/prompt", promptParams(id, "/roots"))
+	require.NotNil(t, m.Error)
+	require.Equal(t, notFound, m.Error.Code)
+	require.JSONEq(t, `"not_active"`, string(reason(t, m)))
+	m = a.try("session/prompt", promptParams("unknown", "/roots"))
+	require.NotNil(t, m.Error)
+	require.Equal(t, notFound, m.Error.Code)
+}
+
+// reason is error.data.reason.
+func reason(t *testing.T, m pipes.Message) json.RawMessage {
+	t.Helper()
+	var data struct{ Reason json.RawMessage }
+	require.NoError(t, json.Unmarshal(m.Error.Data, &data), m.Raw)
+	return data.Reason
+}
+
+func TestA2_EveryLifecycleMethodTakesDirectories(t *testing.T) {
+	cwd, lib, skills := folder(t), folder(t), folder(t)
+	a := start(t).initialize()
+	id := a.open(cwd, lib)
+	reports := func(id string, want ...string) {
+		t.Helper()
+		require.Equal(t, []listed{{SessionID: id, Cwd: cwd, AdditionalDirectories: want}},
+			a.list(map[string]any{"cwd": cwd, "additionalDirectories": want}))
+	}
+	reports(id, lib)
+	with := func(directories ...string) map[string]any {
+		return map[string]any{"sessionId": id, "cwd": cwd, "mcpServers": []any{}, "additionalDirectories": directories}
+	}
+	a.call("session/load", with(skills, lib), nil)
+	reports(id, skills, lib)
+	a.call("session/resume", with(skills), nil)
+	reports(id, skills)
+	var fork struct{ SessionID string }
+	a.call("session/fork", with(lib, skills), &fork)
+	reports(fork.SessionID, lib, skills)
+	reports(id, skills)
+}

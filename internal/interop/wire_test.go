@@ -1,0 +1,133 @@
+package interop
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/interop/pipes"
+)
+
+// The lines are validated when the test ends; here is what may put others among them.
+func TestW1_StandardOutputCarriesProtocolOnly(t *testing.T) {
+	packages(t)
+	cwd, lib := folder(t, "a.txt", "tangerine\n"), folder(t, "b.txt", "tangerine\n")
+	for _, c := range []struct {
+		name string
+		args []string
+		logs bool
+	}{
+		{"W1/explore", []string{"--log-level", "debug"}, true},
+		{"W1/proxy", append([]string{"--log-level", "debug"}, behind()...), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := start(t, c.args...).initialize()
+			var made struct{ SessionID string }
+			a.call("session/new", json.RawMessage(`{"cwd":`+quoted(cwd)+`,"additionalDirectories":[`+quoted(lib)+
+				`],"mcpServers":[{"name":"logged","command":"/bin/true","args":[],"env":[]}]}`), &made)
+			session := made.SessionID
+			for _, text := range []string{"/help", "/roots", "/search tangerine", "/search (", "/read a.txt", "/read missing", "/nonsense", "/mcp tools", "tangerine", "stream 50"} {
+				require.Equal(t, "end_turn", a.prompt(session, text))
+			}
+			a.try("session/new", newParams(`"rel"`, `[null]`))
+			a.try("no/such/method", map[string]any{})
+			a.send("not JSON", "[]", "{}", `{"jsonrpc":"2.0","method":"no/such/notification"}`, "\xff")
+			a.list(nil)
+			a.call("session/close", sessionParams(session), nil)
+			a.leave()
+			if c.logs {
+				require.NotEmpty(t, a.stderr.String(), "the log goes to standard error")
+			}
+			for _, secret := range []string{"tangerine", cwd + "/a.txt"} {
+				require.NotContains(t, a.stderr.String(), secret, "what was said is not logged")
+			}
+		})
+	}
+	t.Run("W1/the default level logs nothing of a good session", func(t *testing.T) {
+		a := start(t).initialize()
+		a.prompt(a.open(cwd, lib), "/search tangerine")
+		a.leave()
+		require.Empty(t, a.stderr.String())
+	})
+}
+
+func TestW10_VersionsAreNegotiated(t *testing.T) {
+	for _, version := range []int{0, 1, 2, 65535} {
+		var result struct{ ProtocolVersion int }
+		start(t).call("initialize", map[string]any{"protocolVersion": version}, &result)
+		require.Equal(t, 1, result.ProtocolVersion, "asked for %d", version)
+	}
+}
+
+func TestW10_InitializeComesOnceAndFirst(t *testing.T) {
+	a := start(t)
+	for _, method := range []string{"session/new", "session/list", "session/prompt", "session/close"} {
+		params := promptParams("s", "x")
+		params["cwd"], params["mcpServers"] = folder(t), []any{}
+		m := a.try(method, params)
+		require.NotNil(t, m.Error, method)
+		require.Equal(t, invalidRequest, m.Error.Code, m.Raw)
+		require.Contains(t, m.Error.Message, "initialize")
+	}
+	a.initialize()
+	m := a.try("initialize", map[string]any{"protocolVersion": 1})
+	require.NotNil(t, m.Error)
+	require.Equal(t, invalidRequest, m.Error.Code)
+	require.Empty(t, a.list(nil))
+}
+
+func TestA1_WhatIsAdvertised(t *testing.T) {
+	var result struct {
+		AgentCapabilities struct {
+			SessionCapabilities map[string]json.RawMessage
+			MCPCapabilities     map[string]bool `json:"mcpCapabilities"`
+		}
+	}
+	start(t).call("initialize", map[string]any{"protocolVersion": 1}, &result)
+	for _, name := range []string{"additionalDirectories", "list", "close"} {
+		require.JSONEq(t, `{}`, string(result.AgentCapabilities.SessionCapabilities[name]), name)
+	}
+	for name, can := range result.AgentCapabilities.MCPCapabilities {
+		require.True(t, can, name)
+	}
+}
+
+// Nothing is advertised that a request then finds missing.
+func TestA1_WhatIsAdvertisedIsServed(t *testing.T) {
+	var result struct {
+		AgentCapabilities struct {
+			LoadSession         bool
+			SessionCapabilities map[string]json.RawMessage
+		}
+	}
+	a := start(t)
+	a.call("initialize", map[string]any{"protocolVersion": 1}, &result)
+	methods := []string{}
+	for name := range result.AgentCapabilities.SessionCapabilities {
+		if name != "additionalDirectories" {
+			methods = append(methods, "session/"+name)
+		}
+	}
+	if result.AgentCapabilities.LoadSession {
+		methods = append(methods, "session/load")
+	}
+	for _, method := range methods {
+		m := a.try(method, map[string]any{"sessionId": "unknown", "cwd": folder(t), "mcpServers": []any{}})
+		if m.Error != nil {
+			require.Equal(t, notFound, m.Error.Code, m.Raw)
+		}
+	}
+}
+
+// The connection goes on after a line over the limit, which a flag sets.
+func TestW3_TheLimitOfALineIsAFlag(t *testing.T) {
+	a := start(t, "--max-line", "2000")
+	from := a.Count()
+	a.send(pipes.Request(1, "initialize", map[string]any{"protocolVersion": 1, "_meta": map[string]string{"x": strings.Repeat("x", 2000)}}))
+	m, _ := a.await(from, func(m pipes.Message) bool { return string(m.ID) == "null" })
+	require.Equal(t, invalidRequest, m.Error.Code)
+	require.Contains(t, m.Error.Message, "2000")
+	a.initialize()
+}

@@ -1,0 +1,161 @@
+package jsonrpc_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+)
+
+// log is what a connection's read loop sees, in order.
+type log struct{ seen chan string }
+
+func (l log) Accept(_ context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	l.seen <- r.Method
+	return nil
+}
+
+func (l log) answered(result json.RawMessage, err error) {
+	if err != nil {
+		l.seen <- "answered: " + err.Error()
+		return
+	}
+	l.seen <- "answered: " + string(result)
+}
+
+func TestP6_AnAnswerIsToldBetweenWhatCameBeforeAndBehindIt(t *testing.T) {
+	l := log{make(chan string, 10)}
+	p := serve(t, l, jsonrpc.Options{})
+	work := p.conn.Ask(t.Context(), jsonrpc.Question{Method: "a", Answered: l.answered})
+	refused := p.conn.Ask(t.Context(), jsonrpc.Question{Method: "b", Answered: l.answered})
+	p.line()
+	p.line()
+	p.send(`{"jsonrpc":"2.0","method":"before"}`, `{"jsonrpc":"2.0","id":1,"result":{"x" : 1}}`, `{"jsonrpc":"2.0","method":"between"}`,
+		`{"jsonrpc":"2.0","id":2,"error":{"code":1,"message":"no"}}`, `{"jsonrpc":"2.0","method":"behind"}`)
+	for _, want := range []string{"before", `answered: {"x" : 1}`, "between", "answered: no (1)", "behind"} {
+		require.Equal(t, want, receive(t, l.seen))
+	}
+	result, err := work()
+	require.NoError(t, err)
+	require.Equal(t, `{"x" : 1}`, string(result))
+	_, err = refused()
+	require.Error(t, err)
+	require.NoError(t, p.end())
+}
+
+func TestALateAnswerIsStillTold(t *testing.T) {
+	l := log{make(chan string, 10)}
+	p := serve(t, l, jsonrpc.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	work := p.conn.Ask(ctx, jsonrpc.Question{Method: "a", Answered: l.answered})
+	p.line()
+	cancel()
+	_, err := work()
+	require.ErrorIs(t, err, context.Canceled)
+	p.line() // $/cancel_request
+	p.send(`{"jsonrpc":"2.0","id":1,"result":7}`, `{"jsonrpc":"2.0","id":1,"result":8}`, `{"jsonrpc":"2.0","method":"behind"}`)
+	require.Equal(t, "answered: 7", receive(t, l.seen))
+	require.Equal(t, "behind", receive(t, l.seen))
+	require.NoError(t, p.end())
+}
+
+func TestW11_OfTheCallsThatWereGivenUpTheLatestAreKept(t *testing.T) {
+	for name, c := range map[string]struct{ limit, kept int }{"as set": {3, 3}, "by default": {0, 1000}} {
+		t.Run(name, func(t *testing.T) {
+			l := log{make(chan string, 2*c.kept+10)}
+			p := serve(t, l, jsonrpc.Options{MaxGivenUp: c.limit})
+			give := func(method string) {
+				ctx, cancel := context.WithCancel(t.Context())
+				work := p.conn.Ask(ctx, jsonrpc.Question{Method: method, Answered: l.answered})
+				p.line()
+				cancel()
+				_, err := work()
+				require.ErrorIs(t, err, context.Canceled)
+				p.line() // $/cancel_request
+			}
+			answer := func(id int) { p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%[1]d}`, id)) }
+			give("first")
+			waited := p.conn.Ask(t.Context(), jsonrpc.Question{Method: "second", Answered: l.answered})
+			p.line()
+			for range c.kept {
+				give("later")
+			}
+			answer(1)
+			answer(2)
+			require.Equal(t, "answered: 2", receive(t, l.seen), "the first is forgotten, one that is waited for is not")
+			_, err := waited()
+			require.NoError(t, err)
+
+			answer(3)
+			require.Equal(t, "answered: 3", receive(t, l.seen))
+			give("one in the place of an answered one")
+			answer(4)
+			require.Equal(t, "answered: 4", receive(t, l.seen))
+			answer(c.kept + 3)
+			require.Equal(t, fmt.Sprint("answered: ", c.kept+3), receive(t, l.seen))
+			require.NoError(t, p.end())
+			require.Empty(t, l.seen)
+		})
+	}
+}
+
+func TestAnEndedConnectionAnswersNothing(t *testing.T) {
+	l := log{make(chan string, 10)}
+	p := serve(t, l, jsonrpc.Options{MaxQueue: 1})
+	ctx, cancel := context.WithCancel(t.Context())
+	given := p.conn.Ask(ctx, jsonrpc.Question{Method: "a", Answered: l.answered})
+	full := p.conn.Ask(t.Context(), jsonrpc.Question{Method: "b", Answered: l.answered})
+	_, err := full()
+	require.ErrorIs(t, err, jsonrpc.ErrQueueFull)
+	require.ErrorIs(t, p.conn.Post("c", nil), jsonrpc.ErrQueueFull)
+	require.NoError(t, p.conn.Force("d", nil))
+	p.line()
+	require.Contains(t, p.line(), `"method":"d"`)
+	cancel()
+	_, err = given()
+	require.ErrorIs(t, err, context.Canceled)
+	p.line() // $/cancel_request
+	require.NoError(t, p.end())
+	require.ErrorIs(t, p.conn.Force("e", nil), jsonrpc.ErrClosed)
+	_, err = p.conn.Ask(t.Context(), jsonrpc.Question{Method: "f", Answered: l.answered})()
+	require.ErrorIs(t, err, jsonrpc.ErrClosed)
+	require.Empty(t, l.seen)
+}
+
+func TestAnsweredIsClosedBehindTheResponse(t *testing.T) {
+	contexts := make(chan context.Context, 2)
+	var p *peer
+	h := jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+		contexts <- ctx
+		return func() (json.RawMessage, error) {
+			if r.Method == "fails" {
+				return nil, errors.New("no")
+			}
+			return nil, nil
+		}
+	})
+	p = serve(t, h, jsonrpc.Options{})
+	require.Nil(t, jsonrpc.Answered(t.Context()))
+	for _, method := range []string{"works", "fails"} {
+		p.send(`{"jsonrpc":"2.0","id":1,"method":"` + method + `"}`)
+		ctx, cancel := context.WithCancel(context.WithoutCancel(receive(t, contexts)))
+		cancel()
+		answered := jsonrpc.Answered(ctx)
+		followed := make(chan struct{})
+		go func() {
+			defer close(followed)
+			<-answered
+			_ = p.conn.Notify(context.Background(), "followed", nil)
+		}()
+		require.True(t, strings.HasPrefix(p.line(), `{"jsonrpc":"2.0","id":1,`))
+		require.Contains(t, p.line(), "followed")
+		receive(t, followed)
+	}
+	require.NoError(t, p.end())
+}

@@ -1,0 +1,154 @@
+package jsonrpc_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
+
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+)
+
+// FuzzConn feeds any bytes to a connection: it does not panic or hang, answers each line exactly as often
+// as it must, and writes nothing but JSON-RPC messages. Goroutines make coverage vary from run to run, so
+// fuzz it with -fuzzminimizetime 20x: minimizing by time would take most of the time.
+func FuzzConn(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	require.NoError(f, err)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(f, err)
+		for _, section := range txtar.Parse(data).Files {
+			f.Add(section.Data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		const maxLine = 1000
+		var out output
+		h := &responder{}
+		conn := jsonrpc.NewConn(bytes.NewReader(in), &out, h, jsonrpc.Options{MaxLine: maxLine, Grace: time.Minute})
+		h.conn = conn
+		served := make(chan error, 1)
+		go func() { served <- conn.Serve(context.Background()) }()
+		select {
+		case err := <-served:
+			require.NoError(t, err)
+		case <-time.After(patience):
+			require.FailNow(t, "hangs")
+		}
+
+		var want []string
+		for line := range bytes.Lines(in) {
+			if id, answered := expectAnswer(bytes.TrimSuffix(line, []byte("\n")), maxLine); answered {
+				want = append(want, id)
+			}
+		}
+		var got []string
+		written := out.take()
+		for line := range bytes.Lines(written) {
+			if id := requireMessage(t, line); id != "" {
+				got = append(got, id)
+			}
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		require.Equal(t, want, got)
+	})
+}
+
+// expectAnswer says whether a line is answered, and the id of the answer.
+func expectAnswer(line []byte, maxLine int) (id string, answered bool) {
+	const null = "null"
+	if len(bytes.TrimSuffix(line, []byte("\r"))) > maxLine {
+		return null, true
+	}
+	if line = bytes.Trim(line, " \t\r"); len(line) == 0 {
+		return "", false
+	}
+	m, ok := membersOf(line)
+	if !ok || !utf8.Valid(line) {
+		return null, true
+	}
+	id, method := string(m["id"]), m["method"]
+	idOK := id != "" && strings.ContainsRune(`"-0123456789`, rune(id[0]))
+	var version, name string
+	versionOK := json.Unmarshal(m["jsonrpc"], &version) == nil && version == "2.0"
+	_, result := m["result"]
+	_, failure := m["error"]
+	switch {
+	case !versionOK:
+		return null, true
+	case method != nil:
+		if method[0] != '"' || json.Unmarshal(method, &name) != nil || loneSurrogate(method) || result || failure || (id != "" && !idOK) {
+			return null, true
+		}
+		return id, idOK
+	case id != "" && !idOK && id != null:
+		return null, true
+	default:
+		return null, !failure && (!result || id == "")
+	}
+}
+
+// membersOf returns the members of the object line, and false if it is none or has one twice.
+func membersOf(line []byte) (map[string]json.RawMessage, bool) {
+	d := json.NewDecoder(bytes.NewReader(line))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return nil, false
+	}
+	m := map[string]json.RawMessage{}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, false
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return nil, false
+		}
+		if _, twice := m[name.(string)]; twice {
+			return nil, false
+		}
+		m[name.(string)] = value
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, false
+	}
+	_, err := d.Token()
+	return m, err == io.EOF
+}
+
+// loneSurrogate reports whether a JSON string writes a lone surrogate, which decodes as U+FFFD.
+func loneSurrogate(quoted []byte) bool {
+	var text string
+	_ = json.Unmarshal(quoted, &text)
+	written := strings.Count(string(quoted), "�") + strings.Count(strings.ToLower(string(quoted)), `\ufffd`)
+	return strings.Count(text, "�") > written
+}
+
+// requireMessage checks an output line, and returns the id of a response.
+func requireMessage(t *testing.T, line []byte) string {
+	t.Helper()
+	var m map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(line, &m), "%q", line)
+	require.True(t, utf8.Valid(line))
+	require.Equal(t, `"2.0"`, string(m["jsonrpc"]))
+	if _, ours := m["method"]; ours {
+		return ""
+	}
+	_, result := m["result"]
+	_, failure := m["error"]
+	require.True(t, result != failure, "%q", line)
+	require.NotEmpty(t, m["id"])
+	return string(m["id"])
+}

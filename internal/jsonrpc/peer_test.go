@@ -1,0 +1,142 @@
+package jsonrpc_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+)
+
+// patience is how long a test waits for what must come. It only bounds hangs.
+const patience = 20 * time.Second
+
+// peer is the other side of a connection that is being served, at the level of lines.
+type peer struct {
+	t      *testing.T
+	conn   *jsonrpc.Conn
+	in     *io.PipeWriter
+	out    *io.PipeReader
+	lines  *bufio.Reader
+	served chan error
+	cancel context.CancelFunc
+}
+
+// serve starts a connection with h. It is ended with the test.
+func serve(t *testing.T, h jsonrpc.Handler, o jsonrpc.Options) *peer {
+	t.Helper()
+	inReader, inWriter := io.Pipe()
+	outReader, outWriter := io.Pipe()
+	p := &peer{
+		t: t, in: inWriter, out: outReader,
+		conn:   jsonrpc.NewConn(inReader, outWriter, h, o),
+		lines:  bufio.NewReader(outReader),
+		served: make(chan error, 1),
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	go func() {
+		err := p.conn.Serve(ctx)
+		outWriter.Close()
+		p.served <- err
+	}()
+	t.Cleanup(func() {
+		cancel()
+		outReader.Close()
+		inWriter.Close()
+	})
+	return p
+}
+
+func (p *peer) send(lines ...string) {
+	p.t.Helper()
+	for _, line := range lines {
+		_, err := io.WriteString(p.in, line+"\n")
+		require.NoError(p.t, err)
+	}
+}
+
+// line returns the next line that the connection wrote.
+func (p *peer) line() string {
+	p.t.Helper()
+	line, err := p.lines.ReadString('\n')
+	require.NoError(p.t, err)
+	return line[:len(line)-1]
+}
+
+// rest returns what the connection writes until it ends.
+func (p *peer) rest() string {
+	p.t.Helper()
+	rest, err := io.ReadAll(p.lines)
+	require.NoError(p.t, err)
+	return string(rest)
+}
+
+// end closes the input and waits for Serve.
+func (p *peer) end() error {
+	p.t.Helper()
+	p.in.Close()
+	return receive(p.t, p.served)
+}
+
+func receive[T any](t *testing.T, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(patience):
+		require.FailNow(t, "nothing came")
+		panic("unreachable")
+	}
+}
+
+// responder is a handler with a method for each kind of answer.
+type responder struct{ conn *jsonrpc.Conn }
+
+func (h *responder) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	switch r.Method {
+	case "echo":
+		return func() (json.RawMessage, error) { return r.Params, nil }
+	case "wait":
+		return func() (json.RawMessage, error) {
+			<-ctx.Done()
+			return nil, fmt.Errorf("waiting: %w", ctx.Err())
+		}
+	case "finish": // waits, and has a valid result all the same
+		return func() (json.RawMessage, error) {
+			<-ctx.Done()
+			return json.RawMessage(`{"cause":"` + context.Cause(ctx).Error() + `"}`), nil
+		}
+	case "fail":
+		return func() (json.RawMessage, error) { return nil, errors.New("it did not work") }
+	case "error":
+		return func() (json.RawMessage, error) {
+			return nil, fmt.Errorf("wrapped: %w", &jsonrpc.Error{Code: -32002, Message: "no such thing", Data: json.RawMessage("{\"a\":\n1}")})
+		}
+	case "violate":
+		return func() (json.RawMessage, error) {
+			return nil, fmt.Errorf("params: %w", strictjson.Refuse(strictjson.NewViolation("cwd", "x", strictjson.Relative)))
+		}
+	case "panic":
+		return func() (json.RawMessage, error) { panic("secret " + string(r.Params)) }
+	case "panic in accept":
+		panic(errors.New("secret"))
+	case "pretty":
+		return func() (json.RawMessage, error) { return json.RawMessage("{\r\n  \"a\": [\n1]\n}"), nil }
+	case "ask":
+		return jsonrpc.Work(h.conn.Call(ctx, "question", r.Params))
+	case "after":
+		r.AfterResponse(func() { _ = h.conn.Notify(ctx, "followed", nil) })
+		return func() (json.RawMessage, error) { return nil, nil }
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,173 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"sync"
+)
+
+// keepBuffer is the largest buffer that is kept for reuse, so that one large message does not cost
+// memory for ever.
+const keepBuffer = 1 << 20
+
+// queue is the lines that wait to be written, in the order in which they were put. It is bounded in
+// bytes, by a limit for each kind of sender: a line is taken while less than
+// the limit waits.
+type queue struct {
+	limit  int // of calls, posts and responses
+	stream int // of notifications that can wait: lower, so that a stream leaves room for the others
+
+	mu      sync.Mutex
+	lines   []byte        // not yet given to the writer
+	spare   []byte        // the buffer for the next lines
+	writing int           // bytes that the writer has
+	room    chan struct{} // closed when there may be room again; nil if nobody waits
+	closed  bool          // nothing more is put
+	ready   sync.Cond     // for the writer: lines or closed
+}
+
+func newQueue(limit int) *queue {
+	q := &queue{limit: limit, stream: max(1, limit/256)}
+	q.ready.L = &q.mu
+	return q
+}
+
+// try puts m if less than limit waits, else returns ErrQueueFull.
+func (q *queue) try(m outgoing, limit int) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.put(&m, limit)
+}
+
+// force puts m whatever waits. It is for what is small and must not be lost.
+func (q *queue) force(m outgoing) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.put(&m, q.limit+len(q.lines)+q.writing)
+}
+
+// wait puts m as soon as less than limit waits. It returns ctx's cause if ctx ends first.
+func (q *queue) wait(ctx context.Context, m outgoing, limit int) error {
+	for {
+		q.mu.Lock()
+		err := q.put(&m, limit)
+		if err != ErrQueueFull {
+			q.mu.Unlock()
+			return err
+		}
+		room := q.roomLocked()
+		q.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// awaitRoom waits until a response can be put, or nothing can any more.
+func (q *queue) awaitRoom() {
+	for {
+		q.mu.Lock()
+		if q.closed || !q.full(q.limit) {
+			q.mu.Unlock()
+			return
+		}
+		room := q.roomLocked()
+		q.mu.Unlock()
+		<-room
+	}
+}
+
+// roomLocked is closed when there may be room.
+func (q *queue) roomLocked() <-chan struct{} {
+	if q.room == nil {
+		q.room = make(chan struct{})
+	}
+	return q.room
+}
+
+func (q *queue) full(limit int) bool { return len(q.lines)+q.writing >= limit }
+
+func (q *queue) put(m *outgoing, limit int) error {
+	switch {
+	case q.closed:
+		return ErrClosed
+	case q.full(limit):
+		return ErrQueueFull
+	}
+	q.lines = m.appendTo(grow(q.lines, m.size()))
+	q.ready.Signal()
+	return nil
+}
+
+// grow makes room for n more bytes in one step.
+func grow(b []byte, n int) []byte {
+	if cap(b)-len(b) >= n {
+		return b
+	}
+	return append(make([]byte, 0, max(2*cap(b), len(b)+n)), b...)
+}
+
+// close refuses what is put from now on, and wakes all who wait. The writer goes on until nothing is left.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.wake()
+	q.ready.Signal()
+}
+
+func (q *queue) wake() {
+	if q.room != nil {
+		close(q.room)
+		q.room = nil
+	}
+}
+
+// writeTo writes what is put to out, as many lines at once as there are, until the
+// queue is closed and empty, or out fails.
+func (q *queue) writeTo(out io.Writer, tap Tap) error {
+	for {
+		lines := q.take()
+		if len(lines) == 0 {
+			return nil
+		}
+		if tap != nil {
+			for line := range bytes.Lines(lines) {
+				tap(Sent, line[:len(line)-1])
+			}
+		}
+		_, err := out.Write(lines)
+		q.written(lines)
+		if err != nil {
+			q.close()
+			return err
+		}
+	}
+}
+
+// take returns all lines there are, waiting for the first; none when the queue is closed and empty.
+func (q *queue) take() []byte {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.lines) == 0 && !q.closed {
+		q.ready.Wait()
+	}
+	lines := q.lines
+	q.lines, q.spare = q.spare[:0], nil
+	q.writing = len(lines)
+	return lines
+}
+
+// written takes back the buffer of lines.
+func (q *queue) written(lines []byte) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.writing = 0
+	if cap(lines) <= keepBuffer {
+		q.spare = lines
+	}
+	q.wake()
+}

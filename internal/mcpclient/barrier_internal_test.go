@@ -1,0 +1,80 @@
+package mcpclient
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// opened runs a barrier in a bubble of its own time, and returns when it opened after it was shut.
+func opened(t *testing.T, during func(b *barrier), ping time.Duration) (after time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBarrier(Policy{}, 5*time.Second)
+		<-b.passed()
+		began := time.Now()
+		require.True(t, b.shut())
+		go b.settle(t.Context(), func(ctx context.Context) error {
+			select {
+			case <-time.After(ping):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		var running sync.WaitGroup
+		running.Go(func() { during(b) })
+		<-b.passed()
+		after = time.Since(began)
+		running.Wait()
+	})
+	return after
+}
+
+func TestM5_WhenAServerIsReady(t *testing.T) {
+	const ms = time.Millisecond
+	asks := func(at ...time.Duration) func(*barrier) {
+		return func(b *barrier) {
+			for _, d := range at {
+				time.Sleep(d)
+				b.answered()
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		during         func(*barrier)
+		ping, expected time.Duration
+	}{
+		"never asks":                           {asks(), ms, 502 * ms},
+		"asks at once":                         {asks(ms / 2), ms, 101*ms + ms/2},
+		"asks late":                            {asks(350 * ms), ms, 451 * ms},
+		"asks twice":                           {asks(10*ms, 50*ms), ms, 161 * ms},
+		"asks again and again":                 {asks(times(100, 80*ms)...), ms, 5 * time.Second},
+		"answers pings late":                   {asks(20 * ms), 50 * ms, 570 * ms},
+		"never answers a ping":                 {asks(ms), time.Hour, 5 * time.Second},
+		"is told of a change while it settles": {func(b *barrier) { time.Sleep(400 * ms); b.shut() }, ms, 901 * ms},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.expected, opened(t, c.during, c.ping)) })
+	}
+}
+
+func times(n int, d time.Duration) (all []time.Duration) {
+	for range n {
+		all = append(all, d)
+	}
+	return all
+}
+
+func TestM5_AConnectionThatEndsOpensTheBarrier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBarrier(Policy{}, time.Second)
+		b.shut()
+		b.settle(t.Context(), func(context.Context) error { return errors.New("closed") })
+		<-b.passed()
+	})
+}

@@ -1,0 +1,71 @@
+package mcpclient_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+)
+
+// sink takes updates and forgets them.
+type sink struct{}
+
+func (sink) Update(context.Context, backend.Update) error { return nil }
+
+// A call by the SDK's own client, and the same through the set, which shows it and has permission for it.
+func BenchmarkCall(b *testing.B) {
+	for _, revision := range eras {
+		b.Run(revision+"/sdk", func(b *testing.B) {
+			cmd := exec.Command(proctest.Executable())
+			cmd.Env = append(os.Environ(), proctest.Env("sdk", "REVISION="+revision)...)
+			session, err := mcp.NewClient(&mcp.Implementation{Name: "bench"}, nil).Connect(b.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+			require.NoError(b, err)
+			defer session.Close()
+			for b.Loop() {
+				if _, err := session.CallTool(b.Context(), &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"a": 1}}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(revision+"/set", func(b *testing.B) {
+			f := with(b, mcpclient.Options{})
+			f.change(open(b, folder(b)), self("s", "sdk", "REVISION="+revision))
+			f.host.answer = "allow-always"
+			f.call("s.echo", "{}")
+			for b.Loop() {
+				if _, err := f.Call(b.Context(), sink{}, "s.echo", backend.Raw(`{"a":1}`)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// Servers from nothing to their first listing, each with the time in which it may ask for roots.
+func BenchmarkStart(b *testing.B) {
+	for _, n := range []int{1, 10} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			w := open(b, folder(b))
+			var configs []mcpclient.Config
+			for i := range n {
+				configs = append(configs, self(fmt.Sprint("s", i), "sdk", "ASK=1", "REVISION=2025-11-25"))
+			}
+			for b.Loop() {
+				f := with(b, mcpclient.Options{})
+				f.change(w, configs...)
+				tools, err := f.List(b.Context())
+				require.NoError(b, err)
+				require.NotEmpty(b, tools)
+				require.NoError(b, f.Close(context.Background()))
+			}
+		})
+	}
+}

@@ -1,0 +1,135 @@
+package mcpclient_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
+)
+
+// asking is a server that fetches the roots at its start and on each change.
+func asking(name string) mcpclient.Config {
+	return self(name, "sdk", "ASK=1", "REVISION=2025-11-25")
+}
+
+func TestM3_NewRootsAreAnnounced(t *testing.T) {
+	a, b := folder(t), folder(t)
+	f := with(t, mcpclient.Options{})
+	f.change(open(t, a), asking("s"))
+	before := f.where("s").PID
+	f.change(open(t, a, b), asking("s"))
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+	require.Equal(t, before, f.where("s").PID, "it goes on")
+	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 1 }, patience, 5*time.Millisecond)
+	f.change(open(t, a, b), asking("s"))
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+	require.Equal(t, 1, f.logs.Count("roots changed"), "the same roots are no change")
+}
+
+func TestM3_A12_AServerThatKnowsALostRootIsRestarted(t *testing.T) {
+	a, b := folder(t), folder(t)
+	notified := asking("notified")
+	notified.Policy.OnShrink = mcpclient.Notify
+	never, told := self("never", "sdk"), self("told", "early")
+	f := with(t, mcpclient.Options{})
+	f.change(open(t, a, b), asking("s"), notified, never, told)
+	f.call("told.count", "")
+	s, n, v := f.where("s").PID, f.where("notified").PID, f.where("never").PID
+
+	f.change(open(t, a), asking("s"), notified, never, told)
+	require.Equal(t, uris(t, a), f.call("s.roots", ""), "the first call reaches the new process")
+	require.NotEqual(t, s, f.where("s").PID)
+	require.True(t, ended(s))
+	require.Equal(t, n, f.where("notified").PID, "its policy says so")
+	require.Equal(t, v, f.where("never").PID, "it had not asked")
+	f.host.saw(t, "The MCP server s is started again, because it knows "+b)
+	require.Equal(t, uris(t, a), f.call("notified.roots", ""))
+	require.Equal(t, "1", f.call("told.count", ""))
+	require.Equal(t, 1, f.logs.Count("told before the end"))
+}
+
+func TestM6_ARootThatVanishes(t *testing.T) {
+	top := folder(t, "a/f", "", "b/f", "")
+	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
+	f := with(t, mcpclient.Options{CheckEvery: 20 * time.Millisecond})
+	f.change(open(t, a, b), asking("s"))
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+
+	require.NoError(t, os.Rename(b, b+".away"))
+	f.host.saw(t, "No longer there: "+b)
+	require.Equal(t, uris(t, a), f.call("s.roots", ""))
+	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 1 }, patience, 5*time.Millisecond)
+
+	require.NoError(t, os.Rename(b+".away", b))
+	f.host.saw(t, "There again: "+b)
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 2 }, patience, 5*time.Millisecond)
+}
+
+func TestM6_NoticedOnUse(t *testing.T) {
+	top := folder(t, "a/f", "", "b/f", "")
+	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
+	f := with(t, mcpclient.Options{CheckEvery: time.Hour})
+	f.change(open(t, a, b), asking("s"))
+	f.call("s.echo", "{}")
+	require.NoError(t, os.RemoveAll(b))
+	require.Equal(t, uris(t, a), f.call("s.roots", ""))
+	f.host.saw(t, "No longer there: "+b)
+}
+
+func TestA24_OnlyALifecycleRequestChangesTheRoots(t *testing.T) {
+	a, b := folder(t), folder(t)
+	f := with(t, mcpclient.Options{})
+	f.change(open(t, a), asking("s"))
+	f.call("s.echo", `{"roots":["`+b+`"],"_meta":{"roots":["`+b+`"]}}`)
+	require.Equal(t, uris(t, a), f.call("s.roots", ""))
+	prepared, err := f.Prepare(open(t, a, b), []mcpclient.Config{asking("s")})
+	require.NoError(t, err)
+	require.Equal(t, uris(t, a), f.call("s.roots", ""), "not committed")
+	prepared.Commit(f.host)
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+}
+
+func TestA12_ASlowServerDelaysNoCommit(t *testing.T) {
+	a, b := folder(t), folder(t)
+	f := with(t, mcpclient.Options{})
+	f.change(open(t, a), self("silent", "silent"), asking("s"))
+	require.NotZero(t, f.where("s").PID)
+	ctx, cancel := context.WithCancel(t.Context())
+	listed := make(chan struct{})
+	go func() {
+		defer close(listed)
+		_, _ = f.List(ctx)
+	}()
+	f.state(backend.ServerStarting)
+	f.change(open(t, a, b), self("silent", "silent"), asking("s"))
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+	cancel()
+	<-listed
+}
+
+func TestM15_AServerThatGoesOnKeepsTheNamesOfItsTools(t *testing.T) {
+	w := open(t, folder(t))
+	f := with(t, mcpclient.Options{})
+	ours, theirs, second := self("my fs", "sdk"), self("my_fs", "sdk"), self("my fs", "sdk", "A=b")
+	prefixes := func() (all []string) {
+		for _, s := range f.Servers() {
+			all = append(all, s.Prefix)
+		}
+		return all
+	}
+	f.change(w, ours)
+	require.Equal(t, []string{"my_fs"}, prefixes())
+	f.change(w, theirs, ours, second)
+	require.Equal(t, []string{"my_fs_2", "my_fs", "my_fs_3"}, prefixes(), "a newcomer takes no name that is in use")
+	f.change(w, second, theirs)
+	require.Equal(t, []string{"my_fs_3", "my_fs_2"}, prefixes())
+	f.change(w, second, ours)
+	require.Equal(t, []string{"my_fs_3", "my_fs"}, prefixes())
+}

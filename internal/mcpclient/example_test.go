@@ -1,0 +1,55 @@
+package mcpclient_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// A session's life, as the adapter drives it.
+func ExampleSet() {
+	var host backend.Host // of the session
+
+	starter := mcpclient.NewStarter(mcpclient.StarterOptions{}) // one for the process
+	session := func(ctx context.Context, w *workspace.Workspace, configs []mcpclient.Config) error {
+		set := mcpclient.NewSet(starter, mcpclient.Options{})
+		defer set.Close(ctx)
+		change, err := set.Prepare(w, configs)
+		if err != nil {
+			return err
+		}
+		change.Commit(host) // once the session is stored
+
+		tools, err := set.List(ctx)
+		if err != nil || len(tools) == 0 {
+			return err
+		}
+		result, err := set.Call(ctx, host, tools[0].Name, nil)
+		fmt.Println(result.Content)
+		return err
+	}
+
+	roots, err := workspace.NewRoots(os.TempDir(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	w, err := workspace.Open(context.Background(), roots, workspace.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer w.Close()
+	fmt.Println(session(context.Background(), w, nil))
+	// Output: <nil>
+}
+
+func ExampleConfig() {
+	c := mcpclient.Config{Name: "files", Transport: mcpclient.HTTP, URL: "https://example.com/mcp",
+		Headers: []mcpclient.Pair{{Name: "Authorization", Value: "Bearer hunter2"}}}
+	fmt.Printf("%v, %#v\n", c, c)
+	// Output: files (http), files (http)
+}

@@ -1,0 +1,58 @@
+package mcpclient
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+)
+
+// The official TypeScript server leaves params out of the questions in its results, which the SDK cannot read.
+const (
+	withoutParams = `{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}}}}`
+	withParams    = `{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list","params":{}}}}}`
+)
+
+func body(text, kind string, limit int) (string, error) {
+	ended := false
+	source := io.NopCloser(iotest.OneByteReader(strings.NewReader(text)))
+	m := &mended{body: source, limit: limit, notices: allowance{perSecond: 1000}, room: newQuestions(Options{MaxQuestions: 1}).room, end: func() { ended = true }}
+	if kind == "events" {
+		m.lines = jsonrpc.NewReader(source, limit)
+	}
+	read, err := io.ReadAll(m)
+	if closed := m.Close(); err == nil && (closed != nil || !ended) {
+		err = io.ErrClosedPipe
+	}
+	return string(read), err
+}
+
+func TestM7_BodiesOfModernRemotesAreMadeReadable(t *testing.T) {
+	got, err := body(withoutParams, "one", 1<<20)
+	require.NoError(t, err)
+	require.JSONEq(t, withParams, got)
+
+	got, err = body(": hello\n\nevent: message\ndata: "+withoutParams+"\n\ndata: {}\nid: 7", "events", 1<<20)
+	require.NoError(t, err)
+	lines := strings.Split(got, "\n")
+	require.Equal(t, ": hello\n\nevent: message", strings.Join(lines[:3], "\n"))
+	require.JSONEq(t, withParams, strings.TrimPrefix(lines[3], "data: "))
+	require.Equal(t, "\ndata: {}\nid: 7", strings.Join(lines[4:], "\n"))
+}
+
+func TestBodiesOfRemotesAreBounded(t *testing.T) {
+	var long *MessageError
+	_, err := body(strings.Repeat("x", 101), "one", 100)
+	require.ErrorAs(t, err, &long)
+	got, err := body("data: 1\n\ndata: "+string(bytes.Repeat([]byte("x"), 10_000)), "events", 100)
+	require.ErrorAs(t, err, &long)
+	require.Equal(t, "data: 1\n\n", got)
+	got, err = body(strings.Repeat("data: 1\n\n", 1000), "events", 100)
+	require.NoError(t, err)
+	require.Len(t, got, 9000)
+}

@@ -1,0 +1,99 @@
+package mcpclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/stretchr/testify/require"
+)
+
+// discard is an output that takes everything.
+type discard struct{ io.Writer }
+
+func (discard) Close() error { return nil }
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// FuzzLines: whatever a server writes, the connection gives messages, and ends.
+func FuzzLines(f *testing.F) {
+	for _, seed := range []string{
+		"", "\n\n", "hello\n", `{"jsonrpc":"2.0","id":1,"method":"roots/list"}` + "\n", `{"jsonrpc":"2.0","id":1,"result":{"inputRequests":{"a":null}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress"}` + "\r\n", "[{}]\n", `{"jsonrpc":"2.0","id":{},"result":1}` + "\n", "\x00\xff{\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, written []byte) {
+		const limit = 256
+		l := newLines(io.NopCloser(bytes.NewReader(written)), discard{io.Discard}, Options{MaxMessage: limit, MaxNotices: 1e6}, quiet())
+		defer l.writer.Wait()
+		messages := 0
+		for {
+			m, err := l.Read(context.Background())
+			if err != nil {
+				var long *MessageError
+				if !errors.Is(err, io.EOF) && !errors.As(err, &long) {
+					t.Fatal(err)
+				}
+				break
+			}
+			messages++
+			if _, err := jsonrpc.EncodeMessage(m); err != nil {
+				t.Fatalf("%q: %v", written, err)
+			}
+		}
+		if lines := bytes.Count(written, []byte("\n")) + 1; messages > lines {
+			t.Fatalf("%d messages in %d lines", messages, lines)
+		}
+	})
+}
+
+func TestAShortLimitHoldsForEveryLine(t *testing.T) {
+	const limit = 100
+	line := `{"jsonrpc":"2.0","method":"` + strings.Repeat("x", limit) + `"}` + "\n"
+	l := newLines(io.NopCloser(strings.NewReader(line)), discard{io.Discard}, Options{MaxMessage: limit, MaxNotices: 1e6}, quiet())
+	defer l.writer.Wait()
+	_, err := l.Read(t.Context())
+	var long *MessageError
+	require.ErrorAs(t, err, &long)
+	require.Equal(t, limit, long.Limit)
+}
+
+func TestWritesGiveUpWithTheirContext(t *testing.T) {
+	r, w := io.Pipe() // nobody reads
+	l := newLines(io.NopCloser(bytes.NewReader(nil)), w, Options{MaxMessage: 1 << 20}, quiet())
+	ctx, cancel := context.WithCancelCause(t.Context())
+	failed := make(chan error, 2)
+	m := &jsonrpc.Request{Method: "ping", Params: json.RawMessage(`{}`)}
+	for range 2 {
+		go func() { failed <- l.Write(ctx, m) }()
+	}
+	cause := errors.New("given up")
+	cancel(cause)
+	require.ErrorIs(t, <-failed, cause)
+	require.ErrorIs(t, <-failed, cause)
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, l.Write(t.Context(), m), io.EOF)
+	require.NoError(t, r.Close())
+	l.writer.Wait()
+}
+
+func TestNoticesBeyondTheAllowanceWait(t *testing.T) {
+	a := allowance{perSecond: 2}
+	done := make(chan struct{})
+	a.take(done)
+	a.take(done)
+	close(done) // so that the third does not wait for the next second
+	a.take(done)
+	require.Equal(t, 3, a.taken)
+	a.since = a.since.Add(-time.Second)
+	a.take(done)
+	require.Equal(t, 1, a.taken)
+}

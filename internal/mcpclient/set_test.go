@@ -1,0 +1,285 @@
+package mcpclient_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+)
+
+// place is what the tool where says.
+type place struct {
+	Cwd   string
+	PID   int
+	Args  []string
+	Roots string
+}
+
+func (f *fixture) where(server string) place {
+	f.t.Helper()
+	var p place
+	require.NoError(f.t, json.Unmarshal([]byte(f.call(server+".where", `{}`)), &p))
+	return p
+}
+
+var eras = []string{"2025-11-25", "2026-07-28"}
+
+func TestM1_M7_EachSessionsOwnRootsInOrder(t *testing.T) {
+	for _, revision := range eras {
+		t.Run(revision, func(t *testing.T) {
+			top := folder(t, "z/f", "", "a/f", "", "m/f", "")
+			z, a, m := filepath.Join(top, "z"), filepath.Join(top, "a"), filepath.Join(top, "m")
+			one, two := with(t, mcpclient.Options{}), with(t, mcpclient.Options{})
+			server := self("s", "sdk", "REVISION="+revision)
+			one.change(open(t, z, a, m), server)
+			two.change(open(t, m, z), server)
+			require.Equal(t, uris(t, z, a, m), one.call("s.roots", ""))
+			require.Equal(t, uris(t, m, z), two.call("s.roots", ""))
+			status := one.Servers()[0]
+			require.Equal(t, revision, status.Revision)
+			require.Equal(t, revision == "2026-07-28", status.Modern)
+			require.Equal(t, strings.Split(uris(t, z, a, m), "\n"), status.Told)
+			require.False(t, status.ToldAt.IsZero())
+		})
+	}
+}
+
+func TestA22_SessionsAtTheSameTime(t *testing.T) {
+	a, b := folder(t), folder(t)
+	one, two := with(t, mcpclient.Options{}), with(t, mcpclient.Options{})
+	one.change(open(t, a), self("s", "sdk"))
+	two.change(open(t, b), self("s", "sdk"))
+	require.Equal(t, a, one.where("s").Cwd)
+	require.Equal(t, b, two.where("s").Cwd)
+	require.NotEqual(t, one.where("s").PID, two.where("s").PID)
+}
+
+func TestM4_TheWorkingDirectoryIsCwd(t *testing.T) {
+	cwd, other := folder(t), folder(t)
+	f := with(t, mcpclient.Options{})
+	f.change(open(t, cwd, other), self("s", "sdk"))
+	require.Equal(t, cwd, f.where("s").Cwd)
+}
+
+func TestM4_NothingStartsBeforeItIsNeeded(t *testing.T) {
+	f := with(t, mcpclient.Options{})
+	f.change(open(t, folder(t)), self("s", "sdk"))
+	require.Equal(t, backend.ServerIdle, f.Servers()[0].State)
+	_, err := f.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, backend.ServerReady, f.Servers()[0].State)
+}
+
+func TestM4_AServerThatFailsHarmsNoOther(t *testing.T) {
+	f := with(t, mcpclient.Options{MaxRestarts: 1})
+	f.change(open(t, folder(t)),
+		mcpclient.Config{Name: "missing", Transport: mcpclient.Stdio, Command: "no-such-command-anywhere"},
+		self("exit", "exit", "TOKEN=hunter2-secret"), self("good", "sdk"),
+		mcpclient.Config{Name: "refused", Transport: mcpclient.HTTP, URL: "http://127.0.0.1:1/mcp"})
+	tools, err := f.List(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, tools)
+	for _, tool := range tools {
+		require.Equal(t, "good", tool.Server)
+	}
+	status := f.Servers()
+	require.Equal(t, backend.ServerFailed, status[0].State)
+	require.ErrorContains(t, status[0].Err, "no-such-command-anywhere")
+	require.ErrorContains(t, status[0].Err, "PATH")
+	require.ErrorContains(t, status[1].Err, "exit status 3")
+	require.ErrorContains(t, status[1].Err, "no licence found")
+	require.NotContains(t, status[1].Err.Error(), "hunter2")
+	require.NotContains(t, f.logs.String(), "hunter2")
+	require.Error(t, status[3].Err)
+}
+
+func TestM4_ASlowServerIsNotWaitedForBeyondABound(t *testing.T) {
+	f := with(t, mcpclient.Options{Wait: 50 * time.Millisecond})
+	f.change(open(t, folder(t)), self("silent", "silent"))
+	tools, err := f.List(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, tools)
+	require.Equal(t, backend.ServerStarting, f.Servers()[0].State)
+	_, err = f.try("silent.x", "")
+	var late *mcpclient.LateError
+	require.ErrorAs(t, err, &late)
+	require.ErrorContains(t, err, "50ms")
+}
+
+func TestM5_TheFirstCallWaitsForTheRoots(t *testing.T) {
+	f := with(t, mcpclient.Options{})
+	c := self("s", "sdk", "ASK=1", "REVISION=2025-11-25")
+	c.Policy.SettleWithoutRoots = patience // only an answered roots/list makes it ready
+	f.change(open(t, folder(t)), c)
+	f.call("s.echo", "{}")
+	require.NotNil(t, f.Servers()[0].Told)
+
+	never := with(t, mcpclient.Options{SettleMax: 10 * time.Millisecond})
+	c = self("s", "sdk", "REVISION=2025-11-25")
+	c.Policy.SettleWithoutRoots = 10 * time.Millisecond
+	never.change(open(t, folder(t)), c)
+	never.call("s.echo", "{}")
+	require.Nil(t, never.Servers()[0].Told)
+}
+
+func TestM2_ASwitchTurnsRootsOff(t *testing.T) {
+	f := with(t, mcpclient.Options{})
+	off := self("off", "sdk", "REVISION=2025-11-25")
+	off.Policy.Roots = mcpclient.Off
+	f.change(open(t, folder(t)), off)
+	_, err := f.try("off.roots", "")
+	require.ErrorContains(t, err, "method not found")
+	require.False(t, f.Servers()[0].RootsDeclared)
+	require.Nil(t, f.Servers()[0].Told)
+}
+
+func TestM2_WhoMayAsk(t *testing.T) {
+	for address, expected := range map[string]bool{
+		"http://127.0.0.1:80/x": true, "http://localhost/x": true, "http://[::1]:1/": true, "http://127.9.9.9/": true,
+		"https://example.com/": false, "http://10.0.0.1/": false, "http://localhost.example.com/": false, "http://127.0.0.1.example.com/": false, "://": false,
+	} {
+		f := with(t, mcpclient.Options{})
+		f.change(open(t, folder(t)), mcpclient.Config{Name: "s", Transport: mcpclient.HTTP, URL: address})
+		require.Equal(t, expected, f.Servers()[0].RootsDeclared, address)
+	}
+}
+
+func TestM14_Templates(t *testing.T) {
+	cwd, second := folder(t), folder(t)
+	c := self("s", "sdk", "ROOTS=${roots}|${roots:uris}|${HOME}")
+	c.Args = []string{"--at=${cwd}", "${roots}", "${root:1}", "${roots:json}", "${root:x}"}
+	f := with(t, mcpclient.Options{})
+	f.change(open(t, cwd, second), c)
+	require.Equal(t, c.Args, f.where("s").Args, "off by default")
+
+	c.Policy.Templates = mcpclient.On
+	f.change(open(t, cwd, second), c)
+	p := f.where("s")
+	paths, err := json.Marshal([]string{cwd, second})
+	require.NoError(t, err)
+	require.Equal(t, []string{"--at=" + cwd, cwd, second, second, string(paths), "${root:x}"}, p.Args)
+	require.Equal(t, cwd+string(os.PathListSeparator)+second+"|"+`["`+strings.ReplaceAll(uris(t, cwd, second), "\n", `","`)+`"]|${HOME}`, p.Roots)
+
+	f.change(open(t, cwd), c)
+	_, err = f.try("s.where", "")
+	var missing *mcpclient.TemplateError
+	require.ErrorAs(t, err, &missing)
+	require.Equal(t, "${root:1}", missing.Template)
+	f.change(open(t, cwd, second), c)
+	require.Eventually(t, func() bool { _, err := f.try("s.where", ""); return err == nil }, patience, 20*time.Millisecond)
+}
+
+func TestM15_TheListIsComplete(t *testing.T) {
+	w := open(t, folder(t))
+	f := with(t, mcpclient.Options{})
+	f.change(w, self("stays", "sdk"), self("goes", "sdk"), self("changes", "sdk"))
+	stays, goes, changes := f.where("stays"), f.where("goes"), f.where("changes")
+
+	_, err := f.Prepare(w, make([]mcpclient.Config, 65))
+	var many *mcpclient.TooManyError
+	require.ErrorAs(t, err, &many)
+	dropped, err := f.Prepare(w, nil)
+	require.NoError(t, err)
+	require.NotNil(t, dropped)
+	require.Equal(t, goes.PID, f.where("goes").PID, "a change that is not committed changes nothing")
+
+	f.change(w, self("new", "sdk"), self("changes", "sdk", "A=b"), self("stays", "sdk"))
+	require.Equal(t, stays.PID, f.where("stays").PID)
+	require.NotEqual(t, changes.PID, f.where("changes").PID)
+	require.NotZero(t, f.where("new").PID)
+	_, err = f.try("goes.where", "")
+	var unknown *backend.UnknownNameError
+	require.ErrorAs(t, err, &unknown)
+	require.Eventually(t, func() bool { return ended(goes.PID) }, patience, 5*time.Millisecond)
+
+	f.change(w)
+	require.Empty(t, f.Servers())
+	require.Eventually(t, func() bool { return ended(stays.PID) }, patience, 5*time.Millisecond)
+}
+
+func TestClosedSet(t *testing.T) {
+	f := with(t, mcpclient.Options{})
+	w := open(t, folder(t))
+	f.change(w, self("s", "sdk"))
+	pid := f.where("s").PID
+	change, err := f.Prepare(w, nil)
+	require.NoError(t, err)
+	require.NoError(t, f.Close(t.Context()))
+	require.True(t, ended(pid))
+	change.Commit(f.host)
+	require.Equal(t, backend.ServerStopped, f.Servers()[0].State)
+	_, err = f.List(t.Context())
+	require.ErrorIs(t, err, backend.ErrClosed)
+	_, err = f.try("s.where", "")
+	require.ErrorIs(t, err, backend.ErrClosed)
+	_, err = f.Prepare(w, nil)
+	require.ErrorIs(t, err, backend.ErrClosed)
+	require.NoError(t, f.Close(t.Context()))
+}
+
+func TestPromptsAndResources(t *testing.T) {
+	f := with(t, mcpclient.Options{})
+	f.change(open(t, folder(t)), self("one", "sdk"), self("two", "sdk"))
+	prompts, err := f.Prompts(t.Context())
+	require.NoError(t, err)
+	require.Len(t, prompts, 2)
+	require.Equal(t, backend.Prompt{
+		Name: "one.review_it", Server: "one", Remote: "review it", Description: "Reviews.",
+		Arguments: []backend.PromptArgument{{Name: "file", Required: true}},
+	}, prompts[0])
+	messages, err := f.Prompt(t.Context(), "two.review_it", map[string]string{"file": "a.go"})
+	require.NoError(t, err)
+	require.Len(t, messages, 1)
+	require.Equal(t, "user", messages[0].Role)
+	require.JSONEq(t, `{"type":"text","text":"Review a.go"}`, string(messages[0].Content))
+	_, err = f.Prompt(t.Context(), "two.other", nil)
+	var unknown *backend.UnknownNameError
+	require.ErrorAs(t, err, &unknown)
+
+	resources, err := f.Resources(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, backend.Resource{Server: "one", URI: "mem://a", Name: "a", MIME: "text/plain"}, resources[0])
+	content, err := f.ReadResource(t.Context(), "two", "mem://a")
+	require.NoError(t, err)
+	require.Len(t, content, 1)
+	require.Contains(t, string(content[0]), `"the content"`)
+}
+
+func TestStarterBoundsAllSessions(t *testing.T) {
+	h := proctest.Watch(t)
+	starter := mcpclient.NewStarter(mcpclient.StarterOptions{Parallel: 2})
+	ctx, cancel := context.WithCancel(t.Context())
+	var listing sync.WaitGroup
+	for range 3 {
+		f := withStarter(t, starter, mcpclient.Options{Wait: patience})
+		f.change(open(t, folder(t)), self("a", "silent", h.Env()), self("b", "silent", h.Env()))
+		listing.Go(func() { _, _ = f.List(ctx) })
+	}
+	h.Next()
+	h.Next()
+	// Whoever else was started would be seen by the time another process has been.
+	bystander := with(t, mcpclient.Options{})
+	bystander.change(open(t, folder(t)), self("s", "sdk"))
+	bystander.where("s")
+	h.None()
+	cancel()
+	listing.Wait()
+}
+
+func TestM4_AServerThatEndsAgainAndAgainIsNotWaitedFor(t *testing.T) {
+	f := with(t, mcpclient.Options{Wait: time.Hour, Backoff: time.Millisecond, MaxRestarts: 100})
+	f.change(open(t, folder(t)), self("broken", "exit"))
+	_, err := f.List(t.Context())
+	require.NoError(t, err)
+	require.NotZero(t, f.Servers()[0].Restarts)
+}

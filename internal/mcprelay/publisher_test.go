@@ -1,0 +1,162 @@
+package mcprelay_test
+
+import (
+	"bufio"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/mcprelay"
+	"github.com/acp-agent/acp-agent/internal/mcproots"
+	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
+)
+
+// listener is a relay's side of a connection to a publisher.
+type listener struct {
+	net.Conn
+	in *bufio.Reader
+	t  testing.TB
+}
+
+// dial connects and says a secret.
+func dial(t testing.TB, address, secret string) listener {
+	t.Helper()
+	conn, err := net.Dial("unix", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	_, _ = io.WriteString(conn, secret) // it may be closed by then, which is for reading to see
+	return listener{conn, bufio.NewReader(conn), t}
+}
+
+func (l listener) next() string {
+	l.t.Helper()
+	line, err := l.in.ReadString('\n')
+	require.NoError(l.t, err)
+	return strings.TrimSuffix(line, "\n")
+}
+
+// closed fails unless the publisher closes the connection without a word.
+func (l listener) closed() {
+	l.t.Helper()
+	said, err := l.in.ReadString('\n')
+	require.Empty(l.t, said)
+	require.Error(l.t, err)
+	require.NotErrorIs(l.t, err, os.ErrDeadlineExceeded)
+}
+
+// listedAs is the line for directories.
+func listedAs(t testing.TB, dirs ...string) string {
+	t.Helper()
+	var roots []string
+	for _, r := range snapshot(t, dirs...).All() {
+		roots = append(roots, `{"uri":"`+r.URI+`","name":"`+r.Name+`"}`)
+	}
+	return `{"roots":[` + strings.Join(roots, ",") + `]}`
+}
+
+func TestA22_OnlyThoseWhoKnowTheSecretHearOfTheRoots(t *testing.T) {
+	var log logtest.Text
+	p := publishWith(t, mcprelay.PublisherOptions{Logger: log.Logger(slog.LevelInfo)}, folders(t, "a")...)
+	other := publish(t, folders(t, "b")...)
+	require.Regexp(t, `^[0-9a-f]{64}$`, p.Secret())
+	for _, wrong := range []string{"\n", "x\n", p.Secret()[1:] + "\n", p.Secret() + "x", p.Secret() + "\r\n", other.Secret() + "\n", strings.ToUpper(p.Secret()) + "\n"} {
+		dial(t, p.Address(), wrong).closed()
+	}
+	require.NotEmpty(t, dial(t, p.Address(), p.Secret()+"\n").next())
+	require.Contains(t, log.String(), "did not say the secret")
+	require.NotContains(t, log.String(), p.Secret())
+}
+
+func TestASilentConnectionIsClosed(t *testing.T) {
+	p := publishWith(t, mcprelay.PublisherOptions{Timeout: time.Millisecond}, folders(t, "a")...)
+	dial(t, p.Address(), "").closed()
+	p = publishWith(t, mcprelay.PublisherOptions{MaxRelays: 1}, folders(t, "a")...)
+	dial(t, p.Address(), p.Secret()+"\n").next()
+	dial(t, p.Address(), "").closed()
+}
+
+func TestM1_M3_RelaysHearOfEachChangeOnce(t *testing.T) {
+	dirs := folders(t, "z", "a", "m")
+	p := publish(t)
+	l := dial(t, p.Address(), p.Secret()+"\n")
+	p.Set(snapshot(t, dirs[:2]...))
+	require.Equal(t, listedAs(t, dirs[:2]...), l.next(), "the first list, and the roots in their order")
+	p.Set(snapshot(t, dirs[:2]...))
+	p.Set(snapshot(t, dirs[1], dirs[0]))
+	require.Equal(t, listedAs(t, dirs[1], dirs[0]), l.next(), "the same list is no change, another order is")
+	p.Set(mcproots.Snapshot{})
+	require.Equal(t, `{"roots":[]}`, l.next())
+	late := dial(t, p.Address(), p.Secret()+"\n")
+	require.Equal(t, `{"roots":[]}`, late.next())
+	require.NoError(t, p.Close())
+	l.closed()
+	late.closed()
+	_, err := os.Lstat(p.Address())
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	p.Set(snapshot(t, dirs...))
+	require.NoError(t, p.Close())
+}
+
+func TestM6_ARootThatVanishesIsTakenFromTheList(t *testing.T) {
+	dirs := folders(t, "a", "b")
+	p := publishWith(t, mcprelay.PublisherOptions{CheckEvery: tick}, dirs...)
+	l := dial(t, p.Address(), p.Secret()+"\n")
+	both, one := listedAs(t, dirs...), listedAs(t, dirs[0])
+	require.Equal(t, both, l.next())
+	away := dirs[1] + "-away"
+	require.NoError(t, os.Rename(dirs[1], away))
+	require.Equal(t, one, l.next())
+	require.NoError(t, os.Rename(away, dirs[1]))
+	require.Equal(t, both, l.next())
+}
+
+func TestA24_WhatARelaySaysChangesNothing(t *testing.T) {
+	dirs := folders(t, "a")
+	p := publish(t, dirs...)
+	l := dial(t, p.Address(), p.Secret()+"\n"+`{"roots":[{"uri":"file:///"}]}`+"\n")
+	if said, err := l.in.ReadString('\n'); err == nil {
+		require.Equal(t, listedAs(t, dirs...)+"\n", said)
+	}
+	require.Equal(t, listedAs(t, dirs...), dial(t, p.Address(), p.Secret()+"\n").next())
+}
+
+func TestTheSocketIsTheUsersAlone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes say nothing there")
+	}
+	dir := short(t)
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "left"), Net: "unix"})
+	require.NoError(t, err)
+	left.SetUnlinkOnClose(false)
+	require.NoError(t, left.Close())
+	old := time.Now().Add(-2 * time.Hour)
+	require.NoError(t, os.Chtimes(filepath.Join(dir, "left"), old, old))
+	p, err := mcprelay.Listen(dir, mcprelay.PublisherOptions{})
+	require.NoError(t, err)
+	defer p.Close()
+	info, err := os.Stat(dir)
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o700), info.Mode().Perm())
+	_, err = os.Lstat(filepath.Join(dir, "left"))
+	require.ErrorIs(t, err, fs.ErrNotExist, "what a process that was killed left is removed")
+
+	link := dir + "-link"
+	require.NoError(t, os.Symlink(dir, link))
+	var unusable *mcprelay.SocketError
+	_, err = mcprelay.Listen(link, mcprelay.PublisherOptions{})
+	require.ErrorAs(t, err, &unusable)
+	_, err = mcprelay.Listen(filepath.Join(dir, strings.Repeat("long", 30)), mcprelay.PublisherOptions{})
+	require.ErrorAs(t, err, &unusable)
+	require.ErrorContains(t, err, "--state-dir")
+}

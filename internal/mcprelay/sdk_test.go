@@ -1,0 +1,165 @@
+package mcprelay_test
+
+//lint:file-ignore SA1019 the SDK marks all of roots as deprecated (SEP-2577)
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
+)
+
+// playSDK is a server of the official SDK, which in role "legacy" does not speak 2026-07-28.
+func playSDK(r string) int {
+	var o mcptest.Options
+	if r == "legacy" {
+		o.Revision = "2025-11-25"
+	}
+	s := mcptest.New(o)
+	asks := func(name string, questions mcp.InputRequestMap) {
+		s.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			p := r.Params
+			if len(p.InputResponses) < len(questions) || name == "endless" {
+				return &mcp.CallToolResult{InputRequests: questions, RequestState: "as it was"}, nil
+			}
+			return mcptest.Text(told(p)), nil
+		})
+	}
+	where, what := &mcp.ListRootsParams{}, &mcp.ElicitParams{Message: "?", RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}}}
+	asks("roots", mcp.InputRequestMap{"where": where})
+	asks("twice", mcp.InputRequestMap{"where": where, "again": where})
+	asks("both", mcp.InputRequestMap{"where": where, "what": what})
+	asks("endless", mcp.InputRequestMap{"where": where})
+	return s.Play()
+}
+
+// told is what a call brought with it.
+func told(p *mcp.CallToolParamsRaw) string {
+	var lines []string
+	for _, key := range []string{"where", "again"} {
+		if list, ok := p.InputResponses[key].(*mcp.ListRootsResult); ok {
+			for _, r := range list.Roots {
+				lines = append(lines, r.URI)
+			}
+		}
+	}
+	if answer, ok := p.InputResponses["what"].(*mcp.ElicitResult); ok {
+		lines = append(lines, answer.Action)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// client is a client of the official SDK, connected through a relay.
+type client struct {
+	*mcp.ClientSession
+	t testing.TB
+}
+
+// options are those of a client that knows of no roots.
+func options() *mcp.ClientOptions { return &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}} }
+
+// connect connects a client; roots are its own, wrong idea of them.
+func connect(t testing.TB, c process.Command, o *mcp.ClientOptions, roots ...string) client {
+	t.Helper()
+	cmd := exec.Command(c.Path, c.Args...)
+	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Stderr = os.Stderr
+	sdk := mcp.NewClient(&mcp.Implementation{Name: "child", Version: "1"}, o)
+	for _, uri := range roots {
+		sdk.AddRoots(&mcp.Root{URI: uri})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	session, err := sdk.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = session.Close() })
+	return client{session, t}
+}
+
+// try calls a tool.
+func (c client) try(name string) (string, error) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	result, err := c.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: map[string]any{}})
+	if err != nil {
+		return "", err
+	}
+	var texts []string
+	for _, block := range result.Content {
+		if text, ok := block.(*mcp.TextContent); ok {
+			texts = append(texts, text.Text)
+		}
+	}
+	return strings.Join(texts, "\n"), nil
+}
+
+func (c client) call(name string) string {
+	c.t.Helper()
+	text, err := c.try(name)
+	require.NoError(c.t, err)
+	return text
+}
+
+func TestM1_M7_ServersOfTheGoSDKAreToldTheSessionsRoots(t *testing.T) {
+	for _, era := range []string{"legacy", "modern"} {
+		for name, wrong := range map[string][]string{"without roots": nil, "with a wrong one": {"file:///wrong"}} {
+			t.Run(era+"/"+name, func(t *testing.T) {
+				dirs := folders(t, "z", "a", "with space", "m")
+				p := publish(t, dirs[:3]...)
+				o := options()
+				if wrong != nil {
+					o = &mcp.ClientOptions{}
+				}
+				c := connect(t, behind(p, self(era)), o, wrong...)
+				require.Equal(t, uris(t, dirs[:3]...), c.call("roots"))
+				p.Set(snapshot(t, dirs[3], dirs[0]))
+				require.Eventually(t, func() bool { return c.call("roots") == uris(t, dirs[3], dirs[0]) }, patience, tick)
+				require.NoError(t, c.Close())
+			})
+		}
+	}
+}
+
+func TestM7_EachQuestionForTheRootsIsAnswered(t *testing.T) {
+	dirs := folders(t, "z", "a")
+	c := connect(t, behind(publish(t, dirs...), self("modern")), options())
+	require.Equal(t, uris(t, dirs...)+"\n"+uris(t, dirs...), c.call("twice"))
+}
+
+func TestM7_TheClientAnswersTheOtherQuestions(t *testing.T) {
+	dirs := folders(t, "z", "a")
+	o := options()
+	asked := make(chan struct{}, 10)
+	o.ElicitationHandler = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		asked <- struct{}{}
+		return &mcp.ElicitResult{Action: "decline"}, nil
+	}
+	c := connect(t, behind(publish(t, dirs...), self("modern")), o)
+	require.Equal(t, uris(t, dirs...)+"\ndecline", c.call("both"))
+	require.Len(t, asked, 1)
+}
+
+func TestM7_AServerThatAsksForEverIsGivenUp(t *testing.T) {
+	c := connect(t, behind(publish(t, folders(t, "a")...), self("modern")), options())
+	_, err := c.try("endless")
+	require.ErrorContains(t, err, "asked for the roots 10 times")
+	require.NotEmpty(t, c.call("roots"), "and it goes on")
+}
+
+func TestA22_TwoRelaysHearOfTheirOwnSession(t *testing.T) {
+	dirs := folders(t, "one", "two", "three")
+	p1, p2 := publish(t, dirs[0]), publish(t, dirs[1])
+	c1, c2 := connect(t, behind(p1, self("modern")), options()), connect(t, behind(p2, self("modern")), options())
+	require.Equal(t, uris(t, dirs[0]), c1.call("roots"))
+	require.Equal(t, uris(t, dirs[1]), c2.call("roots"))
+	p1.Set(snapshot(t, dirs[2]))
+	require.Eventually(t, func() bool { return c1.call("roots") == uris(t, dirs[2]) }, patience, tick)
+	require.Equal(t, uris(t, dirs[1]), c2.call("roots"))
+}

@@ -1,0 +1,98 @@
+package mcpserver_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/acp-agent/acp-agent/internal/mcpserver"
+	"github.com/acp-agent/acp-agent/internal/testutil/containmenttest"
+)
+
+// racedCalls is how many calls are made of each case, so many at once.
+const (
+	racedCalls = 500
+	atOnce     = 25
+)
+
+// While names are swapped, no tool over the wire gives a byte from outside, or changes one there, or leaves a call
+// without an answer.
+func TestC5_ToolsOverTheWireWhileNamesAreSwapped(t *testing.T) {
+	for name, swap := range map[string]struct {
+		good, bad string
+		make      func(t *testing.T, top, bad string)
+	}{
+		"a directory with a link out": {"A/d", "A/l", linkTo("out")},
+		"a file with a link out":      {"A/d/e/f", "A/d/e/l", linkTo("out/e/f")},
+		"a file with a fifo": {"A/d/e/f", "A/d/e/fifo", func(t *testing.T, _, bad string) {
+			require.NoError(t, unix.Mkfifo(bad, 0o600))
+		}},
+		"a root with a link out": {"A", "l", linkTo("out")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := tree(t, map[string]string{
+				"A/d/e/f": "fine", "A/f": "fine", "B/f": "fine",
+				"out/d/e/f": "SECRET", "out/e/f": "SECRET", "out/f": "SECRET",
+			})
+			good, bad := filepath.Join(top, swap.good), filepath.Join(top, swap.bad)
+			swap.make(t, top, bad)
+			before := containmenttest.Picture(t, filepath.Join(top, "out"), nil)
+			p := serveWriting(t, mcpserver.Options{Roots: rootSet(t, filepath.Join(top, "A"), filepath.Join(top, "B"))},
+				func(path string) bool { return !filepath.IsAbs(path) || strings.HasPrefix(path, top) })
+			stop := exchanging(t, good, bad)
+			defer stop()
+			paths := []string{"d/e/f", "d/e", "d", ".", "d/e/new", "d/e/../../f", "../A/d/e/f"}
+			for sent := 0; sent < racedCalls; sent += atOnce {
+				for i := range atOnce {
+					w := wiredTools[(sent+i)%len(wiredTools)]
+					arguments := map[string]any{"path": paths[(sent+i)/len(wiredTools)%len(paths)]}
+					for name, value := range w.more {
+						arguments[name] = value
+					}
+					p.send(w.tool, arguments)
+				}
+				for range atOnce {
+					answer := p.until(func(m message) bool { return m.Method == "" })
+					require.NotContains(t, answer.line, "SECRET")
+				}
+			}
+			stop()
+			require.Equal(t, before, containmenttest.Picture(t, filepath.Join(top, "out"), nil))
+		})
+	}
+}
+
+func linkTo(target string) func(t *testing.T, top, bad string) {
+	return func(t *testing.T, top, bad string) {
+		require.NoError(t, os.Symlink(filepath.Join(top, target), bad))
+	}
+}
+
+// exchanging exchanges two names over and over until the test is done with it.
+func exchanging(t *testing.T, one, other string) (stop func()) {
+	t.Helper()
+	exchange := func() error {
+		return unix.Renameat2(unix.AT_FDCWD, one, unix.AT_FDCWD, other, unix.RENAME_EXCHANGE)
+	}
+	if err := exchange(); errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+		t.Skip("this file system cannot exchange names:", err)
+	}
+	var stopped atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !stopped.Load() {
+			_ = exchange()
+		}
+	}()
+	return func() {
+		stopped.Store(true)
+		<-done
+	}
+}

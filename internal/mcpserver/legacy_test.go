@@ -1,0 +1,346 @@
+package mcpserver_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/mcpserver"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestM8_ToolsWaitForTheFirstList(t *testing.T) {
+	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
+	p := start(t, mcpserver.Options{})
+	p.write(initialize(withRoots), initialized, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, call(2, "read_file", `{"path":"f"}`))
+	var question message
+	for seen := 0; seen < 3; {
+		m := p.read()
+		require.NotEqual(t, 2.0, m.ID, "answered before the roots were known: %s", m.line)
+		if m.Method == "roots/list" {
+			question = m
+		}
+		seen++
+	}
+	p.answer(question, a, b)
+	require.Contains(t, p.answerTo(2).text(), "in a", "the first root is the base")
+	p.write(call(3, "read_file", read(filepath.Join(b, "f"))))
+	require.Contains(t, p.answerTo(3).text(), "in b")
+}
+
+func TestM8_AClientWithoutRootsIsNeverAsked(t *testing.T) {
+	p := start(t, mcpserver.Options{})
+	p.begin(withoutRoots)
+	p.write(changed, call(1, "read_file", `{"path":"f"}`), call(2, "list_roots", `{}`))
+	for range 2 {
+		m := p.read()
+		require.Empty(t, m.Method, "%s", m.line)
+		switch m.ID {
+		case 1.0:
+			require.Contains(t, m.text(), "error: No folder is accessible: the client has no roots capability")
+			require.Contains(t, m.text(), "--root")
+		case 2.0:
+			require.Equal(t, "none", structured(m)["source"])
+			require.Contains(t, structured(m)["note"], "no roots capability")
+		}
+	}
+}
+
+func structured(m message) map[string]any {
+	s, _ := m.Result["structuredContent"].(map[string]any)
+	return s
+}
+
+func TestM8_FallbackAndConfiguredRoots(t *testing.T) {
+	mine, theirs := tree(t, map[string]string{"f": "mine"}), tree(t, map[string]string{"f": "theirs"})
+	roots, err := workspace.NewRoots(mine, nil)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		name, capabilities, source, text string
+		asked                            bool
+		o                                mcpserver.Options
+	}{
+		{"configured, client with roots", withRoots, "configured", "mine", false, mcpserver.Options{Roots: roots}},
+		{"configured, client without", withoutRoots, "configured", "mine", false, mcpserver.Options{Roots: roots}},
+		{"fallback, client with roots", withRoots, "client", "theirs", true, mcpserver.Options{Fallback: roots}},
+		{"fallback, client without", withoutRoots, "fallback", "mine", false, mcpserver.Options{Fallback: roots}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := start(t, c.o)
+			p.begin(c.capabilities)
+			if c.asked {
+				p.answer(p.question(), theirs)
+			}
+			p.write(changed, call(1, "read_file", `{"path":"f"}`))
+			if c.asked {
+				p.answer(p.question(), theirs)
+			}
+			m := p.until(func(m message) bool { require.Empty(t, m.Method); return m.ID == 1.0 })
+			require.Contains(t, m.text(), c.text)
+			p.write(call(2, "list_roots", `{}`))
+			require.Equal(t, c.source, structured(p.answerTo(2))["source"])
+		})
+	}
+}
+
+func TestM8_AnOldListIsAskedForAnewWithoutListChanged(t *testing.T) {
+	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
+	p := start(t, mcpserver.Options{MaxAge: time.Nanosecond})
+	p.begin(`{"roots":{}}`)
+	p.answer(p.question(), a)
+	p.write(call(1, "read_file", `{"path":"f"}`))
+	m := p.read()
+	if m.Method == "" { // it waited for the first question
+		require.Contains(t, m.text(), "in a")
+		p.write(call(1, "read_file", `{"path":"f"}`))
+		m = p.read()
+	}
+	require.Equal(t, "roots/list", m.Method)
+	p.answer(m, b)
+	require.Contains(t, p.answerTo(1).text(), "in b")
+}
+
+func TestM9_AChangeIsFollowedWithinOneMessage(t *testing.T) {
+	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
+	p := start(t, mcpserver.Options{})
+	p.begin(withRoots)
+	p.answer(p.question(), a)
+	p.write(changed, call(1, "read_file", `{"path":"f"}`), call(2, "read_file", read(filepath.Join(a, "f"))))
+	p.answer(p.question(), b)
+	got := map[any]string{}
+	for range 2 {
+		m := p.read()
+		got[m.ID] = m.text()
+	}
+	require.Contains(t, got[1.0], "in b")
+	require.Contains(t, got[2.0], "error: ", "the old root is out of scope")
+}
+
+func TestM9_AnswersInReverseOrder(t *testing.T) {
+	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
+	p := start(t, mcpserver.Options{})
+	p.begin(withRoots)
+	first := p.question()
+	p.write(changed, changed, changed, `{"jsonrpc":"2.0","id":5,"method":"ping"}`)
+	require.NotNil(t, p.answerTo(5).Result, "served meanwhile")
+	p.answer(first, a)
+	second := p.question()
+	p.answer(second, b)
+	p.answer(first, a) // late, and twice
+	p.write(call(1, "read_file", `{"path":"f"}`))
+	m := p.read()
+	require.Equal(t, 1.0, m.ID, "one question more, not three: %s", m.line)
+	require.Contains(t, m.text(), "in b")
+}
+
+func TestM9_ATimeOutClosesTheScope(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	p := start(t, mcpserver.Options{Timeout: 50 * time.Millisecond})
+	p.begin(withRoots)
+	p.answer(p.question(), a)
+	p.write(call(1, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(1).text(), "in a")
+	p.write(changed)
+	p.question()
+	p.write(call(2, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(2).text(), "error: No folder is accessible: the client did not say its roots within 50ms")
+}
+
+func TestM10_WhatIsNoRootIsLeftOutAndShown(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	missing := filepath.Join(a, "missing")
+	p := start(t, mcpserver.Options{})
+	p.begin(withRoots)
+	uri := `{"uri":"` + dirURI(t, a) + `"}`
+	p.answerRaw(p.question(), `{"roots":[null,{"name":"x"},{"uri":"https://example.com"},{"uri":"file:///a/../b"},{"uri":"`+dirURI(t, missing)+
+		`"},{"uri":"`+dirURI(t, filepath.Join(a, "f"))+`"},`+uri+`,`+uri+`]}`)
+	p.write(call(1, "list_roots", `{}`), call(2, "read_file", `{"path":"f"}`))
+	for range 2 {
+		m := p.read()
+		if m.ID == 2.0 {
+			require.Contains(t, m.text(), "in a", "the first valid root is the base")
+			continue
+		}
+		s := structured(m)
+		require.Len(t, s["roots"], 1)
+		require.Len(t, s["left_out"], 6)
+		for _, reason := range []string{"no uri", `does not begin with`, `".." segment`, "no such directory", "not a directory"} {
+			require.Contains(t, m.text(), reason)
+		}
+	}
+}
+
+func dirURI(t *testing.T, path string) string {
+	t.Helper()
+	dir, err := workspace.ParseDir(path)
+	require.NoError(t, err)
+	return dir.URI()
+}
+
+func TestM10_AListWithoutAValidRootClosesTheScope(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	for name, answer := range map[string]string{
+		"empty": `{"roots":[]}`, "null": `{"roots":null}`, "not a list": `{"roots":{}}`, "nothing": `{}`, "null entry": `{"roots":[null]}`, "missing": `{"roots":[{"uri":"file:///no/such"}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, mcpserver.Options{})
+			p.begin(withRoots)
+			p.answer(p.question(), a)
+			p.write(changed)
+			p.answerRaw(p.question(), answer)
+			p.write(call(1, "read_file", read(filepath.Join(a, "f"))))
+			m := p.read()
+			if m.Method == "roots/list" { // what cannot be read is asked for anew, unless it just was
+				p.answerRaw(m, answer)
+				m = p.answerTo(1)
+			}
+			require.Contains(t, m.text(), "error: No folder is accessible")
+			p.write(changed)
+			p.answer(p.question(), a)
+			p.write(call(2, "read_file", `{"path":"f"}`))
+			require.Contains(t, p.answerTo(2).text(), "in a", "a valid list opens it")
+		})
+	}
+}
+
+func TestM10_WithinBoundsTheClientsRoots(t *testing.T) {
+	outer := tree(t, map[string]string{"in/f": "in", "out/f": "out"})
+	within, err := workspace.ParseDir(filepath.Join(outer, "in"))
+	require.NoError(t, err)
+	p := start(t, mcpserver.Options{Workspace: workspace.Options{Policy: workspace.Policy{Allow: []workspace.Dir{within}}}})
+	p.begin(withRoots)
+	p.answer(p.question(), filepath.Join(outer, "out"), filepath.Join(outer, "in"))
+	p.write(call(1, "list_roots", `{}`))
+	m := p.answerTo(1)
+	require.Contains(t, m.text(), "outside of what this server is allowed to serve")
+	require.Len(t, structured(m)["roots"], 1)
+}
+
+func TestM12_NoLineEndsTheServer(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	p := start(t, mcpserver.Options{MaxMessage: 10_000})
+	p.begin(withRoots)
+	p.answer(p.question(), a)
+	for line, code := range map[string]int{
+		"no JSON": -32700, "[]": -32600, `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`: -32600, "7": -32600, `{"jsonrpc":"1.0","id":1,"method":"ping"}`: -32600,
+		`{"jsonrpc":"2.0","id":{},"method":"ping"}`: -32600, "\xff\xfe": -32700, `{"a":"` + strings.Repeat("x", 20_000) + `"}`: -32600,
+	} {
+		p.write(line)
+		m := p.read()
+		require.NotNil(t, m.Error, "%.50q: %s", line, m.line)
+		require.Equal(t, code, m.Error.Code, "%.50q: %s", line, m.line)
+	}
+	p.write("", "   ", `{"jsonrpc":"2.0","id":99,"result":{}}`, `{"jsonrpc":"2.0","method":"notifications/unknown"}`, changed)
+	p.answerRaw(p.question(), `{"roots":[null,`+strings.Repeat(`{},`, 1000)+`{"uri":"`+dirURI(t, a)+`"}]}`)
+	p.write(call(1, "list_roots", `{}`))
+	require.Contains(t, p.answerTo(1).text(), "No folder", "what is behind the first thousand is not looked at")
+}
+
+func TestM12_ALastLineThatIsTooLongIsAnswered(t *testing.T) {
+	server, err := mcpserver.Open(t.Context(), mcpserver.Options{MaxMessage: 10})
+	require.NoError(t, err)
+	defer server.Close()
+	var out strings.Builder
+	require.NoError(t, server.Serve(t.Context(), strings.NewReader(strings.Repeat("x", 100_000)), &out))
+	require.Contains(t, out.String(), "longer than the limit of 10 bytes")
+}
+
+func TestM12_AHundredThousandRootsAreServed(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	p := start(t, mcpserver.Options{Timeout: patience})
+	p.begin(withRoots)
+	uri := `{"uri":"` + dirURI(t, a) + `"}`
+	p.answerRaw(p.question(), `{"roots":[`+strings.Repeat(uri+",", 99_999)+uri+`]}`)
+	p.write(call(1, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(1).text(), "in a")
+}
+
+func TestM9_TheEndOfInputWhileAQuestionIsOut(t *testing.T) {
+	p := start(t, mcpserver.Options{Timeout: time.Hour, EndGrace: time.Hour})
+	p.begin(withRoots)
+	p.question()
+	p.write(call(1, "list_roots", `{}`))
+	require.NoError(t, p.in.Close())
+	require.Contains(t, p.answerTo(1).text(), "the client is gone")
+	select {
+	case err := <-p.ended:
+		require.NoError(t, err)
+	case <-time.After(patience):
+		t.Fatal("the server goes on")
+	}
+}
+
+func TestM9_CallsThatWereReadAreAnsweredAtTheEnd(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	roots, err := workspace.NewRoots(a, nil)
+	require.NoError(t, err)
+	p := start(t, mcpserver.Options{Roots: roots})
+	lines := []string{initialize(withoutRoots), initialized}
+	for id := range 200 {
+		lines = append(lines, call(id+1, "read_file", `{"path":"f"}`))
+	}
+	p.write(lines...)
+	require.NoError(t, p.in.Close())
+	answered := map[any]bool{}
+	for m := range p.lines {
+		answered[m.ID] = m.Error == nil
+	}
+	for id := range 200 {
+		require.True(t, answered[float64(id+1)], fmt.Sprint(id+1))
+	}
+	require.NoError(t, <-p.ended)
+}
+
+// A client that asks, and reads nothing of the answers.
+func TestW11_AClientThatDoesNotReadHoldsNothingUp(t *testing.T) {
+	for name, end := range map[string]func(stop context.CancelFunc, in io.Closer){
+		"end of input": func(_ context.CancelFunc, in io.Closer) { _ = in.Close() },
+		"signal":       func(stop context.CancelFunc, _ io.Closer) { stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			roots, err := workspace.NewRoots(tree(t, map[string]string{"f": strings.Repeat("x\n", 20_000)}), nil)
+			require.NoError(t, err)
+			server, err := mcpserver.Open(t.Context(), mcpserver.Options{Roots: roots, EndGrace: 10 * time.Millisecond})
+			require.NoError(t, err)
+			in, toServer := io.Pipe()
+			fromServer, out := io.Pipe()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			ended := make(chan error, 1)
+			go func() { ended <- server.Serve(ctx, in, out) }()
+			lines := initialize(withoutRoots) + "\n" + initialized + "\n"
+			for id := range 8 {
+				lines += call(id+1, "read_file", `{"path":"f"}`) + "\n"
+			}
+			_, err = io.WriteString(toServer, lines)
+			require.NoError(t, err)
+			end(stop, toServer)
+			select {
+			case err := <-ended:
+				require.NoError(t, err)
+			case <-time.After(patience):
+				t.Fatal("the server goes on")
+			}
+			server.Close()
+			require.NoError(t, fromServer.Close())
+		})
+	}
+}
+
+func TestRequestsBeyondTheLimitAreRefused(t *testing.T) {
+	p := start(t, mcpserver.Options{MaxPending: 1, Timeout: patience})
+	p.begin(withRoots)
+	question := p.question()
+	p.write(call(1, "read_file", `{"path":"f"}`), call(2, "read_file", `{"path":"f"}`))
+	m := p.answerTo(2)
+	require.NotNil(t, m.Error, m.line)
+	require.Contains(t, m.Error.Message, "1 requests are not answered yet")
+	p.answer(question, tree(t, map[string]string{"f": "in a"}))
+	require.Contains(t, p.answerTo(1).text(), "in a")
+}

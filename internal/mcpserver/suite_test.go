@@ -1,0 +1,98 @@
+package mcpserver_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/mcpserver"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// suite is a release of the MCP conformance suite, with the Node that it runs on.
+func suite(t *testing.T, node, release string) func(t *testing.T, scenario, url string, more ...string) {
+	t.Helper()
+	script, err := filepath.Abs(filepath.Join("../../testdata/node-mcp-clients/node_modules", release, "dist/index.js"))
+	require.NoError(t, err)
+	if _, err := os.Stat(script); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%v: run npm ci in testdata/node-mcp-clients first, or make test", err)
+		}
+		t.Skip("the conformance suite is not installed: run npm ci in testdata/node-mcp-clients, or make test")
+	}
+	return func(t *testing.T, scenario, url string, more ...string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, node, append([]string{script, "server", "--url", url, "--scenario", scenario}, more...)...)
+		cmd.Dir = t.TempDir()
+		printed, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s\n%s", scenario, printed)
+	}
+}
+
+// node22 is a Node of the line that the newer release needs.
+func node22(t *testing.T) string {
+	t.Helper()
+	found, err := filepath.Glob("../../testdata/node-acpx/node_modules/node-linux-*/bin/node")
+	require.NoError(t, err)
+	if len(found) == 0 {
+		if os.Getenv("CI") != "" {
+			t.Fatal("no Node 22: run npm ci in testdata/node-acpx first, or make test")
+		}
+		t.Skip("no Node 22: run npm ci in testdata/node-acpx, or make test")
+	}
+	node, err := filepath.Abs(found[0])
+	require.NoError(t, err)
+	return node
+}
+
+// forSuite serves what the suites ask of any server.
+func forSuite(t *testing.T) string {
+	t.Helper()
+	fallback, err := workspace.NewRoots(tree(t, map[string]string{"f": "x"}), nil)
+	require.NoError(t, err)
+	server, err := mcpserver.Open(t.Context(), mcpserver.Options{Fallback: fallback})
+	require.NoError(t, err)
+	s := httptest.NewServer(server.Handler())
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		server.Close()
+		s.Close()
+	})
+	return s.URL
+}
+
+func TestM7_ConformanceOfTheLegacyEra(t *testing.T) {
+	run := suite(t, "node", "@modelcontextprotocol/conformance")
+	url := forSuite(t)
+	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "dns-rebinding-protection"} {
+		t.Run(scenario, func(t *testing.T) { run(t, scenario, url) })
+	}
+}
+
+func TestM7_M8_ConformanceOfTheModernEra(t *testing.T) {
+	run := suite(t, node22(t), "conformance-next")
+	url := forSuite(t)
+	for _, scenario := range []string{"tools-list", "dns-rebinding-protection", "caching", "http-header-validation"} {
+		t.Run(scenario, func(t *testing.T) { run(t, scenario, url, "--spec-version", "2026-07-28") })
+	}
+	server, err := mcpserver.Open(t.Context(), mcpserver.Options{})
+	require.NoError(t, err)
+	server.AliasListRoots("test_input_required_result_list_roots", "test_input_required_result_tampered_state")
+	server.AskForWhatIsDeclared("test_input_required_result_capabilities")
+	asking := httptest.NewServer(server.Handler())
+	t.Cleanup(func() {
+		asking.CloseClientConnections()
+		server.Close()
+		asking.Close()
+	})
+	for _, scenario := range []string{"input-required-result-basic-list-roots", "input-required-result-capability-check", "input-required-result-tampered-state"} {
+		t.Run(scenario, func(t *testing.T) { run(t, scenario, asking.URL, "--spec-version", "2026-07-28") })
+	}
+}

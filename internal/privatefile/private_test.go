@@ -1,0 +1,144 @@
+package privatefile_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/privatefile"
+)
+
+func Example() {
+	state, err := os.MkdirTemp("", "state")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(state)
+	path := filepath.Join(state, "allowed", "one")
+	if err := privatefile.WriteFile(path, []byte("yes")); err != nil {
+		panic(err)
+	}
+	content, err := os.ReadFile(path)
+	fmt.Println(string(content), err, privatefile.Remove(path))
+	// Output: yes <nil> <nil>
+}
+
+// permissions are those of a file, on systems that have them.
+func permissions(t *testing.T, path string, want fs.FileMode) {
+	t.Helper()
+	info, err := os.Lstat(path)
+	require.NoError(t, err)
+	if runtime.GOOS != "windows" {
+		require.Equal(t, want, info.Mode().Perm(), path)
+	}
+}
+
+func names(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+func TestA25_FilesAreForThisUserAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state", "allowed")
+	path := filepath.Join(dir, "one")
+	require.NoError(t, privatefile.WriteFile(path, []byte("first")))
+	permissions(t, path, 0o600)
+	permissions(t, dir, 0o700)
+
+	require.NoError(t, os.Chmod(path, 0o644))
+	require.NoError(t, os.Chmod(dir, 0o755))
+	require.NoError(t, privatefile.WriteFile(path, []byte("second")))
+	permissions(t, path, 0o600)
+	permissions(t, dir, 0o700)
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "second", string(content))
+	require.Equal(t, []string{"one"}, names(t, dir))
+}
+
+func TestALinkIsReplacedAndNotFollowed(t *testing.T) {
+	dir := t.TempDir()
+	target, path := filepath.Join(dir, "target"), filepath.Join(dir, "private", "one")
+	require.NoError(t, os.WriteFile(target, []byte("theirs"), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Dir(path), 0o700))
+	if err := os.Symlink(target, path); err != nil {
+		t.Skip("no links here:", err)
+	}
+	require.NoError(t, privatefile.WriteFile(path, []byte("ours")))
+	content, err := os.ReadFile(target)
+	require.NoError(t, err)
+	require.Equal(t, "theirs", string(content))
+
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink(filepath.Dir(path), link))
+	require.ErrorIs(t, privatefile.WriteFile(filepath.Join(link, "two"), nil), syscall.ENOTDIR)
+	require.Equal(t, []string{"one"}, names(t, filepath.Dir(path)))
+}
+
+func TestAWriteThatFailsLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "one")
+	require.NoError(t, os.MkdirAll(filepath.Join(path, "in the way"), 0o700))
+	require.Error(t, privatefile.WriteFile(path, []byte("new")))
+	require.Equal(t, []string{"one"}, names(t, dir))
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	var wrong *fs.PathError
+	require.ErrorAs(t, privatefile.WriteFile(filepath.Join(dir, "file", "one"), nil), &wrong)
+	require.Equal(t, filepath.Join(dir, "file"), wrong.Path)
+}
+
+func TestWhoReadsFindsAWholeFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "one")
+	whole := func(n int) []byte { return []byte(strings.Repeat(fmt.Sprint(n), 10_000)) }
+	require.NoError(t, privatefile.WriteFile(path, whole(0)))
+	var writing sync.WaitGroup
+	for n := range 4 {
+		writing.Go(func() {
+			for range 10 {
+				if err := privatefile.WriteFile(path, whole(n)); err != nil && runtime.GOOS != "windows" {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { writing.Wait(); close(done) }()
+	for ended := false; !ended; {
+		select {
+		case <-done:
+			ended = true
+		default:
+		}
+		content, err := os.ReadFile(path)
+		if err != nil && runtime.GOOS == "windows" {
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, strings.Repeat(string(content[:1]), 10_000), string(content))
+	}
+	require.Equal(t, []string{"one"}, names(t, filepath.Dir(path)))
+}
+
+func TestRemovingWhatIsNotThereIsNoError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "one")
+	require.NoError(t, privatefile.WriteFile(path, nil))
+	require.NoError(t, privatefile.Remove(path))
+	require.NoError(t, privatefile.Remove(path))
+	require.NoError(t, privatefile.Remove(filepath.Join(path, "below")))
+	_, err := os.Lstat(path)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}

@@ -1,0 +1,10 @@
+//go:build unix && !linux
+
+package process
+
+import "syscall"
+
+// attributes make the child a group leader.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}

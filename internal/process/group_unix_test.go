@@ -1,0 +1,135 @@
+//go:build unix
+
+package process_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+)
+
+// playUnix plays the children that exist on Unix.
+func playUnix(r string) int {
+	switch r {
+	case "supervise": // has a child of its own, and never ends it
+		p, err := process.Start(context.Background(), self("hold on"), process.Options{})
+		if err != nil {
+			return 1
+		}
+		<-p.Done()
+	case "escape": // leaves somebody behind who has our stdout and is not in the group
+		err := startSelf("hold", func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} })
+		if err != nil {
+			return 1
+		}
+		fmt.Print("left")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	default:
+		return 2
+	}
+	return 0
+}
+
+// startSelf starts this binary in a role, as a child's child.
+func startSelf(r string, change func(*exec.Cmd)) error {
+	cmd := exec.Command(proctest.Executable())
+	cmd.Env = append(os.Environ(), proctest.Env(r)...)
+	cmd.Stdout = os.Stdout
+	change(cmd)
+	return cmd.Start()
+}
+
+// shell is a wrapper, as npx is one: it runs script, in which $0 is this binary in a role.
+func shell(script, r string, env ...string) process.Command {
+	c := self(r, env...)
+	return process.Command{Path: "sh", Args: []string{"-c", script, c.Path}, Env: c.Env, Name: "wrapper"}
+}
+
+func requireSignal(t *testing.T, p *process.Process, s syscall.Signal) {
+	t.Helper()
+	var exit *process.ExitError
+	require.ErrorAs(t, p.Wait(bounded(t)), &exit)
+	require.Equal(t, -1, exit.Code)
+	require.Equal(t, "signal: "+s.String(), exit.State)
+}
+
+func TestW9_ChildThatIgnoresTheEndOfItsInputIsTerminated(t *testing.T) {
+	h := proctest.Watch(t)
+	p := start(t, self("hold", h.Env()), process.Options{Grace: 1, TermGrace: patience})
+	h.Next()
+	require.NoError(t, p.Stop(bounded(t)))
+	requireSignal(t, p, syscall.SIGTERM)
+}
+
+func TestW9_ChildThatIgnoresSIGTERMIsKilled(t *testing.T) {
+	h := proctest.Watch(t)
+	p := start(t, self("hold on", h.Env()), process.Options{Grace: 1, TermGrace: 1})
+	h.Next()
+	require.NoError(t, p.Stop(bounded(t)))
+	requireSignal(t, p, syscall.SIGKILL)
+}
+
+func TestW9_StopKillsAtOnceWhenItsContextEnds(t *testing.T) {
+	h := proctest.Watch(t)
+	p := start(t, self("hold on", h.Env()), process.Options{Grace: patience * 2, TermGrace: patience * 2})
+	h.Next()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, p.Stop(ctx))
+	requireSignal(t, p, syscall.SIGKILL)
+}
+
+func TestW9_GrandchildOfAWrapperEndsWithIt(t *testing.T) {
+	h := proctest.Watch(t)
+	p := start(t, shell(`"$0" & wait`, "hold on", h.Env()), process.Options{Grace: 1, TermGrace: 1})
+	grandchild := h.Next()
+	require.NoError(t, p.Stop(bounded(t)))
+	grandchild.Ended()
+}
+
+func TestW9_GrandchildIsEndedWhenTheChildEndsByItself(t *testing.T) {
+	for _, r := range []string{"hold", "hold on"} {
+		t.Run(r, func(t *testing.T) {
+			h := proctest.Watch(t)
+			p := start(t, shell(`"$0" & read line; exit 3`, r, h.Env()), process.Options{TermGrace: 1})
+			grandchild := h.Next()
+			_, err := io.WriteString(p.Stdin(), "end\n")
+			require.NoError(t, err)
+			var exit *process.ExitError
+			require.ErrorAs(t, p.Wait(bounded(t)), &exit)
+			require.Equal(t, 3, exit.Code, "the child's own status")
+			grandchild.Ended()
+		})
+	}
+}
+
+func TestW9_OutputEndsThoughSomebodyLeftTheGroupWithIt(t *testing.T) {
+	h := proctest.Watch(t)
+	p := start(t, self("escape", h.Env()), process.Options{Grace: patience})
+	h.Next()
+	reading := make(chan string)
+	go func() {
+		out, err := io.ReadAll(p.Stdout())
+		reading <- fmt.Sprint(string(out), err)
+	}()
+	require.NoError(t, p.Stop(bounded(t)))
+	require.Equal(t, "left<nil>", <-reading)
+}
+
+func TestStartExplainsAMissingInterpreter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agent")
+	require.NoError(t, os.WriteFile(path, []byte("#!/no/such/interpreter\n"), 0o700))
+	_, err := process.Start(t.Context(), process.Command{Path: path}, process.Options{})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, "interpreter")
+}

@@ -1,0 +1,91 @@
+package process
+
+import (
+	"fmt"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// group is the job object that a child and what it starts run in.
+type group struct {
+	mu  sync.Mutex
+	pid uint32
+	job windows.Handle // 0 once closed
+}
+
+// startGroup starts cmd and puts it into a new job, which ends with our process.
+func startGroup(cmd *exec.Cmd) (*group, error) {
+	job, err := newJob()
+	if err != nil {
+		return nil, err
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		HideWindow:    true,
+		CreationFlags: windows.CREATE_NEW_PROCESS_GROUP,
+	}
+	if err := cmd.Start(); err != nil {
+		_ = windows.CloseHandle(job)
+		return nil, err
+	}
+	var assigned error
+	withHandle := cmd.Process.WithHandle(func(process uintptr) {
+		assigned = windows.AssignProcessToJobObject(job, windows.Handle(process))
+	})
+	if withHandle != nil {
+		assigned = withHandle
+	}
+	if assigned != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = windows.CloseHandle(job)
+		return nil, fmt.Errorf("cannot put the process into a job: %w", assigned)
+	}
+	return &group{pid: uint32(cmd.Process.Pid), job: job}, nil
+}
+
+func newJob() (windows.Handle, error) {
+	job, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return 0, fmt.Errorf("cannot create a job: %w", err)
+	}
+	var limits windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+	limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
+	if err != nil {
+		_ = windows.CloseHandle(job)
+		return 0, fmt.Errorf("cannot set up a job: %w", err)
+	}
+	return job, nil
+}
+
+// terminate asks the group to end, as Ctrl-Break would. Without a console nobody hears it.
+func (g *group) terminate() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.job != 0 {
+		_ = windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, g.pid)
+	}
+}
+
+func (g *group) kill() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.job != 0 {
+		_ = windows.TerminateJobObject(g.job, 1)
+	}
+}
+
+// end ends what is left of the job. Nothing here asks first, so there is no grace.
+func (g *group) end(time.Duration) {
+	g.kill()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_ = windows.CloseHandle(g.job)
+	g.job = 0
+}

@@ -1,0 +1,74 @@
+package process_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/process"
+)
+
+func TestStderrGoesToTheLogLineByLine(t *testing.T) {
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == "pid" {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	p := start(t, self("complain"), process.Options{Logger: logger, Level: slog.LevelWarn, MaxLogLine: 20})
+	require.Error(t, p.Wait(bounded(t)))
+	require.Equal(t, ``+
+		"level=WARN msg=first child=complain\n"+
+		"level=WARN msg=second child=complain\n"+
+		"level=WARN msg=\"bad \uFFFD\" child=complain\n"+
+		"level=WARN msg=longlonglonglonglong… child=complain\n"+
+		"level=WARN msg=last child=complain\n", log.String())
+}
+
+// stuckHandler blocks the first record until it is released, and counts.
+type stuckHandler struct {
+	slog.Handler
+	release chan struct{}
+	mu      sync.Mutex
+	lines   int
+	dropped int64
+}
+
+func (h *stuckHandler) Handle(_ context.Context, r slog.Record) error {
+	<-h.release
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines++
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "lines" {
+			h.lines--
+			h.dropped += a.Value.Int64()
+		}
+		return true
+	})
+	return nil
+}
+
+func (h *stuckHandler) Enabled(context.Context, slog.Level) bool { return true }
+func (h *stuckHandler) WithAttrs([]slog.Attr) slog.Handler       { return h }
+
+func TestLogThatBlocksDoesNotBlockTheChild(t *testing.T) {
+	h := &stuckHandler{release: make(chan struct{})}
+	p := start(t, self("flood"), process.Options{Logger: slog.New(h), Grace: patience})
+	said := make([]byte, 4)
+	_, err := io.ReadFull(p.Stdout(), said)
+	require.NoError(t, err)
+	require.Equal(t, "done", string(said), "it wrote all of its stderr")
+	close(h.release)
+	require.NoError(t, p.Stop(bounded(t)))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	require.Positive(t, h.dropped)
+	require.LessOrEqual(t, int64(h.lines)+h.dropped, int64(20_000))
+}

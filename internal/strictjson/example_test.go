@@ -1,0 +1,45 @@
+package strictjson_test
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+)
+
+func Example() {
+	params := json.RawMessage(`{"CWD": "/app", "dirs": ["/lib", null], "_meta": {"trace": 1}}`)
+
+	shape := &strictjson.Shape{Fields: map[string]*strictjson.Shape{"cwd": nil, "dirs": nil}}
+	for _, v := range strictjson.Check(params, shape) {
+		fmt.Println(v)
+	}
+
+	o, err := strictjson.ParseObject(params)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, wrong := o.Field("cwd").Text()
+	fmt.Println(wrong[0])
+	_, wrong = o.Field("dirs").Texts()
+	fmt.Println(wrong[0])
+	// Output:
+	// CWD is spelled in the wrong case: write cwd
+	// cwd is missing: the request needs it
+	// dirs[1] is null: leave it out, or give a value
+}
+
+func ExampleTake() {
+	id, rest, err := strictjson.Take(json.RawMessage(`{"sessionId": "s1", "n": 1.50}`), "sessionId")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	renamed, err := strictjson.Put(rest, "sessionId", json.RawMessage(`"child-7"`))
+	fmt.Printf("%s\n%s\n%s %v\n", id, rest, renamed, err)
+	// Output:
+	// "s1"
+	// { "n": 1.50}
+	// {"sessionId":"child-7", "n": 1.50} <nil>
+}

@@ -1,0 +1,151 @@
+package strictjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// ErrNotObject is returned for well-formed JSON that is not an object.
+var ErrNotObject = errors.New("not a JSON object")
+
+// scanner reads raw by tokens and remembers where they were.
+type scanner struct {
+	dec *jsontext.Decoder
+	raw []byte
+}
+
+// lenient takes names that are given twice and lone surrogates, which are for the callers to judge.
+var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+
+func newScanner(raw []byte) scanner {
+	return scanner{
+		dec: jsontext.NewDecoder(bytes.NewBuffer(raw), lenient...),
+		raw: raw,
+	}
+}
+
+// value reads the next value and returns its place in raw.
+func (s scanner) value() (start, end int, err error) {
+	v, err := s.dec.ReadValue()
+	if err != nil {
+		return 0, 0, malformed(err)
+	}
+	end = int(s.dec.InputOffset())
+	return end - len(v), end, nil
+}
+
+// delim reads the next token, one of {}[], which the caller has peeked.
+func (s scanner) delim() error {
+	_, err := s.dec.ReadToken()
+	return malformed(err)
+}
+
+// end checks that nothing follows.
+func (s scanner) end() error {
+	switch _, err := s.dec.ReadToken(); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return errors.New("malformed JSON: more than one value")
+	default:
+		return malformed(err)
+	}
+}
+
+// malformed describes a syntax error without quoting the input.
+func malformed(err error) error {
+	if err == nil {
+		return nil
+	}
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("malformed JSON at byte %d", syntax.ByteOffset)
+	}
+	return errors.New("malformed JSON: unexpected end")
+}
+
+// member is a member of an object at its place in the object's bytes.
+type member struct {
+	name  name
+	start int // of the name
+	value int // start of the value
+	end   int // of the value
+}
+
+// members calls yield for each member of the object raw. It accepts nothing but one
+// whole, well-formed object, but yields what comes before an error.
+func members(raw []byte, yield func(member)) error {
+	s := newScanner(raw)
+	if s.dec.PeekKind() != '{' {
+		if _, _, err := s.value(); err != nil {
+			return err
+		}
+		if err := s.end(); err != nil {
+			return err
+		}
+		return ErrNotObject
+	}
+	if err := s.delim(); err != nil {
+		return err
+	}
+	for s.dec.PeekKind() != '}' {
+		var m member
+		var err error
+		if m.start, m.end, err = s.value(); err != nil {
+			return err
+		}
+		m.name = name(raw[m.start:m.end])
+		if m.value, m.end, err = s.value(); err != nil {
+			return err
+		}
+		yield(m)
+	}
+	if err := s.delim(); err != nil {
+		return err
+	}
+	return s.end()
+}
+
+// isAbsent reports whether raw stands for nothing: no bytes, or null.
+func isAbsent(raw json.RawMessage) bool {
+	return len(raw) == 0 || string(bytes.Trim(raw, " \t\r\n")) == "null"
+}
+
+// name is a member's name as JSON text, in quotes.
+type name []byte
+
+func (n name) escaped() bool { return bytes.IndexByte(n, '\\') >= 0 }
+
+// is reports whether n spells plain.
+func (n name) is(plain string) bool {
+	if !n.escaped() {
+		return string(n[1:len(n)-1]) == plain
+	}
+	return string(n.text()) == plain
+}
+
+// text is what n spells, sharing memory with n if it can.
+func (n name) text() []byte {
+	if !n.escaped() {
+		return n[1 : len(n)-1]
+	}
+	text, _ := unquote(json.RawMessage(n))
+	return text
+}
+
+// AppendText appends text to to as a JSON string. What is not UTF-8 in text becomes U+FFFD.
+func AppendText(to []byte, text string) []byte {
+	to, _ = jsontext.AppendQuote(to, text)
+	return to
+}
+
+// unquote returns the text of the JSON string quoted. It is an error if that is not
+// Unicode; then the text has U+FFFD in its place.
+func unquote(quoted json.RawMessage) ([]byte, error) {
+	return jsontext.AppendUnquote(nil, quoted)
+}

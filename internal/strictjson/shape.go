@@ -1,0 +1,144 @@
+package strictjson
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Shape is the names that are known at one place of a value and below it. A nil Shape
+// knows none. Where a value may be one of several kinds, one Shape merges
+// them all.
+type Shape struct {
+	// Fields are the known names of an object and the shapes of their values.
+	Fields map[string]*Shape
+	// Items is the shape of the entries of an array.
+	Items *Shape
+}
+
+// misspelled returns the known name that key equals but for case, "" if key is itself
+// known or like none.
+func (s *Shape) misspelled(key []byte) string {
+	if s == nil {
+		return ""
+	}
+	if _, known := s.Fields[string(key)]; known {
+		return ""
+	}
+	for field := range s.Fields {
+		if strings.EqualFold(field, string(key)) {
+			return field
+		}
+	}
+	return ""
+}
+
+func (s *Shape) field(key []byte) *Shape {
+	if s == nil {
+		return nil
+	}
+	return s.Fields[string(key)]
+}
+
+func (s *Shape) items() *Shape {
+	if s == nil {
+		return nil
+	}
+	return s.Items
+}
+
+// Check walks raw once and reports, in order, each name that is given twice in one
+// object, at any depth ([violation.DuplicateKey]), and each name that equals one that
+// shape knows at that place but for case ([violation.WrongCase], with the right
+// spelling as Expected). Other unknown names are fine. It reports no values, and
+// at most 100 violations. raw is well-formed, or empty; what follows a syntax error is not checked.
+func Check(raw json.RawMessage, shape *Shape) []Violation {
+	if len(raw) == 0 {
+		return nil
+	}
+	c := checker{scanner: newScanner(raw)}
+	_ = c.value(shape)
+	return c.found
+}
+
+type checker struct {
+	scanner
+	path  []step // to the value that is being read
+	found []Violation
+}
+
+// step is one step on the way to a value: a name, or an index if name is nil. The way is
+// spelled out only for a violation.
+type step struct {
+	name  []byte
+	index int
+}
+
+func (c *checker) value(shape *Shape) error {
+	switch c.dec.PeekKind() {
+	case '{':
+		return c.object(shape)
+	case '[':
+		return c.array(shape)
+	default:
+		return malformed(c.dec.SkipValue())
+	}
+}
+
+func (c *checker) object(shape *Shape) error {
+	if err := c.delim(); err != nil {
+		return err
+	}
+	var seen nameSet
+	for c.dec.PeekKind() != '}' {
+		start, end, err := c.scanner.value()
+		if err != nil {
+			return err
+		}
+		key := name(c.raw[start:end]).text()
+		c.path = append(c.path, step{name: key})
+		if !seen.add(key) {
+			c.report(DuplicateKey, "")
+		}
+		if right := shape.misspelled(key); right != "" {
+			c.report(WrongCase, right)
+		}
+		if err := c.value(shape.field(key)); err != nil {
+			return err
+		}
+		c.path = c.path[:len(c.path)-1]
+	}
+	return c.delim()
+}
+
+func (c *checker) array(shape *Shape) error {
+	if err := c.delim(); err != nil {
+		return err
+	}
+	for i := 0; c.dec.PeekKind() != ']'; i++ {
+		c.path = append(c.path, step{index: i})
+		if err := c.value(shape.items()); err != nil {
+			return err
+		}
+		c.path = c.path[:len(c.path)-1]
+	}
+	return c.delim()
+}
+
+// report adds a violation of the name that was read last.
+func (c *checker) report(reason Reason, expected string) {
+	if len(c.found) >= maxViolations {
+		return
+	}
+	var at place
+	for _, s := range c.path {
+		if s.name != nil {
+			at = at.member(string(s.name))
+		} else {
+			at = at.item(s.index)
+		}
+		if len(at.path) > maxPath {
+			break
+		}
+	}
+	c.found = append(c.found, NewViolation(at.full(), nil, reason).Expecting(expected))
+}

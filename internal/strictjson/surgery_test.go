@@ -1,0 +1,151 @@
+package strictjson_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+)
+
+func TestTake(t *testing.T) {
+	for _, c := range []struct{ raw, value, rest string }{
+		{``, ``, `{}`},
+		{`null`, ``, `{}`},
+		{`{}`, ``, `{}`},
+		{` { "a" : 1 } `, ``, ` { "a" : 1 } `},
+		{`{"id":1}`, `1`, `{}`},
+		{` { "id" : 1 } `, `1`, ` {  } `},
+		{`{"id":"x","a":1e0 ,"b":"\u0061"}`, `"x"`, `{"a":1e0 ,"b":"\u0061"}`},
+		{`{ "a":1e0, "id" : "x" , "b":2}`, `"x"`, `{ "a":1e0,  "b":2}`},
+		{`{"a":1e0 , "id":"x" }`, `"x"`, `{"a":1e0  }`},
+		{`{"a":",","id":[1,{"id":2}],"b":","}`, `[1,{"id":2}]`, `{"a":",","b":","}`},
+		{`{"a":{"id":1}}`, ``, `{"a":{"id":1}}`},
+		{`{"\u0069d":1,"a":2}`, `1`, `{"a":2}`},
+		{`{"id":1,"a": 2,"\u0069d":3,"b":4, "id":5}`, `5`, `{"a": 2,"b":4}`},
+		{`{"id":1,"id":2}`, `2`, `{}`},
+	} {
+		value, rest, err := strictjson.Take(json.RawMessage(c.raw), "id")
+		require.NoError(t, err, c.raw)
+		require.Equal(t, c.value, string(value), c.raw)
+		require.Equal(t, c.rest, string(rest), c.raw)
+	}
+}
+
+func TestPut(t *testing.T) {
+	for _, c := range []struct{ raw, want string }{
+		{``, `{"id":"n"}`},
+		{`null`, `{"id":"n"}`},
+		{`{}`, `{"id":"n"}`},
+		{` { } `, ` {"id":"n" } `},
+		{`{"a":1e0 , "b":2}`, `{"id":"n","a":1e0 , "b":2}`},
+		{`{ "a":1e0, "id" : {} , "b":2}`, `{ "a":1e0, "id" : "n" , "b":2}`},
+		{`{"\u0069d":1}`, `{"\u0069d":"n"}`},
+		{`{"id":1,"a": 2,"id":3}`, `{"id":"n","a": 2}`},
+		{`{"id":1,"id":3}`, `{"id":"n"}`},
+	} {
+		got, err := strictjson.Put(json.RawMessage(c.raw), "id", json.RawMessage(`"n"`))
+		require.NoError(t, err, c.raw)
+		require.Equal(t, c.want, string(got), c.raw)
+	}
+	got, err := strictjson.Put(nil, "a\"\n", json.RawMessage(`1`))
+	require.NoError(t, err)
+	require.Equal(t, `{"a\"\n":1}`, string(got))
+}
+
+func TestSurgeryRefusesWhatIsNoObject(t *testing.T) {
+	_, _, err := strictjson.Take(json.RawMessage(`[1]`), "id")
+	require.ErrorIs(t, err, strictjson.ErrNotObject)
+	_, err = strictjson.Put(json.RawMessage(`"x"`), "id", json.RawMessage(`1`))
+	require.ErrorIs(t, err, strictjson.ErrNotObject)
+	_, _, err = strictjson.Take(json.RawMessage(`{"id":1`), "id")
+	require.Error(t, err)
+	_, err = strictjson.Put(json.RawMessage(`{"id":1,"id":2]`), "id", json.RawMessage(`1`))
+	require.Error(t, err)
+}
+
+// FuzzStrict holds the readers against encoding/json.
+func FuzzStrict(f *testing.F) {
+	for _, seed := range []string{``, `null`, `{"id":1}`, `{"id":1,"a":{"id":[2]},"id":null}`, ` { "a" : "\ud800" , "\u0069d" : "x" } `,
+		`[1,2]`, `{"a":1,"A":2,"a":3}`, `{"dirs":["/a",null]}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		strictjson.Check(raw, lifecycle)
+		o, err := strictjson.ParseObject(raw)
+		value, rest, takeErr := strictjson.Take(raw, "id")
+		put, putErr := strictjson.Put(raw, "id", json.RawMessage(`"new"`))
+		require.Equal(t, err == nil, takeErr == nil)
+		require.Equal(t, err == nil, putErr == nil)
+		if err != nil {
+			return
+		}
+		want := map[string]json.RawMessage{}
+		if len(raw) > 0 {
+			if strings.Contains(string(raw), `\u`) {
+				return // encoding/json and jsontext may differ on surrogates in names
+			}
+			require.NoError(t, json.Unmarshal(raw, &want))
+		}
+		if want == nil {
+			want = map[string]json.RawMessage{}
+		}
+		got, _ := o.Get("id")
+		require.Equal(t, string(want["id"]), string(got))
+		require.Equal(t, string(want["id"]), string(value))
+		_, _ = o.Field("dirs").Texts()
+		_, duplicate := o.Duplicate()
+		require.Equal(t, o.Len() != len(want), duplicate)
+
+		delete(want, "id")
+		requireMembers(t, want, rest)
+		want["id"] = json.RawMessage(`"new"`)
+		requireMembers(t, want, put)
+	})
+}
+
+func requireMembers(t *testing.T, want map[string]json.RawMessage, raw json.RawMessage) {
+	t.Helper()
+	var got map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(raw, &got), "%s", raw)
+	require.Equal(t, want, got, "%s", raw)
+}
+
+var update = json.RawMessage(`{"sessionId":"sess_0123456789abcdef","update":{"sessionUpdate":"agent_message_chunk",` +
+	`"content":{"type":"text","text":"a chunk of a message, with a few words in it, as a model streams them"},"_meta":{"n":[1,2,3]}}}`)
+
+func BenchmarkTakePut(b *testing.B) {
+	b.SetBytes(int64(len(update)))
+	b.ReportAllocs()
+	for b.Loop() {
+		_, rest, err := strictjson.Take(update, "sessionId")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := strictjson.Put(rest, "sessionId", json.RawMessage(`"child"`)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	b.SetBytes(int64(len(update)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if strictjson.Check(update, lifecycle) != nil {
+			b.Fatal("unexpected violation")
+		}
+	}
+}
+
+func BenchmarkParseObject(b *testing.B) {
+	b.SetBytes(int64(len(update)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := strictjson.ParseObject(update); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
