@@ -1,0 +1,125 @@
+// Package text prepares text for people: it truncates it, flattens it to one line, makes invisible characters visible, and
+// quotes it as Markdown. Nothing it returns can close the quotation it stands in or send control characters to a terminal.
+package text
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Prefix returns the longest prefix of s that has at most max bytes and does not split a character.
+func Prefix(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	for max > 0 && !utf8.RuneStart(s[max]) {
+		max--
+	}
+	return s[:max]
+}
+
+// Truncate returns s if it has at most max bytes, otherwise its Prefix of that size followed by "…". Bytes that are not UTF-8
+// are removed.
+func Truncate(s string, max int) string {
+	s = strings.ToValidUTF8(s, "")
+	if kept := Prefix(s, max); len(kept) < len(s) {
+		return kept + "…"
+	}
+	return s
+}
+
+// Line returns s as one line of at most max characters: each run of white space and control characters becomes one space,
+// and a longer line ends in "…". Line breaks in s cannot survive it.
+func Line(s string, max int) string {
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	if utf8.RuneCountInString(s) <= max {
+		return s
+	}
+	return strings.TrimSpace(string([]rune(s)[:max-1])) + "…"
+}
+
+// Printable returns a file name, path or other identifier as it can be shown on one line: unchanged, or quoted in Go syntax if it
+// contains characters that would break the line, reorder it or not be visible.
+func Printable(name string) string {
+	misleading := func(r rune) bool {
+		return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
+	}
+	if utf8.ValidString(name) && strings.IndexFunc(name, misleading) < 0 {
+		return name
+	}
+	return strconv.Quote(name)
+}
+
+// Plain returns s without what a terminal would obey instead of showing: carriage returns are removed, other control
+// characters except tabs and line feeds become U+FFFD.
+func Plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\r':
+			return -1
+		case unicode.IsControl(r) && r != '\t' && r != '\n':
+			return unicode.ReplacementChar
+		default:
+			return r
+		}
+	}, s)
+}
+
+// Fence returns a Markdown code fence that s cannot close.
+func Fence(s string) string { return strings.Repeat("`", max(3, longestRun(s)+1)) }
+
+// Block returns s as a fenced Markdown code block, ending in a line feed. info follows the opening fence.
+func Block(info, s string) string {
+	fence := Fence(s)
+	if !strings.HasSuffix(s, "\n") {
+		s += "\n"
+	}
+	return fence + info + "\n" + s + fence + "\n"
+}
+
+// Code returns s as a Markdown code span on one line.
+func Code(s string) string {
+	s = Printable(s)
+	ticks := strings.Repeat("`", longestRun(s)+1)
+	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") || s == "" {
+		s = " " + s + " "
+	}
+	return ticks + s + ticks
+}
+
+// longestRun returns the length of the longest run of backticks in s.
+func longestRun(s string) int {
+	longest, run := 0, 0
+	for i := range len(s) {
+		if s[i] != '`' {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return longest
+}
+
+// Count returns n with its noun, such as "1 file" or "3 files".
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// Size returns a number of bytes, in MiB or KiB where it is a whole number of them.
+func Size[N int | int64](n N) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	default:
+		return Count(int(n), "byte", "bytes")
+	}
+}

@@ -1,0 +1,66 @@
+package text_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+func TestTruncate(t *testing.T) {
+	require.Equal(t, "abc", text.Truncate("abc", 3))
+	require.Equal(t, "ab…", text.Truncate("abc", 2))
+	require.Equal(t, "a…", text.Truncate("aé", 2))
+	require.Equal(t, "…", text.Truncate("é", 1))
+	require.Equal(t, "ab", text.Truncate("a\xffb", 2))
+	rapid.Check(t, func(t *rapid.T) {
+		s, most := rapid.String().Draw(t, "s"), rapid.IntRange(0, 20).Draw(t, "max")
+		got := text.Truncate(s, most)
+		require.True(t, utf8.ValidString(got))
+		require.LessOrEqual(t, len(strings.TrimSuffix(got, "…")), max(most, len(s)-len("…")))
+	})
+}
+
+func TestLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                   "",
+		" a\n\tb\u2028c\x00": "a b c",
+		"0123456789":         "0123456789",
+		"0123456789x":        "012345678…",
+		"01234567 9x":        "01234567…",
+	} {
+		require.Equal(t, want, text.Line(in, 10))
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for _, same := range []string{"a b", "ünï/日本.go", "", `a\b"c`} {
+		require.Equal(t, same, text.Printable(same))
+	}
+	for in, want := range map[string]string{
+		"a\nb": `"a\nb"`, "\x1b[2J": `"\x1b[2J"`, "a\u202eb": `"a\u202eb"`, "a\xff": `"a\xff"`, "a\u200bb": `"a\u200bb"`, "a\u2028": `"a\u2028"`,
+	} {
+		require.Equal(t, want, text.Printable(in))
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	require.Equal(t, "```go\na\n```\n", text.Block("go", "a"))
+	require.Equal(t, "````\n```\n````\n", text.Block("", "```\n"))
+	require.Equal(t, "`a`", text.Code("a"))
+	require.Equal(t, "`` `a ``", text.Code("`a"))
+	require.Equal(t, "`  `", text.Code(""))
+	require.Equal(t, "a\ufffd[2Jb\n\tc", text.Plain("a\x1b[2Jb\r\n\tc"))
+}
+
+func TestCounts(t *testing.T) {
+	require.Equal(t, "1 file", text.Count(1, "file", "files"))
+	require.Equal(t, "0 files", text.Count(0, "file", "files"))
+	require.Equal(t, "4 KiB", text.Size(4096))
+	require.Equal(t, "2 MiB", text.Size(int64(2<<20)))
+	require.Equal(t, "1 byte", text.Size(1))
+}
