@@ -293,3 +293,104 @@ func (s *server) ready(ctx context.Context) (*link, error) {
 		}
 	}
 }
+
+// connected is the server's connection, nil if it has none.
+func (s *server) connected() *link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link
+}
+
+// status is the server as a person is told of it.
+func (s *server) status(prefix string) backend.ServerStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := backend.ServerStatus{
+		Name: s.config.Name, Prefix: prefix, Transport: string(s.config.Transport), State: s.state, Err: s.err,
+		Restarts: s.count, RootsDeclared: s.config.rootsOn(),
+	}
+	for _, f := range s.warnings {
+		status.Warnings = append(status.Warnings, string(f))
+	}
+	if s.link == nil {
+		return status
+	}
+	r := s.link.session.InitializeResult()
+	status.Revision, status.Modern = r.ProtocolVersion, s.link.session.Modern()
+	if r.ServerInfo != nil {
+		status.Product = named(r.ServerInfo.Name) + " " + named(r.ServerInfo.Version)
+	}
+	status.Told, status.ToldAt = s.link.knows()
+	return status
+}
+
+// rootsChanged tells the server of new roots, or has it connected anew (M3).
+func (s *server) rootsChanged(lost []mcproots.Root) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running {
+		return
+	}
+	l := s.link
+	if s.outdated(l, lost) {
+		// Whoever calls now waits for the new connection.
+		s.link = nil
+		s.turn(backend.ServerStarting, nil)
+		select {
+		case <-s.restarts:
+		default:
+		}
+		s.restarts <- lost
+		return
+	}
+	if l != nil {
+		l.tell()
+	}
+}
+
+// outdated reports whether a connection cannot go on with the new roots. l is nil for one that is just being made,
+// of which nobody can say yet what it was told.
+func (s *server) outdated(l *link, lost []mcproots.Root) bool {
+	switch {
+	case s.config.Transport == Stdio && s.config.Policy.Templates == On:
+		return true
+	case len(lost) == 0 || s.config.Policy.OnShrink == Notify || !s.config.rootsOn():
+		return false
+	case s.config.Transport != Stdio || l == nil:
+		return true
+	default:
+		told, _ := l.knows()
+		return told != nil
+	}
+}
+
+// retire marks a server that was stopped before it was ever started.
+func (s *server) retire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running {
+		s.turn(backend.ServerStopped, nil)
+	}
+}
+
+// feature is what revision 2026-07-28 deprecates, with what takes its place.
+type feature string
+
+const (
+	featureRoots feature = "this server asks for roots, which MCP deprecates since 2026-07-28 and may drop after 2027-07-28: " +
+		"it can be given them in its arguments or environment instead, by templates such as ${roots}"
+	featureLogging feature = "this server sends log messages by MCP, which deprecates that since 2026-07-28: its stderr is in the log anyway"
+)
+
+// warn says once for each server that it uses something deprecated (M7).
+func (s *server) warn(f feature) {
+	s.mu.Lock()
+	known := slices.Contains(s.warnings, f)
+	if !known {
+		s.warnings = append(s.warnings, f)
+	}
+	s.mu.Unlock()
+	if !known {
+		s.log.Warn(string(f))
+	}
+}

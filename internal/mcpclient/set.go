@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/mcproots"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Set is the MCP servers of one session. It is safe for concurrent use; whoever makes one closes it.
@@ -153,25 +154,88 @@ func (s *Set) Servers() []backend.ServerStatus {
 	return all
 }
 
-// status is the server as a person is told of it.
-func (s *server) status(prefix string) backend.ServerStatus {
+// Change is what a lifecycle request makes of a set, once everything that can fail has succeeded (A12, M15). One that is
+// not committed is dropped; it holds nothing.
+type Change struct {
+	set     *Set
+	cwd     string
+	roots   mcproots.Snapshot
+	configs []Config
+}
+
+// Prepare makes a change to the roots of w and to configs, which is the complete list of servers, in order. It has no
+// effect. It fails with a [*TooManyError], if w was closed, or with [runtime.ErrClosed].
+func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error) {
+	if len(configs) > s.options.MaxServers {
+		return nil, &TooManyError{Count: len(configs), Limit: s.options.MaxServers}
+	}
+	roots, err := mcproots.Take(w)
+	if err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	status := backend.ServerStatus{
-		Name: s.config.Name, Prefix: prefix, Transport: string(s.config.Transport), State: s.state, Err: s.err,
-		Restarts: s.count, RootsDeclared: s.config.rootsOn(),
+	if s.closed {
+		return nil, backend.ErrClosed
 	}
-	for _, f := range s.warnings {
-		status.Warnings = append(status.Warnings, string(f))
+	return &Change{set: s, cwd: w.Roots().Cwd().String(), roots: roots, configs: configs}, nil
+}
+
+// Commit makes the change. It cannot fail, and waits for no server. From then on h is who is asked for permission and told
+// of what happens. The session's earlier turn has ended; changes are committed in the order of their preparation.
+func (c *Change) Commit(h Host) {
+	s := c.set
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
 	}
-	if s.link == nil {
-		return status
+	kept, gone := c.apply()
+	was := s.visible
+	s.host, s.cwd, s.granted, s.visible = h, c.cwd, c.roots, c.roots
+	s.mu.Unlock()
+	for _, m := range gone {
+		m.stop(errStopped)
+		m.retire()
 	}
-	r := s.link.session.InitializeResult()
-	status.Revision, status.Modern = r.ProtocolVersion, s.link.session.Modern()
-	if r.ServerInfo != nil {
-		status.Product = named(r.ServerInfo.Name) + " " + named(r.ServerInfo.Version)
+	if was.Equal(c.roots) {
+		return
 	}
-	status.Told, status.ToldAt = s.link.knows()
-	return status
+	lost := was.Missing(c.roots)
+	for _, m := range kept {
+		m.rootsChanged(lost)
+	}
+}
+
+// apply puts the change's servers in the place of the set's. The caller holds the set's mu.
+func (c *Change) apply() (kept, gone []member) {
+	s := c.set
+	old := append([]member(nil), s.members...)
+	names := make([]string, len(c.configs))
+	for i, config := range c.configs {
+		names[i] = config.Name
+	}
+	prefixes := make([]string, len(c.configs))
+	s.members = make([]member, len(c.configs))
+	for i, config := range c.configs {
+		for j, m := range old {
+			if m.server != nil && m.config.equal(config) {
+				s.members[i].server, prefixes[i], old[j].server = m.server, m.prefix, nil
+				kept = append(kept, m)
+				break
+			}
+		}
+		if s.members[i].server == nil {
+			s.members[i].server = s.newServer(config)
+		}
+	}
+	for i, prefix := range distinctFrom(prefixes, names) {
+		s.members[i].prefix = prefix
+	}
+	for _, m := range old {
+		if m.server != nil {
+			gone = append(gone, m)
+		}
+	}
+	return kept, gone
 }

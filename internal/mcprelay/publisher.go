@@ -1,18 +1,27 @@
 package mcprelay
 
 import (
+	"bufio"
 	"cmp"
+	"context"
 	"crypto/rand"
+	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/mcproots"
+	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/internal/process"
 )
 
@@ -172,4 +181,184 @@ func (p *Publisher) Close() error {
 		return nil
 	}
 	return err
+}
+
+// acceptPause is the rest after a connection that could not be accepted.
+const acceptPause = 100 * time.Millisecond
+
+// accept serves each relay that connects.
+func (p *Publisher) accept() {
+	for {
+		conn, err := p.listener.Accept()
+		if err == nil {
+			p.admit(conn)
+			continue
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		p.options.Logger.Warn("an MCP relay could not connect", "error", err)
+		select {
+		case <-time.After(acceptPause):
+		case <-p.done:
+			return
+		}
+	}
+}
+
+// admit serves a connection, if it is not one too many.
+func (p *Publisher) admit(conn net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || len(p.relays) >= p.options.MaxRelays {
+		p.options.Logger.Warn("an MCP relay is turned away", "limit", p.options.MaxRelays)
+		_ = conn.Close()
+		return
+	}
+	p.relays[conn] = struct{}{}
+	p.serving.Go(func() {
+		defer p.dismiss(conn)
+		if err := p.serve(conn); err != nil {
+			p.options.Logger.Warn("an MCP relay does not hear of the roots any more", "error", err)
+		}
+	})
+}
+
+func (p *Publisher) dismiss(conn net.Conn) {
+	_ = conn.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.relays, conn)
+}
+
+var errSecret = errors.New("it did not say the secret of this session")
+
+// serve tells a relay each list, until it leaves or the publisher is closed.
+func (p *Publisher) serve(conn net.Conn) error {
+	if err := conn.SetReadDeadline(time.Now().Add(p.options.Timeout)); err != nil {
+		return p.unlessClosed(err)
+	}
+	if !p.knows(conn) {
+		return p.unlessClosed(errSecret)
+	}
+	if err := conn.SetReadDeadline(time.Time{}); err != nil {
+		return p.unlessClosed(err)
+	}
+	left := make(chan struct{})
+	p.serving.Go(func() {
+		defer close(left)
+		_, _ = conn.Read(make([]byte, 1)) // it has nothing to say (A24)
+	})
+	var told json.RawMessage
+	for {
+		list, changed := p.current()
+		if list != nil && string(list) != string(told) {
+			if err := p.tell(conn, list); err != nil {
+				return p.unlessClosed(err)
+			}
+			told = list
+		}
+		select {
+		case <-changed:
+		case <-left:
+			return nil
+		}
+	}
+}
+
+// knows reports whether the other side says the secret, as its first line. No more than that is read.
+func (p *Publisher) knows(conn net.Conn) bool {
+	in := bufio.NewReaderSize(io.LimitReader(conn, int64(len(p.secret)+1)), len(p.secret)+1)
+	line, _ := in.ReadSlice('\n')
+	return subtle.ConstantTimeCompare(line, []byte(p.secret+"\n")) == 1
+}
+
+func (p *Publisher) current() (json.RawMessage, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.list, p.changed
+}
+
+func (p *Publisher) tell(conn net.Conn, list json.RawMessage) error {
+	if err := conn.SetWriteDeadline(time.Now().Add(p.options.Timeout)); err != nil {
+		return err
+	}
+	_, err := conn.Write(append(list[:len(list):len(list)], '\n'))
+	return err
+}
+
+// unlessClosed is err, or nil if it comes from Close.
+func (p *Publisher) unlessClosed(err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	return err
+}
+
+// maxSocketPath is the longest path of a socket on any of our systems, which is that of macOS.
+const maxSocketPath = 103
+
+// SocketError: no socket could be made, or none answered.
+type SocketError struct {
+	// Path is the socket's, or its directory's.
+	Path string
+	// Hint says what to do, "" if there is nothing to say.
+	Hint string
+	// Err is the cause.
+	Err error
+}
+
+func (e *SocketError) Error() string {
+	text := fmt.Sprintf("the socket %s for MCP relays cannot be used: %v", e.Path, e.Err)
+	if e.Hint != "" {
+		text += " (" + e.Hint + ")"
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *SocketError) Unwrap() error { return e.Err }
+
+// listen makes a socket with a random name in a directory that is closed to others.
+func listen(dir string) (net.Listener, error) {
+	if err := privatefile.MakeDir(dir); err != nil {
+		return nil, &SocketError{Path: dir, Err: err}
+	}
+	sweep(dir)
+	path := filepath.Join(dir, random(8))
+	if len(path) > maxSocketPath {
+		return nil, &SocketError{Path: path, Hint: "choose a shorter state directory with --state-dir",
+			Err: fmt.Errorf("its path has %d bytes, and %d are the most", len(path), maxSocketPath)}
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, &SocketError{Path: path, Err: err}
+	}
+	return listener, nil
+}
+
+// leftFor is how long a socket that nobody listens to is left alone: one that is just being made is such, too.
+const leftFor = time.Hour
+
+// sweep removes the sockets of processes that were killed.
+func sweep(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil || info.Mode().Type()&fs.ModeSocket == 0 || time.Since(info.ModTime()) < leftFor {
+			continue
+		}
+		path := filepath.Join(dir, entry.Name())
+		if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
+			_ = conn.Close()
+			continue
+		}
+		_ = os.Remove(path)
+	}
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -132,4 +135,64 @@ func TestM15_AServerThatGoesOnKeepsTheNamesOfItsTools(t *testing.T) {
 	require.Equal(t, []string{"my_fs_3", "my_fs_2"}, prefixes())
 	f.change(w, second, ours)
 	require.Equal(t, []string{"my_fs_3", "my_fs"}, prefixes())
+}
+
+// Nobody can tell what a remote remembers, so it is connected anew also if it never asked for the roots.
+func TestM3_ARemoteIsConnectedAnewWhetherOrNotItAsked(t *testing.T) {
+	a, b := folder(t), folder(t)
+	for name, c := range map[string]struct {
+		policy mcpclient.OnShrink
+		asks   bool
+		times  int64
+	}{
+		"asked":                 {mcpclient.Restart, true, 2},
+		"never asked":           {mcpclient.Restart, false, 2},
+		"asked, to be notified": {mcpclient.Notify, true, 1},
+		"never, to be notified": {mcpclient.Notify, false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var initialized atomic.Int64
+			handler := mcp.NewStreamableHTTPHandler(sdkServer("2025-11-25", &initialized), nil)
+			server := remote("r", mcpclient.HTTP, remoteServer(t, handler).URL+"/mcp")
+			server.Policy.OnShrink = c.policy
+			f := with(t, mcpclient.Options{})
+			f.change(open(t, a, b), server)
+			tool := "r.echo"
+			if c.asks {
+				tool = "r.roots"
+			}
+			f.call(tool, "{}")
+			require.EqualValues(t, 1, initialized.Load())
+			f.change(open(t, a), server)
+			f.call(tool, "{}")
+			require.Equal(t, c.times, initialized.Load())
+		})
+	}
+}
+
+func TestM5_ACallBehindAChangeWaitsForTheNewRoots(t *testing.T) {
+	f := with(t, mcpclient.Options{SettleMax: patience})
+	c := asking("s")
+	c.Policy.SettleWithoutRoots = patience // only an answered roots/list makes it ready
+	var roots []string
+	for range 6 {
+		roots = append(roots, folder(t))
+		f.change(open(t, roots[0], roots[1:]...), c)
+		f.call("s.echo", "{}")
+		require.Equal(t, strings.Split(uris(t, roots...), "\n"), f.Servers()[0].Told)
+	}
+}
+
+// If a server were given its time at each call, these would take far longer than they may.
+func TestM5_AServerIsGivenTimeOnce(t *testing.T) {
+	f := with(t, mcpclient.Options{})
+	c := self("s", "sdk", "REVISION=2025-11-25")
+	f.change(open(t, folder(t)), c)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for range 100 {
+		_, err := f.Call(ctx, f.host, "s.echo", backend.Raw("{}"))
+		require.NoError(t, err)
+	}
+	require.Nil(t, f.Servers()[0].Told, "it never asked")
 }

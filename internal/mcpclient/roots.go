@@ -73,13 +73,6 @@ func (s *Set) look() {
 	telling.Wait()
 }
 
-// connected is the server's connection, nil if it has none.
-func (s *server) connected() *link {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.link
-}
-
 // describe lists roots for a person.
 func describe(roots []mcproots.Root) string {
 	paths := make([]string, len(roots))

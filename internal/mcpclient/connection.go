@@ -1,18 +1,19 @@
 package mcpclient
 
-//lint:file-ignore SA1019 the SDK marks all of roots as deprecated (SEP-2577); they are served for the servers that there are
-
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/internal/mcproots"
@@ -183,4 +184,139 @@ func (l *link) exit(cause, broken error) error {
 		return err
 	}
 	return fmt.Errorf("it ended by itself, with status 0; what it wrote to stderr is in the log at level info, under child=%s", l.process.Name())
+}
+
+// What a connected server is told of the roots, and when it may be called after that.
+
+// asked: the server was told the roots.
+func (l *link) asked(roots mcproots.Snapshot) {
+	l.barrier.answered()
+	l.mu.Lock()
+	l.told, l.toldAt = roots.URIs(), time.Now()
+	l.mu.Unlock()
+	if l.modern() {
+		l.server.warn(featureRoots)
+	}
+}
+
+// modern reports whether the server is known to be one. Its messages can come before Connect has returned.
+func (l *link) modern() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session != nil && l.session.Modern()
+}
+
+// knows reports what the server was told last, and when.
+func (l *link) knows() ([]string, time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.told), l.toldAt
+}
+
+// begin is called once the server is connected, when its first roots are to be waited for.
+func (l *link) begin() {
+	if l.server.config.rootsOn() && !l.session.Modern() && l.barrier.shut() && !l.server.set.spawn(l.settle) {
+		l.barrier.lift()
+	}
+	r := l.session.InitializeResult()
+	switch {
+	case r.Capabilities == nil || r.Capabilities.Logging == nil:
+	case l.session.Modern():
+		l.server.warn(featureLogging)
+	default:
+		l.server.set.spawn(l.wantMessages)
+	}
+}
+
+// settle opens the barrier once the server has had time to read the roots.
+func (l *link) settle() {
+	ctx, cancel := context.WithCancel(l.server.context)
+	defer cancel()
+	l.barrier.settle(ctx, func(ctx context.Context) error {
+		err := l.session.Ping(ctx, nil)
+		if refusal := (*jsonrpc.Error)(nil); errors.As(err, &refusal) {
+			return nil // an answer too
+		}
+		return err
+	})
+}
+
+// tell tells the server of new roots, and shuts the barrier until it has had time to read them.
+func (l *link) tell() {
+	if !l.server.config.rootsOn() || l.session.Modern() {
+		return
+	}
+	wasOpen := l.barrier.shut()
+	told := l.server.set.spawn(func() {
+		l.announce()
+		if wasOpen {
+			l.settle()
+		}
+	})
+	if !told {
+		l.barrier.lift()
+	}
+}
+
+// isReady reports whether calls can be sent at once.
+func (l *link) isReady() bool {
+	if l.calls.ended() {
+		return false
+	}
+	select {
+	case <-l.barrier.passed():
+		return true
+	default:
+		return false
+	}
+}
+
+// announce tells the server that the roots have changed, and waits a bounded time until it took the message.
+func (l *link) announce() {
+	if l.session.Modern() || !l.server.config.rootsOn() {
+		return
+	}
+	done := make(chan struct{})
+	l.server.set.running.Go(func() {
+		defer close(done)
+		l.session.Announce()
+	})
+	timer := time.NewTimer(l.server.set.options.NotifyTimeout)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-l.ended:
+	case <-timer.C:
+		l.server.log.Warn("an MCP server does not take the notice that the roots have changed", "waited", l.server.set.options.NotifyTimeout)
+	}
+}
+
+// wantMessages asks a legacy server for its log messages, which some send only then.
+func (l *link) wantMessages() {
+	ctx, cancel := context.WithTimeout(l.server.context, l.server.set.options.NotifyTimeout)
+	defer cancel()
+	if err := l.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "info"}); err != nil {
+		l.server.log.Debug("an MCP server does not take a logging level", "error", err)
+	}
+}
+
+// message passes a log message of the server to our log.
+func (l *link) message(p *mcp.LoggingMessageParams) {
+	if p == nil {
+		return
+	}
+	level := slog.LevelInfo
+	switch p.Level {
+	case "debug":
+		level = slog.LevelDebug
+	case "warning":
+		level = slog.LevelWarn
+	case "error", "critical", "alert", "emergency":
+		level = slog.LevelError
+	}
+	text := cut(fmt.Sprint(p.Data), cmp.Or(l.server.set.options.Child.MaxLogLine, 4<<10))
+	l.server.log.Log(context.Background(), level, "MCP server: "+text, "logger", cut(p.Logger, 100))
+	if l.modern() {
+		l.server.warn(featureLogging)
+	}
 }

@@ -62,3 +62,27 @@ func (q *questions) taken(id jsonrpc.ID) {
 	close(q.fewer)
 	q.fewer = make(chan struct{})
 }
+
+// allowance lets so many through in each second.
+type allowance struct {
+	perSecond int
+	since     time.Time
+	taken     int
+}
+
+// take waits for the next second once this one's are used up, unless done.
+func (a *allowance) take(done <-chan struct{}) {
+	now := time.Now()
+	if now.Sub(a.since) >= time.Second {
+		a.since, a.taken = now, 0
+	}
+	if a.taken++; a.taken <= a.perSecond {
+		return
+	}
+	timer := time.NewTimer(a.since.Add(time.Second).Sub(now))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-done:
+	}
+}

@@ -1,7 +1,5 @@
 package mcpclient_test
 
-//lint:file-ignore SA1019 the SDK marks SSE and roots as deprecated
-
 import (
 	"net/http"
 	"net/http/httptest"
