@@ -210,3 +210,52 @@ func hasLoneSurrogate(text json.RawMessage) bool {
 	}
 	return high
 }
+
+// schema is a JSON schema of an object.
+type schema struct{ *jsonschema.Schema }
+
+// schemaOf is the schema of a struct: what is not omitempty is required, and nothing may be null.
+func schemaOf[T any]() *schema {
+	s, err := jsonschema.For[T](nil)
+	if err != nil {
+		panic(fmt.Sprintf("tools: schema: %v", err))
+	}
+	neverNull(s)
+	return &schema{s}
+}
+
+func neverNull(s *jsonschema.Schema) {
+	if len(s.Types) == 2 && s.Types[0] == "null" {
+		s.Type, s.Types = s.Types[1], nil
+	}
+	for _, property := range s.Properties {
+		neverNull(property)
+	}
+	if s.Items != nil {
+		neverNull(s.Items)
+	}
+}
+
+func (s *schema) encode() json.RawMessage { return encode(s.Schema) }
+
+// atLeast bounds a number.
+func (s *schema) atLeast(name string, least float64) { s.Properties[name].Minimum = &least }
+
+// atMost bounds a number.
+func (s *schema) atMost(name string, most float64) { s.Properties[name].Maximum = &most }
+
+// notEmpty refuses an empty string.
+func (s *schema) notEmpty(names ...string) {
+	for _, name := range names {
+		one := 1
+		s.Properties[name].MinLength = &one
+	}
+}
+
+// oneOf lists the values of a string, the default first.
+func (s *schema) oneOf(name string, values ...string) {
+	for _, value := range values {
+		s.Properties[name].Enum = append(s.Properties[name].Enum, value)
+	}
+	s.Properties[name].Default = encode(values[0])
+}

@@ -2,8 +2,10 @@ package mcpserver_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/mcpserver"
+	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -50,11 +53,6 @@ func TestM8_AClientWithoutRootsIsNeverAsked(t *testing.T) {
 			require.Contains(t, structured(m)["note"], "no roots capability")
 		}
 	}
-}
-
-func structured(m message) map[string]any {
-	s, _ := m.Result["structuredContent"].(map[string]any)
-	return s
 }
 
 func TestM8_FallbackAndConfiguredRoots(t *testing.T) {
@@ -174,13 +172,6 @@ func TestM10_WhatIsNoRootIsLeftOutAndShown(t *testing.T) {
 			require.Contains(t, m.text(), reason)
 		}
 	}
-}
-
-func dirURI(t *testing.T, path string) string {
-	t.Helper()
-	dir, err := workspace.ParseDir(path)
-	require.NoError(t, err)
-	return dir.URI()
 }
 
 func TestM10_AListWithoutAValidRootClosesTheScope(t *testing.T) {
@@ -343,4 +334,189 @@ func TestRequestsBeyondTheLimitAreRefused(t *testing.T) {
 	require.Contains(t, m.Error.Message, "1 requests are not answered yet")
 	p.answer(question, tree(t, map[string]string{"f": "in a"}))
 	require.Contains(t, p.answerTo(1).text(), "in a")
+}
+
+func TestM8_M10_ListRootsAnswersWhileTheScopeIsClosed(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer string // to each question, "" for none
+		note   string
+		o      mcpserver.Options
+	}{
+		"an error":         {`"error":{"code":-32603,"message":"not now"}`, "not now", mcpserver.Options{}},
+		"a time-out":       {"", "did not say its roots within 50ms", mcpserver.Options{Timeout: 50 * time.Millisecond}},
+		"no list":          {`"result":{"roots":7}`, "does not say its roots", mcpserver.Options{}},
+		"no valid root":    {`"result":{"roots":[null]}`, "no valid entry", mcpserver.Options{}},
+		"no answer at all": {`"result":null`, "", mcpserver.Options{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, c.o)
+			p.begin(withRoots)
+			p.write(call(1, "list_roots", `{}`))
+			m := p.until(func(m message) bool {
+				if m.Method == "roots/list" && c.answer != "" {
+					id, err := json.Marshal(m.ID)
+					require.NoError(t, err)
+					p.write(`{"jsonrpc":"2.0","id":` + string(id) + `,` + c.answer + `}`)
+				}
+				return m.ID == 1.0 && m.Method == ""
+			})
+			require.NotEqual(t, true, m.Result["isError"], m.line)
+			require.Equal(t, "client", structured(m)["source"], m.line)
+			require.Empty(t, structured(m)["roots"])
+			require.Contains(t, structured(m)["note"], c.note)
+		})
+	}
+}
+
+func TestM10_AValidListOpensAScopeThatATimeOutClosed(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	p := start(t, mcpserver.Options{Timeout: 500 * time.Millisecond})
+	p.begin(withRoots)
+	p.write(call(1, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(1).text(), "error: No folder is accessible")
+	p.write(changed, call(2, "read_file", `{"path":"f"}`))
+	m := p.until(func(m message) bool {
+		if m.Method == "roots/list" { // also late answers, for which nobody waits any more
+			p.answer(m, a)
+		}
+		return m.ID == 2.0 && m.Method == ""
+	})
+	require.Contains(t, m.text(), "in a")
+}
+
+func TestM10_EveryValidRootIsInScopeAndTheFirstIsTheBase(t *testing.T) {
+	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b", "only": "here"})
+	p := start(t, mcpserver.Options{})
+	p.begin(withRoots)
+	p.answerRaw(p.question(), `{"roots":[{"uri":"`+dirURI(t, filepath.Join(a, "missing"))+`"},{"uri":"`+dirURI(t, a)+
+		`"},null,{"uri":"`+dirURI(t, b)+`"}]}`)
+	for path, want := range map[string]string{"f": "in a", filepath.Join(a, "f"): "in a", filepath.Join(b, "f"): "in b", "only": "error: "} {
+		p.write(call(1, "read_file", read(path)))
+		require.Contains(t, p.answerTo(1).text(), want, path)
+	}
+}
+
+func TestM8_WhoTellsOfChangesIsNotAskedAnew(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	p := start(t, mcpserver.Options{MaxAge: time.Nanosecond})
+	p.begin(withRoots)
+	p.answer(p.question(), a)
+	for id := range 20 {
+		p.write(call(id+1, "read_file", `{"path":"f"}`))
+		m := p.read()
+		require.Empty(t, m.Method, m.line)
+		require.Contains(t, m.text(), "in a")
+	}
+}
+
+func TestM7_RootsAreWarnedOfOnce(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	log := &logtest.Text{}
+	p := start(t, mcpserver.Options{Logger: log.Logger(slog.LevelInfo)})
+	p.begin(withRoots)
+	p.answer(p.question(), a)
+	p.write(call(1, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(1).text(), "in a")
+	require.NotContains(t, log.String(), "deprecates", "that revision does not")
+	for range 3 {
+		p.callAnswered(2, "read_file", `{"path":"f"}`, rootsResult(a))
+		require.Contains(t, p.answerTo(2).text(), "in a")
+	}
+	require.Equal(t, 1, strings.Count(log.String(), "which MCP deprecates"))
+}
+
+func TestM10_WhatIsLeftOutIsLogged(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	log := &logtest.Text{}
+	p := start(t, mcpserver.Options{Logger: log.Logger(slog.LevelInfo)})
+	p.begin(withRoots)
+	p.answerRaw(p.question(), `{"roots":[{"uri":"https://example.com/x"},{"uri":"`+dirURI(t, a+"/missing")+`"},{"uri":"`+dirURI(t, a)+`"}]}`)
+	p.write(call(1, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(1).text(), "in a")
+	require.Equal(t, 2, strings.Count(log.String(), "left out"))
+	require.Contains(t, log.String(), "https://example.com/x")
+	require.Contains(t, log.String(), "no such directory")
+}
+
+func TestM10_AnErrorForAnAnswerClosesTheScope(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	p := start(t, mcpserver.Options{})
+	p.begin(withRoots)
+	p.answer(p.question(), a)
+	p.write(call(1, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(1).text(), "in a")
+	p.write(changed)
+	refuse := func() {
+		id, err := json.Marshal(p.question().ID)
+		require.NoError(t, err)
+		p.write(`{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32603,"message":"not now"}}`)
+	}
+	refuse()
+	p.write(call(2, "read_file", `{"path":"f"}`))
+	refuse() // it is asked anew
+	require.Contains(t, p.answerTo(2).text(), "error: No folder is accessible")
+	p.write(changed)
+	p.answer(p.question(), a)
+	p.write(call(3, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(3).text(), "in a")
+}
+
+// A request with the id of another is refused, and neither keeps its place among those that may wait.
+func TestHostileIDsThatAreInUse(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	p := start(t, mcpserver.Options{MaxPending: 3, EndGrace: patience})
+	p.begin(withRoots)
+	question := p.question()
+	for range 5 {
+		p.write(call(1, "read_file", `{"path":"f"}`))
+	}
+	for range 4 {
+		m := p.read()
+		require.NotNil(t, m.Error, m.line)
+		require.Equal(t, -32600, m.Error.Code)
+		require.Nil(t, m.ID, "it is no answer to the first")
+		require.Contains(t, m.Error.Message, "the id 1 is in use")
+	}
+	p.write(call(2, "list_roots", "{}"))
+	p.answer(question, a)
+	for range 2 {
+		require.Nil(t, p.read().Error)
+	}
+	p.write(call(1, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(1).text(), "in a")
+	require.NoError(t, p.in.Close())
+	select {
+	case err := <-p.ended:
+		require.NoError(t, err)
+	case <-time.After(patience / 2):
+		t.Fatal("it waits for an answer that was given")
+	}
+}
+
+// A legacy client may name its revision in each message, which modern ones must.
+func TestM7_ALegacyClientThatNamesItsRevision(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	p := start(t, mcpserver.Options{Timeout: time.Second})
+	p.begin(withRoots)
+	p.answer(p.question(), a)
+	p.write(strings.Replace(call(1, "read_file", `{"path":"f"}`), `"params":{`,
+		`"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2025-11-25"},`, 1))
+	require.Contains(t, p.answerTo(1).text(), "in a")
+}
+
+// An answer with another id than was asked with is no answer, or that of another request.
+func TestHostileIDsThatCannotBeKept(t *testing.T) {
+	p := start(t, mcpserver.Options{})
+	p.begin(withoutRoots)
+	for _, id := range []string{"9007199254740993", "1.5", "1e400", "18446744073709551615"} {
+		p.write(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`)
+		m := p.read()
+		require.NotNil(t, m.Error, m.line)
+		require.Equal(t, -32600, m.Error.Code)
+		require.Nil(t, m.ID)
+	}
+	for _, id := range []string{"9007199254740991", "-9007199254740991", "0", `"1.5"`} {
+		p.write(`{"jsonrpc":"2.0", "method":"ping", "id": ` + id + ` }`)
+		require.Contains(t, p.read().line, `"id":`+id+`,"result"`)
+	}
 }

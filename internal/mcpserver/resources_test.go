@@ -2,6 +2,7 @@ package mcpserver_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -113,4 +114,18 @@ func TestM8_AModernClientIsAskedForPromptsAndResourcesToo(t *testing.T) {
 	with := start(t, mcpserver.Options{Roots: roots})
 	with.write(request("prompts/list", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"p","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`))
 	require.Contains(t, with.answerTo(1).line, `"name":"review"`)
+}
+
+// The folder of a prompt cannot pass for another by what is in its name.
+func TestA30_TheLabelOfAPromptStaysOnItsLine(t *testing.T) {
+	a := tree(t, map[string]string{"x\ny\u202e/.claude/commands/go.md": "Do it."})
+	p := start(t, mcpserver.Options{})
+	p.begin(withRoots)
+	p.answer(p.question(), a+"/x\ny\u202e")
+	p.write(`{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"go"}}`)
+	m := p.answerTo(1)
+	messages, ok := m.Result["messages"].([]any)
+	require.True(t, ok, m.line)
+	content, _ := messages[0].(map[string]any)["content"].(map[string]any)
+	require.Contains(t, fmt.Sprint(content["text"]), `/x\ny\u202e" says for /go:`)
 }

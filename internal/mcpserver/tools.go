@@ -1,7 +1,5 @@
 package mcpserver
 
-//lint:file-ignore SA1019 the SDK marks all of roots as deprecated (SEP-2577); they are followed for the clients that there are
-
 import (
 	"context"
 	"errors"

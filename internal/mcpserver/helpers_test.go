@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/internal/mcpserver"
 	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
@@ -209,4 +210,18 @@ func read(path string) string {
 		panic(err)
 	}
 	return string(arguments)
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func structured(m message) map[string]any {
+	s, _ := m.Result["structuredContent"].(map[string]any)
+	return s
+}
+
+func dirURI(t *testing.T, path string) string {
+	t.Helper()
+	dir, err := workspace.ParseDir(path)
+	require.NoError(t, err)
+	return dir.URI()
 }

@@ -36,44 +36,6 @@ func TestWriteFile(t *testing.T) {
 	require.Equal(t, fileTree{"a": "one\n2\n"}, planted(t, app))
 }
 
-func TestEditFile(t *testing.T) {
-	app := plant(t, fileTree{"a": "x := 1\ny := 1\n", "crlf": "a\r\nb\r\n", "mixed": "a\r\nb\n", "nul": "a\x00", "bom": "\ufeffx\n"})
-	h := serve(t, openRoots(t, app), Options{MaxFileSize: 100})
-	for _, c := range []struct {
-		args args
-		want string
-	}{
-		{args{"path": "a", "old_text": "x := 1\n", "new_text": ""}, "y := 1\n"},
-		{args{"path": "a", "old_text": "1", "new_text": "2", "replace_all": true}, "x := 2\ny := 2\n"},
-		{args{"path": "crlf", "old_text": "a\nb", "new_text": "a\nc\nb"}, "a\r\nc\r\nb\r\n"},
-		{args{"path": "mixed", "old_text": "b\n", "new_text": "c\n"}, "a\r\nc\n"},
-		{args{"path": "bom", "old_text": "x", "new_text": "y"}, "\ufeffy\n"},
-	} {
-		path := filepath.Join(app, c.args["path"].(string))
-		before, err := os.ReadFile(path)
-		require.NoError(t, err)
-		require.NotEmpty(t, do[changedFile](h, "edit_file", c.args).Diff)
-		after, err := os.ReadFile(path)
-		require.NoError(t, err)
-		require.Equal(t, c.want, string(after), c.args)
-		require.NoError(t, os.WriteFile(path, before, 0o600))
-	}
-	before, asked := planted(t, app), len(h.asked)
-	var match *MatchError
-	require.ErrorAs(t, h.refused("edit_file", args{"path": "a", "old_text": "1", "new_text": "2"}), &match)
-	require.Equal(t, MatchError{Path: "a", Lines: []int{1, 2}, Count: 2}, *match)
-	require.ErrorAs(t, h.refused("edit_file", args{"path": "a", "old_text": "z", "new_text": "2"}), &match)
-	require.Zero(t, match.Count)
-	require.ErrorAs(t, h.refused("edit_file", args{"path": "mixed", "old_text": "a\nb", "new_text": "2"}), &match)
-	require.ErrorIs(t, h.refused("edit_file", args{"path": "new", "old_text": "z", "new_text": "2"}), fs.ErrNotExist)
-	var no *workspace.NotTextError
-	require.ErrorAs(t, h.refused("edit_file", args{"path": "nul", "old_text": "a", "new_text": "b"}), &no)
-	var large *workspace.TooLargeError
-	require.ErrorAs(t, h.refused("edit_file", args{"path": "a", "old_text": "x", "new_text": strings.Repeat("x", 100)}), &large)
-	require.Len(t, h.asked, asked)
-	require.Equal(t, before, planted(t, app))
-}
-
 func TestALongDiffIsCut(t *testing.T) {
 	app := plant(t, fileTree{"a": strings.Repeat("é\n", 500)})
 	got := do[changedFile](serve(t, openRoots(t, app), Options{MaxBytes: 401}), "write_file", args{"path": "a", "content": "x"})

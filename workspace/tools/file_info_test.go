@@ -1,0 +1,24 @@
+package tools
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFileInfo(t *testing.T) {
+	app := plant(t, fileTree{"b.txt": "12345", "nul": "\x00", "d/x": ""})
+	lib := plant(t, fileTree{"c": "x\n"})
+	symlink(t, filepath.Join(lib, "c"), filepath.Join(app, "link"))
+	h := serve(t, openRoots(t, app, lib), Options{})
+	got := do[fileInfo](h, "file_info", args{"path": "b.txt"})
+	require.Equal(t, Place{filepath.Join(app, "b.txt"), app}, got.Place)
+	require.Equal(t, []any{"file", int64(5), "", "yes"}, []any{got.Type, got.Size, got.Link, got.Text})
+	require.Equal(t, "no", do[fileInfo](h, "file_info", args{"path": "nul"}).Text)
+	got = do[fileInfo](h, "file_info", args{"path": "link"})
+	require.Equal(t, Place{filepath.Join(lib, "c"), lib}, got.Place)
+	require.Equal(t, filepath.Join(lib, "c"), got.Link)
+	got = do[fileInfo](h, "file_info", args{"path": "d"})
+	require.Equal(t, []any{"directory", ""}, []any{got.Type, got.Text})
+}

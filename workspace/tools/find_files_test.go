@@ -1,0 +1,58 @@
+package tools
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFindFiles(t *testing.T) {
+	app := plant(t, fileTree{".gitignore": "*.log\nbuild/\n", "main.go": "", "x/util.go": "", "x/util_test.go": "", "x/y.log": "", "build/z.go": "", ".git/config": ""})
+	lib := plant(t, fileTree{"lib.go": "", "x/more.go": ""})
+	symlink(t, filepath.Join(lib, "lib.go"), filepath.Join(app, "link.go"))
+	h := serve(t, openRoots(t, app, lib), Options{})
+	find := func(a args) (names []string) {
+		for _, f := range do[foundFiles](h, "find_files", a).Files {
+			rel, err := filepath.Rel(f.Root, f.Path)
+			require.NoError(t, err)
+			if f.Root == lib {
+				rel = "lib:" + rel
+			}
+			names = append(names, filepath.ToSlash(rel))
+		}
+		return names
+	}
+	for _, c := range []struct {
+		args args
+		want []string
+	}{
+		{args{}, []string{".gitignore", "main.go", "x/util.go", "x/util_test.go", "lib:lib.go", "lib:x/more.go"}},
+		{args{"glob": "*.go"}, []string{"main.go", "x/util.go", "x/util_test.go", "lib:lib.go", "lib:x/more.go"}},
+		{args{"glob": "x/*.go"}, []string{"x/util.go", "x/util_test.go", "lib:x/more.go"}},
+		{args{"glob": "*.go", "path": "x"}, []string{"x/util.go", "x/util_test.go"}},
+		{args{"glob": "**/*_test.go", "path": app}, []string{"x/util_test.go"}},
+		{args{"glob": "*.{log,go}", "path": ".", "ignored": "include"}, []string{"main.go", "build/z.go", "x/util.go", "x/util_test.go", "x/y.log"}},
+		{args{"path": "build"}, []string{"build/z.go"}},
+		{args{"path": lib, "glob": "lib.go"}, []string{"lib:lib.go"}},
+		{args{"path": "link.go"}, []string{"lib:lib.go"}},
+		{args{"glob": "nothing"}, nil},
+	} {
+		require.Equal(t, c.want, find(c.args), c.args)
+	}
+	var bad *GlobError
+	require.ErrorAs(t, h.refused("find_files", args{"glob": "[a"}), &bad)
+
+	h = serve(t, openRoots(t, app, lib), Options{MaxEntries: 3})
+	cut := do[foundFiles](h, "find_files", args{})
+	require.Len(t, cut.Files, 3)
+	require.Equal(t, Cut{Limit: "entries", Bound: 3, After: filepath.Join(app, "x/util.go"), How: cut.Cut.How}, *cut.Cut)
+	h = serve(t, openRoots(t, app, lib), Options{MaxBytes: 2*len(app+app) + 30})
+	require.Equal(t, "bytes", do[foundFiles](h, "find_files", args{}).Cut.Limit)
+	h = serve(t, openRoots(t, app, lib), Options{MaxFiles: 2})
+	require.Equal(t, "files", do[foundFiles](h, "find_files", args{}).Cut.Limit)
+	h = serve(t, openRoots(t, app, lib), Options{MaxTime: time.Nanosecond})
+	require.Equal(t, "time", do[foundFiles](h, "find_files", args{}).Cut.Limit)
+	require.Equal(t, "time", do[searchResult](h, "search", args{"pattern": "x"}).Cut.Limit)
+}

@@ -1,0 +1,143 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fileTree is the files of a test by their slash-separated paths.
+type fileTree = dirtest.Tree
+
+// plant writes files into a new directory, and returns it with its links resolved.
+func plant(tb testing.TB, files fileTree) string {
+	tb.Helper()
+	return files.Plant(tb)
+}
+
+// planted are the files below dir with their content.
+func planted(tb testing.TB, dir string) fileTree {
+	tb.Helper()
+	return dirtest.Planted(tb, dir)
+}
+
+func symlink(tb testing.TB, target, path string) {
+	tb.Helper()
+	require.NoError(tb, os.MkdirAll(filepath.Dir(path), 0o700))
+	if err := os.Symlink(target, path); err != nil {
+		tb.Skip("no links here:", err)
+	}
+}
+
+// openRoots opens directories as a workspace, cwd first.
+func openRoots(tb testing.TB, cwd string, additional ...string) *workspace.Workspace {
+	tb.Helper()
+	return openWith(tb, workspace.Options{}, cwd, additional...)
+}
+
+func openWith(tb testing.TB, o workspace.Options, cwd string, additional ...string) *workspace.Workspace {
+	tb.Helper()
+	roots, err := workspace.NewRoots(cwd, additional)
+	require.NoError(tb, err)
+	ws, err := workspace.Open(context.Background(), roots, o)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, ws.Close()) })
+	return ws
+}
+
+// args are the arguments of a call.
+type args map[string]any
+
+// host is a set of tools, and the host's side of it. Every call through it is checked against the schemas.
+type host struct {
+	tb      testing.TB
+	set     *Set
+	schemas map[string][2]*jsonschema.Schema // input and output
+	asked   []Change
+	// decide answers for the user; nil allows.
+	decide func(Change) error
+}
+
+func serve(tb testing.TB, ws *workspace.Workspace, o Options) *host {
+	tb.Helper()
+	h := &host{tb: tb, schemas: make(map[string][2]*jsonschema.Schema)}
+	o.Permit = func(_ context.Context, c Change) error {
+		h.asked = append(h.asked, c)
+		if h.decide != nil {
+			return h.decide(c)
+		}
+		return nil
+	}
+	h.set = New(ws, o)
+	for _, tool := range h.set.Tools() {
+		h.schemas[tool.Name] = [2]*jsonschema.Schema{compile(tb, tool.InputSchema), compile(tb, tool.OutputSchema)}
+	}
+	return h
+}
+
+func compile(tb testing.TB, text json.RawMessage) *jsonschema.Schema {
+	tb.Helper()
+	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	require.NoError(tb, err)
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	require.NoError(tb, c.AddResource("mem:schema", parsed))
+	s, err := c.Compile("mem:schema")
+	require.NoError(tb, err)
+	return s
+}
+
+func valid(tb require.TestingT, s *jsonschema.Schema, text json.RawMessage) error {
+	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	require.NoError(tb, err)
+	return s.Validate(parsed)
+}
+
+// try calls a tool. Its arguments must be valid, and so must what it gives.
+func (h *host) try(name string, a args) (Result, error) {
+	h.tb.Helper()
+	raw := encode(a)
+	if a == nil {
+		raw = nil
+	} else {
+		require.NoError(h.tb, valid(h.tb, h.schemas[name][0], raw), "%s %s", name, raw)
+	}
+	result, err := h.set.Call(h.tb.Context(), name, raw)
+	if err != nil {
+		require.Zero(h.tb, result)
+		return result, err
+	}
+	require.NoError(h.tb, valid(h.tb, h.schemas[name][1], result.Structured), "%s %s", name, result.Structured)
+	require.NotEmpty(h.tb, result.Text)
+	return result, nil
+}
+
+// do calls a tool, which must succeed, and reads what it gives.
+func do[T any](h *host, name string, a args) T {
+	h.tb.Helper()
+	result, err := h.try(name, a)
+	require.NoError(h.tb, err, "%s %v", name, a)
+	var out T
+	require.NoError(h.tb, json.Unmarshal(result.Structured, &out))
+	return out
+}
+
+// refused is why a tool does not do it.
+func (h *host) refused(name string, a args) error {
+	h.tb.Helper()
+	result, err := h.try(name, a)
+	require.Error(h.tb, err, "%s %v gives %s", name, a, result.Text)
+	return err
+}
