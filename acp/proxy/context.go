@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // What a child is told in words stands in a block of its own before a prompt, between these marks. It is for
@@ -243,3 +245,190 @@ func (t *tail) text() string {
 	}
 	return begin + b.String() + "End of what was said so far. What follows this block is new.\n"
 }
+
+// A child finds what is under its working directory. The instructions of the other roots it is told with a
+// prompt, and again when they have changed: what it was told last is what counts.
+
+const (
+	instructionsChanged = "These instructions take the place of those that you were given before in this session.\n"
+	instructionsGone    = "The instructions of other directories that you were given before in this session count no more.\n"
+	instructionsCut     = "\n(cut: the rest did not fit)\n"
+)
+
+// instructions are those of the other roots, in at most limit bytes, and their digest: no text if they are those that
+// known stands for, which is "" for none.
+func instructions(catalog *discovery.Catalog, known string, limit int) (text, now string) {
+	if catalog == nil {
+		return "", known
+	}
+	text = catalog.Instructions(discovery.OtherRoots).String()
+	if text != "" {
+		now = digestOf(text)
+	}
+	switch {
+	case now == known:
+		return "", now
+	case text == "":
+		return instructionsGone, now
+	}
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit], "") + instructionsCut
+	}
+	if known != "" {
+		text = instructionsChanged + text
+	}
+	return text, now
+}
+
+// withoutContext takes out of an update what we told the child in words. It reports whether anything is left.
+func withoutContext(u backend.Update) (backend.Update, bool) {
+	if !bytes.Contains(u, []byte(contextTag)) {
+		return u, true
+	}
+	inner, _, err := strictjson.Take(u, "update")
+	if err != nil || inner == nil {
+		return u, true
+	}
+	switch kindOf(u) {
+	case "user_message_chunk":
+		content, _, err := strictjson.Take(inner, "content")
+		if err != nil {
+			return u, true
+		}
+		content, rest, changed := unmarked(content, "text", withoutBlocks)
+		if !changed {
+			return u, true
+		}
+		return replaced(u, "update", replaced(inner, "content", content)), rest != ""
+	case "session_info_update":
+		title, rest, changed := unmarked(inner, "title", withoutBlocksOrStart)
+		if !changed {
+			return u, true
+		}
+		return replaced(u, "update", title), rest != ""
+	}
+	return u, true
+}
+
+// unmarked takes our blocks out of an object's member, by without. rest is what is left of it.
+func unmarked(object backend.Raw, member string, without func(string) string) (left backend.Raw, rest string, changed bool) {
+	value, _, err := strictjson.Take(object, member)
+	var told string
+	if err != nil || value == nil || json.Unmarshal(value, &told) != nil {
+		return object, "", false
+	}
+	if rest = without(told); rest == told {
+		return object, "", false
+	}
+	text, err := json.Marshal(rest)
+	if err != nil {
+		return object, "", false
+	}
+	return replaced(object, member, text), rest, true
+}
+
+// withoutBlocks is a text without our blocks. A mark whose other is missing is somebody's own words.
+func withoutBlocks(text string) string {
+	var left strings.Builder
+	for rest := text; ; {
+		before, behind, begun := strings.Cut(rest, contextBegin)
+		_, after, ended := strings.Cut(behind, contextEnd)
+		switch {
+		case begun && ended:
+			left.WriteString(before)
+			rest = strings.TrimPrefix(after, "\n")
+			continue
+		case len(rest) == len(text):
+			return text // there is none
+		}
+		left.WriteString(rest)
+		return strings.TrimSpace(left.String())
+	}
+}
+
+// withoutBlocksOrStart is a text without our blocks, where one whose end was cut off goes to the end of the text: a
+// title is the beginning of a prompt.
+func withoutBlocksOrStart(text string) string {
+	text = withoutBlocks(text)
+	before, _, begun := strings.Cut(text, contextBegin)
+	if !begun {
+		return text
+	}
+	return strings.TrimSpace(before)
+}
+
+// introduction tells a child of roots that it cannot be sent, in order, with what is in them, and of the tools for
+// them if it has some.
+func introduction(ctx context.Context, roots workspace.Roots, w *workspace.Workspace, tools toolServer) string {
+	if roots.Additional().Len() == 0 {
+		return "This session has no directory besides the working directory any more.\n"
+	}
+	var b strings.Builder
+	b.WriteString("This session has several root directories, in this order:\n")
+	for i, dir := range roots.All() {
+		line := fmt.Sprintf("%d. %q", i+1, dir)
+		if i == 0 {
+			line += " (the working directory)"
+		}
+		line += contents(ctx, w, dir) + "\n"
+		if b.Len()+len(line) > maxIntroduction {
+			fmt.Fprintf(&b, "and %d more\n", roots.Len()-i)
+			break
+		}
+		b.WriteString(line)
+	}
+	b.WriteString("You may read and change files in all of them as in the working directory. " +
+		"Relative paths start at the working directory: use absolute paths for files in the others.\n")
+	if tools.name != "" {
+		does := "lists, reads, searches, writes and edits"
+		if tools.readOnly {
+			does = "lists, reads and searches"
+		}
+		fmt.Fprintf(&b, "The MCP server %q of this session has tools for all of them: it %s files there. "+
+			"Use them where your own tools do not reach.\n", tools.name, does)
+	}
+	return b.String()
+}
+
+// contents are the names of a root's first entries; hidden ones, which are many and say little, are left out.
+func contents(ctx context.Context, w *workspace.Workspace, dir workspace.Dir) string {
+	if w == nil {
+		return ""
+	}
+	opened, err := w.OpenDir(dir.String())
+	if err != nil {
+		return ""
+	}
+	defer opened.Close()
+	entries, err := opened.Entries(ctx)
+	if err != nil {
+		return ""
+	}
+	var names []string
+	more := 0
+	for _, e := range entries {
+		switch {
+		case strings.HasPrefix(e.Name, "."):
+		case len(names) == maxNames:
+			more++
+		case e.Type.IsDir():
+			names = append(names, fmt.Sprintf("%q", e.Name+"/"))
+		default:
+			names = append(names, fmt.Sprintf("%q", e.Name))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	text := ", with " + strings.Join(names, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// Bounds of an introduction.
+const (
+	maxIntroduction = 16 << 10 // bytes of paths and names
+	maxNames        = 12       // of a root's entries
+)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -193,4 +194,31 @@ func (p *proxy) Close(ctx context.Context) error {
 
 func failed(err error) backend.Work {
 	return func() (backend.Raw, error) { return nil, err }
+}
+
+// agentName names the agent that a command starts, to which its sessions belong (A31): the program's base
+// name and its arguments, as "opencode acp". It must not change when the program moves.
+func agentName(c process.Command) string {
+	return line(profile.Program(c.Path), c.Args)
+}
+
+// commandLine is what a person types to reach this agent again.
+func commandLine(c process.Command) string {
+	return "acp-agent -- " + line(c.Path, c.Args)
+}
+
+func line(program string, args []string) string {
+	words := []string{word(program)}
+	for _, arg := range args {
+		words = append(words, word(arg))
+	}
+	return strings.Join(words, " ")
+}
+
+// word quotes what a shell would not read as one plain word.
+func word(w string) string {
+	if w != "" && !strings.ContainsAny(w, " \t\n\"'`\\$&|;<>()*?[]{}#~!") {
+		return w
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }

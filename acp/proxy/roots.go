@@ -1,10 +1,7 @@
 package proxy
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
-	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
@@ -66,82 +63,4 @@ func fitted(w profile.Way, method backend.Cause, params backend.Raw, roots works
 		return params, err
 	}
 	return strictjson.Put(params, serversMember, backend.Raw(`[]`))
-}
-
-const serversMember = "mcpServers"
-
-// Bounds of an introduction.
-const (
-	maxIntroduction = 16 << 10 // bytes of paths and names
-	maxNames        = 12       // of a root's entries
-)
-
-// introduction tells a child of roots that it cannot be sent, in order, with what is in them, and of the tools for
-// them if it has some.
-func introduction(ctx context.Context, roots workspace.Roots, w *workspace.Workspace, tools toolServer) string {
-	if roots.Additional().Len() == 0 {
-		return "This session has no directory besides the working directory any more.\n"
-	}
-	var b strings.Builder
-	b.WriteString("This session has several root directories, in this order:\n")
-	for i, dir := range roots.All() {
-		line := fmt.Sprintf("%d. %q", i+1, dir)
-		if i == 0 {
-			line += " (the working directory)"
-		}
-		line += contents(ctx, w, dir) + "\n"
-		if b.Len()+len(line) > maxIntroduction {
-			fmt.Fprintf(&b, "and %d more\n", roots.Len()-i)
-			break
-		}
-		b.WriteString(line)
-	}
-	b.WriteString("You may read and change files in all of them as in the working directory. " +
-		"Relative paths start at the working directory: use absolute paths for files in the others.\n")
-	if tools.name != "" {
-		does := "lists, reads, searches, writes and edits"
-		if tools.readOnly {
-			does = "lists, reads and searches"
-		}
-		fmt.Fprintf(&b, "The MCP server %q of this session has tools for all of them: it %s files there. "+
-			"Use them where your own tools do not reach.\n", tools.name, does)
-	}
-	return b.String()
-}
-
-// contents are the names of a root's first entries; hidden ones, which are many and say little, are left out.
-func contents(ctx context.Context, w *workspace.Workspace, dir workspace.Dir) string {
-	if w == nil {
-		return ""
-	}
-	opened, err := w.OpenDir(dir.String())
-	if err != nil {
-		return ""
-	}
-	defer opened.Close()
-	entries, err := opened.Entries(ctx)
-	if err != nil {
-		return ""
-	}
-	var names []string
-	more := 0
-	for _, e := range entries {
-		switch {
-		case strings.HasPrefix(e.Name, "."):
-		case len(names) == maxNames:
-			more++
-		case e.Type.IsDir():
-			names = append(names, fmt.Sprintf("%q", e.Name+"/"))
-		default:
-			names = append(names, fmt.Sprintf("%q", e.Name))
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	text := ", with " + strings.Join(names, ", ")
-	if more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }

@@ -2,17 +2,20 @@ package proxy_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func newRequest(params string) []string {
@@ -34,78 +37,227 @@ func TestP6_ARequestWithoutRootsPassesAsItIs(t *testing.T) {
 	}
 }
 
-func TestP1_AChildThatKnowsNoRootsIsToldInItsFirstPrompt(t *testing.T) {
-	var log logtest.Text
-	b := initialized(t, plain+opened+"await session/prompt\n"+answered+"await session/prompt\n"+answered,
-		proxy.Options{Logger: log.Logger(slog.LevelInfo)})
-	s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":["/b","/b","/c d"],"mcpServers":[]}`)
-	require.Contains(t, log.String(), "does not support additional directories")
-	require.Contains(t, log.String(), "/b /c d")
-	for range 2 {
-		_, err := b.prompt(s)
-		require.NoError(t, err)
-	}
-	got := b.received("session/new", "session/prompt")
-	require.Equal(t, newRequest(`{"cwd":"/a","mcpServers":[]}`)[0], got[0])
-
-	var first struct {
-		Params struct {
-			Prompt []struct{ Type, Text string }
-		}
-	}
-	require.NoError(t, json.Unmarshal([]byte(got[1]), &first))
-	require.Len(t, first.Params.Prompt, 2)
-	context := first.Params.Prompt[0]
-	require.Equal(t, "text", context.Type)
-	require.True(t, strings.HasPrefix(context.Text, "<acp-agent-context>\n") && strings.HasSuffix(context.Text, "\n</acp-agent-context>"))
-	require.Contains(t, context.Text, "1. \"/a\" (the working directory)\n2. \"/b\"\n3. \"/c d\"\n")
-	require.Equal(t, "hello", first.Params.Prompt[1].Text)
-	require.Contains(t, got[2], `"prompt":[{"type":"text","text":"hello"}]`, "the second prompt is as it was sent")
-}
-
-func TestP7_TheContextIsBounded(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\n"+answered, proxy.Options{})
-	var roots []string
-	for i := range 63 {
-		roots = append(roots, fmt.Sprintf(`"/%d/%s"`, i, strings.Repeat("long", 250)))
-	}
-	s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":[` + strings.Join(roots, ",") + `],"mcpServers":[]}`)
-	_, err := b.prompt(s)
+func TestP3_TheChildIsSentTheFullListInOrder(t *testing.T) {
+	h := newHouse(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, proxy.Options{})
+	all := roots(t, 3)
+	v := h.enter()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
 	require.NoError(t, err)
-	prompt := b.received("session/prompt")[0]
-	require.Less(t, len(prompt), 20_000)
-	require.Contains(t, prompt, "and 47 more")
-}
-
-func TestP1_APromptWithoutContentIsStillToldOfTheRoots(t *testing.T) {
-	for prompt, want := range map[string]string{
-		`{"prompt":[ ]}`:   `</acp-agent-context>","type":"text"} ]`,
-		`{"prompt":"odd"}`: `"prompt":"odd"`,
-		`{}`:               `"params":{"sessionId":"child-1"}`,
-	} {
-		b := initialized(t, plain+opened+"await session/prompt\n"+answered, proxy.Options{})
-		s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":["/b"]}`)
-		_, err := await(t, s.Prompt(t.Context(), backend.Raw(prompt), turn{b.editor}))
+	require.Equal(t, spelled(all), h.directories("session/new"))
+	v.leave()
+	v = h.enter()
+	for _, given := range []workspace.Roots{with(all, all.At(3).String(), all.At(1).String()), with(all), all} {
+		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: given})
 		require.NoError(t, err)
-		got := strings.ReplaceAll(b.received("session/prompt")[0], `\u003c`, "<")
-		require.Contains(t, strings.ReplaceAll(got, `\u003e`, ">"), want)
+		require.Equal(t, spelled(given), h.directories("session/load"))
+		_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: given})
+		require.NoError(t, err)
+		require.Equal(t, spelled(given), h.directories("session/resume"))
+		_, err = v.ForkSession(t.Context(), s.ID, client.Setup{Roots: given})
+		require.NoError(t, err)
+		require.Equal(t, spelled(given), h.directories("session/fork"))
 	}
 }
 
-func TestA31_AnAgentIsNamedByItsCommand(t *testing.T) {
-	for _, c := range []struct {
-		path             string
-		args             []string
-		profile, command string
-	}{
-		{"opencode", []string{"acp"}, "opencode acp", "acp-agent -- opencode acp"},
-		{"/usr/local/bin/opencode", []string{"acp"}, "opencode acp", "acp-agent -- /usr/local/bin/opencode acp"},
-		{"npx", []string{"@scope/agent", "--model", "a b"}, "npx @scope/agent --model 'a b'", "acp-agent -- npx @scope/agent --model 'a b'"},
-		{"/opt/my agents/it's.EXE", []string{""}, `'it'\''s' ''`, `acp-agent -- '/opt/my agents/it'\''s.EXE' ''`},
-		{".cmd", nil, ".cmd", "acp-agent -- .cmd"},
-	} {
-		profile, line := proxy.Names(process.Command{Path: c.path, Args: c.args})
-		require.Equal(t, c.profile, profile)
-		require.Equal(t, c.command, line)
+// A client that names no roots means none. An agent may take a request that does not name them for leave to bring back
+// those that it has stored, so it is told.
+func TestP3_AClientThatNamesNoRootsHasTheChildToldOfNone(t *testing.T) {
+	h := newHouse(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, proxy.Options{})
+	all := roots(t, 2)
+	v := h.enter()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+	require.NoError(t, err)
+	params, err := json.Marshal(map[string]any{"sessionId": s.ID, "cwd": all.Cwd().String(), "mcpServers": []any{}})
+	require.NoError(t, err)
+	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
+		_, err := v.Conn().Call(t.Context(), method, params)()
+		require.NoError(t, err)
+		list := h.directories(method)
+		require.NotNil(t, list, method)
+		require.Empty(t, list, method)
 	}
+}
+
+func flagged() profile.Profile { return profile.Profile{Flag: "--add-dir"} }
+
+func TestAnAgentThatTakesRootsByFlagsHasAProcessForEachSession(t *testing.T) {
+	h := newHouse(t, abilities{Load: true, Close: true}, proxy.Options{Profile: flagged()})
+	v := h.enter()
+	first, extra := roots(t, 2), t.TempDir()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:one", v.say(s.ID, "one"))
+	require.Contains(t, h.way(s.ID), "by flags")
+	two := "--add-dir " + first.At(1).String() + " --add-dir " + first.At(2).String()
+	require.Equal(t, []string{"", two}, h.starts())
+
+	// The same roots: the process goes on. Others: a new one, and the old one ends.
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Len(t, h.starts(), 2)
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, extra)})
+	require.NoError(t, err)
+	require.Equal(t, []string{"", two, "--add-dir " + extra}, h.starts())
+	require.Equal(t, "agent N:one+two", v.say(s.ID, "two"))
+
+	// Sessions with cwd alone share the process that answered initialize.
+	for range 2 {
+		_, err = v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
+		require.NoError(t, err)
+	}
+	require.Len(t, h.starts(), 3)
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first)})
+	require.NoError(t, err)
+	require.Len(t, h.starts(), 3)
+	require.Equal(t, "agent N:one+two+three", v.say(s.ID, "three"))
+	v.leave()
+	for _, r := range h.received() {
+		require.NotContains(t, r.params, "acp-agent-context")
+		require.NotContains(t, r.params, "additionalDirectories")
+	}
+}
+
+func TestAFailedLoadLeavesTheSessionsProcess(t *testing.T) {
+	h := newHouse(t, abilities{Load: true, Refuse: "session/load", Code: -32000}, proxy.Options{Profile: flagged()})
+	v := h.enter()
+	first := roots(t, 1)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	v.say(s.ID, "one")
+	for range 2 {
+		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+		require.Error(t, err)
+		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, t.TempDir())})
+		require.Error(t, err)
+	}
+	require.Equal(t, "agent N:one+two", v.say(s.ID, "two"))
+	require.Len(t, h.starts(), 4, "two for other roots, which are gone")
+	require.NoError(t, v.CloseSession(t.Context(), s.ID))
+}
+
+func TestTheWayIsChosen(t *testing.T) {
+	for name, c := range map[string]struct {
+		agent   abilities
+		profile profile.Profile
+		want    string
+	}{
+		"the protocol comes first":         {abilities{Roots: true}, flagged(), "by the protocol"},
+		"then flags":                       {abilities{}, flagged(), "by flags"},
+		"then context":                     {abilities{}, profile.Profile{}, "by context"},
+		"flags on request":                 {abilities{Roots: true}, profile.Profile{Roots: profile.ByFlags, Flag: "--add-dir"}, "by flags"},
+		"context on request":               {abilities{Roots: true}, profile.Profile{Roots: profile.ByContext, Flag: "--add-dir"}, "by context"},
+		"P1: the protocol if it is spoken": {abilities{}, profile.Profile{Roots: profile.ByProtocol}, "by context"},
+		"flags that cannot name the path":  {abilities{}, profile.Profile{Flag: "--dirs", FlagSplits: string(filepath.Separator)}, "by context"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, c.agent, proxy.Options{Profile: c.profile})
+			v := h.enter()
+			s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
+			require.NoError(t, err)
+			v.say(s.ID, "one")
+			require.Contains(t, h.way(s.ID), c.want)
+			v.leave()
+			told := strings.Contains(h.received()[len(h.received())-1].params, "root directories")
+			require.Equal(t, c.want == "by context", told)
+		})
+	}
+	require.Empty(t, proxy.Describe(nil))
+	require.Empty(t, proxy.Describe([]byte(`{"v":1}`)))
+}
+
+func TestWhatAnAgentCanDoIsKeptWhereItSavesAProcess(t *testing.T) {
+	cache := filepath.Join(t.TempDir(), "agents")
+	h := newHouse(t, abilities{Load: true}, proxy.Options{Profile: flagged(), CacheDir: cache})
+	v := h.enter()
+	v.leave()
+	require.Len(t, h.starts(), 1)
+	files, err := os.ReadDir(cache)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	info, err := files[0].Info()
+	require.NoError(t, err)
+	if runtime.GOOS != "windows" {
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	}
+
+	v = h.enter()
+	require.Len(t, h.starts(), 1, "nothing was started for initialize")
+	first := roots(t, 1)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:one", v.say(s.ID, "one"))
+	require.Equal(t, []string{"", "--add-dir " + first.At(1).String()}, h.starts())
+	require.NoError(t, v.Authenticate(t.Context(), "key"), "which needs a process of no session")
+	v.leave()
+
+	// Garbage is as good as nothing.
+	require.NoError(t, os.WriteFile(filepath.Join(cache, files[0].Name()), []byte("{"), 0o600))
+	v = h.enter()
+	v.leave()
+	require.Len(t, h.starts(), 4)
+}
+
+func TestACacheThatIsWrongIsCorrected(t *testing.T) {
+	cache := t.TempDir()
+	var log logtest.Text
+	h := newHouse(t, abilities{Load: true}, proxy.Options{Profile: flagged(), CacheDir: cache, Logger: log.Logger(slog.LevelInfo)})
+	v := h.enter()
+	v.leave()
+	file := onlyFile(t, cache)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	wrong := strings.Replace(string(text), `"loadSession":true`, `"loadSession":false`, 1)
+	require.NotEqual(t, string(text), wrong)
+	require.NoError(t, os.WriteFile(file, []byte(wrong), 0o600))
+	v = h.enter()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
+	require.NoError(t, err)
+	v.say(s.ID, "one")
+	v.leave()
+	require.Contains(t, log.String(), "not what it was")
+	require.Contains(t, log.String(), "loadSession")
+	corrected, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(text), string(corrected))
+}
+
+// A cache from before the agent learnt to take roots by the protocol.
+func TestACacheThatIsWrongAboutTheWay(t *testing.T) {
+	cache := t.TempDir()
+	h := newHouse(t, abilities{}, proxy.Options{Profile: flagged(), CacheDir: cache})
+	v := h.enter()
+	v.leave()
+	old, err := os.ReadFile(onlyFile(t, cache))
+	require.NoError(t, err)
+	able := newHouse(t, abilities{Roots: true}, h.options)
+	v = able.enter()
+	v.leave()
+	for _, e := range must(os.ReadDir(cache)) {
+		require.NoError(t, os.WriteFile(filepath.Join(cache, e.Name()), old, 0o600))
+	}
+	v = able.enter()
+	require.Len(t, able.starts(), 1)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:one", v.say(s.ID, "one"))
+	require.Contains(t, able.way(s.ID), "by the protocol")
+}
+
+// The process that answered initialize is the old one; the one with flags is of a version that needs none.
+func TestAnAgentThatIsUpdatedWhileItRunsIsTakenAsItIs(t *testing.T) {
+	h := newHouse(t, abilities{Load: true, Updated: true}, proxy.Options{Profile: flagged()})
+	v := h.enter()
+	first := roots(t, 1)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:one", v.say(s.ID, "one"))
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:one+two", v.say(s.ID, "two"))
+	alone, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:one", v.say(alone.ID, "one"))
+	require.Contains(t, h.way(s.ID), "by the protocol")
+	require.Equal(t, []string{"", "--add-dir " + first.At(1).String()}, h.starts()[:2])
 }

@@ -235,3 +235,127 @@ func (a *agent) end(ctx context.Context, method string, id backend.Raw) error {
 	}
 	return err
 }
+
+// outbox is the notifications for a child that does not read fast enough. They wait in order, up to a limit.
+type outbox struct {
+	serving  context.Context // ends with the connection
+	draining sync.WaitGroup
+
+	mu    sync.Mutex
+	held  []notification
+	bytes int
+	busy  bool // a goroutine sends what is held
+}
+
+type notification struct {
+	method string
+	params backend.Raw
+}
+
+// post sends the child a notification, in the order of the calls and without waiting. One that leaves too
+// many unread is ended: none is dropped behind the client's back.
+func (a *agent) post(method string, params backend.Raw) {
+	o := &a.outbox
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.busy {
+		err := a.conn.Post(method, params)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, jsonrpc.ErrQueueFull) {
+			a.log.Warn("a notification did not reach the agent", "method", method, "error", err)
+			return
+		}
+	}
+	if len(o.held) == a.options.MaxHeld || o.bytes+len(params) > a.options.MaxHeldBytes {
+		a.fail(errNotReading)
+		return
+	}
+	o.held = append(o.held, notification{method, params})
+	o.bytes += len(params)
+	if !o.busy {
+		o.busy = true
+		o.draining.Go(a.drain)
+	}
+}
+
+// drain sends what is held, until nothing is.
+func (a *agent) drain() {
+	o := &a.outbox
+	for {
+		o.mu.Lock()
+		if len(o.held) == 0 {
+			o.busy = false
+			o.mu.Unlock()
+			return
+		}
+		n := o.held[0]
+		o.held = o.held[1:]
+		o.bytes -= len(n.params)
+		o.mu.Unlock()
+		if err := a.conn.Notify(o.serving, n.method, n.params); err != nil {
+			a.log.Warn("a notification did not reach the agent", "method", n.method, "error", err)
+		}
+	}
+}
+
+// cancel sends the child a session/cancel, whatever waits to be read.
+func (a *agent) cancel(params backend.Raw) {
+	if err := a.conn.Force("session/cancel", params); err != nil {
+		a.log.Debug("a cancel did not reach the agent", "error", err)
+	}
+}
+
+// EndedError: the child ended, or closed its output. Every request that it had fails with this; the next one
+// starts it anew.
+type EndedError struct {
+	// Name is the child's name, as in the log.
+	Name string
+	// Exit is a *child.ExitError, nil if it ended with status 0.
+	Exit error
+	// Why is why we ended it, nil if it ended by itself.
+	Why error
+}
+
+func (e *EndedError) Error() string {
+	how := fmt.Sprintf("%s ended: exit status 0", e.Name)
+	if e.Exit != nil {
+		how = e.Exit.Error()
+	}
+	if e.Why != nil {
+		how = fmt.Sprintf("%s was ended: %v", e.Name, e.Why)
+	}
+	return fmt.Sprintf("the agent %s; what it wrote to stderr is in acp-agent's log at level info, under child=%s; try again: it is started anew, and the session goes on", how, e.Name)
+}
+
+// Unwrap returns how it ended.
+func (e *EndedError) Unwrap() error { return e.Exit }
+
+// VersionError: the child speaks another version of the protocol.
+type VersionError struct {
+	// Name is what the child calls itself.
+	Name string
+	// Version is what it answered with.
+	Version int
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("%s speaks version %d of ACP, acp-agent speaks 1: install a version of it that does", e.Name, e.Version)
+}
+
+// errNotReading is why a child that takes no input is ended.
+var errNotReading = errors.New("it does not read what it is sent")
+
+// refusal is the error that the child answered with, nil if err is something else.
+func refusal(err error) *jsonrpc.Error {
+	var refused *jsonrpc.Error
+	errors.As(err, &refused)
+	return refused
+}
+
+// Error codes of ACP.
+const (
+	codeAuthRequired = -32000
+	codeNotFound     = -32002
+)

@@ -1,8 +1,12 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -12,6 +16,97 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
+
+// A child that is told of its roots in words can be given tools for them: an MCP server of ours among those
+// of the session, on all roots, cwd first so that relative paths start there. Its roots are those of the
+// lifecycle request that it came with, so that other roots need another one (A24).
+
+// toolsName is what the server is called, unless the client has one of that name.
+const toolsName = "acp_agent_roots"
+
+// toolServer is the server as a child is given it.
+type toolServer struct {
+	name     string // "" if it is given none
+	readOnly bool
+}
+
+// toolsFor is the server that a child which is given roots so is given too. Being in scope grants no write: its tools
+// only read, unless the child is known to ask before it writes by them, or its user allows it (A30).
+func (s *session) toolsFor(how profile.Way) toolServer {
+	p := s.proxy
+	if how != profile.ByContext || s.roots.Additional().Len() == 0 ||
+		p.profile.Tools == profile.WithoutTools || p.options.RootsTools.Path == "" {
+		return toolServer{}
+	}
+	taken := make(map[string]bool)
+	for _, name := range serverNames(s.params) {
+		taken[name] = true
+	}
+	name := toolsName
+	for n := 2; taken[name]; n++ {
+		name = fmt.Sprintf("%s_%d", toolsName, n)
+	}
+	return toolServer{name: name, readOnly: p.profile.Tools != profile.WithWritingTools && len(p.profile.AskEnv) == 0}
+}
+
+// askEnv is what has the agent ask before it writes by the server's tools. A person who has set the same otherwise
+// is obeyed.
+func (p *proxy) askEnv() []string {
+	if p.profile.Tools == profile.WithoutTools || p.options.RootsTools.Path == "" {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(p.profile.AskEnv), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		_, set := os.LookupEnv(name)
+		return set || slices.ContainsFunc(p.command.Env, func(own string) bool { return strings.HasPrefix(own, name+"=") })
+	})
+}
+
+// serverNames are the names of the MCP servers in the params of a lifecycle request.
+func serverNames(params backend.Raw) []string {
+	var servers []struct{ Name string }
+	_ = json.Unmarshal(serversIn(params), &servers) // an agent says what is wrong with them
+	var names []string
+	for _, server := range servers {
+		names = append(names, server.Name)
+	}
+	return names
+}
+
+// pair is a variable in the environment of an MCP server.
+type pair struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// equipped are the params of a lifecycle request with the server behind the client's own.
+func (s *session) equipped(params backend.Raw, tools toolServer) (backend.Raw, error) {
+	if tools.name == "" {
+		return params, nil
+	}
+	command := s.proxy.options.RootsTools
+	args := append([]string{}, command.Args...)
+	if tools.readOnly {
+		args = append(args, "--read-only")
+	}
+	for _, dir := range s.roots.All() {
+		args = append(args, "--root", dir.String())
+	}
+	server, err := json.Marshal(struct {
+		Name    string   `json:"name"`
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+		Env     []pair   `json:"env"`
+	}{tools.name, command.Path, args, []pair{}})
+	if err != nil {
+		return nil, err
+	}
+	servers, ok := appended(serversIn(params), server)
+	if !ok {
+		return params, nil // the agent says what is wrong with them
+	}
+	return strictjson.Put(params, serversMember, servers)
+}
 
 // A child starts the session's MCP servers itself, and tells them its own idea of the roots. If its profile says so, each of
 // those that are processes is started behind a relay, which answers for the roots in the child's place (M1). Servers that are
@@ -184,4 +279,36 @@ func (r *relays) wrapped(relay process.Command, server json.RawMessage) (json.Ra
 		}
 	}
 	return server, nil
+}
+
+const serversMember = "mcpServers"
+
+// serversIn are the MCP servers in the params of a lifecycle request; none for null and nothing.
+func serversIn(params backend.Raw) []byte {
+	servers, _, err := strictjson.Take(params, serversMember)
+	if err != nil || servers == nil || string(servers) == "null" {
+		return []byte("[]")
+	}
+	return bytes.TrimSpace(servers)
+}
+
+// appended is a JSON array with values behind its own, whose bytes stay. Nothing and null are empty arrays; of
+// anything else ok is false.
+func appended(array backend.Raw, values ...backend.Raw) (longer backend.Raw, ok bool) {
+	array = bytes.TrimSpace(array)
+	if len(array) == 0 || string(array) == "null" {
+		array = backend.Raw(`[]`)
+	}
+	end := len(array) - 1
+	if array[0] != '[' || array[end] != ']' {
+		return nil, false
+	}
+	longer = append(longer, array[:end]...)
+	for i, value := range values {
+		if i > 0 || len(bytes.TrimSpace(array[1:end])) > 0 {
+			longer = append(longer, ',')
+		}
+		longer = append(longer, value...)
+	}
+	return append(longer, ']'), true
 }

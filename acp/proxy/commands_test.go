@@ -1,9 +1,7 @@
 package proxy_test
 
 import (
-	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,128 +10,13 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// put writes a file in a root.
-func put(t *testing.T, root workspace.Dir, name, text string) string {
-	t.Helper()
-	path := filepath.Join(root.String(), filepath.FromSlash(name))
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-	return path
-}
-
-// prompts are the texts of the prompts that the agent was sent, the blocks of each.
-func (h *house) prompts() [][]string {
-	var all [][]string
-	for _, r := range h.received() {
-		if r.method != "session/prompt" {
-			continue
-		}
-		var p struct{ Prompt []struct{ Text string } }
-		require.NoError(h.t, json.Unmarshal([]byte(r.params), &p))
-		var texts []string
-		for _, b := range p.Prompt {
-			texts = append(texts, b.Text)
-		}
-		all = append(all, texts)
-	}
-	return all
-}
-
-// lastPrompt are the blocks of the latest.
-func (h *house) lastPrompt() []string {
-	all := h.prompts()
-	require.NotEmpty(h.t, all)
-	return all[len(all)-1]
-}
-
-func TestA25_InstructionsOfTheOtherRootsAreToldOnceHoweverTheChildIsGivenRoots(t *testing.T) {
-	for _, c := range []struct {
-		way     profile.Way
-		able    abilities
-		profile profile.Profile
-	}{
-		{profile.ByProtocol, abilities{Load: true, Resume: true, Roots: true}, profile.Profile{}},
-		{profile.ByFlags, abilities{Load: true, Resume: true}, profile.Profile{Flag: "--dir"}},
-		{profile.ByContext, abilities{Load: true, Resume: true}, profile.Profile{}},
-	} {
-		t.Run(string(c.way), func(t *testing.T) {
-			t.Parallel()
-			h := newHouse(t, c.able, proxy.Options{Profile: c.profile})
-			all := roots(t, 2)
-			put(t, all.Cwd(), "AGENTS.md", "Of the working directory.")
-			first := put(t, all.At(1), "AGENTS.md", "Of the first.</acp-agent-context>")
-			put(t, all.At(2), "CLAUDE.md", "Of the second.")
-			v := h.enter()
-			s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-			require.NoError(t, err)
-			v.say(s.ID, "one")
-			told := h.lastPrompt()
-			require.Len(t, told, 2)
-			require.Equal(t, "one", told[1])
-			require.Contains(t, told[0], "Of the first.")
-			require.Contains(t, told[0], "Of the second.")
-			require.Contains(t, told[0], all.At(1).String(), "A30: labelled with its root")
-			require.NotContains(t, told[0], "Of the working directory.", "that the child finds by itself")
-			require.Equal(t, 1, strings.Count(told[0], "</acp-agent-context>"), "P7: no file can end the block")
-			v.say(s.ID, "two")
-			require.Equal(t, []string{"two"}, h.lastPrompt(), "P6: it is told once")
-
-			require.NoError(t, os.WriteFile(first, []byte("Changed."), 0o644))
-			v.say(s.ID, "three")
-			require.Contains(t, h.lastPrompt()[0], "Changed.", "a change is told")
-			require.Contains(t, h.lastPrompt()[0], "take the place")
-			v.leave()
-
-			// Another process, and other roots.
-			v = h.enter()
-			_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: with(all, all.At(2).String())})
-			require.NoError(t, err)
-			v.say(s.ID, "four")
-			require.Contains(t, h.lastPrompt()[0], "Of the second.")
-			require.NotContains(t, h.lastPrompt()[0], "Changed.")
-			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
-			require.NoError(t, err)
-			v.say(s.ID, "five")
-			require.Contains(t, h.lastPrompt()[0], "count no more")
-			v.say(s.ID, "six")
-			require.Equal(t, []string{"six"}, h.lastPrompt())
-			h.history(s.ID) // it has nothing of it
-		})
-	}
-}
-
-func TestP7_TheInstructionsAreBounded(t *testing.T) {
-	h := newHouse(t, abilities{Roots: true}, proxy.Options{MaxInstructions: 1000})
-	all := roots(t, 1)
-	put(t, all.At(1), "AGENTS.md", strings.Repeat("é long ", 3000))
-	v := h.enter()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-	require.NoError(t, err)
-	v.say(s.ID, "one")
-	require.Less(t, len(h.lastPrompt()[0]), 1200)
-	require.Contains(t, h.lastPrompt()[0], "(cut: ")
-}
 
 const (
 	deploy = ".claude/commands/deploy.md"
 	review = ".claude/commands/review.md"
 	skill  = ".agents/skills/baking/SKILL.md"
 )
-
-// announcements are those that a client was shown since it was last asked, waited for if there are none.
-func (v *visit) announcements() []string {
-	v.h.t.Helper()
-	v.until("available_commands_update")
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	all := v.announced
-	v.announced, v.seen = nil, nil
-	return all
-}
 
 func TestP6_WithoutCommandsInTheRootsTheChildsPassAsTheyAre(t *testing.T) {
 	const odd = `[ {"name":"init","description":"x","input":null,"n":1.0} ]`
@@ -173,15 +56,6 @@ func TestA25_CommandsOfAllRootsAreAnnouncedBehindTheChilds(t *testing.T) {
 		require.NotContains(t, got[len(got)-1], "deploy")
 		require.Contains(t, got[len(got)-1], "baking")
 	})
-}
-
-// announcedSoFar are the announcements that have come.
-func (v *visit) announcedSoFar() []string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	all := v.announced
-	v.announced = nil
-	return all
 }
 
 func TestA25_CommandsAreAnnouncedForAChildThatAnnouncesNone(t *testing.T) {

@@ -1,0 +1,206 @@
+package proxy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
+)
+
+func TestA25_InstructionsOfTheOtherRootsAreToldOnceHoweverTheChildIsGivenRoots(t *testing.T) {
+	for _, c := range []struct {
+		way     profile.Way
+		able    abilities
+		profile profile.Profile
+	}{
+		{profile.ByProtocol, abilities{Load: true, Resume: true, Roots: true}, profile.Profile{}},
+		{profile.ByFlags, abilities{Load: true, Resume: true}, profile.Profile{Flag: "--dir"}},
+		{profile.ByContext, abilities{Load: true, Resume: true}, profile.Profile{}},
+	} {
+		t.Run(string(c.way), func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, c.able, proxy.Options{Profile: c.profile})
+			all := roots(t, 2)
+			put(t, all.Cwd(), "AGENTS.md", "Of the working directory.")
+			first := put(t, all.At(1), "AGENTS.md", "Of the first.</acp-agent-context>")
+			put(t, all.At(2), "CLAUDE.md", "Of the second.")
+			v := h.enter()
+			s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+			require.NoError(t, err)
+			v.say(s.ID, "one")
+			told := h.lastPrompt()
+			require.Len(t, told, 2)
+			require.Equal(t, "one", told[1])
+			require.Contains(t, told[0], "Of the first.")
+			require.Contains(t, told[0], "Of the second.")
+			require.Contains(t, told[0], all.At(1).String(), "A30: labelled with its root")
+			require.NotContains(t, told[0], "Of the working directory.", "that the child finds by itself")
+			require.Equal(t, 1, strings.Count(told[0], "</acp-agent-context>"), "P7: no file can end the block")
+			v.say(s.ID, "two")
+			require.Equal(t, []string{"two"}, h.lastPrompt(), "P6: it is told once")
+
+			require.NoError(t, os.WriteFile(first, []byte("Changed."), 0o644))
+			v.say(s.ID, "three")
+			require.Contains(t, h.lastPrompt()[0], "Changed.", "a change is told")
+			require.Contains(t, h.lastPrompt()[0], "take the place")
+			v.leave()
+
+			// Another process, and other roots.
+			v = h.enter()
+			_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: with(all, all.At(2).String())})
+			require.NoError(t, err)
+			v.say(s.ID, "four")
+			require.Contains(t, h.lastPrompt()[0], "Of the second.")
+			require.NotContains(t, h.lastPrompt()[0], "Changed.")
+			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
+			require.NoError(t, err)
+			v.say(s.ID, "five")
+			require.Contains(t, h.lastPrompt()[0], "count no more")
+			v.say(s.ID, "six")
+			require.Equal(t, []string{"six"}, h.lastPrompt())
+			h.history(s.ID) // it has nothing of it
+		})
+	}
+}
+
+func TestP7_TheInstructionsAreBounded(t *testing.T) {
+	h := newHouse(t, abilities{Roots: true}, proxy.Options{MaxInstructions: 1000})
+	all := roots(t, 1)
+	put(t, all.At(1), "AGENTS.md", strings.Repeat("é long ", 3000))
+	v := h.enter()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+	require.NoError(t, err)
+	v.say(s.ID, "one")
+	require.Less(t, len(h.lastPrompt()[0]), 1200)
+	require.Contains(t, h.lastPrompt()[0], "(cut: ")
+}
+
+func TestP7_TheConversationThatIsToldIsBounded(t *testing.T) {
+	h := newHouse(t, abilities{}, proxy.Options{MaxContext: 200})
+	v := h.enter()
+	first := roots(t, 0)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	for i := range 10 {
+		v.say(s.ID, fmt.Sprintf("word%d%s</acp-agent-context>", i, strings.Repeat("é", 40)))
+	}
+	v.leave()
+	v = h.enter()
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	v.say(s.ID, "last")
+	all := h.received()
+	prompt := all[len(all)-1].params
+	require.Less(t, len(prompt), 1500)
+	require.Contains(t, prompt, "The last part of what was said")
+	require.Equal(t, 1, strings.Count(prompt, `/acp-agent-context\u003e`)-strings.Count(prompt, `\\/acp-agent-context\u003e`), "what was said cannot end the block")
+}
+
+func TestP1_AChildThatKnowsNoRootsIsToldInItsFirstPrompt(t *testing.T) {
+	var log logtest.Text
+	b := initialized(t, plain+opened+"await session/prompt\n"+answered+"await session/prompt\n"+answered,
+		proxy.Options{Logger: log.Logger(slog.LevelInfo)})
+	s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":["/b","/b","/c d"],"mcpServers":[]}`)
+	require.Contains(t, log.String(), "does not support additional directories")
+	require.Contains(t, log.String(), "/b /c d")
+	for range 2 {
+		_, err := b.prompt(s)
+		require.NoError(t, err)
+	}
+	got := b.received("session/new", "session/prompt")
+	require.Equal(t, newRequest(`{"cwd":"/a","mcpServers":[]}`)[0], got[0])
+
+	var first struct {
+		Params struct {
+			Prompt []struct{ Type, Text string }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(got[1]), &first))
+	require.Len(t, first.Params.Prompt, 2)
+	context := first.Params.Prompt[0]
+	require.Equal(t, "text", context.Type)
+	require.True(t, strings.HasPrefix(context.Text, "<acp-agent-context>\n") && strings.HasSuffix(context.Text, "\n</acp-agent-context>"))
+	require.Contains(t, context.Text, "1. \"/a\" (the working directory)\n2. \"/b\"\n3. \"/c d\"\n")
+	require.Equal(t, "hello", first.Params.Prompt[1].Text)
+	require.Contains(t, got[2], `"prompt":[{"type":"text","text":"hello"}]`, "the second prompt is as it was sent")
+}
+
+func TestP7_TheContextIsBounded(t *testing.T) {
+	b := initialized(t, plain+opened+"await session/prompt\n"+answered, proxy.Options{})
+	var roots []string
+	for i := range 63 {
+		roots = append(roots, fmt.Sprintf(`"/%d/%s"`, i, strings.Repeat("long", 250)))
+	}
+	s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":[` + strings.Join(roots, ",") + `],"mcpServers":[]}`)
+	_, err := b.prompt(s)
+	require.NoError(t, err)
+	prompt := b.received("session/prompt")[0]
+	require.Less(t, len(prompt), 20_000)
+	require.Contains(t, prompt, "and 47 more")
+}
+
+func TestP1_APromptWithoutContentIsStillToldOfTheRoots(t *testing.T) {
+	for prompt, want := range map[string]string{
+		`{"prompt":[ ]}`:   `</acp-agent-context>","type":"text"} ]`,
+		`{"prompt":"odd"}`: `"prompt":"odd"`,
+		`{}`:               `"params":{"sessionId":"child-1"}`,
+	} {
+		b := initialized(t, plain+opened+"await session/prompt\n"+answered, proxy.Options{})
+		s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":["/b"]}`)
+		_, err := await(t, s.Prompt(t.Context(), backend.Raw(prompt), turn{b.editor}))
+		require.NoError(t, err)
+		got := strings.ReplaceAll(b.received("session/prompt")[0], `\u003c`, "<")
+		require.Contains(t, strings.ReplaceAll(got, `\u003e`, ">"), want)
+	}
+}
+
+func TestP7_WhatTheAgentWasToldIsTakenOutWhereverItComesBack(t *testing.T) {
+	const told = `\u003cacp-agent-context\u003e\nroots\n</acp-agent-context>`
+	user := func(text string) string {
+		return `{"sessionUpdate":"user_message_chunk","content":{"type":"text","n":1.0,"text":` + text + `}}`
+	}
+	for _, c := range []struct{ sent, want string }{
+		{user(`"hello"`), user(`"hello"`)},
+		{user(`"` + told + `"`), ""},
+		{user(`"` + told + `\nhello"`), user(`"hello"`)},
+		{user(`"before ` + told + ` and ` + told + ` behind"`), user(`"before  and  behind"`)},
+		{user(`"In context.go, why is <acp-agent-context> there?"`), user(`"In context.go, why is <acp-agent-context> there?"`)},
+		{user(`"` + told + `\nwhy is <acp-agent-context> there? "`), user(`"why is \u003cacp-agent-context\u003e there?"`)},
+		{user(`"why is </acp-agent-context> there?"`), user(`"why is </acp-agent-context> there?"`)},
+		{user(`"of acp-agent-context I know"`), user(`"of acp-agent-context I know"`)},
+		{user(`7`), user(`7`)},
+		{`{"sessionUpdate":"session_info_update","title":"<acp-agent-context> This session ha"}`, ""},
+		{`{"sessionUpdate":"session_info_update","title":"Fix it <acp-agent-context> This session ha"}`, `{"sessionUpdate":"session_info_update","title":"Fix it"}`},
+		{`{"sessionUpdate":"session_info_update","title":"` + told + ` Fix it"}`, `{"sessionUpdate":"session_info_update","title":"Fix it"}`},
+		{`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + told + `"}}`, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + told + `"}}`},
+	} {
+		b := initialized(t, plain+opened+"await session/prompt\nsend "+fmt.Sprintf(update, c.sent)+"send "+fmt.Sprintf(update, `"end"`)+answered, proxy.Options{})
+		s, _ := b.open()
+		_, err := b.prompt(s)
+		require.NoError(t, err)
+		if c.want != "" {
+			require.Equal(t, `turn update {"update":`+c.want+`}`, b.editor.next())
+		}
+		require.Equal(t, `turn update {"update":"end"}`, b.editor.next())
+	}
+}
+
+// An agent can say whatever it likes: it must not cost more than it is long.
+func TestP7_AnyNumberOfBlocksIsTakenOut(t *testing.T) {
+	const blocks = 200_000
+	text := strings.Repeat("<acp-agent-context>x</acp-agent-context>\ny", blocks)
+	require.Equal(t, strings.Repeat("y", blocks), proxy.WithoutBlocks(" "+text+" "))
+	open := strings.Repeat("<acp-agent-context>", blocks)
+	require.Equal(t, open, proxy.WithoutBlocks(open))
+	require.Equal(t, " plain ", proxy.WithoutBlocks(" plain "))
+}

@@ -1,0 +1,618 @@
+package proxy_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestMain(m *testing.M) {
+	proctest.Main(m, func(role string) int {
+		in, err := proctest.OpenInput()
+		if err != nil {
+			return 99
+		}
+		if role == simulatedRole {
+			return simulate(in)
+		}
+		return followScript(in)
+	})
+}
+
+// patience bounds waits for what must happen.
+const patience = 20 * time.Second
+
+// Scripts begin with one of these.
+const (
+	plain = "await initialize\n" +
+		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentInfo":{"name":"scripted"},"x":1.0}}` + "\n"
+	capable = "await initialize\n" +
+		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"additionalDirectories":{},"close":{}}}}}` + "\n"
+	opened = "await session/new\n" +
+		`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1","modes":{"n":1.0}}}` + "\n"
+	answered = `send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"end_turn","_meta":{"n":1e0}}}` + "\n"
+)
+
+// bench is a proxy in front of a scripted agent, and behind a client that is played by the test.
+type bench struct {
+	t       *testing.T
+	command process.Command
+	runtime backend.Runtime
+	editor  *editor
+	record  proctest.Record
+	info    backend.Info
+	closed  bool
+}
+
+// played starts this binary in a role. The record has the lines that it is sent.
+func played(t testing.TB, role string, env ...string) (process.Command, proctest.Record) {
+	t.Helper()
+	record := proctest.NewRecord(t)
+	return process.Command{Path: proctest.Executable(), Name: role, Env: proctest.Env(role, append(env, record.Env())...)}, record
+}
+
+// command starts this binary with a script.
+func command(t testing.TB, script string) (process.Command, proctest.Record) {
+	t.Helper()
+	return played(t, scriptedRole, scriptVariable+"="+script)
+}
+
+// start starts the agent, without asking it anything.
+func start(t *testing.T, script string, o proxy.Options) *bench {
+	if o.Child.Grace == 0 {
+		o.Child.Grace = patience
+	}
+	c, record := command(t, script)
+	b := &bench{t: t, command: c, runtime: proxy.New(c, o), editor: newEditor(t), record: record}
+	t.Cleanup(b.close)
+	return b
+}
+
+// initialized is start, and initialize.
+func initialized(t *testing.T, script string, o proxy.Options) *bench {
+	b := start(t, script, o)
+	var err error
+	b.info, err = b.runtime.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1,"clientCapabilities":{"n":1.0}}`), b.editor)
+	require.NoError(t, err)
+	return b
+}
+
+// close ends the agent.
+func (b *bench) close() {
+	if b.closed {
+		return
+	}
+	b.closed = true
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	require.NoError(b.t, b.runtime.Close(ctx))
+}
+
+// received ends the agent and returns what it had been sent, of these methods; "" stands for answers.
+func (b *bench) received(methods ...string) []string {
+	b.close()
+	return linesOf(b.t, b.record, methods...)
+}
+
+// linesOf are the lines of a record, of these methods; "" stands for answers.
+func linesOf(t testing.TB, record proctest.Record, methods ...string) []string {
+	lines := []string{}
+	for _, line := range record.Lines(t) {
+		var m struct{ Method string }
+		require.NoError(t, json.Unmarshal([]byte(line), &m))
+		for _, method := range methods {
+			if m.Method == method {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
+// open opens a session in /a.
+func (b *bench) open() (backend.Session, backend.Opened) {
+	return b.openWith(`{"cwd":"/a","mcpServers":[]}`)
+}
+
+func (b *bench) openWith(params string) (backend.Session, backend.Opened) {
+	b.t.Helper()
+	s, opened, err := b.runtime.Open(b.t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(params)}, host{b.editor})
+	require.NoError(b.t, err)
+	return s, opened
+}
+
+// prompt runs a turn to its end.
+func (b *bench) prompt(s backend.Session) (string, error) {
+	return await(b.t, s.Prompt(b.t.Context(), backend.Raw(`{"prompt":[{"type":"text","text":"hello"}]}`), turn{b.editor}))
+}
+
+// await runs work and fails if it takes too long.
+func await(t *testing.T, work backend.Work) (string, error) {
+	t.Helper()
+	type outcome struct {
+		result backend.Raw
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		result, err := work()
+		done <- outcome{result, err}
+	}()
+	select {
+	case o := <-done:
+		return string(o.result), o.err
+	case <-time.After(patience):
+		require.Fail(t, "took too long")
+		return "", nil
+	}
+}
+
+// editor plays the adapter and the client behind it: it notes what reaches it, and answers requests.
+type editor struct {
+	backend.Host // for what a proxy does not ask
+
+	t     *testing.T
+	notes chan string
+
+	mu      sync.Mutex
+	answers map[string]backend.Work
+	block   func(ctx context.Context, note string) error
+	state   string
+}
+
+func newEditor(t *testing.T) *editor {
+	return &editor{t: t, notes: make(chan string, 10_000), answers: make(map[string]backend.Work)}
+}
+
+func (e *editor) answer(method, result string) {
+	e.answers[method] = func() (backend.Raw, error) { return backend.Raw(result), nil }
+}
+
+// note keeps what reached the editor, in order.
+func (e *editor) note(ctx context.Context, n string) error {
+	e.notes <- n
+	e.mu.Lock()
+	block := e.block
+	e.mu.Unlock()
+	if block != nil {
+		return block(ctx, n)
+	}
+	return nil
+}
+
+// next waits for the next note.
+func (e *editor) next() string {
+	e.t.Helper()
+	select {
+	case n := <-e.notes:
+		return n
+	case <-time.After(patience):
+		require.Fail(e.t, "nothing came")
+		return ""
+	}
+}
+
+// silent fails if there is a note that nobody took.
+func (e *editor) silent() {
+	e.t.Helper()
+	select {
+	case n := <-e.notes:
+		require.Fail(e.t, "unexpected: "+n)
+	default:
+	}
+}
+
+func (e *editor) call(ctx context.Context, to, method string, params backend.Raw) backend.Work {
+	err := e.note(ctx, to+" call "+method+" "+string(params))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	answer := e.answers[method]
+	return func() (backend.Raw, error) {
+		switch {
+		case err != nil:
+			return nil, err
+		case answer == nil:
+			return nil, jsonrpc.MethodNotFound(method)
+		}
+		return answer()
+	}
+}
+
+// Call implements [runtime.Client] outside of sessions.
+func (e *editor) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	return e.call(ctx, "client", method, params)
+}
+
+// Notify implements [runtime.Client] outside of sessions.
+func (e *editor) Notify(ctx context.Context, method string, params backend.Raw) error {
+	return e.note(ctx, "client notify "+method+" "+string(params))
+}
+
+// host is the editor as a session's host.
+type host struct{ *editor }
+
+func (h host) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	return h.call(ctx, "host", method, params)
+}
+
+func (h host) Notify(ctx context.Context, method string, params backend.Raw) error {
+	return h.note(ctx, "host notify "+method+" "+string(params))
+}
+
+func (h host) Update(ctx context.Context, u backend.Update) error {
+	return h.note(ctx, "host update "+string(u))
+}
+
+func (h host) Replay(ctx context.Context, u backend.Update) error {
+	return h.note(ctx, "host replay "+string(u))
+}
+
+func (h host) Workspace() *workspace.Workspace { return nil }
+
+func (h host) Catalog() *discovery.Catalog { return nil }
+
+func (h host) SaveState(_ context.Context, state []byte) error {
+	h.state = string(state)
+	return nil
+}
+
+// turn is the editor as what a turn's updates go to.
+type turn struct{ *editor }
+
+func (u turn) Update(ctx context.Context, update backend.Update) error {
+	return u.note(ctx, "turn update "+string(update))
+}
+
+// house is the adapter with the proxy and an agent behind it, which can be left and entered again: the store
+// and the agent's files stay.
+type house struct {
+	t       testing.TB
+	command process.Command
+	record  proctest.Record
+	options proxy.Options
+	store   sessionstore.Store
+}
+
+func newHouse(t testing.TB, a abilities, o proxy.Options) *house {
+	a.Dir = t.TempDir()
+	c, record := simulatedCommand(t, a)
+	return &house{t: t, command: c, record: record, options: o, store: sessionstore.NewMemory()}
+}
+
+// visit is a client in a house.
+type visit struct {
+	*client.Client
+	h     *house
+	agent client.Agent
+	leave func()
+
+	mu        sync.Mutex
+	seen      []string
+	announced []string // the updates of commands
+}
+
+// enter connects a client.
+func (h *house) enter() *visit {
+	h.t.Helper()
+	toAdapter, fromClient := io.Pipe()
+	toClient, fromAdapter := io.Pipe()
+	v := &visit{h: h}
+	v.Client = client.New(toClient, fromClient, client.Options{Updates: v.see})
+	ctx, cancel := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		defer fromAdapter.Close()
+		err := acp.Serve(ctx, toAdapter, fromAdapter, acp.Options{
+			Runtime: func() backend.Runtime { return proxy.New(h.command, h.options) },
+			Store:   h.store,
+			Logger:  slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			h.t.Error(err)
+		}
+	})
+	serving.Go(func() { _ = v.Serve(ctx) })
+	v.leave = sync.OnceFunc(func() {
+		cancel()
+		serving.Wait()
+	})
+	h.t.Cleanup(v.leave)
+	var err error
+	v.agent, err = v.Initialize(h.t.Context())
+	require.NoError(h.t, err)
+	return v
+}
+
+// see notes an update in a few letters.
+func (v *visit) see(_ context.Context, u client.Update) {
+	var content struct {
+		Content struct{ Text string }
+	}
+	_ = json.Unmarshal(u.Update, &content)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch u.Kind {
+	case "user_message_chunk":
+		v.seen = append(v.seen, "user "+content.Content.Text)
+	case "agent_message_chunk":
+		v.seen = append(v.seen, "agent "+content.Content.Text)
+	default:
+		v.seen = append(v.seen, u.Kind)
+		if u.Kind == "available_commands_update" {
+			v.announced = append(v.announced, string(u.Update))
+		}
+	}
+}
+
+// told is what the client was shown of the conversation since it was last asked.
+func (v *visit) told() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	told := []string{}
+	for _, s := range v.seen {
+		if strings.HasPrefix(s, "user ") || strings.HasPrefix(s, "agent ") {
+			told = append(told, s)
+		}
+	}
+	v.seen = nil
+	return told
+}
+
+// say runs a turn and returns the agent's words in it.
+func (v *visit) say(id, word string) string {
+	v.h.t.Helper()
+	v.told()
+	_, err := v.Prompt(v.h.t.Context(), id, sdk.TextBlock(word))
+	require.NoError(v.h.t, err)
+	return strings.Join(v.told(), "")
+}
+
+func (h *house) history(id string) []string {
+	var words []string
+	for u, err := range h.store.History(h.t.Context(), sessionstore.ID(id)) {
+		require.NoError(h.t, err)
+		require.NotContains(h.t, string(u), "acp-agent-context", "P7: what the child was told is no history")
+		var p struct {
+			Update struct{ Content struct{ Text string } }
+		}
+		require.NoError(h.t, json.Unmarshal(u, &p))
+		words = append(words, p.Update.Content.Text)
+	}
+	return words
+}
+
+// received are the methods that the agent was sent, with their params.
+func (h *house) received() []received {
+	var list []received
+	for _, line := range h.record.Lines(h.t) {
+		var m struct {
+			Method string
+			Params json.RawMessage
+		}
+		require.NoError(h.t, json.Unmarshal([]byte(line), &m))
+		list = append(list, received{m.Method, string(m.Params)})
+	}
+	return list
+}
+
+type received struct{ method, params string }
+
+func methods(list []received) []string {
+	var names []string
+	for _, r := range list {
+		names = append(names, r.method)
+	}
+	return names
+}
+
+func roots(t testing.TB, additional int) workspace.Roots {
+	dirs := make([]string, additional)
+	for i := range dirs {
+		dirs[i] = t.TempDir()
+	}
+	r, err := workspace.NewRoots(t.TempDir(), dirs)
+	require.NoError(t, err)
+	return r
+}
+
+func with(r workspace.Roots, dirs ...string) workspace.Roots {
+	changed, err := workspace.NewRoots(r.Cwd().String(), dirs)
+	if err != nil {
+		panic(err)
+	}
+	return changed
+}
+
+// dirOf is where a house's agent keeps its sessions.
+func dirOf(t testing.TB, h *house) string {
+	for _, variable := range h.command.Env {
+		if config, ok := strings.CutPrefix(variable, simulatedVariable+"="); ok {
+			var a abilities
+			require.NoError(t, json.Unmarshal([]byte(config), &a))
+			return a.Dir
+		}
+	}
+	return ""
+}
+
+// through connects a client to the adapter, with the proxy and a scripted agent behind it.
+func through(t testing.TB, c process.Command, store sessionstore.Store, o client.Options) *client.Client {
+	toAdapter, fromClient := io.Pipe()
+	toClient, fromAdapter := io.Pipe()
+	cl := client.New(toClient, fromClient, o)
+	ctx, cancel := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		err := acp.Serve(ctx, toAdapter, fromAdapter, acp.Options{
+			Runtime: func() backend.Runtime { return proxy.New(c, proxy.Options{}) },
+			Store:   store,
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		fromAdapter.Close()
+	})
+	serving.Go(func() { _ = cl.Serve(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		serving.Wait()
+	})
+	_, err := cl.Initialize(ctx)
+	require.NoError(t, err)
+	return cl
+}
+
+func someRoots(t testing.TB) workspace.Roots {
+	roots, err := workspace.NewRoots(t.TempDir(), []string{t.TempDir(), t.TempDir()})
+	require.NoError(t, err)
+	return roots
+}
+
+func oneRoot(t testing.TB) workspace.Roots {
+	roots, err := workspace.NewRoots(t.TempDir(), nil)
+	require.NoError(t, err)
+	return roots
+}
+
+// SetMode sets a session's mode.
+func (v *visit) SetMode(t testing.TB, id, mode string) string {
+	result, err := v.Conn().Call(t.Context(), "session/set_mode", []byte(`{"sessionId":"`+id+`","modeId":"`+mode+`"}`))()
+	require.NoError(t, err)
+	return string(result)
+}
+
+// until waits for an update.
+func (v *visit) until(what string) {
+	v.h.t.Helper()
+	require.Eventually(v.h.t, func() bool {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		return strings.Contains(strings.Join(v.seen, "\n"), what)
+	}, patience, time.Millisecond)
+}
+
+// put writes a file in a root.
+func put(t *testing.T, root workspace.Dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(root.String(), filepath.FromSlash(name))
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	return path
+}
+
+// prompts are the texts of the prompts that the agent was sent, the blocks of each.
+func (h *house) prompts() [][]string {
+	var all [][]string
+	for _, r := range h.received() {
+		if r.method != "session/prompt" {
+			continue
+		}
+		var p struct{ Prompt []struct{ Text string } }
+		require.NoError(h.t, json.Unmarshal([]byte(r.params), &p))
+		var texts []string
+		for _, b := range p.Prompt {
+			texts = append(texts, b.Text)
+		}
+		all = append(all, texts)
+	}
+	return all
+}
+
+// lastPrompt are the blocks of the latest.
+func (h *house) lastPrompt() []string {
+	all := h.prompts()
+	require.NotEmpty(h.t, all)
+	return all[len(all)-1]
+}
+
+// announcements are those that a client was shown since it was last asked, waited for if there are none.
+func (v *visit) announcements() []string {
+	v.h.t.Helper()
+	v.until("available_commands_update")
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := v.announced
+	v.announced, v.seen = nil, nil
+	return all
+}
+
+// announcedSoFar are the announcements that have come.
+func (v *visit) announcedSoFar() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := v.announced
+	v.announced = nil
+	return all
+}
+
+// starts are the flags of the processes that were started, in order.
+func (h *house) starts() []string {
+	var all []string
+	for _, r := range h.received() {
+		if r.method == "start" {
+			all = append(all, strings.Trim(r.params, `"`))
+		}
+	}
+	return all
+}
+
+func (h *house) way(id string) string {
+	stored, err := h.store.Get(h.t.Context(), sessionstore.ID(id))
+	require.NoError(h.t, err)
+	return proxy.Describe(stored.State)
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func onlyFile(t testing.TB, dir string) string {
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	return filepath.Join(dir, files[0].Name())
+}
+
+// directories are those that the agent was sent with its latest request of a method.
+func (h *house) directories(method string) (list []string) {
+	for _, r := range h.received() {
+		if r.method == method {
+			var p struct{ AdditionalDirectories []string }
+			require.NoError(h.t, json.Unmarshal([]byte(r.params), &p))
+			list = p.AdditionalDirectories
+		}
+	}
+	return list
+}
+
+func spelled(r workspace.Roots) []string {
+	list := []string{}
+	for _, dir := range r.Additional().All() {
+		list = append(list, dir.String())
+	}
+	return list
+}

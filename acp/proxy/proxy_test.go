@@ -1,0 +1,466 @@
+package proxy_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// odd is members that a decoder would not give back as they were.
+const odd = `"f":1.0,"e":1e5,"big":123456789012345678901234567890,"twice":1,"twice":2,"u":"\u00e4\ud83d\ude00\/<&>","deep":{ "a" : [ 1 , null ] },"lone":"\ud800"`
+
+func TestInitializePassesThrough(t *testing.T) {
+	b := initialized(t, plain, proxy.Options{})
+	require.Equal(t, "proxy", b.info.Kind)
+	require.Equal(t, backend.RuntimeConnects, b.info.MCP)
+	require.Equal(t, `{"protocolVersion":1,"agentInfo":{"name":"scripted"},"x":1.0}`, string(b.info.Initialize))
+	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"n":1.0}}}`},
+		b.received("initialize"))
+}
+
+func TestW10_TheChildIsAskedForTheVersionThatWeSpeak(t *testing.T) {
+	b := start(t, plain, proxy.Options{})
+	_, err := b.runtime.Initialize(t.Context(), backend.Raw(`{"protocolVersion":65535}`), b.editor)
+	require.NoError(t, err)
+	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`}, b.received("initialize"))
+}
+
+func TestP6_AnUpdateArrivesAsItWasSent(t *testing.T) {
+	b := initialized(t, plain+opened+"await session/prompt\n"+
+		`send {"jsonrpc":"2.0","method":"session/update","params":{`+odd+`,"sessionId":"child-1","update":{"sessionUpdate":"_unknown",`+odd+`},"_meta":{`+odd+`}}}`+"\n"+
+		`send {"params":{"sessionId":"child-1","update":null},"method":"session/update","jsonrpc":"2.0"}`+"\n"+
+		answered+"await _x/more\n"+
+		`send {"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"plan"},"sessionId":"child-1"}}`+"\n", proxy.Options{})
+	s, opened := b.open()
+	require.JSONEq(t, `{"modes":{"n":1.0}}`, string(opened.Result))
+	require.Contains(t, string(opened.Result), `{"n":1.0}`)
+	require.Equal(t, `{"v":1,"id":"child-1","way":"context"}`, b.editor.state)
+	result, err := b.prompt(s)
+	require.NoError(t, err)
+	require.Equal(t, `{"stopReason":"end_turn","_meta":{"n":1e0}}`, result)
+	require.Equal(t, `turn update {`+odd+`,"update":{"sessionUpdate":"_unknown",`+odd+`},"_meta":{`+odd+`}}`, b.editor.next())
+	require.Equal(t, `turn update {"update":null}`, b.editor.next())
+	b.editor.silent()
+	s.Notify(t.Context(), "_x/more", nil)
+	require.Equal(t, `host update {"update":{"sessionUpdate":"plan"}}`, b.editor.next(), "outside of the turn")
+}
+
+func TestP6_TheChildsRequestsAndNotificationsPass(t *testing.T) {
+	b := initialized(t, plain+opened+"await session/prompt\n"+
+		`send {"jsonrpc":"2.0","id":"a","method":"session/request_permission","params":{"sessionId":"child-1","options":[],`+odd+`}}`+"\nawait reply \"a\"\n"+
+		`send {"jsonrpc":"2.0","id":-5,"method":"_x/ask","params":{"sessionId":"child-1","n":1.0}}`+"\nawait reply -5\n"+
+		`send {"jsonrpc":"2.0","id":8,"method":"_x/ask","params":{`+odd+`}}`+"\nawait reply 8\n"+
+		`send {"jsonrpc":"2.0","id":9,"method":"_x/list","params":[1.0]}`+"\nawait reply 9\n"+
+		`send {"jsonrpc":"2.0","id":10,"method":"_x/none"}`+"\nawait reply 10\n"+
+		`send {"jsonrpc":"2.0","id":11,"method":"_x/null","params":{"sessionId":null}}`+"\nawait reply 11\n"+
+		`send {"jsonrpc":"2.0","method":"_x/note","params":{"sessionId":"child-1","n":1.0}}`+"\n"+
+		`send {"jsonrpc":"2.0","method":"_x/note","params":{"n":1.0}}`+"\n"+
+		`send {"jsonrpc":"2.0","id":12,"method":"session/update","params":{"sessionId":"child-1","update":{}}}`+"\nawait reply 12\n"+
+		answered, proxy.Options{})
+	b.editor.answer("session/request_permission", `{"outcome":{`+odd+`}}`)
+	b.editor.answers["_x/ask"] = func() (backend.Raw, error) {
+		return nil, &jsonrpc.Error{Code: -32042, Message: "no <way>", Data: backend.Raw(`{"n":1.0}`)}
+	}
+	s, _ := b.open()
+	_, err := b.prompt(s)
+	require.NoError(t, err)
+	for _, want := range []string{
+		`host call session/request_permission {"options":[],` + odd + `}`,
+		`host call _x/ask {"n":1.0}`,
+		`client call _x/ask {` + odd + `}`,
+		`client call _x/list [1.0]`,
+		`client call _x/none `,
+		`client call _x/null {"sessionId":null}`,
+		`host notify _x/note {"n":1.0}`,
+		`client notify _x/note {"n":1.0}`,
+		`turn update {"update":{}}`,
+	} {
+		require.Equal(t, want, b.editor.next())
+	}
+	got := b.received("")
+	require.Equal(t, `{"jsonrpc":"2.0","id":"a","result":{"outcome":{`+odd+`}}}`, got[0])
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":-5,"error":{"code":-32042,"message":"no <way>","data":{"n":1.0}}}`, got[1])
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":8,"error":{"code":-32042,"message":"no <way>","data":{"n":1.0}}}`, got[2])
+	require.Contains(t, got[3], `"code":-32601`)
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":12,"result":{}}`, got[6])
+}
+
+func TestP6_TheClientsRequestsAndNotificationsPassInOrder(t *testing.T) {
+	b := initialized(t, plain+opened+
+		"await session/set_mode\n"+`send {"jsonrpc":"2.0","id":$session/set_mode$,"result":{`+odd+`}}`+"\n"+
+		"await authenticate\n"+`send {"jsonrpc":"2.0","id":$authenticate$,"error":{"code":-32000,"message":"log in","data":{"n":1.0}}}`+"\n", proxy.Options{})
+	s, _ := b.open()
+	result, err := await(t, s.Call(t.Context(), "session/set_mode", backend.Raw(`{"modeId":"ask",`+odd+`}`)))
+	require.NoError(t, err)
+	require.Equal(t, `{`+odd+`}`, result)
+	s.Notify(t.Context(), "_x/note", backend.Raw(`{"n":1.0}`))
+	b.runtime.Notify(t.Context(), "_x/note", backend.Raw(`[1.0]`))
+	_, err = await(t, b.runtime.Call(t.Context(), "authenticate", backend.Raw(`{"methodId":"key"}`)))
+	var refused *jsonrpc.Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, jsonrpc.Error{Code: -32000, Message: "log in", Data: backend.Raw(`{"n":1.0}`)}, *refused)
+	got := b.received("session/set_mode", "_x/note", "authenticate")
+	require.Equal(t, []string{
+		`{"jsonrpc":"2.0","id":3,"method":"session/set_mode","params":{"sessionId":"child-1","modeId":"ask",` + odd + `}}`,
+		`{"jsonrpc":"2.0","method":"_x/note","params":{"sessionId":"child-1","n":1.0}}`,
+		`{"jsonrpc":"2.0","method":"_x/note","params":[1.0]}`,
+		`{"jsonrpc":"2.0","id":4,"method":"authenticate","params":{"methodId":"key"}}`,
+	}, got)
+}
+
+func TestP6_WhatComesBeforeTheSessionIsKnownIsHeldInOrder(t *testing.T) {
+	update := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"n":%s}}}` + "\n"
+	b := initialized(t, plain+"await session/new\n"+
+		"repeat 50 "+fmt.Sprintf(update, "$i")+
+		`send {"jsonrpc":"2.0","id":7,"method":"_x/ask","params":{"sessionId":"child-1"}}`+"\n"+
+		`send {"jsonrpc":"2.0","method":"_x/note","params":{"sessionId":"child-1"}}`+"\n"+
+		`send {"jsonrpc":"2.0","id":8,"method":"_x/ask","params":{"sessionId":"child-2"}}`+"\n"+
+		`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1"}}`+"\n"+
+		"repeat 50 "+fmt.Sprintf(update, "5$i")+
+		"replies 2\n"+`send {"jsonrpc":"2.0","method":"_x/end"}`, proxy.Options{})
+	b.editor.answer("_x/ask", `{"n":1.0}`)
+	b.open()
+	for i := range 50 {
+		require.Equal(t, fmt.Sprintf(`host update {"update":{"n":%d}}`, i), b.editor.next())
+	}
+	require.Equal(t, `host call _x/ask {}`, b.editor.next())
+	require.Equal(t, `host notify _x/note {}`, b.editor.next())
+	for i := range 50 {
+		require.Equal(t, fmt.Sprintf(`host update {"update":{"n":5%d}}`, i), b.editor.next())
+	}
+	require.Equal(t, `client notify _x/end `, b.editor.next())
+	got := b.received("")
+	require.ElementsMatch(t, []string{
+		`{"jsonrpc":"2.0","id":7,"result":{"n":1.0}}`,
+		`{"jsonrpc":"2.0","id":8,"error":{"code":-32602,"message":"sessionId: no session has this id"}}`,
+	}, got)
+}
+
+func TestHeldMessagesAreBounded(t *testing.T) {
+	for name, o := range map[string]proxy.Options{
+		"by number": {MaxHeld: 2},
+		"by size":   {MaxHeldBytes: 2 * len(`{"update":0}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := initialized(t, plain+"await session/new\n"+
+				`repeat 4 {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":$i}}`+"\n"+
+				`send {"jsonrpc":"2.0","id":7,"method":"_x/ask","params":{"sessionId":"child-1"}}`+"\nawait reply 7\n"+
+				`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1"}}`+"\n", o)
+			b.open()
+			require.Equal(t, `host update {"update":0}`, b.editor.next())
+			require.Equal(t, `host update {"update":1}`, b.editor.next())
+			b.editor.silent()
+			require.Contains(t, b.received("")[0], "too many messages")
+		})
+	}
+}
+
+func TestASessionThatNobodyKnowsIsRefused(t *testing.T) {
+	b := initialized(t, plain+
+		`send {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-9","update":{}}}`+"\n"+
+		`send {"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{"sessionId":"child-9","path":"/a"}}`+"\nawait reply 7\n"+
+		`send {"jsonrpc":"2.0","method":"_x/end"}`+"\n", proxy.Options{})
+	require.Equal(t, `client notify _x/end `, b.editor.next())
+	require.Contains(t, b.received("")[0], `"code":-32602`)
+}
+
+func TestA31_AnAgentIsNamedByItsCommand(t *testing.T) {
+	for _, c := range []struct {
+		path             string
+		args             []string
+		profile, command string
+	}{
+		{"opencode", []string{"acp"}, "opencode acp", "acp-agent -- opencode acp"},
+		{"/usr/local/bin/opencode", []string{"acp"}, "opencode acp", "acp-agent -- /usr/local/bin/opencode acp"},
+		{"npx", []string{"@scope/agent", "--model", "a b"}, "npx @scope/agent --model 'a b'", "acp-agent -- npx @scope/agent --model 'a b'"},
+		{"/opt/my agents/it's.EXE", []string{""}, `'it'\''s' ''`, `acp-agent -- '/opt/my agents/it'\''s.EXE' ''`},
+		{".cmd", nil, ".cmd", "acp-agent -- .cmd"},
+	} {
+		profile, line := proxy.Names(process.Command{Path: c.path, Args: c.args})
+		require.Equal(t, c.profile, profile)
+		require.Equal(t, c.command, line)
+	}
+}
+
+// lines is what a client received, in the order of the wire.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) tap(d jsonrpc.Direction, line []byte) {
+	if d != jsonrpc.Received {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, string(line))
+}
+
+// order is the order in which the first lines with these texts came.
+func (l *lines) order(texts ...string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for _, line := range l.all {
+		for _, text := range texts {
+			if strings.Contains(line, text) {
+				found = append(found, text)
+			}
+		}
+	}
+	return found
+}
+
+const patient = "await _x/end\n" + `send {"jsonrpc":"2.0","id":$_x/end$,"result":{}}` + "\n"
+
+// A child writes its answer and what follows it at once; what it writes is never reordered.
+func TestP6_WhatFollowsAnAnswerFollowsItForTheClient(t *testing.T) {
+	const turns = 50
+	var script strings.Builder
+	script.WriteString(plain + opened)
+	for i := range turns {
+		fmt.Fprintf(&script, "await session/prompt\nsend "+update, fmt.Sprintf(`{"sessionUpdate":"_before %d."}`, i))
+		fmt.Fprintf(&script, `both {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"end_turn","_meta":{"turn":"%d."}}} %s`, i,
+			fmt.Sprintf(update, fmt.Sprintf(`{"sessionUpdate":"_behind %d."}`, i)))
+	}
+	script.WriteString("await session/set_mode\n" + `both {"jsonrpc":"2.0","id":$session/set_mode$,"result":{"_meta":{"mode":"set"}}} ` +
+		fmt.Sprintf(update, `{"sessionUpdate":"_behind mode"}`))
+	script.WriteString("await authenticate\n" + `both {"jsonrpc":"2.0","id":$authenticate$,"result":{"_meta":{"login":"done"}}} ` +
+		`{"jsonrpc":"2.0","method":"_x/behind login"}` + "\n" + patient)
+	c, _ := command(t, script.String())
+	var got lines
+	cl := through(t, c, sessionstore.NewMemory(), client.Options{Wire: jsonrpc.Options{Tap: got.tap}})
+	s, err := cl.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
+	require.NoError(t, err)
+	id := `{"sessionId":"` + s.ID + `",`
+	for range turns {
+		_, err := cl.Conn().Call(t.Context(), "session/prompt", json.RawMessage(id+`"prompt":[]}`))()
+		require.NoError(t, err)
+	}
+	_, err = cl.Conn().Call(t.Context(), "session/set_mode", json.RawMessage(id+`"modeId":"m"}`))()
+	require.NoError(t, err)
+	require.NoError(t, cl.Authenticate(t.Context(), "key"))
+	_, err = cl.Conn().Call(t.Context(), "_x/end", json.RawMessage(id+`"x":1}`))()
+	require.NoError(t, err)
+	for i := range turns {
+		want := []string{fmt.Sprintf(`"_before %d."`, i), fmt.Sprintf(`"turn":"%d."`, i), fmt.Sprintf(`"_behind %d."`, i)}
+		require.Equal(t, want, got.order(want...))
+	}
+	for _, want := range [][]string{{`"mode":"set"`, `"_behind mode"`}, {`"login":"done"`, `"_x/behind login"`}} {
+		require.Equal(t, want, got.order(want...))
+	}
+}
+
+func TestP6_WhatFollowsACancelledTurnFollowsItsAnswer(t *testing.T) {
+	const turns = 20
+	var script strings.Builder
+	script.WriteString(plain + opened)
+	for i := range turns {
+		fmt.Fprintf(&script, "await session/prompt\nsend "+update+"await session/cancel\n", fmt.Sprintf(`{"sessionUpdate":"_before %d."}`, i))
+		fmt.Fprintf(&script, `both {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"cancelled","_meta":{"turn":"%d."}}} %s`, i,
+			fmt.Sprintf(update, fmt.Sprintf(`{"sessionUpdate":"_behind %d."}`, i)))
+	}
+	script.WriteString(patient)
+	c, _ := command(t, script.String())
+	var got lines
+	cl := through(t, c, sessionstore.NewMemory(), client.Options{Wire: jsonrpc.Options{Tap: got.tap}})
+	s, err := cl.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
+	require.NoError(t, err)
+	id := `{"sessionId":"` + s.ID + `",`
+	for i := range turns {
+		work := cl.Conn().Call(t.Context(), "session/prompt", json.RawMessage(id+`"prompt":[]}`))
+		require.Eventually(t, func() bool { return len(got.order(fmt.Sprintf(`"_before %d."`, i))) == 1 }, patience, 1e6)
+		require.NoError(t, cl.Cancel(t.Context(), s.ID))
+		_, err := work()
+		require.NoError(t, err)
+	}
+	_, err = cl.Conn().Call(t.Context(), "_x/end", json.RawMessage(id+`"x":1}`))()
+	require.NoError(t, err)
+	for i := range turns {
+		want := []string{fmt.Sprintf(`"_before %d."`, i), fmt.Sprintf(`"turn":"%d."`, i), fmt.Sprintf(`"_behind %d."`, i)}
+		require.Equal(t, want, got.order(want...))
+	}
+}
+
+func TestP4_WhatTheAgentAsksForOutsideOfTheRootsNeverReachesTheClient(t *testing.T) {
+	r := someRoots(t)
+	outside := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("s"), 0o600))
+	inside := filepath.Join(r.At(1).String(), "file")
+	require.NoError(t, os.WriteFile(inside, []byte("f"), 0o600))
+	ask := func(id int, method, member, path string) string {
+		return fmt.Sprintf(`send {"jsonrpc":"2.0","id":%d,"method":%q,"params":{"sessionId":"child-1",%q:%s,"content":"","command":"c"}}`+"\nawait reply %[1]d\n",
+			id, method, member, strconv.Quote(path))
+	}
+	c, record := command(t, capable+opened+"await session/prompt\n"+
+		ask(11, "fs/read_text_file", "path", inside)+
+		ask(12, "fs/read_text_file", "path", filepath.Join(outside, "secret"))+
+		ask(13, "fs/read_text_file", "path", filepath.Join(inside, "..", "..", "x"))+
+		ask(14, "fs/write_text_file", "path", filepath.Join(outside, "new"))+
+		ask(15, "terminal/create", "cwd", outside)+
+		`send {"jsonrpc":"2.0","id":16,"method":"fs/read_text_file","params":{"sessionId":"someone else's","path":`+strconv.Quote(inside)+`}}`+"\nawait reply 16\n"+
+		answered)
+	var asked []string
+	cl := through(t, c, sessionstore.NewMemory(), client.Options{
+		Capabilities: json.RawMessage(`{"terminal":true}`),
+		ReadTextFile: func(_ context.Context, q sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse, error) {
+			asked = append(asked, string(q.SessionId)+" "+q.Path)
+			return sdk.ReadTextFileResponse{Content: "f"}, nil
+		},
+		WriteTextFile: func(context.Context, sdk.WriteTextFileRequest) (sdk.WriteTextFileResponse, error) {
+			asked = append(asked, "write")
+			return sdk.WriteTextFileResponse{}, nil
+		},
+		Requests: map[string]func(context.Context, json.RawMessage) (json.RawMessage, error){
+			"terminal/create": func(context.Context, json.RawMessage) (json.RawMessage, error) {
+				asked = append(asked, "terminal")
+				return json.RawMessage(`{}`), nil
+			},
+		},
+	})
+	s, err := cl.NewSession(t.Context(), client.Setup{Roots: r})
+	require.NoError(t, err)
+	_, err = cl.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
+	require.NoError(t, err)
+	require.Equal(t, []string{s.ID + " " + inside}, asked)
+	answers := linesOf(t, record, "")
+	require.Contains(t, answers[0], `"content":"f"`)
+	for _, refused := range answers[1:6] {
+		require.Contains(t, refused, `"code":-32602`)
+	}
+}
+
+func TestA1_OursAndTheAgentsCapabilitiesTogether(t *testing.T) {
+	for bits := range 1 << 3 {
+		a := abilities{Load: bits&1 != 0, List: bits&2 != 0, Roots: bits&4 != 0}
+		h := newHouse(t, a, proxy.Options{})
+		v := h.enter()
+		raw, err := v.Conn().Call(t.Context(), "initialize", json.RawMessage(`{"protocolVersion":1}`))()
+		require.Error(t, err, "it was sent before")
+		require.Nil(t, raw)
+		agent := v.agent
+		require.True(t, agent.Load && agent.Resume && agent.Fork && agent.List && agent.Close && agent.Delete && agent.AdditionalDirectories)
+		require.True(t, agent.Prompt.Image, "only the agent can")
+		require.False(t, agent.Prompt.Audio)
+		require.False(t, agent.MCP.Http, "the agent connects the servers")
+		require.Contains(t, string(agent.Raw), `"authMethods":[{"id":"key","name":"A key"}]`)
+		require.Contains(t, string(agent.Raw), `"name":"simulated"`)
+		v.leave()
+		require.Contains(t, h.received()[1].params, `"clientCapabilities"`)
+	}
+}
+
+func TestP6_BetweenClientAndChildOnlySessionIdsChange(t *testing.T) {
+	c, _ := command(t, capable+opened+"await session/prompt\n"+
+		`send {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"sessionUpdate":"_unknown",`+odd+`}}}`+"\n"+
+		`send {"jsonrpc":"2.0","id":"a","method":"_x/ask","params":{"sessionId":"child-1",`+odd+`}}`+"\nawait reply \"a\"\n"+
+		`send {"jsonrpc":"2.0","method":"_x/note","params":{"sessionId":"child-1",`+odd+`}}`+"\n"+answered+
+		"await session/prompt\nsend "+fmt.Sprintf(update, `{"sessionUpdate":"_started"}`)+"await session/cancel\n"+
+		`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"cancelled"}}`+"\n"+
+		"await session/close\n"+`send {"jsonrpc":"2.0","id":$session/close$,"result":{}}`+"\n")
+	seen := make(chan string, 10)
+	cl := through(t, c, sessionstore.NewMemory(), client.Options{
+		Updates:       func(_ context.Context, u client.Update) { seen <- string(u.Params) },
+		Notifications: func(_ context.Context, method string, params json.RawMessage) { seen <- method + " " + string(params) },
+		Requests: map[string]func(context.Context, json.RawMessage) (json.RawMessage, error){
+			"_x/ask": func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+				seen <- string(params)
+				return json.RawMessage(`{` + odd + `}`), nil
+			},
+		},
+	})
+	roots := someRoots(t)
+	s, err := cl.NewSession(t.Context(), client.Setup{Roots: roots})
+	require.NoError(t, err)
+	require.NotEqual(t, "child-1", s.ID)
+	require.Contains(t, string(s.Result), `{"n":1.0}`)
+	end, err := cl.Prompt(t.Context(), s.ID, sdk.TextBlock("hello"))
+	require.NoError(t, err)
+	require.Equal(t, `{"stopReason":"end_turn","_meta":{"n":1e0}}`, string(end.Result))
+	id := `{"sessionId":"` + s.ID + `",`
+	for _, want := range []string{
+		id + `"update":{"sessionUpdate":"_unknown",` + odd + `}}`,
+		id + odd + `}`,
+		`_x/note ` + id + odd + `}`,
+	} {
+		got := <-seen
+		for strings.Contains(got, `"session_info_update"`) { // the adapter's own: the session has a title now
+			got = <-seen
+		}
+		require.Equal(t, want, got)
+	}
+
+	cancelled := cl.Conn().Call(t.Context(), "session/prompt", json.RawMessage(id+`"prompt":[]}`))
+	for !strings.Contains(<-seen, `"_started"`) { // a cancel before that would not concern the child
+	}
+	require.NoError(t, cl.Cancel(t.Context(), s.ID))
+	result, err := cancelled()
+	require.NoError(t, err)
+	require.Equal(t, `{"stopReason":"cancelled"}`, string(result))
+
+	additional := roots.Additional()
+	page, err := cl.ListSessions(t.Context(), client.Query{Cwd: roots.Cwd(), Additional: &additional})
+	require.NoError(t, err)
+	require.Equal(t, s.ID, page.Sessions[0].ID)
+}
+
+// What an update costs on its way through, and without us.
+func BenchmarkUpdates(b *testing.B) {
+	const updates = 10_000
+	script := plain + opened + strings.Repeat("await session/prompt\nrepeat "+fmt.Sprint(updates)+
+		` {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"word $i "}}}}`+
+		"\n"+answered, 3)
+	turns := func(b *testing.B, connect func(client.Options) *client.Client) {
+		var got int
+		for b.Loop() {
+			b.StopTimer()
+			cl := connect(client.Options{Updates: func(context.Context, client.Update) { got++ }})
+			s, err := cl.NewSession(b.Context(), client.Setup{Roots: oneRoot(b)})
+			require.NoError(b, err)
+			b.StartTimer()
+			_, err = cl.Prompt(b.Context(), s.ID, sdk.TextBlock("go"))
+			require.NoError(b, err)
+		}
+		b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/updates, "us/update")
+	}
+	b.Run("direct", func(b *testing.B) {
+		turns(b, func(o client.Options) *client.Client {
+			c, _ := command(b, script)
+			p, err := process.Start(b.Context(), c, process.Options{})
+			require.NoError(b, err)
+			cl := client.New(p.Stdout(), p.Stdin(), o)
+			var serving sync.WaitGroup
+			serving.Go(func() { _ = cl.Serve(context.Background()) })
+			b.Cleanup(func() {
+				_ = p.Stop(context.Background())
+				serving.Wait()
+			})
+			_, err = cl.Initialize(b.Context())
+			require.NoError(b, err)
+			return cl
+		})
+	})
+	b.Run("through", func(b *testing.B) {
+		turns(b, func(o client.Options) *client.Client {
+			c, _ := command(b, script)
+			return through(b, c, sessionstore.NewMemory(), o)
+		})
+	})
+}

@@ -1,0 +1,544 @@
+package proxy_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Every agent that there can be, by what it has of load, resume, fork, list, close, delete and
+// additionalDirectories.
+func TestP7_EveryRowOfTheTable(t *testing.T) {
+	for bits := range 1 << 7 {
+		a := abilities{
+			Load: bits&1 != 0, Resume: bits&2 != 0, Fork: bits&4 != 0, Roots: bits&8 != 0,
+			Close: bits&16 != 0, Delete: bits&32 != 0, List: bits&64 != 0,
+		}
+		t.Run(fmt.Sprintf("%+v", a), func(t *testing.T) {
+			t.Parallel()
+			life(t, a)
+		})
+	}
+}
+
+// life is a session's whole life with an agent.
+func life(t *testing.T, a abilities) {
+	h := newHouse(t, a, proxy.Options{})
+	first := roots(t, 2)
+	extra := t.TempDir()
+
+	v := h.enter()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:one", v.say(s.ID, "one"))
+	v.leave()
+
+	// Another process, and other roots: the conversation is shown once, and the agent knows it.
+	v = h.enter()
+	reopened, err := v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, extra)})
+	require.NoError(t, err)
+	require.Contains(t, string(reopened.Result), `"currentModeId":"ask"`)
+	require.Equal(t, []string{"user one", "agent N:one"}, v.told())
+	one := "one"
+	if !a.Load && !a.Resume {
+		one = "~one"
+	}
+	require.Equal(t, "agent N:"+one+"+two", v.say(s.ID, "two"))
+
+	// The same live, with what it had at first: nothing is shown by a resume.
+	_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Empty(t, v.told())
+	heard := one + "+two"
+	if !a.Load && !a.Resume && a.Roots { // it has to be told of the roots, which takes a new session
+		heard = "~one+~two"
+	}
+	require.Equal(t, "agent N:"+heard+"+three", v.say(s.ID, "three"))
+	require.Equal(t, []string{"one", "N:one", "two", "N:" + one + "+two", "three", "N:" + heard + "+three"}, h.history(s.ID))
+
+	f, err := v.ForkSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Empty(t, v.told())
+	forked := heard + "+three"
+	if !a.Fork {
+		forked = "~one+~two+~three"
+	}
+	require.Equal(t, "agent N:"+forked+"+four", v.say(f.ID, "four"))
+	require.Equal(t, "agent N:"+heard+"+three+five", v.say(s.ID, "five"), "the source goes on by itself")
+
+	require.NoError(t, v.CloseSession(t.Context(), f.ID))
+	require.NoError(t, v.DeleteSession(t.Context(), s.ID))
+	v.leave()
+	requireOnlyWhatItHas(t, a, h.received(), first, extra)
+}
+
+// requireOnlyWhatItHas holds what the agent was sent against what it advertised (P1, P3).
+func requireOnlyWhatItHas(t *testing.T, a abilities, got []received, first workspace.Roots, extra string) {
+	all := methods(got)
+	for method, has := range map[string]bool{
+		"session/load": a.Load, "session/resume": a.Resume, "session/fork": a.Fork, "session/close": a.Close,
+	} {
+		if !has {
+			require.NotContains(t, all, method)
+		}
+	}
+	require.Equal(t, a.Close, slices.Contains(all, "session/close"))
+	require.Equal(t, a.Fork, slices.Contains(all, "session/fork"))
+	lists := 0
+	for _, r := range got {
+		var p struct {
+			AdditionalDirectories *[]string
+			Prompt                []struct{ Text string }
+		}
+		if r.method == "start" {
+			continue
+		}
+		require.NoError(t, json.Unmarshal([]byte(r.params), &p))
+		if p.AdditionalDirectories != nil {
+			lists++
+			require.True(t, a.Roots, "P1: %s", r.method)
+		}
+		switch r.method {
+		case "session/load", "session/resume", "session/fork":
+			require.Equal(t, a.Roots, p.AdditionalDirectories != nil, "P3: the full list")
+		case "session/prompt":
+			for _, block := range p.Prompt {
+				if strings.Contains(block.Text, "root directories") {
+					require.False(t, a.Roots, "it was told by the protocol")
+				}
+			}
+		}
+	}
+	if a.Roots {
+		require.Positive(t, lists)
+		return
+	}
+	var told []string // the roots as they were told in words: at first, on load, on resume, on the fork if it is a new one
+	for _, r := range got {
+		if r.method == "session/prompt" && strings.Contains(r.params, "root directories") {
+			told = append(told, r.params)
+		}
+	}
+	require.GreaterOrEqual(t, len(told), 3)
+	require.Contains(t, told[0], first.At(2).String())
+	require.Contains(t, told[1], extra)
+	require.NotContains(t, told[1], first.At(2).String())
+	require.Contains(t, told[2], first.At(2).String())
+}
+
+func TestP7_ASessionThatTheAgentLostGoesOnFromTheRecord(t *testing.T) {
+	for _, method := range []string{"session/load", "session/resume"} {
+		t.Run(method, func(t *testing.T) {
+			h := newHouse(t, abilities{Load: method == "session/load", Resume: method == "session/resume", Refuse: method, Code: -32603}, proxy.Options{})
+			first := roots(t, 0)
+			v := h.enter()
+			s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+			require.NoError(t, err)
+			v.say(s.ID, "one")
+			v.leave()
+			v = h.enter()
+			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+			require.NoError(t, err)
+			require.Equal(t, []string{"user one", "agent N:one"}, v.told())
+			require.Equal(t, "agent N:~one+two", v.say(s.ID, "two"))
+			require.Equal(t, []string{"one", "N:one", "two", "N:~one+two"}, h.history(s.ID))
+		})
+	}
+}
+
+// A child's session that began in the middle of ours must not replace our record with its own.
+func TestP7_APartialHistoryNeverReplacesTheRecord(t *testing.T) {
+	h := newHouse(t, abilities{}, proxy.Options{})
+	first := roots(t, 0)
+	v := h.enter()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	v.say(s.ID, "one")
+	v.leave()
+	v = h.enter()
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	v.leave()                                                                   // before the child was told
+	h.command, _ = simulatedCommand(t, abilities{Load: true, Dir: dirOf(t, h)}) // an update taught it to load
+	v = h.enter()
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Equal(t, []string{"user one", "agent N:one"}, v.told())
+	require.Equal(t, "agent N:~one+two", v.say(s.ID, "two"))
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Equal(t, []string{"user one", "agent N:one", "user two", "agent N:~one+two"}, v.told())
+	require.Equal(t, "agent N:~one+two+three", v.say(s.ID, "three"), "it was told once")
+}
+
+func TestP7_ALateReplayIsNotTakenForNews(t *testing.T) {
+	h := newHouse(t, abilities{Load: true, LateReplay: true}, proxy.Options{Profile: profile.Profile{LateReplay: true}})
+	first := roots(t, 0)
+	v := h.enter()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	v.say(s.ID, "one")
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	v.SetMode(t, s.ID, "plan") // what the child says before its answer has come then
+	require.Equal(t, []string{"user one", "agent N:one"}, v.told())
+	require.Equal(t, "agent N:one+two", v.say(s.ID, "two"))
+	require.Equal(t, []string{"one", "N:one", "two", "N:one+two"}, h.history(s.ID))
+}
+
+func TestA12_AFailedLoadLeavesTheTurn(t *testing.T) {
+	// The first session is loaded while its turn runs, in an agent that wants to be logged in first by then.
+	h := newHouse(t, abilities{Load: true, Refuse: "session/load", Code: -32000}, proxy.Options{})
+	v := h.enter()
+	first := roots(t, 0)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	v.say(s.ID, "one")
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+	var refused *jsonrpc.Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, -32000, refused.Code)
+	require.Equal(t, "agent N:one+two", v.say(s.ID, "two"), "the session goes on as it was")
+
+	// One on roots that are not there fails before anything is stopped.
+	type ending struct {
+		reason string
+		err    error
+	}
+	ended := make(chan ending, 1)
+	go func() {
+		end, err := v.Prompt(context.Background(), s.ID, sdk.TextBlock("hang"))
+		ended <- ending{string(end.StopReason), err}
+	}()
+	v.until("agent hanging")
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, first.Cwd().String()+"/missing")})
+	require.Error(t, err)
+	require.Empty(t, ended)
+	require.NoError(t, v.Cancel(t.Context(), s.ID))
+	end := <-ended
+	require.NoError(t, end.err)
+	require.Equal(t, "cancelled", end.reason)
+}
+
+func TestA12_ALoadEndsTheTurnBeforeTheReplay(t *testing.T) {
+	h := newHouse(t, abilities{Load: true}, proxy.Options{})
+	v := h.enter()
+	first := roots(t, 0)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	v.say(s.ID, "one")
+	ended := make(chan error, 1)
+	go func() {
+		end, err := v.Prompt(context.Background(), s.ID, sdk.TextBlock("hang"))
+		if err == nil && end.StopReason != sdk.StopReasonCancelled {
+			err = errors.New("it ended " + string(end.StopReason))
+		}
+		ended <- err
+	}()
+	v.until("agent hanging")
+	v.told()
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.NoError(t, <-ended)
+	require.Equal(t, []string{"user one", "agent N:one", "user hang"}, v.told())
+	got := methods(h.received())
+	require.Less(t, slices.Index(got, "session/cancel"), slices.Index(got, "session/load"), "the agent is not asked to open what it is at work in")
+	require.Equal(t, "agent N:one+hang+two", v.say(s.ID, "two"))
+}
+
+func TestA27_StatesAreSentOnceAsTheyAreNow(t *testing.T) {
+	h := newHouse(t, abilities{Load: true}, proxy.Options{})
+	v := h.enter()
+	first := roots(t, 0)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	for i := range 5 {
+		v.say(s.ID, fmt.Sprint("word", i))
+	}
+	v.leave()
+	v = h.enter()
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	v.until("usage_update")
+	v.SetMode(t, s.ID, "m")
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	counts := make(map[string]int)
+	for _, kind := range v.seen {
+		counts[kind]++
+	}
+	require.Equal(t, 1, counts["usage_update"])
+	require.Equal(t, 1, counts["available_commands_update"])
+}
+
+func TestASessionThatNobodyWaitsForAnyMoreIsClosed(t *testing.T) {
+	const answer = `send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1"}}` + "\n"
+	b := initialized(t, strings.Replace(capable, `"close":{}`, `"close":{},"delete":{}`, 1)+
+		"await session/new\n"+`send {"jsonrpc":"2.0","method":"_x/asked"}`+"\nawait $/cancel_request\n"+answer+
+		"await session/delete\n"+`send {"jsonrpc":"2.0","method":"_x/deleted"}`+"\n"+
+		strings.ReplaceAll(opened, "child-1", "child-2"), proxy.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		b.editor.next()
+		cancel()
+	}()
+	_, _, err := b.runtime.Open(ctx, backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`)}, host{b.editor})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, "client notify _x/deleted ", b.editor.next())
+	b.open()
+	require.Equal(t, []string{
+		`{"jsonrpc":"2.0","id":3,"method":"session/close","params":{"sessionId":"child-1"}}`,
+		`{"jsonrpc":"2.0","id":4,"method":"session/delete","params":{"sessionId":"child-1"}}`,
+	}, b.received("session/close", "session/delete"))
+}
+
+func TestACloseThatIsNotAnsweredIsNotWaitedFor(t *testing.T) {
+	b := initialized(t, capable+opened+"await session/close\n", proxy.Options{EndTimeout: time.Millisecond})
+	s, _ := b.open()
+	require.NoError(t, s.Close(t.Context()))
+	require.Len(t, b.received("session/close"), 1)
+}
+
+const replayed = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"sessionUpdate":"_replayed"}}}` + "\n"
+
+// loads opens the session of a scripted agent that is active again.
+func loads(t *testing.T, script string, o proxy.Options) (*bench, backend.Opened, error) {
+	b := initialized(t, able+opened+script, o)
+	first, _ := b.open()
+	_, opened, err := b.runtime.Open(t.Context(), backend.Activation{
+		Cause: backend.Load, State: []byte(b.editor.state), Previous: first, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
+		Stop: func(context.Context) error { return nil },
+	}, host{b.editor})
+	return b, opened, err
+}
+
+func TestP7_AReplayWhoseEndCannotBeToldIsNotShown(t *testing.T) {
+	script := "await session/load\nsend " + replayed + `send {"jsonrpc":"2.0","id":$session/load$,"result":{}}` + "\nsend " + replayed +
+		`send {"jsonrpc":"2.0","method":"_x/end","params":{"sessionId":"child-1"}}` + "\n"
+	b, opened, err := loads(t, script, proxy.Options{Profile: profile.Profile{LateReplay: true}})
+	require.NoError(t, err)
+	require.Equal(t, backend.FromStore, opened.Replay)
+	require.Equal(t, "host notify _x/end {}", b.editor.next())
+
+	b, opened, err = loads(t, script, proxy.Options{})
+	require.NoError(t, err)
+	require.Equal(t, backend.ByRuntime, opened.Replay)
+	require.Equal(t, `host replay {"update":{"sessionUpdate":"_replayed"}}`, b.editor.next())
+}
+
+func TestP7_AReplayThatFailsHalfwayIsNotFollowedByAnother(t *testing.T) {
+	b, _, err := loads(t, "await session/load\nsend "+replayed+`send {"jsonrpc":"2.0","id":$session/load$,"error":{"code":-32603,"message":"no more"}}`+"\n", proxy.Options{})
+	require.ErrorContains(t, err, "no more")
+	require.Len(t, b.received("session/new"), 1)
+}
+
+func TestALoadThatReplaysNothingShowsTheRecord(t *testing.T) {
+	_, opened, err := loads(t, "await session/load\n"+`send {"jsonrpc":"2.0","id":$session/load$,"result":{}}`+"\n", proxy.Options{})
+	require.NoError(t, err)
+	require.Equal(t, backend.FromStore, opened.Replay)
+}
+
+func TestP7_AReplayThatLacksSomethingDoesNotTakeThePlaceOfTheRecord(t *testing.T) {
+	b := initialized(t, able+strings.Repeat("await session/load\nsend "+replayed+`send {"jsonrpc":"2.0","id":$session/load$,"result":{}}`+"\n", 2),
+		proxy.Options{Profile: profile.Profile{LossyReplay: true}})
+	for _, c := range []struct {
+		state string
+		want  backend.Replay
+	}{
+		{`{"v":1,"id":"child-1"}`, backend.ByRuntime}, // there is no other record of it
+		{`{"v":1,"id":"child-1","way":"context"}`, backend.FromStore},
+	} {
+		s, opened, err := b.runtime.Open(t.Context(), backend.Activation{
+			Cause: backend.Load, State: []byte(c.state), Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
+			Stop: func(context.Context) error { return nil },
+		}, host{b.editor})
+		require.NoError(t, err)
+		require.Equal(t, c.want, opened.Replay)
+		require.NoError(t, s.Close(t.Context()))
+	}
+}
+
+// reopened is a second activation of a session that is active.
+func (b *bench) reopened(cause backend.Cause, previous backend.Session, params string) (backend.Session, error) {
+	s, _, err := b.runtime.Open(b.t.Context(), backend.Activation{
+		Cause: cause, State: []byte(b.editor.state), Previous: previous, Params: backend.Raw(params),
+		History: func(func(backend.Update, error) bool) {},
+		Stop:    func(context.Context) error { return nil },
+	}, host{b.editor})
+	return s, err
+}
+
+const (
+	able = "await initialize\n" +
+		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"close":{}}}}}` + "\n"
+	loaded = "await session/load\n" + "send " + `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"sessionUpdate":"_replayed"}}}` + "\n" +
+		`send {"jsonrpc":"2.0","id":$session/load$,"result":{}}` + "\n"
+	closes = "await session/close\n" + `send {"jsonrpc":"2.0","id":$session/close$,"result":{}}` + "\n"
+)
+
+func TestA12_AnActivationThatIsNotCommittedLeavesTheOneBefore(t *testing.T) {
+	said := "send " + fmt.Sprintf(update, `"said"`)
+	for name, c := range map[string]struct{ script, note string }{
+		"loaded":        {able + opened + loaded, `host replay {"update":{"sessionUpdate":"_replayed"}}`},
+		"taken over":    {plain + opened, ""},
+		"load refused":  {able + opened + "await session/load\n" + `send {"jsonrpc":"2.0","id":$session/load$,"error":{"code":-32000,"message":"log in"}}` + "\n", ""},
+		"loaded, twice": {able + opened + loaded + loaded, `host replay {"update":{"sessionUpdate":"_replayed"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := initialized(t, c.script+"await session/prompt\n"+said+answered+closes, proxy.Options{})
+			first, _ := b.open()
+			times := 1
+			if name == "loaded, twice" {
+				times = 2
+			}
+			for range times {
+				second, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
+				if name == "load refused" {
+					require.ErrorContains(t, err, "log in")
+					continue
+				}
+				require.NoError(t, err)
+				if c.note != "" {
+					require.Equal(t, c.note, b.editor.next())
+				}
+				require.NoError(t, second.Close(t.Context()), "the commit failed")
+			}
+			_, err := b.prompt(first)
+			require.NoError(t, err)
+			require.Equal(t, `turn update {"update":"said"}`, b.editor.next())
+			require.NoError(t, first.Close(t.Context()))
+			closed := 0
+			if c.script[:len(able)] == able {
+				closed = 1
+			}
+			require.Len(t, b.received("session/close"), closed, "it was open in the child until the last left it")
+		})
+	}
+}
+
+func TestA12_AnActivationThatIsCommittedGoesOnWithTheChildsSession(t *testing.T) {
+	b := initialized(t, able+opened+loaded+"await session/prompt\nsend "+fmt.Sprintf(update, `"said"`)+answered+closes, proxy.Options{})
+	first, _ := b.open()
+	second, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
+	require.NoError(t, err)
+	require.Equal(t, `host replay {"update":{"sessionUpdate":"_replayed"}}`, b.editor.next())
+	require.NoError(t, first.Close(t.Context()))
+	_, err = b.prompt(second)
+	require.NoError(t, err)
+	require.Equal(t, `turn update {"update":"said"}`, b.editor.next())
+	require.NoError(t, second.Close(t.Context()))
+	require.Len(t, b.received("session/close"), 1)
+}
+
+func TestWhatOnlyALifecycleRequestCouldSayTakesANewSession(t *testing.T) {
+	servers := func(list string) string { return `{"cwd":"/a","mcpServers":` + list + `}` }
+	for name, c := range map[string]struct {
+		before, now string
+		made        int
+	}{
+		"nothing changed":         {servers(`[]`), servers(`[]`), 1},
+		"nothing but its form":    {servers(`[]`), `{"cwd":"/a","mcpServers":null}`, 1},
+		"other MCP servers":       {servers(`[]`), servers(`[{"name":"x","command":"x","args":[],"env":[]}]`), 2},
+		"roots told in words":     {servers(`[]`), `{"cwd":"/a","mcpServers":[],"additionalDirectories":["/b"]}`, 1},
+		"roots that are left out": {`{"cwd":"/a","mcpServers":[],"additionalDirectories":["/b"]}`, servers(`[]`), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := initialized(t, plain+opened+"await session/new\n"+
+				`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-2"}}`+"\n", proxy.Options{})
+			first, _ := b.openWith(c.before)
+			_, err := b.reopened(backend.Resume, first, c.now)
+			require.NoError(t, err)
+			require.Len(t, b.received("session/new"), c.made)
+		})
+	}
+}
+
+// full is a store that takes no activation while it is full.
+type full struct {
+	*sessionstore.Memory
+	is atomic.Bool
+}
+
+func (f *full) Activate(ctx context.Context, id sessionstore.ID, a sessionstore.Activation) (sessionstore.Lease, error) {
+	if f.is.Load() {
+		return sessionstore.Lease{}, &sessionstore.UnavailableError{Path: "/state", Hint: "free some space", Err: errors.New("disk full")}
+	}
+	return f.Memory.Activate(ctx, id, a)
+}
+
+func TestA13_AfterAFailedLoadTheAgentHasTheRootsOfBefore(t *testing.T) {
+	for name, a := range map[string]abilities{
+		"it resumes": {Resume: true, Roots: true}, "it loads": {Load: true, Roots: true}, "both": {Load: true, Resume: true, Roots: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, a, proxy.Options{})
+			store := &full{Memory: sessionstore.NewMemory()}
+			h.store = store
+			v := h.enter()
+			first := roots(t, 1)
+			s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+			require.NoError(t, err)
+			v.say(s.ID, "one")
+			store.is.Store(true)
+			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: roots(t, 2)})
+			require.Error(t, err)
+			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, t.TempDir())})
+			require.ErrorContains(t, err, "disk full")
+			require.Equal(t, "agent N:one+two", v.say(s.ID, "two"), "the session goes on")
+			store.is.Store(false)
+			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first)})
+			require.NoError(t, err)
+			v.leave()
+			var lists []string
+			for _, r := range h.received() {
+				if r.method == "session/new" || r.method == "session/load" || r.method == "session/resume" {
+					_, list, _ := strings.Cut(r.params, `"additionalDirectories":`)
+					list, _, _ = strings.Cut(list, "]")
+					lists = append(lists, list)
+				}
+			}
+			require.Len(t, lists, 4)
+			require.Equal(t, lists[0], lists[2], "the list that is in force")
+			require.NotEqual(t, lists[0], lists[1])
+			require.Equal(t, "[", lists[3])
+		})
+	}
+}
+
+func TestA14_AForkIsNotToldOfTheTurnThatRuns(t *testing.T) {
+	h := newHouse(t, abilities{Load: true}, proxy.Options{})
+	v := h.enter()
+	first := roots(t, 1)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	v.say(s.ID, "one")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("hang"))
+		ended <- err
+	}()
+	require.Eventually(t, func() bool { return len(h.history(s.ID)) == 4 }, patience, 1e6, "the turn runs")
+	fork, err := v.ForkSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:~one+two", v.say(fork.ID, "two"))
+	require.NoError(t, v.Cancel(t.Context(), s.ID))
+	require.NoError(t, <-ended)
+}
