@@ -36,7 +36,7 @@ var changes = map[string]func(*workspace.Workspace, string) error{
 		return scribble(ws.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, workspace.OpenOptions{}))
 	},
 	"Mkdir": func(ws *workspace.Workspace, path string) error {
-		_, err := ws.Mkdir(path, 0o755)
+		_, err := ws.Mkdir(path, 0o755, workspace.MkdirOptions{})
 		return err
 	},
 	"MkdirAll": func(ws *workspace.Workspace, path string) error {

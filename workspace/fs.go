@@ -128,7 +128,7 @@ func (a aferoFs) ReadlinkIfPossible(name string) (string, error) {
 // Mkdir is [Workspace.Mkdir].
 func (a aferoFs) Mkdir(name string, perm fs.FileMode) error {
 	return a.writing("mkdir", name, func() error {
-		_, err := a.w.Mkdir(name, perm)
+		_, err := a.w.Mkdir(name, perm, MkdirOptions{})
 		return err
 	})
 }

@@ -3,16 +3,22 @@ package workspace
 import (
 	"errors"
 	"io/fs"
-	"syscall"
 )
 
 // maxNewDirs is the most directories that one call makes.
 const maxNewDirs = 256
 
+// MkdirOptions configure [Workspace.Mkdir].
+type MkdirOptions struct {
+	// At, unless zero, is where path must still lead, as [Workspace.MkdirTarget] returned it. If it leads elsewhere,
+	// the error is a *[MovedError].
+	At Ref
+}
+
 // Mkdir makes a directory with the permissions perm, before the process's umask. The one above it must
 // exist. A link at the end of path is not followed: what bears a name is there already, and the error is
 // [fs.ErrExist]. It returns where the directory is.
-func (w *Workspace) Mkdir(path string, perm fs.FileMode) (Ref, error) {
+func (w *Workspace) Mkdir(path string, perm fs.FileMode, o MkdirOptions) (Ref, error) {
 	if err := w.begin(); err != nil {
 		return Ref{}, err
 	}
@@ -21,7 +27,7 @@ func (w *Workspace) Mkdir(path string, perm fs.FileMode) (Ref, error) {
 	if err != nil {
 		return Ref{}, err
 	}
-	return w.mkdir(a, perm)
+	return w.mkdir(a, perm, o.At)
 }
 
 // MkdirAll is Mkdir, makes the directories above too, and is content if path leads to a directory already. A
@@ -59,7 +65,7 @@ func (w *Workspace) makeDir(a asked, perm fs.FileMode) (Ref, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return ref, err
 	}
-	if ref, err = w.mkdir(a, perm); errors.Is(err, fs.ErrExist) {
+	if ref, err = w.mkdir(a, perm, Ref{}); errors.Is(err, fs.ErrExist) {
 		if there, thereErr := w.existingDir(a); thereErr == nil {
 			return there, nil // somebody else made it
 		}
@@ -67,10 +73,13 @@ func (w *Workspace) makeDir(a asked, perm fs.FileMode) (Ref, error) {
 	return ref, err
 }
 
-func (w *Workspace) mkdir(a asked, perm fs.FileMode) (ref Ref, err error) {
+func (w *Workspace) mkdir(a asked, perm fs.FileMode, at Ref) (ref Ref, err error) {
 	err = w.atSlot(a, func(s slot) error {
-		if s.name == "" || s.info != nil {
-			return failed("mkdir", a.path, syscall.EEXIST)
+		if err := s.free("mkdir"); err != nil {
+			return err
+		}
+		if err := expect(a.path, at, w.ref(s.root, s.at)); err != nil {
+			return err
 		}
 		if err := s.dir.Mkdir(s.name, perm); err != nil {
 			return failed("mkdir", a.path, err)

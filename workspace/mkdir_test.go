@@ -20,7 +20,7 @@ func TestMkdir(t *testing.T) {
 		"new": "A/new", "new2/": "A/new2", "./d//new": "A/d/new", "../B/new": "B/new", filepath.Join(g.b, "new2"): "B/new2",
 		"across/new": "B/d/new", "across/../new3": "B/new3", "-p": "A/-p",
 	} {
-		ref, err := g.ws.Mkdir(path, 0o755)
+		ref, err := g.ws.Mkdir(path, 0o755, workspace.MkdirOptions{})
 		require.NoError(t, err, path)
 		require.Equal(t, filepath.Join(g.dir, want), ref.Path())
 		require.DirExists(t, filepath.Join(g.dir, want))
@@ -31,10 +31,10 @@ func TestMkdir(t *testing.T) {
 		g.b: fs.ErrExist, "no/new": fs.ErrNotExist, "f/new": syscall.ENOTDIR, "no/..": fs.ErrNotExist, "": fs.ErrInvalid,
 		"a\x00": fs.ErrInvalid, strings.Repeat("n", 256): syscall.ENAMETOOLONG,
 	} {
-		_, err := g.ws.Mkdir(path, 0o755)
+		_, err := g.ws.Mkdir(path, 0o755, workspace.MkdirOptions{})
 		require.ErrorIs(t, err, want, path)
 	}
-	_, err := g.ws.Mkdir("sticky", 0o1777)
+	_, err := g.ws.Mkdir("sticky", 0o1777, workspace.MkdirOptions{})
 	require.Error(t, err)
 	require.Equal(t, before, picture(t, g.dir))
 }

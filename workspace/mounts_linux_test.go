@@ -305,7 +305,7 @@ func mountsAreNotWritten(t *testing.T) {
 			return err
 		},
 		"truncate":    func() error { _, err := ws.Truncate("d/secret", 0, workspace.InPlaceOptions{}); return err },
-		"mkdir":       func() error { _, err := ws.Mkdir("d/new", 0o755); return err },
+		"mkdir":       func() error { _, err := ws.Mkdir("d/new", 0o755, workspace.MkdirOptions{}); return err },
 		"mkdirall":    func() error { _, err := ws.MkdirAll("d/new/x", 0o755); return err },
 		"remove":      func() error { return ws.Remove("d/secret", workspace.RemoveOptions{}) },
 		"removeall":   func() error { return ws.RemoveAll(ctx, "d/e", workspace.RemoveOptions{}) },

@@ -98,7 +98,7 @@ func (r *racer) to(path string, by rename) (string, error) {
 	name := r.scratch
 	if filepath.Base(path) != "f" {
 		name = filepath.Join(r.scratch, "f")
-		if _, err := r.ws.Mkdir(r.scratch, 0o755); err != nil {
+		if _, err := r.ws.Mkdir(r.scratch, 0o755, workspace.MkdirOptions{}); err != nil {
 			return "", err
 		}
 	}
