@@ -1,12 +1,10 @@
 package acp_test
 
 import (
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,18 +30,6 @@ func write(t *testing.T, root, name, text string) {
 	path := filepath.Join(root, filepath.FromSlash(name))
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-}
-
-// age makes a folder look as if nothing in it had changed for an hour.
-func age(t *testing.T, root string) {
-	t.Helper()
-	old := time.Now().Add(-time.Hour)
-	require.NoError(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
-		if err == nil {
-			err = os.Chtimes(path, old, old)
-		}
-		return err
-	}))
 }
 
 func TestA25_WhatTheRootsHoldIsThereWhenASessionOpens(t *testing.T) {
@@ -78,22 +64,6 @@ func TestA25_EachPromptSeesWhatTheRootsHoldNow(t *testing.T) {
 	require.Equal(t, []string{"command deploy of 0"}, c.texts(id, "catalog"))
 }
 
-func TestA25_WhatHasNotChangedIsNotReadAgain(t *testing.T) {
-	r := &scripted{}
-	c := served(t, acp.Options{Runtime: r.serve})
-	a := folder(t)
-	write(t, a, "AGENTS.md", "be kind")
-	write(t, a, ".claude/commands/deploy.md", "deploy it")
-	age(t, a)
-	hosts := r.hosts()
-	id := c.open(a)
-	h := <-hosts
-	before := h.Catalog()
-	c.texts(id, "say x")
-	c.texts(id, "say y")
-	require.Same(t, before, h.Catalog())
-}
-
 func TestA25_ASearchThatCannotBeMadeFailsNoSession(t *testing.T) {
 	for name, o := range map[string]discovery.Options{
 		"a convention that is none": {Conventions: []discovery.Convention{{Place: "**", Format: discovery.Text}}},
@@ -110,7 +80,7 @@ func TestA25_ASearchThatCannotBeMadeFailsNoSession(t *testing.T) {
 			c.call("session/load", rootsParams(id, a))
 			require.Equal(t, []string{"x"}, c.texts(id, "say x"))
 			if name == "a convention that is none" {
-				require.Contains(t, log.String(), "cannot be looked for")
+				require.Contains(t, log.String(), "cannot scan the roots")
 			}
 		})
 	}

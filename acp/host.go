@@ -33,7 +33,8 @@ type host struct {
 
 	saving sync.Mutex // states are stored in the order of the calls; taken before mu
 
-	looking chan struct{} // holds one value while the roots are looked at anew
+	conventions []discovery.Convention // what to scan for, nil for the default; set by the first scan
+	scanning    chan struct{}          // holds one value while the roots are scanned
 
 	mu        sync.Mutex
 	phase     hostPhase
@@ -56,7 +57,7 @@ const (
 )
 
 func newHost(a *agent, id sessionstore.ID, w *workspace.Workspace) *host {
-	return &host{agent: a, id: id, workspace: w, looking: make(chan struct{}, 1), settled: make(chan struct{})}
+	return &host{agent: a, id: id, workspace: w, scanning: make(chan struct{}, 1), settled: make(chan struct{})}
 }
 
 // Workspace implements [runtime.Host].
@@ -72,55 +73,58 @@ func (h *host) Catalog() *discovery.Catalog {
 	return h.catalog
 }
 
-// scan looks for the first time what the roots hold. The session opens whatever comes of it, unless ctx ends.
+// scan scans the roots for the first time. If the configured conventions are invalid, the session opens without any; the error is
+// the context's.
 func (h *host) scan(ctx context.Context) (err error) {
-	if h.catalog, err = discovery.Scan(ctx, h.workspace, h.agent.options.Discovery); err == nil || ctx.Err() != nil {
+	options := h.agent.options.Discovery
+	h.conventions = options.Conventions
+	if h.catalog, err = discovery.Scan(ctx, h.workspace, options); err == nil || ctx.Err() != nil {
 		return err
 	}
-	h.agent.log.Error("what the roots hold cannot be looked for; the session has no instructions, skills or commands of theirs",
+	h.agent.log.Error("cannot scan the roots: the session has none of their instructions, skills or commands",
 		"session", h.id, "error", err)
-	h.catalog, err = discovery.Scan(ctx, h.workspace, discovery.Options{Conventions: []discovery.Convention{}})
+	options.Conventions = []discovery.Convention{}
+	h.conventions = options.Conventions
+	h.catalog, err = discovery.Scan(ctx, h.workspace, options)
 	return err
 }
 
-// refresh looks whether what the roots hold has changed. It returns when it has looked, or ctx has ended, or that takes
-// longer than a prompt waits for it; then the look goes on, one at a time.
+// refresh scans the roots again and replaces the catalog. If that takes longer than RescanWait, or ctx ends, refresh returns and
+// the catalog stays as it is until the scan is complete. At most one scan of a session runs at a time.
 func (h *host) refresh(ctx context.Context) {
 	wait := h.agent.options.RescanWait
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("it takes longer than %v", wait))
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("the scan takes longer than %v", wait))
 	defer cancel()
 	select {
-	case h.looking <- struct{}{}:
+	case h.scanning <- struct{}{}:
 	case <-ctx.Done():
-		h.outdated(context.Cause(ctx))
+		h.notRefreshed(context.Cause(ctx))
 		return
 	}
-	_, err := onDisk(ctx, h.agent, func() (discovery.Change, error) {
-		defer func() { <-h.looking }()
-		return h.rescan(h.agent.base)
+	_, err := onDisk(ctx, h.agent, func() (*discovery.Catalog, error) {
+		defer func() { <-h.scanning }()
+		options := h.agent.options.Discovery
+		options.Conventions = h.conventions
+		catalog, err := discovery.Scan(h.agent.base, h.workspace, options)
+		if err != nil {
+			return nil, err
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.catalog = catalog
+		return catalog, nil
 	}, nil)
 	if err != nil {
-		h.outdated(err)
+		h.notRefreshed(err)
 	}
 }
 
-func (h *host) rescan(ctx context.Context) (discovery.Change, error) {
-	catalog, change, err := h.Catalog().Rescan(ctx)
-	if err != nil {
-		return discovery.Same, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.catalog = catalog
-	return change, nil
-}
-
-// outdated says that the roots were not looked at.
-func (h *host) outdated(why error) {
+// notRefreshed logs that the catalog could not be brought up to date, unless the turn was cancelled.
+func (h *host) notRefreshed(why error) {
 	if errors.Is(why, backend.ErrCancelled) {
-		return // as the turn was
+		return
 	}
-	h.agent.log.Warn("the roots were not looked at anew: the session goes on with the instructions, skills and commands found before",
+	h.agent.log.Warn("cannot scan the roots: the prompt uses the instructions, skills and commands found before",
 		"session", h.id, "error", why)
 }
 

@@ -49,8 +49,8 @@ type Options struct {
 	// Defaults 10 s, 2 s and 1,000.
 	ImportEvery, ImportWait time.Duration
 	ImportMax               int
-	// RescanWait is how long a prompt waits for the look at what has changed in the roots, which takes milliseconds on a
-	// disk that answers. Then it goes on with what was found before, and what the look finds comes later. Default 5 s.
+	// RescanWait is how long a prompt waits for the scan of the roots, which usually takes a few milliseconds. After that
+	// the prompt uses what was found before, and the next one what the scan finds. Default 5 s.
 	RescanWait time.Duration
 	// CancelGrace is how long a cancelled turn's runtime may take before its prompt is answered
 	// without it. Default 5 s.

@@ -86,11 +86,6 @@ func bare(b *testing.B, dirs []string, visit func(path string)) {
 // candidate by [os.ReadFile], which is the least that whoever wants to know a skill's name has to do. list opens no file,
 // and costs a third of read: no scan can come near it. So what containment, parsing and the catalog add is
 // cold/read, where cold is the first scan of a workspace, with the files in the cache of the system.
-//
-// rescan looks whether any of it changed. A file that is edited in place shows that by its own times alone, and is
-// reached through its directory alone. So a skill takes four calls of the system, to open its folder, to look at
-// that and at the file, and to close it, where a scan takes nine. Little is done between the calls: they are what
-// rescan/cold comes to.
 func BenchmarkScan(b *testing.B) {
 	b.Run("500-artifacts", func(b *testing.B) { benchScan(b, grown(b, 4, 500, 200_000), 500) })
 	b.Run("52-artifacts", func(b *testing.B) { benchScan(b, grown(b, 4, 52, 0), 52) })
@@ -100,14 +95,14 @@ func BenchmarkScan(b *testing.B) {
 // left in the caches of the processor.
 const inARow = 20
 
-// benchScan does all four in turn, so that what else the machine does hits all alike.
+// benchScan does all three in turn, so that what else the machine does hits all alike.
 func benchScan(b *testing.B, dirs []string, artifacts int) {
 	ws := open(b, dirs...)
 	defer ws.Close()
 	catalog, err := discovery.Scan(b.Context(), ws, discovery.Options{})
 	require.NoError(b, err)
 	require.Len(b, catalog.Artifacts(), artifacts)
-	var list, read, cold, rescan time.Duration
+	var list, read, cold time.Duration
 	rounds := 0
 	for b.Loop() {
 		rounds += inARow
@@ -117,18 +112,12 @@ func benchScan(b *testing.B, dirs []string, artifacts int) {
 			_, err := discovery.Scan(b.Context(), ws, discovery.Options{})
 			require.NoError(b, err)
 		})
-		rescan += spent(func() {
-			_, change, err := catalog.Rescan(b.Context())
-			require.NoError(b, err)
-			require.Equal(b, discovery.Same, change)
-		})
 	}
-	for name, took := range map[string]time.Duration{"list": list, "read": read, "cold": cold, "rescan": rescan} {
+	for name, took := range map[string]time.Duration{"list": list, "read": read, "cold": cold} {
 		b.ReportMetric(float64(took.Microseconds())/float64(rounds), name+"-µs")
 	}
 	b.ReportMetric(float64(cold)/float64(list), "cold/list")
 	b.ReportMetric(float64(cold)/float64(read), "cold/read")
-	b.ReportMetric(float64(rescan)/float64(cold), "rescan/cold")
 }
 
 // BenchmarkSession is what discovery adds to a new session of four roots and 52 artifacts, by the clock.

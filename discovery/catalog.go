@@ -16,8 +16,8 @@ type Catalog struct {
 	ws        *workspace.Workspace
 	o         Options
 	rows      []row
-	roots     []*findings // one each
-	artifacts []Artifact  // of all roots, by rank
+	artifacts []Artifact // of all roots, by rank
+	cuts      []Cut
 }
 
 // Artifacts are all artifacts: by root, then by convention, then by path. What does not count is among them.
@@ -55,11 +55,7 @@ func (c *Catalog) where(take func(*Artifact) bool) []Artifact {
 
 // Cuts are the bounds that ended a search early, in the order of the roots.
 func (c *Catalog) Cuts() []Cut {
-	var cuts []Cut
-	for _, f := range c.roots {
-		cuts = append(cuts, f.cuts...)
-	}
-	return cuts
+	return slices.Clone(c.cuts)
 }
 
 // Roots are the roots that were searched.
@@ -89,7 +85,7 @@ func (c *Catalog) Text(ctx context.Context, a Artifact) (string, error) {
 		return "", err
 	}
 	a.Size = info.Size()
-	text, ok := newSearch(c.ws, a.Root, c.o, nil).text(&a, f)
+	text, ok := newScanner(c.ws, a.Root, c.o).readText(&a, f)
 	if !ok {
 		return "", fmt.Errorf("%s: %s", a.Path, a.Reason)
 	}

@@ -256,7 +256,6 @@ func TestA25_TimeIsBoundedAndShows(t *testing.T) {
 	require.Equal(t, "Timeout", c.Cuts()[0].Bound)
 	require.Contains(t, c.Cuts()[0].String(), "Timeout (1ns) was reached")
 	require.Equal(t, 1, c.Cuts()[len(c.Cuts())-1].Root.Index)
-	require.NotSame(t, c, rescanned(t, c, discovery.Same), "what was not searched is searched again")
 	_, err := c.For(t.Context(), top+"/a/x")
 	require.Error(t, err)
 }
@@ -271,32 +270,26 @@ func TestA25_AnEndedContextAndAClosedWorkspaceAreErrors(t *testing.T) {
 	cancel(why)
 	_, err = discovery.Scan(ended, ws, discovery.Options{})
 	require.ErrorIs(t, err, why)
-	_, _, err = c.Rescan(ended)
-	require.ErrorIs(t, err, why)
 	require.NoError(t, ws.Close())
 	_, err = discovery.Scan(t.Context(), ws, discovery.Options{})
-	require.ErrorIs(t, err, workspace.ErrClosed)
-	_, _, err = c.Rescan(t.Context())
 	require.ErrorIs(t, err, workspace.ErrClosed)
 	_, err = c.For(t.Context(), top+"/x")
 	require.ErrorIs(t, err, workspace.ErrClosed)
 }
 
-func TestA25_NestedInstructionsAreToldOnce(t *testing.T) {
+func TestA25_NestedInstructions(t *testing.T) {
 	top := tree(t, map[string]string{"x/AGENTS.md": "Of x.", "x/y/CLAUDE.md": "Of y. @more.md", "x/y/more.md": "more", "x/y/AGENTS.md": ""})
 	c := scan(t, discovery.Options{}, top)
-	var told discovery.Told
-	tell := func(path string) []string {
+	found := func(path string) discovery.Instructions {
 		list, err := c.For(t.Context(), filepath.Join(top, path))
 		require.NoError(t, err)
-		return names(told.Tell(list))
+		return c.Assemble(list)
 	}
-	require.Empty(t, tell("main.go"))
-	require.Equal(t, []string{"x/AGENTS.md"}, tell("x/a.go"))
-	require.Equal(t, []string{"x/y/CLAUDE.md"}, tell("x/y/b.go"))
-	require.Empty(t, tell("x/y/c.go"))
+	require.Empty(t, found("main.go").Sources)
+	require.Len(t, found("x/a.go").Sources, 1)
+	require.Len(t, found("x/y/b.go").Sources, 3)
 	write(t, top+"/x/y/more.md", "changed")
-	require.Equal(t, []string{"x/y/CLAUDE.md"}, tell("x/y/c.go"))
+	require.Contains(t, found("x/y/b.go").String(), "changed", "files are read when For is called")
 }
 
 // A bound that cut the search for a path is in the list, and tells nobody to follow it.

@@ -42,7 +42,7 @@ func (c Cut) where() string {
 var errTimeout = errors.New("the time for one root is over")
 
 // cut records a cut, once for each bound; of bounds of one directory once for each.
-func (s *search) cut(r row, rel, bound string, limit int64) {
+func (s *scanner) cut(r row, rel, bound string, limit int64) {
 	at := s.path(rel)
 	for _, c := range s.cuts {
 		if c.Bound == bound && (c.At == at || (bound != "MaxDepth" && bound != "MaxEntries")) {
@@ -52,8 +52,8 @@ func (s *search) cut(r row, rel, bound string, limit int64) {
 	s.cuts = append(s.cuts, Cut{s.root, r.Place, at, bound, limit})
 }
 
-// spent reports whether the search has to end here.
-func (s *search) spent(ctx context.Context, r row) bool {
+// exhausted reports whether the search has to end here.
+func (s *scanner) exhausted(ctx context.Context, r row) bool {
 	switch {
 	case ctx.Err() != nil:
 		s.cut(r, ".", "Timeout", int64(s.o.Timeout))

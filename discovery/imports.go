@@ -14,15 +14,15 @@ import (
 
 // importer reads what one instruction file imports.
 type importer struct {
-	*search
+	*scanner
 	a    *Artifact
 	read map[string]bool // by real path; a file is imported once
 }
 
 // imports reads what a imports: the files that its words @path name, and what they import, up to MaxHops. Paths start at
 // the importing file, and are opened through the workspace, as every other file.
-func (s *search) imports(ctx context.Context, a *Artifact) {
-	in := &importer{search: s, a: a, read: map[string]bool{a.Ref.Real(): true}}
+func (s *scanner) imports(ctx context.Context, a *Artifact) {
+	in := &importer{scanner: s, a: a, read: map[string]bool{a.Ref.Real(): true}}
 	in.follow(ctx, a.Path, a.text, 1)
 }
 
@@ -68,9 +68,8 @@ func (in *importer) one(ctx context.Context, from, written string, hop int) {
 		in.refused(written, err)
 		return
 	}
-	in.paths = append(in.paths, probe{path: target, look: workspace.LookOf(info, in.began), real: f.Ref().Real()})
 	imported := Artifact{Size: info.Size()}
-	text, ok := in.text(&imported, f)
+	text, ok := in.readText(&imported, f)
 	if !ok {
 		in.refuse(written, imported.Reason)
 		return
@@ -93,9 +92,6 @@ func (in *importer) open(from string, written *string) (target string, f *worksp
 			break
 		}
 		*written = shorter
-	}
-	if err != nil {
-		in.watchPath(target)
 	}
 	return target, f, err
 }

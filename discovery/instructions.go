@@ -68,8 +68,8 @@ const (
 )
 
 func (c *Catalog) assemble(list []Artifact, rest conditional) Instructions {
-	byRoot := make([][]Source, len(c.roots))
-	mentions := make([][]string, len(c.roots))
+	byRoot := make([][]Source, len(c.Roots()))
+	mentions := make([][]string, len(c.Roots()))
 	for _, a := range list {
 		i := a.Root.Index
 		switch {

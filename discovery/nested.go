@@ -19,7 +19,7 @@ import (
 // bound left out: an invalid artifact whose Name is the convention, whose Path is where the search ended, and whose
 // Reason names the bound.
 //
-// [Catalog.Assemble] makes one text of the list, and [Told] leaves out what was told before. The error is that of a path
+// [Catalog.Assemble] makes one text of the list. The error is that of a path
 // outside of the roots, the context's, or that [Options].Timeout is over.
 func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 	t, err := c.touch(path)
@@ -87,15 +87,15 @@ func (c *Catalog) below(ctx context.Context, t touched) ([]Artifact, error) {
 			rows = append(rows, r)
 		}
 	}
-	s := newSearch(c.ws, t.root, c.o, nil)
+	s := newScanner(c.ws, t.root, c.o)
 	defer s.close()
 	top, err := c.ws.OpenDir(t.root.Dir.String())
 	if err != nil {
 		return nil, err
 	}
-	at := s.place(top, nil, ".")
+	at := newDirectory(top, nil, ".")
 	defer func() {
-		for ; at != nil; at = at.up {
+		for ; at != nil; at = at.parent {
 			_ = at.dir.Close()
 		}
 	}()
@@ -105,9 +105,9 @@ func (c *Catalog) below(ctx context.Context, t touched) ([]Artifact, error) {
 		if err != nil {
 			break // it went away just now
 		}
-		at = s.place(dir, at, name)
+		at = newDirectory(dir, at, name)
 		s.artifacts = nil
-		s.level(ctx, rows, at)
+		s.scanDir(ctx, rows, at)
 		all = append(all, c.once(s.artifacts)...)
 	}
 	for _, cut := range s.cuts {
@@ -117,7 +117,7 @@ func (c *Catalog) below(ctx context.Context, t touched) ([]Artifact, error) {
 }
 
 // notSearched is what a bound left out, as an artifact that does not count.
-func (s *search) notSearched(c Cut) Artifact {
+func (s *scanner) notSearched(c Cut) Artifact {
 	a := s.artifact(row{Convention: Convention{Place: c.Place}}, ".")
 	a.Name, a.Path = c.Place, c.At
 	a.invalid(c.String())
@@ -131,7 +131,7 @@ func (c *Catalog) once(found []*Artifact) []Artifact {
 	for i, a := range found {
 		list[i] = *a
 	}
-	compete(list)
+	resolveConflicts(list)
 	for i := range list {
 		a := &list[i]
 		for j := range c.artifacts {

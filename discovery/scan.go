@@ -2,135 +2,483 @@ package discovery
 
 import (
 	"context"
-	"reflect"
+	"errors"
+	"io/fs"
+	"path"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Scan looks for artifacts in all roots of the workspace. Roots are searched at the same time, each within the
-// bounds of the options. What is broken is in the catalog; the error is the context's, [workspace.ErrClosed],
-// or a *[ConventionError]. The catalog reads through ws, which must stay open for it; Scan starts nothing and
-// changes nothing (A25).
+// Scan finds the artifacts in all roots of ws. It scans roots concurrently, each within the limits described at [Limit].
+// Files that cannot be read or used are in the catalog; the error is the context's, [workspace.ErrClosed], or says which
+// convention is invalid. The catalog reads files through ws, which must stay open while it is used.
 func Scan(ctx context.Context, ws *workspace.Workspace, o Options) (*Catalog, error) {
 	o = o.withDefaults()
 	rows, err := compile(o.Conventions)
 	if err != nil {
 		return nil, err
 	}
-	c := &Catalog{ws: ws, o: o, rows: rows, roots: make([]*findings, len(ws.Opened()))}
-	return c.scanned(ctx, make([]*findings, len(c.roots)), nil)
-}
-
-// Rescan looks whether anything changed that the catalog depends on, and if so searches again: only roots in which
-// something changed, and reading only files that are not certainly as they were. A change less than two seconds before
-// it was seen is not trusted to be the last (times of files are coarse), so what is that young is read again.
-//
-// It returns the catalog as it is now, to be used from then on, and what differs. The receiver does not change. The
-// error is the context's or [workspace.ErrClosed].
-func (c *Catalog) Rescan(ctx context.Context) (*Catalog, Change, error) {
-	now := &Catalog{ws: c.ws, o: c.o, rows: c.rows}
-	keep, err := c.current(ctx)
-	if err != nil {
-		return nil, Same, err
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
-	if all(keep) {
-		return c, Same, nil
+	roots := ws.Opened()
+	scanners := make([]*scanner, len(roots))
+	errs := make([]error, len(roots))
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var scans sync.WaitGroup
+	for i, root := range roots {
+		scanners[i] = newScanner(ws, root, o)
+		slots <- struct{}{}
+		scans.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = scanners[i].scanRoot(ctx, rows)
+		})
 	}
-	now, err = now.scanned(ctx, c.roots, keep)
-	if err != nil {
-		return nil, Same, err
-	}
-	if reflect.DeepEqual(c.artifacts, now.artifacts) && reflect.DeepEqual(c.Cuts(), now.Cuts()) {
-		return now, Same, nil
-	}
-	return now, Changed, nil
-}
-
-// Change says whether a rescan found anything else.
-type Change int
-
-// The changes.
-const (
-	// Same: every artifact is as it was.
-	Same Change = iota
-	// Changed: an artifact came, went, or is another.
-	Changed
-)
-
-// current tells for each root whether its findings still hold. It looks at one root after the other: at several at the same
-// time it would take the processors longer, and hardly less by the clock.
-func (c *Catalog) current(ctx context.Context) ([]bool, error) {
-	keep := make([]bool, len(c.roots))
-	for i, root := range c.ws.Opened() {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+	scans.Wait()
+	c := &Catalog{ws: ws, o: o, rows: rows}
+	for i, s := range scanners {
+		if errs[i] != nil {
+			return nil, errs[i]
 		}
-		keep[i] = newSearch(c.ws, root, c.o, nil).current(c.roots[i])
-	}
-	return keep, nil
-}
-
-// scanned fills c: with the old findings of roots to keep, and a search of the others.
-func (c *Catalog) scanned(ctx context.Context, old []*findings, keep []bool) (*Catalog, error) {
-	c.roots = make([]*findings, len(old))
-	err := c.eachRoot(ctx, func(i int, root workspace.Root) (err error) {
-		if keep != nil && keep[i] {
-			c.roots[i] = old[i]
-			return nil
-		}
-		c.roots[i], err = findingsOf(ctx, c.ws, root, c.rows, c.o, old[i])
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	total := 0
-	for _, f := range c.roots {
-		total += len(f.artifacts)
-	}
-	c.artifacts = make([]Artifact, 0, total)
-	for _, f := range c.roots {
-		for _, a := range f.artifacts {
+		for _, a := range s.artifacts {
 			c.artifacts = append(c.artifacts, *a)
 		}
+		c.cuts = append(c.cuts, s.cuts...)
 	}
-	compete(c.artifacts)
+	resolveConflicts(c.artifacts)
 	return c, nil
 }
 
-// eachRoot calls work for every root, some at the same time, and waits for all. The error is the first root's that
-// failed.
-func (c *Catalog) eachRoot(ctx context.Context, work func(i int, root workspace.Root) error) error {
-	if err := ctx.Err(); err != nil {
+// scanner scans one root. It is used by one goroutine.
+type scanner struct {
+	ws   *workspace.Workspace
+	root workspace.Root
+	o    Options
+
+	artifacts []*Artifact
+	cuts      []Cut
+
+	fixed   map[string]*directory // directories that patterns name literally, by path; nil if there is no such directory
+	started map[start]string      // where scans for patterns began
+	dirs    int                   // directories opened for patterns
+	bytes   int64                 // bytes read
+	buffer  []byte                // reused for reading files
+}
+
+// start identifies the scan of one directory for one remaining pattern.
+type start struct {
+	format Format
+	dir    workspace.Ref
+	rest   string
+}
+
+func newScanner(ws *workspace.Workspace, root workspace.Root, o Options) *scanner {
+	return &scanner{ws: ws, root: root, o: o, fixed: make(map[string]*directory), started: make(map[start]string)}
+}
+
+// scanRoot scans the root for all rows and sorts the artifacts. The error is the context's or workspace.ErrClosed.
+func (s *scanner) scanRoot(ctx context.Context, rows []row) error {
+	defer s.close()
+	limited, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, errTimeout)
+	defer cancel()
+	top, err := s.ws.OpenDir(s.root.Dir.String())
+	if errors.Is(err, workspace.ErrClosed) {
+		return err
+	}
+	if err != nil {
+		a := s.artifact(row{}, ".")
+		a.invalid(reasonOf(err))
+		s.add(a)
 		return context.Cause(ctx)
 	}
-	opened := c.ws.Opened()
-	errs := make([]error, len(opened))
-	turns := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var all sync.WaitGroup
-	for i, root := range opened {
-		turns <- struct{}{}
-		all.Go(func() {
-			defer func() { <-turns }()
-			errs[i] = work(i, root)
+	defer top.Close()
+	s.scanDir(limited, rows, newDirectory(top, nil, "."))
+	slices.SortStableFunc(s.artifacts, byRank)
+	return context.Cause(ctx)
+}
+
+func (s *scanner) close() {
+	for _, d := range s.fixed {
+		if d != nil {
+			_ = d.dir.Close()
+		}
+	}
+}
+
+// scanDir looks for the patterns of all rows below the directory at.
+func (s *scanner) scanDir(ctx context.Context, rows []row, at *directory) {
+	if slices.ContainsFunc(rows, func(r row) bool { return r.fixed == 0 }) {
+		_, _ = at.list(ctx) // one row needs the list, and it saves the others looking for missing names
+	}
+	for _, r := range rows {
+		if !s.exhausted(ctx, r) {
+			s.scanRow(ctx, r, at)
+		}
+	}
+}
+
+// scanRow follows the literal names at the beginning of the row's pattern and matches the rest from there.
+func (s *scanner) scanRow(ctx context.Context, r row, at *directory) {
+	from := at
+	literal := min(r.fixed, len(r.names)-1)
+	for _, name := range r.names[:literal] {
+		if from = s.openFixed(r, from, name); from == nil {
+			return
+		}
+	}
+	rest := r.names[literal:]
+	if from != at && s.scannedBefore(r, from, rest) {
+		return
+	}
+	m := &matcher{scanner: s, row: r, level: at, base: from}
+	m.match(ctx, from, rest, 0)
+}
+
+// scannedBefore reports whether an earlier row was matched in the same directory, which a link gives a second path, and adds
+// an artifact that says so.
+func (s *scanner) scannedBefore(r row, from *directory, rest []string) bool {
+	key := start{r.Format, from.dir.Ref(), strings.Join(rest, "/")}
+	earlier, done := s.started[key]
+	if !done {
+		s.started[key] = from.rel
+		return false
+	}
+	a := s.artifact(r, from.rel)
+	a.State, a.ShadowedBy = Shadowed, s.path(earlier)
+	a.Reason = "it is the same directory as " + a.ShadowedBy
+	s.add(a)
+	return true
+}
+
+// openFixed opens a directory that a pattern names literally, once for all rows. It returns nil if there is none.
+func (s *scanner) openFixed(r row, at *directory, name string) *directory {
+	rel := join(at.rel, name)
+	if d, known := s.fixed[rel]; known {
+		return d
+	}
+	s.fixed[rel] = nil
+	e, err := at.entry(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	dir, err := at.dir.OpenDir(name)
+	switch {
+	case err == nil:
+		s.fixed[rel] = newDirectory(dir, at, name)
+	case errors.Is(err, syscall.ENOTDIR): // a file with this name is not ours
+	case isGone(e, err):
+	default:
+		s.addUnreadable(r, at, name, err)
+	}
+	return s.fixed[rel]
+}
+
+// add adds an artifact whatever the limits.
+func (s *scanner) add(a Artifact) { s.artifacts = append(s.artifacts, &a) }
+
+// addUnreadable adds an artifact for a file or directory that cannot be opened.
+func (s *scanner) addUnreadable(r row, at *directory, name string, err error) {
+	a := s.artifact(r, join(at.rel, name))
+	a.invalid(reasonOf(err))
+	s.add(a)
+}
+
+// artifact returns a new artifact of the row at rel.
+func (s *scanner) artifact(r row, rel string) Artifact {
+	return Artifact{
+		Kind: r.Format.Kind(), Name: rel, Root: s.root, Place: r.Place, Path: s.path(rel), State: Active,
+		rel: rel, rank: r.rank, oneOnly: r.OneOnly,
+	}
+}
+
+// path returns the path of rel as the client spells the root.
+func (s *scanner) path(rel string) string {
+	if rel == "." {
+		return s.root.Dir.String()
+	}
+	top := s.root.Dir.String()
+	if last := top[len(top)-1]; last != '/' && last != filepath.Separator {
+		top += string(filepath.Separator)
+	}
+	return top + filepath.FromSlash(rel)
+}
+
+// matcher matches one row's pattern.
+type matcher struct {
+	*scanner
+	row   row
+	level *directory // the directory that instructions are for
+	base  *directory // where the pattern's literal names end; command names are relative to it
+}
+
+// match looks in at for what is left of the pattern.
+func (m *matcher) match(ctx context.Context, at *directory, names []string, depth int) {
+	switch name := names[0]; {
+	case name == "**":
+		m.matchBelow(ctx, at, names, depth)
+	case !isGlob(name) && len(names) == 1:
+		e, err := at.entry(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			m.addUnreadable(m.row, at, name, err)
+		default:
+			m.readFile(ctx, at, e)
+		}
+	case !isGlob(name):
+		m.descend(ctx, at, workspace.Entry{Name: name, Type: fs.ModeDir}, names[1:], depth)
+	default:
+		m.each(ctx, at, func(e workspace.Entry) {
+			if matched, _ := path.Match(name, e.Name); !matched {
+				return
+			}
+			if len(names) > 1 {
+				m.descend(ctx, at, e, names[1:], depth)
+			} else if !e.Type.IsDir() {
+				m.readFile(ctx, at, e)
+			}
 		})
 	}
-	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
+}
+
+// matchBelow looks for the names after "**" in at and in all directories below it. A literal file name matches in any case,
+// because the author's file system may ignore case.
+func (m *matcher) matchBelow(ctx context.Context, at *directory, names []string, depth int) {
+	last := len(names) == 2
+	m.each(ctx, at, func(e workspace.Entry) {
+		switch {
+		case last && !e.Type.IsDir() && matchesFold(names[1], e.Name):
+			m.readFile(ctx, at, e)
+		case depth < m.o.MaxDepth:
+			m.descend(ctx, at, e, names, depth+1)
+		case e.Type.IsDir():
+			m.cut(m.row, join(at.rel, e.Name), "MaxDepth", int64(m.o.MaxDepth))
+		}
+	})
+	if !last {
+		m.match(ctx, at, names[1:], depth)
+	}
+}
+
+// matchesFold reports whether name matches the pattern, or equals it except for case.
+func matchesFold(pattern, name string) bool {
+	matched, _ := path.Match(pattern, name)
+	return matched || strings.EqualFold(name, pattern)
+}
+
+// each calls visit with the entries of at that patterns can match.
+func (m *matcher) each(ctx context.Context, at *directory, visit func(workspace.Entry)) {
+	entries, err := at.list(ctx)
+	var limit *workspace.LimitError
+	switch {
+	case err == nil:
+	case errors.As(err, &limit):
+		m.cut(m.row, at.rel, "MaxEntries", limit.Limit)
+	default:
+		if !m.exhausted(ctx, m.row) && at.parent != nil {
+			m.addUnreadable(m.row, at.parent, path.Base(at.rel), err)
+		}
+		return
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name, ".") || e.Name == "node_modules" {
+			continue
+		}
+		if m.exhausted(ctx, m.row) {
+			return
+		}
+		visit(e)
+	}
+}
+
+// descend matches the remaining names in the entry e of at if that is a directory or a link to one.
+func (m *matcher) descend(ctx context.Context, at *directory, e workspace.Entry, names []string, depth int) {
+	link := e.Type&fs.ModeSymlink != 0
+	if !link && !e.Type.IsDir() {
+		return
+	}
+	if m.dirs == m.o.MaxDirs {
+		m.cut(m.row, at.rel, "MaxDirs", int64(m.o.MaxDirs))
+		return
+	}
+	m.dirs++
+	dir, err := at.dir.OpenDir(e.Name)
+	if err != nil {
+		// A pattern that begins with "*" matches directories that have nothing to do with agents.
+		if m.base != m.level && !errors.Is(err, syscall.ENOTDIR) && !isGone(e, err) {
+			m.addUnreadable(m.row, at, e.Name, err)
+		}
+		return
+	}
+	defer dir.Close()
+	next := newDirectory(dir, at, e.Name)
+	if link {
+		if same := next.ancestor(); same != nil {
+			a := m.artifact(m.row, next.rel)
+			a.invalid("it is a link back to " + m.path(same.rel) + ", which is being searched already")
+			m.add(a)
+			return
+		}
+	}
+	m.match(ctx, next, names, depth)
+}
+
+// readFile adds the artifacts of the file e in at.
+func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry) {
+	content, info, err := at.dir.ReadFile(e, m.buffer, m.o.MaxFile)
+	if err != nil {
+		if !isGone(e, err) {
+			m.addUnreadable(m.row, at, e.Name, err)
+		}
+		return
+	}
+	if cap(content) > cap(m.buffer) {
+		m.buffer = content
+	}
+	a := m.artifact(m.row, join(at.rel, e.Name))
+	a.Ref, a.Size, a.level = info.Ref(), info.Size(), m.level.rel
+	for _, a := range m.parse(ctx, a, content) {
+		if len(m.artifacts) >= m.o.MaxArtifacts {
+			m.cut(m.row, at.rel, "MaxArtifacts", int64(m.o.MaxArtifacts))
+			return
+		}
+		m.add(a)
+	}
+}
+
+// parse returns the artifacts that a file's content declares, based on a.
+func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artifact {
+	content, ok := m.decode(&a, content)
+	if !ok {
+		return []Artifact{a}
+	}
+	switch a.Kind {
+	case Skill:
+		readSkill(&a, string(front(content)), m.o)
+	case Command:
+		readCommand(&a, string(opening(content)), m.base.rel, m.o)
+	case MCPServer:
+		return readServers(a, string(content), m.row.Format, m.o)
+	default:
+		readInstruction(&a, string(content), m.row.Format, m.o)
+		if m.row.Format == TextWithImports && a.State == Active {
+			m.imports(ctx, &a)
+		}
+	}
+	return []Artifact{a}
+}
+
+// directory is an open directory of a scan.
+type directory struct {
+	dir    *workspace.Directory
+	rel    string // as it was found, slash-separated from the root
+	parent *directory
+
+	listed  bool
+	entries []workspace.Entry
+	err     error // why entries are incomplete
+}
+
+// newDirectory returns the open directory name in parent, or the root if parent is nil.
+func newDirectory(dir *workspace.Directory, parent *directory, name string) *directory {
+	d := &directory{dir: dir, rel: name, parent: parent}
+	if parent != nil {
+		d.rel = join(parent.rel, name)
+	}
+	return d
+}
+
+// list returns the directory's entries, which it reads once.
+func (d *directory) list(ctx context.Context) ([]workspace.Entry, error) {
+	if !d.listed {
+		d.entries, d.err = d.dir.Entries(ctx)
+		d.listed = true
+	}
+	return d.entries, d.err
+}
+
+// entry returns the entry name. It uses the list if there is one, unless the name is listed in another case only: the file
+// system may ignore case.
+func (d *directory) entry(name string) (workspace.Entry, error) {
+	if d.listed && d.err == nil && isASCII(name) {
+		similar := false
+		for _, e := range d.entries {
+			if e.Name == name {
+				return e, nil
+			}
+			similar = similar || strings.EqualFold(e.Name, name)
+		}
+		if !similar {
+			return workspace.Entry{}, fs.ErrNotExist
+		}
+	}
+	info, err := d.dir.Lstat(name)
+	if err != nil {
+		return workspace.Entry{}, err
+	}
+	return workspace.Entry{Name: name, Type: info.Mode().Type()}, nil
+}
+
+// ancestor returns the directory above d that is the same directory, nil if there is none.
+func (d *directory) ancestor() *directory {
+	for up := d.parent; up != nil; up = up.parent {
+		if up.dir.Ref() == d.dir.Ref() {
+			return up
 		}
 	}
 	return nil
 }
 
-func all(list []bool) bool {
-	for _, ok := range list {
-		if !ok {
+// isGone reports whether err, from opening e, means that e has been removed. A link to nothing is still there.
+func isGone(e workspace.Entry, err error) bool {
+	return errors.Is(err, fs.ErrNotExist) && e.Type&fs.ModeSymlink == 0
+}
+
+// join returns the path of name in the directory rel.
+func join(rel, name string) string {
+	if rel == "." {
+		return name
+	}
+	return rel + "/" + name
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
 			return false
 		}
 	}
 	return true
+}
+
+// reasonOf says why something cannot be opened.
+func reasonOf(err error) string {
+	var outside *workspace.OutsideError
+	var special *workspace.SpecialFileError
+	var denied *workspace.DeniedError
+	switch {
+	case errors.As(err, &outside):
+		return "it leads out of the roots: " + outside.Why
+	case errors.As(err, &special):
+		return "it is a " + special.Kind + ", not a file"
+	case errors.As(err, &denied):
+		return "the policy refuses " + denied.By.String()
+	case errors.Is(err, fs.ErrNotExist):
+		return "it is a link that leads to nothing"
+	case errors.Is(err, syscall.EISDIR):
+		return "it is a directory, not a file"
+	case errors.Is(err, syscall.ELOOP):
+		return "its links lead in a circle"
+	}
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return "it cannot be read: " + err.Error()
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
-// rescan has the host look at the roots anew, as it does before each turn.
+// rescan has the host scan the roots again, as it does before each turn.
 func (c *conversation) rescan() {
 	c.t.Helper()
-	catalog, _, err := c.client.catalog.Rescan(c.t.Context())
+	catalog, err := discovery.Scan(c.t.Context(), c.client.workspace, discovery.Options{})
 	require.NoError(c.t, err)
 	c.client.catalog = catalog
 }

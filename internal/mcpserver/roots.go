@@ -259,7 +259,6 @@ type scope struct {
 	note    string               // why nothing is accessible, "" if something is
 	ws      *workspace.Workspace // nil if nothing is accessible
 	tools   *tools.Set
-	found   found
 }
 
 // entry is a root that was named, and what became of it.
@@ -279,7 +278,7 @@ func (s *Server) configured(ctx context.Context, from source, roots workspace.Ro
 	if err != nil {
 		return nil, err
 	}
-	sc := &scope{source: from, ws: ws, tools: tools.New(ws, s.options.Tools), found: newFound()}
+	sc := &scope{source: from, ws: ws, tools: tools.New(ws, s.options.Tools)}
 	for _, root := range ws.Opened() {
 		sc.entries = append(sc.entries, entry{offered: mcproots.Offered{URI: mcproots.FromDir(root.Real), Dir: root.Dir}, opened: &root})
 	}
@@ -323,7 +322,7 @@ func (s *Server) offered(ctx context.Context, offers []mcproots.Offered) (*scope
 			}
 		}
 	}
-	return &scope{source: fromClient, entries: entries, ws: ws, tools: tools.New(ws, s.options.Tools), found: newFound()}, nil
+	return &scope{source: fromClient, entries: entries, ws: ws, tools: tools.New(ws, s.options.Tools)}, nil
 }
 
 // judge says why a directory cannot be one more root, nil if it can.

@@ -11,9 +11,9 @@ func byRank(a, b *Artifact) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.rel, b.rel))
 }
 
-// compete decides which artifacts count, in the order of the roots, and of their rank in each. Of what cannot all count, the
+// resolveConflicts decides which artifacts count, in the order of the roots, and of their rank in each. Of what cannot all count, the
 // first does.
-func compete(all []Artifact) {
+func resolveConflicts(all []Artifact) {
 	onceEach(all)
 	onePerDirectory(all)
 	oneOfEachName(all)

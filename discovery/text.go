@@ -1,0 +1,89 @@
+package discovery
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// readText reads an open file. If ok is false, the artifact says why.
+func (s *scanner) readText(a *Artifact, f *workspace.File) (text string, ok bool) {
+	var b []byte
+	if a.Size <= s.o.MaxFile {
+		var err error
+		if b, err = io.ReadAll(io.LimitReader(f, s.o.MaxFile)); err != nil {
+			a.invalid(reasonOf(err))
+			return "", false
+		}
+	}
+	b, ok = s.decode(a, b)
+	return string(b), ok
+}
+
+// decode returns a file's content as UTF-8 with line feeds for line ends and no byte order mark. If ok is false, the artifact
+// says why.
+func (s *scanner) decode(a *Artifact, b []byte) (text []byte, ok bool) {
+	if a.Size > s.o.MaxFile {
+		a.State, a.Reason = TooLarge, fmt.Sprintf("it has %d bytes; files of up to %d (MaxFile) are read", a.Size, s.o.MaxFile)
+		return nil, false
+	}
+	s.bytes += int64(len(b))
+	switch {
+	case bytes.HasPrefix(b, []byte{0xff, 0xfe}) || bytes.HasPrefix(b, []byte{0xfe, 0xff}):
+		a.invalid("it is UTF-16; save it as UTF-8")
+		return nil, false
+	case bytes.IndexByte(b, 0) >= 0:
+		a.invalid("it is not text: it contains NUL bytes")
+		return nil, false
+	}
+	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
+	if bytes.IndexByte(b, '\r') >= 0 {
+		b = bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))
+	}
+	if !utf8.Valid(b) {
+		a.diagnose(RuleEncoding, "the file is not all UTF-8; what is not is shown as \uFFFD")
+		b = bytes.ToValidUTF8(b, []byte("\uFFFD"))
+	}
+	return b, true
+}
+
+// front returns text up to the line that ends its frontmatter, or all of it if there is none. Skills are large, and the scan
+// needs no more of them.
+func front(text []byte) []byte {
+	for at := 0; ; {
+		n := bytes.Index(text[at:], []byte("\n---"))
+		if n < 0 {
+			return text
+		}
+		line := at + n + 1
+		at = len(text)
+		if end := bytes.IndexByte(text[line:], '\n'); end >= 0 {
+			at = line + end
+		}
+		if len(bytes.TrimRight(text[line:at], " \t\r")) == len("---") {
+			return text[:at]
+		}
+	}
+}
+
+// opening returns text up to the first line with content after its frontmatter, which is where a command's description may be.
+func opening(text []byte) []byte {
+	at := 0
+	if first, _, _ := bytes.Cut(text, []byte("\n")); string(bytes.TrimSpace(first)) == "---" {
+		at = len(front(text))
+	}
+	for at < len(text) {
+		end := len(text)
+		if n := bytes.IndexByte(text[at+1:], '\n'); n >= 0 {
+			end = at + 1 + n
+		}
+		if firstLine(string(text[at:end])) != "" {
+			return text[:end]
+		}
+		at = end
+	}
+	return text
+}
