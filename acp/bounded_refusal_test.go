@@ -27,7 +27,7 @@ func TestA5_ARefusalIsBounded(t *testing.T) {
 	} {
 		t.Run("A5/"+name, func(t *testing.T) {
 			m := c.try(request.method, request.params)
-			require.Len(t, m.findings(t), strictjson.Limit)
+			require.Len(t, m.findings(t), strictjson.MaxViolations)
 			require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
 			require.Contains(t, m.Error.Message, "and at least 99 more")
 		})

@@ -18,7 +18,7 @@ func decodeServers(field strictjson.Field, p presence, offered mcpTransports) ([
 	entries, wrong := field.Masked().Items()
 	servers := make([]mcpclient.Config, 0, len(entries))
 	for _, entry := range entries {
-		if len(wrong) >= strictjson.Limit {
+		if len(wrong) >= strictjson.MaxViolations {
 			break
 		}
 		s, bad := decodeServer(entry, offered)
@@ -65,7 +65,7 @@ func decodePairs(field strictjson.Field) ([]mcpclient.Pair, []strictjson.Violati
 	entries, wrong := field.Items()
 	pairs := make([]mcpclient.Pair, 0, len(entries))
 	for _, entry := range entries {
-		if len(wrong) >= strictjson.Limit {
+		if len(wrong) >= strictjson.MaxViolations {
 			break
 		}
 		object, bad := entry.Object()

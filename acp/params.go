@@ -106,7 +106,7 @@ func directories(field strictjson.Field) ([]string, []strictjson.Violation) {
 	}
 	wrong = nil
 	for i, item := range items {
-		if len(wrong) >= strictjson.Limit {
+		if len(wrong) >= strictjson.MaxViolations {
 			break
 		}
 		path, bad := item.Text()
@@ -138,7 +138,7 @@ func decodePrompt(params json.RawMessage) (promptParams, error) {
 	wrong = append(wrong, bad...)
 	p := promptParams{id: sessionstore.ID(id)}
 	for _, block := range blocks {
-		if len(wrong) >= strictjson.Limit {
+		if len(wrong) >= strictjson.MaxViolations {
 			break
 		}
 		p.blocks = append(p.blocks, block.Raw())

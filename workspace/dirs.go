@@ -29,7 +29,7 @@ func ParseDirs(paths []string) (Dirs, error) {
 		seen = make(map[Dir]bool, len(paths))
 	)
 	for i, path := range paths {
-		if len(bad) >= strictjson.Limit {
+		if len(bad) >= strictjson.MaxViolations {
 			break // no more are listed
 		}
 		if broken := check(native{}, path); len(broken) > 0 {

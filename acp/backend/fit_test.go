@@ -143,7 +143,9 @@ func (s *proxySession) Call(ctx context.Context, method string, params backend.R
 func (s *proxySession) Notify(ctx context.Context, method string, params backend.Raw) {
 	_ = s.proxy.child.Notify(ctx, method, params)
 }
-func (s *proxySession) Cancel(params backend.Raw)   { _ = s.proxy.child.Post("session/cancel", params) }
+func (s *proxySession) Cancel(params backend.Raw) {
+	_ = s.proxy.child.TryNotify("session/cancel", params)
+}
 func (s *proxySession) Close(context.Context) error { return nil }
 
 // modelling asks a model: it reads the history once, and permission before it acts.

@@ -40,7 +40,7 @@ type Options struct {
 	// gets "method not found".
 	Requests map[string]func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 
-	// Wire are the connection's limits, tap and logger. Params is always opaque: what an agent sends is
+	// Wire are the connection's limits, tap and logger. OpaqueParams is always set: what an agent sends is
 	// taken as it is.
 	Wire jsonrpc.Options
 }
@@ -58,7 +58,7 @@ type Client struct {
 // New returns a client of the agent that reads out and writes in. Nothing is read before [Client.Serve].
 func New(in io.Reader, out io.Writer, o Options) *Client {
 	c := &Client{options: o}
-	o.Wire.Params = jsonrpc.ParamsOpaque
+	o.Wire.OpaqueParams = true
 	c.conn = jsonrpc.NewConn(in, out, jsonrpc.HandlerFunc(c.accept), o.Wire)
 	return c
 }

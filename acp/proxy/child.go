@@ -176,20 +176,20 @@ func (a *agent) initialize(ctx context.Context, params backend.Raw, timeout time
 
 // call sends the child a request of ours.
 func (a *agent) call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return a.ask(ctx, jsonrpc.Question{Method: method, Params: params})
+	return a.ask(ctx, method, params, nil)
 }
 
 // passOn sends the child a request of the client's that names no session. What the child sends behind its
 // answer follows ours.
 func (a *agent) passOn(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return a.ask(ctx, jsonrpc.Question{Method: method, Params: params, Answered: func(backend.Raw, error) {
+	return a.ask(ctx, method, params, func(backend.Raw, error) {
 		a.behind.add(jsonrpc.Answered(ctx))
-	}})
+	})
 }
 
-// ask sends the child a request. Its answer passes as it is.
-func (a *agent) ask(ctx context.Context, q jsonrpc.Question) backend.Work {
-	work := a.conn.Ask(ctx, q)
+// ask sends the child a request and returns its response unchanged. onResponse may be nil; see [jsonrpc.Conn.CallFunc].
+func (a *agent) ask(ctx context.Context, method string, params backend.Raw, onResponse func(backend.Raw, error)) backend.Work {
+	work := a.conn.CallFunc(ctx, method, params, onResponse)
 	return func() (backend.Raw, error) {
 		result, err := work()
 		if errors.Is(err, jsonrpc.ErrClosed) {
@@ -259,7 +259,7 @@ func (a *agent) post(method string, params backend.Raw) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.busy {
-		err := a.conn.Post(method, params)
+		err := a.conn.TryNotify(method, params)
 		if err == nil {
 			return
 		}
@@ -302,7 +302,7 @@ func (a *agent) drain() {
 
 // cancel sends the child a session/cancel, whatever waits to be read.
 func (a *agent) cancel(params backend.Raw) {
-	if err := a.conn.Force("session/cancel", params); err != nil {
+	if err := a.conn.ForceNotify("session/cancel", params); err != nil {
 		a.log.Debug("a cancel did not reach the agent", "error", err)
 	}
 }

@@ -162,12 +162,12 @@ func (l *link) call(ctx context.Context, method string, params backend.Raw) back
 	if err != nil {
 		return failed(err)
 	}
-	return l.agent.ask(ctx, jsonrpc.Question{Method: method, Params: named, Answered: func(result backend.Raw, err error) {
+	return l.agent.ask(ctx, method, named, func(result backend.Raw, err error) {
 		if err == nil {
 			l.settings.set(method, params, result)
 		}
 		l.behind.add(jsonrpc.Answered(ctx))
-	}})
+	})
 }
 
 // choose makes a choice that was made before in the place of this session of the child's. The client's request in

@@ -22,7 +22,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Child is how the process is run. Its Logger is Logger if it has none.
 	Child process.Options
-	// Wire are the limits of the connection to the child. Params is always opaque; Logger is
+	// Wire are the limits of the connection to the child. OpaqueParams is always set; Logger is
 	// Logger if it has none; the default of Grace is 100 ms.
 	Wire jsonrpc.Options
 	// StartTimeout is how long the child may take to answer initialize. Default 60 s: some download
@@ -73,7 +73,7 @@ func (o Options) withDefaults() Options {
 	}
 	o.Child.Logger = cmp.Or(o.Child.Logger, o.Logger)
 	o.Wire.Logger = cmp.Or(o.Wire.Logger, o.Logger)
-	o.Wire.Params = jsonrpc.ParamsOpaque
+	o.Wire.OpaqueParams = true
 	o.Wire.Grace = cmp.Or(o.Wire.Grace, 100*time.Millisecond)
 	o.StartTimeout = cmp.Or(o.StartTimeout, time.Minute)
 	o.CancelGrace = cmp.Or(o.CancelGrace, 5*time.Second)

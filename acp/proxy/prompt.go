@@ -67,10 +67,10 @@ func (s *session) send(l *link, t *turn, params backend.Raw) backend.Work {
 	}
 	l.beginTurn(t)
 	s.sent = l
-	work := l.agent.ask(lasting, jsonrpc.Question{Method: "session/prompt", Params: with, Answered: func(backend.Raw, error) {
+	work := l.agent.ask(lasting, "session/prompt", with, func(backend.Raw, error) {
 		l.endTurn(t)
 		l.behind.add(jsonrpc.Answered(t.ctx))
-	}})
+	})
 	return func() (backend.Raw, error) {
 		defer free()
 		result, err := work()

@@ -238,11 +238,11 @@ func (s *session) reopen(ctx context.Context, by step, a *agent, how profile.Way
 	l.ask(s)
 	heard := 0
 	c = connection{link: l, by: by, way: how}
-	c.result, err = a.ask(ctx, jsonrpc.Question{Method: string(by), Params: params, Answered: func(_ backend.Raw, err error) {
+	c.result, err = a.ask(ctx, string(by), params, func(_ backend.Raw, err error) {
 		if err == nil {
 			heard = s.tune(ctx, by)
 		}
-	}})()
+	})()
 	if err == nil {
 		l.open(c.result)
 		if shows {
@@ -285,7 +285,7 @@ func (s *session) restore(ctx context.Context, l *link, from *session) {
 		lasting := context.WithoutCancel(ctx)
 		ctx, cancel := context.WithTimeoutCause(lasting, s.proxy.options.EndTimeout, errNoAnswer)
 		defer cancel()
-		_, err = a.ask(ctx, jsonrpc.Question{Method: string(by), Params: params, Answered: func(backend.Raw, error) { s.tune(lasting, by) }})()
+		_, err = a.ask(ctx, string(by), params, func(backend.Raw, error) { s.tune(lasting, by) })()
 	}
 	if err == nil {
 		return
@@ -367,11 +367,11 @@ func (s *session) create(ctx context.Context, by step, a *agent, how profile.Way
 		s.listen(ignoring) // some replay the copy
 	}
 	made := &creation{session: s, agent: a, by: by}
-	_, err = a.ask(ctx, jsonrpc.Question{Method: string(by), Params: params, Answered: func(result backend.Raw, err error) {
+	_, err = a.ask(ctx, string(by), params, func(result backend.Raw, err error) {
 		if err == nil {
 			made.answered(ctx, result)
 		}
-	}})()
+	})()
 	if err != nil {
 		if l := made.giveUp(); l != nil {
 			// It was answered at that moment.

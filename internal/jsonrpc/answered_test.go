@@ -32,8 +32,8 @@ func (l log) answered(result json.RawMessage, err error) {
 func TestP6_AnAnswerIsToldBetweenWhatCameBeforeAndBehindIt(t *testing.T) {
 	l := log{make(chan string, 10)}
 	p := serve(t, l, jsonrpc.Options{})
-	work := p.conn.Ask(t.Context(), jsonrpc.Question{Method: "a", Answered: l.answered})
-	refused := p.conn.Ask(t.Context(), jsonrpc.Question{Method: "b", Answered: l.answered})
+	work := p.conn.CallFunc(t.Context(), "a", nil, l.answered)
+	refused := p.conn.CallFunc(t.Context(), "b", nil, l.answered)
 	p.line()
 	p.line()
 	p.send(`{"jsonrpc":"2.0","method":"before"}`, `{"jsonrpc":"2.0","id":1,"result":{"x" : 1}}`, `{"jsonrpc":"2.0","method":"between"}`,
@@ -53,7 +53,7 @@ func TestALateAnswerIsStillTold(t *testing.T) {
 	l := log{make(chan string, 10)}
 	p := serve(t, l, jsonrpc.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
-	work := p.conn.Ask(ctx, jsonrpc.Question{Method: "a", Answered: l.answered})
+	work := p.conn.CallFunc(ctx, "a", nil, l.answered)
 	p.line()
 	cancel()
 	_, err := work()
@@ -69,10 +69,10 @@ func TestW11_OfTheCallsThatWereGivenUpTheLatestAreKept(t *testing.T) {
 	for name, c := range map[string]struct{ limit, kept int }{"as set": {3, 3}, "by default": {0, 1000}} {
 		t.Run(name, func(t *testing.T) {
 			l := log{make(chan string, 2*c.kept+10)}
-			p := serve(t, l, jsonrpc.Options{MaxGivenUp: c.limit})
+			p := serve(t, l, jsonrpc.Options{}.WithLimits(0, 0, c.limit))
 			give := func(method string) {
 				ctx, cancel := context.WithCancel(t.Context())
-				work := p.conn.Ask(ctx, jsonrpc.Question{Method: method, Answered: l.answered})
+				work := p.conn.CallFunc(ctx, method, nil, l.answered)
 				p.line()
 				cancel()
 				_, err := work()
@@ -81,7 +81,7 @@ func TestW11_OfTheCallsThatWereGivenUpTheLatestAreKept(t *testing.T) {
 			}
 			answer := func(id int) { p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":%[1]d}`, id)) }
 			give("first")
-			waited := p.conn.Ask(t.Context(), jsonrpc.Question{Method: "second", Answered: l.answered})
+			waited := p.conn.CallFunc(t.Context(), "second", nil, l.answered)
 			p.line()
 			for range c.kept {
 				give("later")
@@ -109,12 +109,12 @@ func TestAnEndedConnectionAnswersNothing(t *testing.T) {
 	l := log{make(chan string, 10)}
 	p := serve(t, l, jsonrpc.Options{MaxQueue: 1})
 	ctx, cancel := context.WithCancel(t.Context())
-	given := p.conn.Ask(ctx, jsonrpc.Question{Method: "a", Answered: l.answered})
-	full := p.conn.Ask(t.Context(), jsonrpc.Question{Method: "b", Answered: l.answered})
+	given := p.conn.CallFunc(ctx, "a", nil, l.answered)
+	full := p.conn.CallFunc(t.Context(), "b", nil, l.answered)
 	_, err := full()
 	require.ErrorIs(t, err, jsonrpc.ErrQueueFull)
-	require.ErrorIs(t, p.conn.Post("c", nil), jsonrpc.ErrQueueFull)
-	require.NoError(t, p.conn.Force("d", nil))
+	require.ErrorIs(t, p.conn.TryNotify("c", nil), jsonrpc.ErrQueueFull)
+	require.NoError(t, p.conn.ForceNotify("d", nil))
 	p.line()
 	require.Contains(t, p.line(), `"method":"d"`)
 	cancel()
@@ -122,8 +122,8 @@ func TestAnEndedConnectionAnswersNothing(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	p.line() // $/cancel_request
 	require.NoError(t, p.end())
-	require.ErrorIs(t, p.conn.Force("e", nil), jsonrpc.ErrClosed)
-	_, err = p.conn.Ask(t.Context(), jsonrpc.Question{Method: "f", Answered: l.answered})()
+	require.ErrorIs(t, p.conn.ForceNotify("e", nil), jsonrpc.ErrClosed)
+	_, err = p.conn.CallFunc(t.Context(), "f", nil, l.answered)()
 	require.ErrorIs(t, err, jsonrpc.ErrClosed)
 	require.Empty(t, l.seen)
 }

@@ -37,7 +37,7 @@ func TestW11_NotifyWaitsForAPeerThatDoesNotRead(t *testing.T) {
 		require.Less(t, sent.Load(), int64(10), "a small part of the queue")
 
 		// Others still have room, and a waiter gives up with its context.
-		require.NoError(t, p.conn.Post("post", nil))
+		require.NoError(t, p.conn.TryNotify("post", nil))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		waiting := make(chan error, 1)
 		go func() { waiting <- p.conn.Notify(ctx, "never", nil) }()
@@ -59,7 +59,7 @@ func TestW11_WhatCannotWaitIsRefusedOverTheLimit(t *testing.T) {
 		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 10_000})
 		taken := 0
 		for ; ; taken++ {
-			if err := p.conn.Post("note", kilobyte); err != nil {
+			if err := p.conn.TryNotify("note", kilobyte); err != nil {
 				require.ErrorIs(t, err, jsonrpc.ErrQueueFull)
 				break
 			}
@@ -87,7 +87,7 @@ func TestW11_ACancellationOfOursIsSentThoughTheQueueIsFull(t *testing.T) {
 		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 10_000})
 		ctx, cancel := context.WithCancel(t.Context())
 		work := p.conn.Call(ctx, "slow", nil)
-		for p.conn.Post("note", kilobyte) == nil {
+		for p.conn.TryNotify("note", kilobyte) == nil {
 		}
 		cancel()
 		_, err := work()
@@ -104,7 +104,7 @@ func TestW11_ReadingStopsAtTheBoundOfUnansweredRequests(t *testing.T) {
 		p := serve(t, jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 			accepted.Add(1)
 			return h.Accept(ctx, r)
-		}), jsonrpc.Options{MaxUnanswered: 3})
+		}), jsonrpc.Options{}.WithLimits(3, 0, 0))
 		go func() {
 			for i := range 10 {
 				fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":"finish"}`+"\n", i)
@@ -123,7 +123,7 @@ func TestW11_ReadingStopsAtTheBoundOfUnansweredRequests(t *testing.T) {
 }
 
 func TestW11_CancelsArePassedAtTheBound(t *testing.T) {
-	p := serve(t, &responder{}, jsonrpc.Options{MaxUnanswered: 1})
+	p := serve(t, &responder{}, jsonrpc.Options{}.WithLimits(1, 0, 0))
 	p.send(`{"jsonrpc":"2.0","id":1,"method":"wait"}`,
 		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`,
 		`{"jsonrpc":"2.0","id":2,"method":"echo"}`)
@@ -134,7 +134,7 @@ func TestW11_CancelsArePassedAtTheBound(t *testing.T) {
 
 func TestW11_RefusalsAreBoundedLikeRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 100, MaxUnanswered: 3})
+		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 100}.WithLimits(3, 0, 0))
 		var sent atomic.Int64
 		const total = 50
 		go func() {
@@ -162,7 +162,7 @@ func TestW11_NotificationsWithWorkAreBoundedToo(t *testing.T) {
 				<-release
 				return nil, errors.New("nobody is told")
 			}
-		}), jsonrpc.Options{MaxUnanswered: 3})
+		}), jsonrpc.Options{}.WithLimits(3, 0, 0))
 		go func() {
 			for range 10 {
 				fmt.Fprintln(p.in, `{"jsonrpc":"2.0","method":"note"}`)
@@ -178,13 +178,13 @@ func TestW11_NotificationsWithWorkAreBoundedToo(t *testing.T) {
 }
 
 func TestW11_RequestsThatAreTooLongTogetherAreRefused(t *testing.T) {
-	p := serve(t, &responder{}, jsonrpc.Options{MaxUnansweredBytes: 100})
+	p := serve(t, &responder{}, jsonrpc.Options{}.WithLimits(0, 100, 0))
 	request := func(id, method string, length int) string {
 		return `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":["` + strings.Repeat("x", length) + `"]}`
 	}
 	p.send(request("1", "wait", 1000))
 	p.send(request("2", "echo", 1))
-	require.Contains(t, p.line(), `"id":2,"error":{"code":-32603,"message":"the requests that are not answered yet are 1004 bytes long, and 5 more are over the limit of 100`)
+	require.Contains(t, p.line(), `"id":2,"error":{"code":-32603,"message":"the unanswered requests have 1004 bytes of params and this one has 5, over the limit of 100`)
 	p.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
 	require.Contains(t, p.line(), `"id":1,"error"`, "reading goes on")
 	p.send(request("1", "wait", 50))

@@ -1,15 +1,77 @@
 package jsonrpc
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// Conn is one connection. Its methods are safe for concurrent use.
+// Options configure a connection. The zero value is usable.
+type Options struct {
+	// MaxLine is the longest line to read, in bytes without its newline. Default 64 MiB.
+	MaxLine int
+	// MaxQueue is the number of queued output bytes at which Call and TryNotify fail and responses wait. Notify waits at
+	// 1/256 of it: a stream of notifications leaves room for what cannot wait and does not run far ahead of a slow peer.
+	// The message that reaches the limit may exceed it. Default 4 MiB.
+	MaxQueue int
+	// Grace is how long Serve waits for unanswered requests after the input has ended, and for the peer to take the
+	// output. Default 2 s.
+	Grace time.Duration
+	// OpaqueParams accepts any well-formed params. By default, duplicate names anywhere in params are rejected with -32602.
+	OpaqueParams bool
+	// Tap, if set, is called with every line except blank ones and those over the limit.
+	Tap Tap
+	// Logger receives problems that cannot be reported to the peer. Message content is never logged. Default: discard.
+	Logger *slog.Logger
+
+	limits limits
+}
+
+// limits are the bounds that only tests change.
+type limits struct {
+	// unanswered is how many requests, and notifications with Work, run at once. Reading stops at the next one.
+	unanswered int
+	// unansweredBytes bounds the total size of the params of running requests. A request that would exceed it is rejected
+	// rather than delayed, because the running requests may be waiting for what comes after it.
+	unansweredBytes int
+	// abandoned is how many calls with an onResponse function are remembered for a late response after their Work
+	// returned. The oldest is forgotten first.
+	abandoned int
+}
+
+func (o Options) withDefaults() Options {
+	o.MaxLine = cmp.Or(o.MaxLine, 64<<20)
+	o.MaxQueue = cmp.Or(o.MaxQueue, 4<<20)
+	o.Grace = cmp.Or(o.Grace, 2*time.Second)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.limits.unanswered = cmp.Or(o.limits.unanswered, 4096)
+	o.limits.unansweredBytes = cmp.Or(o.limits.unansweredBytes, 512<<20)
+	o.limits.abandoned = cmp.Or(o.limits.abandoned, 1000)
+	return o
+}
+
+// Direction is the direction of a line.
+type Direction int
+
+// The directions of a [Tap].
+const (
+	Received Direction = iota
+	Sent
+)
+
+// Tap observes every line, without its newline, as it was read or is about to be written. It is called concurrently by the
+// read loop and the write loop, must not keep or change line, and delays the connection while it runs.
+type Tap func(d Direction, line []byte)
+
+// Conn is a connection to one peer. Its methods are safe for concurrent use.
 type Conn struct {
 	in      io.Reader
 	out     io.Writer
@@ -17,38 +79,36 @@ type Conn struct {
 	options Options
 	log     *slog.Logger
 
-	queue   *queue
-	calls   *calls
-	running *running
-	serving atomic.Bool
+	queue    *queue
+	calls    *calls
+	inflight *inflight
+	serving  atomic.Bool
 }
 
-// NewConn returns a connection that reads in and writes out. Nothing is read or written before Serve.
+// NewConn returns a connection that reads in and writes out, once Serve is called.
 func NewConn(in io.Reader, out io.Writer, h Handler, o Options) *Conn {
 	o = o.withDefaults()
 	return &Conn{
 		in: in, out: out, handler: h, options: o, log: o.Logger,
-		queue:   newQueue(o.MaxQueue),
-		calls:   newCalls(o.MaxGivenUp),
-		running: newRunning(o.MaxUnanswered, o.MaxUnansweredBytes),
+		queue:    newQueue(o.MaxQueue),
+		calls:    newCalls(o.limits.abandoned),
+		inflight: newInflight(o.limits.unanswered, o.limits.unansweredBytes),
 	}
 }
 
-// Serve reads until the input or ctx ends, or the output fails. Then the context of every request that is running
-// ends (cause [ErrClosed]), calls of ours return ErrClosed, and Serve waits, at
-// most Options.Grace, until all requests read before are answered and the output is
-// taken (W9). A request whose Work has not returned by three quarters of that time is answered with an
-// error, and its Work is left behind.
+// Serve reads until the input or ctx ends, or the output fails. Then the contexts of all running requests end with the
+// cause [ErrClosed], pending calls return ErrClosed, and Serve waits for up to Options.Grace until every request read so
+// far is answered and the output is written. A request whose Work has not returned after three quarters of that time is
+// answered with an error, and its Work is abandoned.
 //
-// It returns nil when the input or ctx ended, and the error of an input or output that broke. It may be called
-// once.
+// Serve returns nil when the input or ctx ended, and otherwise the error of the stream that broke. It may be called once.
 //
-// Serve leaves no goroutine of its own, with one exception: a Read or Write that does not
-// return. To end one, Serve closes in when ctx or the output ended, and out when it is not taken in time, if
-// they are io.Closers. Some streams, such as a terminal or an inherited blocking pipe, stay in Read after Close.
+// Serve leaves no goroutine behind except one in a Read or Write that does not return. To unblock them it closes in when
+// ctx or the output ended, and out when the peer does not take the output in time, if they are io.Closers. Some streams,
+// such as a terminal or an inherited blocking pipe, stay in Read after Close.
 func (c *Conn) Serve(ctx context.Context) error {
 	if c.serving.Swap(true) {
-		return errors.New("wire: Serve called twice")
+		return errors.New("jsonrpc: Serve called twice")
 	}
 	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(ErrClosed)
@@ -69,32 +129,31 @@ func (c *Conn) Serve(ctx context.Context) error {
 	end(ErrClosed)
 	c.calls.end()
 	if reading {
-		stop(c.in)
+		closeStream(c.in)
 	}
-	c.settle(deadline)
+	c.finishRequests(deadline)
 	c.queue.close()
 	if writing {
 		c.flush(written, deadline)
 	}
 	if reading {
-		await(read, unblocked)
+		await(read, closeWait)
 	}
 	return err
 }
 
-// unblocked is how long a stream's goroutine may take to return once the stream was closed. One that
-// does at all returns at once.
-const unblocked = 100 * time.Millisecond
+// closeWait is how long to wait for a stream's goroutine after closing the stream. Those that return at all do so at once.
+const closeWait = 100 * time.Millisecond
 
-// settle waits until what runs has ended, and near the deadline answers for what has not.
-func (c *Conn) settle(deadline time.Time) {
-	idle := c.running.end()
+// finishRequests waits until all running requests are answered, and shortly before the deadline answers the rest.
+func (c *Conn) finishRequests(deadline time.Time) {
+	idle := c.inflight.end()
 	if await(idle, time.Until(deadline)-c.options.Grace/4) {
 		return
 	}
-	late := c.running.claimAll()
+	late := c.inflight.claimAll()
 	for _, id := range late {
-		// An error means that the output ended.
+		// An error means that the output has ended.
 		_ = c.queue.force(respond(id, nil, Errorf(CodeInternal, "the connection closed before the request was finished")))
 	}
 	c.log.Warn("requests did not end with their connection", "unanswered", len(late))
@@ -109,12 +168,12 @@ func (c *Conn) flush(written <-chan error, deadline time.Time) {
 		}
 	case <-time.After(time.Until(deadline)):
 		c.log.Warn("the peer did not take all output")
-		stop(c.out)
-		await(written, unblocked)
+		closeStream(c.out)
+		await(written, closeWait)
 	}
 }
 
-// await waits for done, at most for d, and reports whether it came.
+// await waits for done for up to d and reports whether it was received.
 func await[T any](done <-chan T, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -126,10 +185,169 @@ func await[T any](done <-chan T, d time.Duration) bool {
 	}
 }
 
-// stop closes a stream, if that is possible, so that a Read or Write of it returns.
-func stop(stream any) {
+// closeStream closes a stream, if it can be closed, to unblock a Read or Write.
+func closeStream(stream any) {
 	if closer, ok := stream.(io.Closer); ok {
-		// The stream is given up; nobody could act on the error.
 		_ = closer.Close()
 	}
+}
+
+// readLoop reads lines until the input or the connection ends, and returns nil then. It returns the error of an input that
+// broke.
+func (c *Conn) readLoop(ctx context.Context) error {
+	lines := NewReader(c.in, c.options.MaxLine)
+	for {
+		line, err := lines.Append(nil)
+		tooLong, rejected := errors.AsType[*TooLongError](err)
+		if err != nil && !rejected {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		if line = bytes.Trim(line, " \t\r\n"); len(line) == 0 && !rejected {
+			continue
+		}
+		// Holding makes Serve wait until a line read before the end is answered.
+		if ctx.Err() != nil || !c.inflight.hold() {
+			return nil
+		}
+		if rejected {
+			c.reject(ctx, ID{}, Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes", tooLong.Limit))
+		} else {
+			c.receive(ctx, line)
+		}
+		c.inflight.release()
+	}
+}
+
+// receive handles one line.
+func (c *Conn) receive(ctx context.Context, line []byte) {
+	if c.options.Tap != nil {
+		c.options.Tap(Received, line)
+	}
+	m, rejected := decode(line)
+	if rejected != nil {
+		c.reject(ctx, ID{}, rejected)
+		if m.isResponse {
+			c.calls.resolve(m.id.raw, response{err: errMalformedResponse})
+		}
+		return
+	}
+	if m.isResponse {
+		if !c.calls.resolve(m.id.raw, m.response) {
+			c.log.Debug("ignoring a response to an unknown request")
+		}
+		return
+	}
+	invalid := checkParams(m.params, c.options.OpaqueParams)
+	switch {
+	case invalid != nil && m.id.IsZero():
+		c.log.Debug("ignoring a notification with invalid params", "method", shorten(m.method), "error", asError(invalid).Code)
+	case invalid != nil:
+		c.reject(ctx, m.id, asError(invalid))
+	case m.method == cancelMethod && m.id.IsZero():
+		c.cancelRequest(m.params)
+	case m.id.IsZero():
+		c.handleNotification(ctx, m)
+	default:
+		c.handleRequest(ctx, m)
+	}
+}
+
+// checkParams returns an error for params that are not an object or an array or, unless they are opaque, contain
+// duplicate names.
+func checkParams(params json.RawMessage, opaque bool) error {
+	if len(params) == 0 || string(params) == "null" {
+		return nil
+	}
+	if params[0] != '{' && params[0] != '[' {
+		return Errorf(CodeInvalidParams, "params are neither an object nor an array")
+	}
+	if opaque {
+		return nil
+	}
+	return strictjson.Refuse(strictjson.Check(params, nil)...)
+}
+
+// cancelRequest cancels the request that the params of a $/cancel_request identify.
+func (c *Conn) cancelRequest(params json.RawMessage) {
+	o, err := strictjson.ParseObject(params)
+	if err != nil {
+		return
+	}
+	if id, _ := o.Get("requestId"); !c.inflight.cancel(ID{raw: string(id)}) {
+		c.log.Debug("ignoring a cancellation of an unknown request")
+	}
+}
+
+// handleRequest passes a request to the handler and starts its Work.
+func (c *Conn) handleRequest(base context.Context, m message) {
+	if !c.inflight.acquire(base) {
+		c.send(respond(m.id, nil, errConnClosed))
+		return
+	}
+	ctx, cancel := context.WithCancelCause(base)
+	if rejected := c.inflight.add(m, cancel); rejected != nil {
+		cancel(nil)
+		c.inflight.free()
+		c.reject(base, m.id, rejected)
+		return
+	}
+	answered := make(chan struct{})
+	ctx = context.WithValue(ctx, answeredKey{}, (<-chan struct{})(answered))
+	t := &task{conn: c, ctx: ctx, cancel: cancel, answered: answered, request: &Request{ID: m.id, Method: m.method, Params: m.params}}
+	work := t.accept()
+	go t.run(work)
+}
+
+// handleNotification passes a notification to the handler and starts its Work, if there is any.
+func (c *Conn) handleNotification(ctx context.Context, m message) {
+	t := &task{conn: c, ctx: ctx, request: &Request{Method: m.method, Params: m.params}}
+	work := t.accept()
+	if work != nil && c.inflight.acquire(ctx) {
+		go t.run(work)
+	}
+}
+
+// reject answers a line that does not reach the handler. If the output is full it does not wait, but the rejection counts
+// as a running request until it is queued.
+func (c *Conn) reject(ctx context.Context, id ID, e *Error) {
+	m := respond(id, nil, e)
+	if err := c.queue.try(m, c.queue.limit); !errors.Is(err, ErrQueueFull) {
+		return
+	}
+	if !c.inflight.acquire(ctx) {
+		c.send(m)
+		return
+	}
+	go func() {
+		defer c.inflight.free()
+		c.send(m)
+	}()
+}
+
+// send queues a response, waiting while the output is full. Once the connection has ended the response is dropped.
+func (c *Conn) send(m outgoing) {
+	_ = c.queue.wait(context.Background(), m, c.queue.limit)
+}
+
+// sendNow queues a response after awaitRoom. Others may have taken the room meanwhile, so the queue may exceed its limit
+// by one response for each one that waited.
+func (c *Conn) sendNow(m outgoing) { _ = c.queue.force(m) }
+
+// Notify queues a notification. While the queue is full it waits until ctx or the connection ends ([ErrClosed]).
+func (c *Conn) Notify(ctx context.Context, method string, params json.RawMessage) error {
+	return c.queue.wait(ctx, outgoing{method: method, payload: params}, c.queue.stream)
+}
+
+// TryNotify queues a notification, or returns [ErrQueueFull] instead of waiting.
+func (c *Conn) TryNotify(method string, params json.RawMessage) error {
+	return c.queue.try(outgoing{method: method, payload: params}, c.queue.limit)
+}
+
+// ForceNotify queues a notification even if the queue is full. It is for small, rare messages that must not be lost, such
+// as cancellations. It fails only with [ErrClosed].
+func (c *Conn) ForceNotify(method string, params json.RawMessage) error {
+	return c.queue.force(outgoing{method: method, payload: params})
 }

@@ -1,21 +1,20 @@
-// Package wire is JSON-RPC 2.0 over lines: one message a line, in both
-// directions, over any pair of byte streams. It knows nothing of ACP.
+// Package jsonrpc implements JSON-RPC 2.0 with one message per line, in both directions, over any pair of byte streams.
+// It knows nothing about ACP.
 //
-// What it takes care of, so that nobody above it has to:
+// [Conn] takes care of
 //
-//   - Order. Each message is accepted by the [Handler] on the read loop, in
-//     arrival order, without blocking. What takes time is the [Work] that Accept
-//     returns; it runs on a goroutine of its own (clause W5).
-//   - Exactly one answer for each request, whatever happens: a panic, a
-//     cancellation, the end of the stream (W4, W6, W8, W9).
-//   - Hostile input. Malformed lines, batches, wrong envelopes, duplicate names,
-//     lines over the limit: each is answered as JSON-RPC says and the connection
-//     goes on (W2, W3).
-//   - Bounds. Output is queued up to a limit; [Conn.Notify] waits when it is full,
-//     and reading stops while too many requests are unanswered (W11).
+//   - Order. The read loop passes each message to the [Handler] in arrival order. Anything that takes time is the [Work]
+//     that Accept returns, which runs on its own goroutine.
+//   - Responses. Each request gets exactly one response, even after a panic, a cancellation or the end of the stream.
+//   - Hostile input. Malformed lines, batches, invalid messages, duplicate names and lines over the limit are answered with
+//     an error, and the connection continues.
+//   - Bounds. Output is queued up to a limit. [Conn.Notify] waits while the queue is full, and reading stops while too many
+//     requests are unanswered.
 //
-// A message's params pass through as the bytes that were sent.
+// Params and results pass through as the bytes that were sent.
 //
-//	c := wire.NewConn(in, out, handler, wire.Options{})
+//	c := jsonrpc.NewConn(in, out, handler, jsonrpc.Options{})
 //	err := c.Serve(ctx) // until the input ends or ctx does
+//
+// [Reader] and [Writer] are the framing alone, for programs that forward messages of another protocol.
 package jsonrpc

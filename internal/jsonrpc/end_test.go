@@ -45,7 +45,7 @@ func TestW9_NotificationsOfRunningWorkPrecedeItsLastAnswer(t *testing.T) {
 	var conn *jsonrpc.Conn
 	p := serve(t, jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 		return func() (json.RawMessage, error) {
-			_ = conn.Post("started", nil)
+			_ = conn.TryNotify("started", nil)
 			<-ctx.Done()
 			return json.RawMessage(`{"stopReason":"cancelled"}`), conn.Notify(context.Background(), "last", nil)
 		}
@@ -68,7 +68,7 @@ func TestW9_CallsOfOursEndWithTheConnection(t *testing.T) {
 	_, err = p.conn.Call(t.Context(), "question", nil)()
 	require.ErrorIs(t, err, jsonrpc.ErrClosed)
 	require.ErrorIs(t, p.conn.Notify(t.Context(), "note", nil), jsonrpc.ErrClosed)
-	require.ErrorIs(t, p.conn.Post("note", nil), jsonrpc.ErrClosed)
+	require.ErrorIs(t, p.conn.TryNotify("note", nil), jsonrpc.ErrClosed)
 	require.Error(t, p.conn.Serve(t.Context()), "twice")
 }
 
@@ -127,7 +127,7 @@ func TestW9_AStreamThatCannotBeClosedDoesNotHoldServe(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		go func() { served <- conn.Serve(ctx) }()
-		require.NoError(t, conn.Post("nobody reads this", nil))
+		require.NoError(t, conn.TryNotify("nobody reads this", nil))
 		synctest.Wait()
 		cancel()
 		require.NoError(t, <-served)
@@ -161,7 +161,7 @@ func TestW9_NothingIsReadBeforeServe(t *testing.T) {
 	defer peer.Close()
 	var out output
 	conn := jsonrpc.NewConn(in, &out, &responder{}, jsonrpc.Options{})
-	require.NoError(t, conn.Post("early", nil))
+	require.NoError(t, conn.TryNotify("early", nil))
 	work := conn.Call(t.Context(), "question", nil)
 	require.Empty(t, out.take())
 	go func() {

@@ -3,17 +3,16 @@ package jsonrpc
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 )
 
-// buffered is how much is read at once, in bytes.
-const buffered = 64 << 10
-
-// TooLongError: a line of more bytes than are read.
+// TooLongError is returned by Reader.Append for a line over the limit.
 type TooLongError struct {
-	// Limit is the most bytes that a line may have, without its end.
+	// Limit is the longest line that is read, in bytes without its newline.
 	Limit int
 }
 
@@ -21,25 +20,25 @@ func (e *TooLongError) Error() string {
 	return fmt.Sprintf("a line is longer than the limit of %d bytes", e.Limit)
 }
 
-// Reader cuts a stream into lines, which end with "\n" or "\r\n". It is for one goroutine at a time.
+// Reader splits a stream into lines that end with "\n" or "\r\n". It must not be used concurrently.
 type Reader struct {
-	in    *bufio.Reader
-	max   int
-	inner bool  // a line is too long, and not read to its end
-	err   error // of the stream, once all of it was read
+	in     *bufio.Reader
+	max    int
+	inLine bool  // the last line was too long and has not been read to its end
+	err    error // of the stream, once all of it has been read
 }
 
-// NewReader reads lines of at most max bytes, not counting their ends. It reads ahead.
+// NewReader returns a Reader for lines of at most max bytes, not counting their newlines. It reads ahead.
 func NewReader(in io.Reader, max int) *Reader {
-	return &Reader{in: bufio.NewReaderSize(in, buffered), max: max}
+	const bufferSize = 64 << 10
+	return &Reader{in: bufio.NewReaderSize(in, bufferSize), max: max}
 }
 
-// Append appends the next line to dst, with the end that it has: the last line of a stream may lack one. The error is
-// the stream's, once there are no more lines, or a [*TooLongError]. In that case the beginning of the line was
-// appended, more than the limit by one buffer at most. What remains is left to Part, or else passed over by the next
-// Append.
+// Append appends the next line, including its newline, to dst. The last line of a stream may have no newline. The error is
+// the stream's once there are no more lines, or a [*TooLongError]. In that case the beginning of the line was appended,
+// exceeding the limit by one buffer at most; Part reads the rest, and otherwise the next Append skips it.
 func (r *Reader) Append(dst []byte) ([]byte, error) {
-	for r.inner {
+	for r.inLine {
 		if _, err := r.Part(); err != nil {
 			return dst, err
 		}
@@ -49,8 +48,8 @@ func (r *Reader) Append(dst []byte) ([]byte, error) {
 		part, more := r.read()
 		dst = append(dst, part...)
 		switch line := dst[begin:]; {
-		case len(line)-len("\r\n") > r.max, !more && len(withoutEnd(line)) > r.max:
-			r.inner = more
+		case len(line)-len("\r\n") > r.max, !more && len(trimNewline(line)) > r.max:
+			r.inLine = more
 			return dst, &TooLongError{Limit: r.max}
 		case !more && len(line) > 0:
 			return dst, nil
@@ -59,18 +58,18 @@ func (r *Reader) Append(dst []byte) ([]byte, error) {
 	return dst, r.err
 }
 
-// Part reads on in a line that was too long, and is valid until the next call. The last part ends with the line, or is
-// empty; there is none without such a line. The error is the stream's, if that ends within the line.
+// Part returns the next part of a line that was too long, valid until the next call. The last part ends with the newline;
+// after it, Part returns nothing. The error is the stream's if that ends within the line.
 func (r *Reader) Part() ([]byte, error) {
-	if !r.inner {
+	if !r.inLine {
 		return nil, r.err
 	}
 	part, more := r.read()
-	r.inner = more
+	r.inLine = more
 	return part, r.err
 }
 
-// read reads the next part of a line, and reports whether the line goes on.
+// read reads the next part of a line, and reports whether the line continues.
 func (r *Reader) read() (part []byte, more bool) {
 	part, err := r.in.ReadSlice('\n')
 	switch {
@@ -84,7 +83,94 @@ func (r *Reader) read() (part []byte, more bool) {
 	}
 }
 
-// withoutEnd is a line without the end that it may have.
-func withoutEnd(line []byte) []byte {
+func trimNewline(line []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 }
+
+// Writer writes lines on its own goroutine, so that a caller waits for a slow peer no longer than its context. It is safe
+// for concurrent use.
+type Writer struct {
+	out     io.Writer
+	onEnd   func()
+	lines   chan queuedLine
+	once    sync.Once
+	ended   chan struct{}
+	err     error // set before ended is closed
+	writing sync.WaitGroup
+}
+
+type queuedLine struct {
+	text    []byte
+	written chan struct{} // closed once written
+}
+
+// NewWriter returns a Writer that writes to out until End is called or a write fails. Then it calls onEnd once, unless that
+// is nil; closing out there unblocks a pending write.
+func NewWriter(out io.Writer, onEnd func()) *Writer {
+	w := &Writer{out: out, onEnd: onEnd, lines: make(chan queuedLine), ended: make(chan struct{})}
+	w.writing.Go(w.run)
+	return w
+}
+
+func (w *Writer) run() {
+	for {
+		select {
+		case l := <-w.lines:
+			if _, err := w.out.Write(l.text); err != nil {
+				w.End(err)
+				return
+			}
+			close(l.written)
+		case <-w.ended:
+			return
+		}
+	}
+}
+
+// Write writes a message and a newline, and waits until that is done. It takes ownership of message. The error is the reason
+// why the writer ended, or the cause of ctx; in the latter case the whole line may still be written later.
+func (w *Writer) Write(ctx context.Context, message []byte) error {
+	l := queuedLine{append(message, '\n'), make(chan struct{})}
+	select {
+	case w.lines <- l:
+	case <-w.ended:
+		return w.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-l.written:
+		return nil
+	case <-w.ended:
+		return w.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// End makes every Write fail with err from now on, unless the writer has already ended. It does not wait.
+func (w *Writer) End(err error) {
+	w.once.Do(func() {
+		w.err = err
+		close(w.ended)
+		if w.onEnd != nil {
+			w.onEnd()
+		}
+	})
+}
+
+// Ended returns a channel that is closed when the writer has ended.
+func (w *Writer) Ended() <-chan struct{} { return w.ended }
+
+// Err returns the reason why the writer has ended, or nil.
+func (w *Writer) Err() error {
+	select {
+	case <-w.ended:
+		return w.err
+	default:
+		return nil
+	}
+}
+
+// Wait waits until the writer's goroutine has returned, which happens after End once out does not block.
+func (w *Writer) Wait() { w.writing.Wait() }

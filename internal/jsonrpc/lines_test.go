@@ -71,7 +71,7 @@ func TestW2_LastLineNeedsNoEnd(t *testing.T) {
 func TestW2_OpaqueParamsPassWhatIsTwice(t *testing.T) {
 	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}`},
 		serveAll(t, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"a":1,"a":2}}`), &responder{},
-			jsonrpc.Options{Params: jsonrpc.ParamsOpaque}))
+			jsonrpc.Options{OpaqueParams: true}))
 }
 
 // endless is a stream of x.

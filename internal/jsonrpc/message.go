@@ -1,117 +1,212 @@
 package jsonrpc
 
 import (
-	"context"
+	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// ID is the id of a request, kept as the JSON text that was sent, so that it is
-// echoed exactly (clause W4). The zero ID means a notification. IDs compare with ==.
+// ID is the id of a request. It is kept as the JSON text that was sent, so that it is echoed exactly. The zero ID means a
+// notification.
 type ID struct{ raw string }
 
-// IsZero reports whether there is no id: the message is a notification.
+// IsZero reports whether there is no id.
 func (id ID) IsZero() bool { return id.raw == "" }
 
-// String is the id as JSON text, "" for the zero ID.
+// String returns the id as JSON text, "" for the zero ID.
 func (id ID) String() string { return id.raw }
 
-// Request is an incoming request or notification. It belongs to the handler that
-// accepts it; nothing else changes or reads it.
-type Request struct {
-	// ID is zero for a notification.
-	ID ID
-	// Method is the method's name, never empty.
-	Method string
-	// Params is the params member as sent, nil when absent. It must not be modified.
-	Params json.RawMessage
-
-	before func(json.RawMessage, error) (json.RawMessage, error)
-	after  []func()
+// key returns a canonical form of the id: "a" and "\u0061" are the same id.
+func (id ID) key() string {
+	var text string
+	if len(id.raw) > 0 && id.raw[0] == '"' && json.Unmarshal([]byte(id.raw), &text) == nil {
+		return quote(text)
+	}
+	return id.raw
 }
 
-// IsNotification reports whether nobody waits for an answer.
-func (r *Request) IsNotification() bool { return r.ID.IsZero() }
+// message is a decoded line: a request, a notification or a response.
+type message struct {
+	id     ID // zero for a notification
+	method string
+	params json.RawMessage
 
-// BeforeResponse has decide make the response of what Work returned, right before it is put into the output queue, when
-// there is room for it: a peer that does not read has a response wait, and what was read meanwhile may change it. decide
-// is called once, on the request's goroutine, and does not block. Call BeforeResponse before Work returns; the last call counts.
-func (r *Request) BeforeResponse(decide func(result json.RawMessage, err error) (json.RawMessage, error)) {
-	r.before = decide
+	isResponse bool
+	response   response
 }
 
-// AfterResponse has f called once this request's response is in the output queue, on the
-// request's goroutine: what f sends follows the response on the wire. If the connection ended first there is
-// no response, and f is called all the same; what it sends fails with [ErrClosed]. Call it before Work
-// returns, from one goroutine at a time.
-func (r *Request) AfterResponse(f func()) { r.after = append(r.after, f) }
-
-// answeredKey is under what a request's context holds the channel that [Answered] returns.
-type answeredKey struct{}
-
-// Answered returns a channel that is closed when the request whose context ctx is, or is derived from, was
-// answered: what is sent after that follows its response on the wire. It is closed as well when the connection
-// ended without a response, unless the request's Work never returns. It is nil if there is no such request.
-func Answered(ctx context.Context) <-chan struct{} {
-	answered, _ := ctx.Value(answeredKey{}).(<-chan struct{})
-	return answered
+// response is the outcome of a request we sent.
+type response struct {
+	result json.RawMessage
+	err    error
 }
 
-// Work is the part of a request that may take its time. It runs on its own
-// goroutine; what it returns is the response, exactly once. For a notification
-// the result is dropped and an error is logged. A nil result is sent as {}.
-type Work func() (json.RawMessage, error)
-
-// Handler takes what arrives.
-type Handler interface {
-	// Accept is called on the read loop, one message at a time in arrival order, for
-	// every request and notification but $/cancel_request. It must not wait for
-	// anything that takes a message to happen; waiting stops the reading, which
-	// is backpressure. It returns the rest of the work, or nil: for a notification
-	// that is done or ignored; for a request nil Work answers -32601.
-	//
-	// ctx ends when the request was answered, when the peer cancels it (cause
-	// [ErrRequestCancelled]) and when the connection ends (cause [ErrClosed]). That of a
-	// notification ends only with the connection.
-	Accept(ctx context.Context, r *Request) Work
+// decode decodes a line. It returns an error, to be sent with a null id, if the line is not a valid message. For an invalid
+// response the message still has the id, so that the call it belongs to does not wait for ever.
+func decode(line []byte) (message, *Error) {
+	if !utf8.Valid(line) {
+		return message{}, Errorf(CodeParse, "the message is not valid UTF-8")
+	}
+	o, err := strictjson.ParseObject(line)
+	switch {
+	case errors.Is(err, strictjson.ErrNotObject) && line[0] == '[':
+		return message{}, Errorf(CodeInvalidRequest, "batches are not supported: send one message a line")
+	case errors.Is(err, strictjson.ErrNotObject):
+		return message{}, Errorf(CodeInvalidRequest, "the message is not an object")
+	case err != nil:
+		return message{}, Errorf(CodeParse, "%v", err)
+	}
+	if name, twice := o.Duplicate(); twice {
+		return message{}, Errorf(CodeInvalidRequest, "the message has two members %s", quote(shorten(name)))
+	}
+	m := message{isResponse: !o.Field("method").Present()}
+	id := o.Field("id")
+	if id.Present() {
+		switch c := id.Raw()[0]; {
+		case c == '"' || c == '-' || '0' <= c && c <= '9':
+			m.id = ID{raw: string(id.Raw())}
+		case !m.isResponse || !id.IsNull():
+			return message{}, Errorf(CodeInvalidRequest, "the id is neither a string nor a number")
+		}
+	}
+	if version, _ := o.Field("jsonrpc").Text(); version != "2.0" {
+		return m, Errorf(CodeInvalidRequest, `the message lacks "jsonrpc":"2.0"`)
+	}
+	if m.isResponse {
+		return decodeResponse(m, o)
+	}
+	return decodeRequest(m, o)
 }
 
-// HandlerFunc is a Handler that is a function.
-type HandlerFunc func(ctx context.Context, r *Request) Work
-
-// Accept calls f.
-func (f HandlerFunc) Accept(ctx context.Context, r *Request) Work { return f(ctx, r) }
-
-// JSON-RPC and ACP error codes.
-const (
-	CodeParse          = -32700
-	CodeInvalidRequest = -32600
-	CodeMethodNotFound = -32601
-	CodeInvalidParams  = -32602
-	CodeInternal       = -32603
-	CodeCancelled      = -32800
-)
-
-// Error is a JSON-RPC error object, ours or the peer's. Work that returns an
-// error whose tree holds an *Error answers with it; one that holds a
-// *violation.Error answers -32602 with the violations as data; any other error answers
-// -32603 with the error's text. Whatever the error, a request that the peer has cancelled
-// answers -32800 (W6).
-type Error struct {
-	Code    int             `json:"code"`
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"`
+func decodeRequest(m message, o strictjson.Object) (message, *Error) {
+	if o.Field("result").Present() || o.Field("error").Present() {
+		return message{}, Errorf(CodeInvalidRequest, "the message is both a request and a response")
+	}
+	method, invalid := o.Field("method").Text()
+	if invalid != nil {
+		return message{}, Errorf(CodeInvalidRequest, "the method is not a string")
+	}
+	m.method = method
+	m.params, _ = o.Get("params")
+	return m, nil
 }
 
-// Error is the message with its code.
-func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
-
-// Errorf returns an *Error without data.
-func Errorf(code int, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+func decodeResponse(m message, o strictjson.Object) (message, *Error) {
+	result, failure := o.Field("result"), o.Field("error")
+	switch {
+	case !result.Present() && !failure.Present():
+		return message{}, Errorf(CodeInvalidRequest, "the message has neither a method nor a result nor an error")
+	case !o.Field("id").Present() && !failure.Present():
+		// An error without an id reports a problem with a message of ours. Answering it could loop for ever.
+		return message{}, Errorf(CodeInvalidRequest, "the response has no id")
+	case result.Present() && failure.Present():
+		m.response.err = errMalformedResponse
+	case result.Present():
+		m.response.result = result.Raw()
+	default:
+		m.response.err = decodeError(failure)
+	}
+	return m, nil
 }
 
-// MethodNotFound is the answer to a method that nobody serves.
-func MethodNotFound(method string) *Error {
-	return Errorf(CodeMethodNotFound, "method not found: %s", method)
+func decodeError(f strictjson.Field) error {
+	o, invalid := f.Object()
+	if invalid != nil {
+		return errMalformedResponse
+	}
+	var e Error
+	code, present := o.Get("code")
+	if !present || json.Unmarshal(code, &e.Code) != nil || string(code) == "null" {
+		return errMalformedResponse
+	}
+	text, present := o.Get("message")
+	if !present || json.Unmarshal(text, &e.Message) != nil || string(text) == "null" {
+		return errMalformedResponse
+	}
+	e.Data, _ = o.Get("data")
+	return &e
 }
+
+// outgoing is a message to send: with a method it is a request, or a notification if id is empty; without one it is a
+// response.
+type outgoing struct {
+	id      string // JSON text
+	method  string
+	payload json.RawMessage // params or result
+	err     *Error
+}
+
+// respond returns the response to a request. A zero id is sent as null.
+func respond(id ID, result json.RawMessage, err *Error) outgoing {
+	m := outgoing{id: id.raw, payload: result, err: err}
+	if id.IsZero() {
+		m.id = "null"
+	}
+	if len(result) == 0 {
+		m.payload = json.RawMessage("{}")
+	}
+	return m
+}
+
+// appendTo appends the message and a newline. The payload is copied, not encoded again.
+func (m *outgoing) appendTo(b []byte) []byte {
+	b = append(b, `{"jsonrpc":"2.0"`...)
+	if m.id != "" {
+		b = append(append(b, `,"id":`...), m.id...)
+	}
+	switch {
+	case m.method != "":
+		b = strictjson.AppendText(append(b, `,"method":`...), m.method)
+		if len(m.payload) > 0 {
+			b = appendLine(append(b, `,"params":`...), m.payload)
+		}
+	case m.err != nil:
+		b = m.err.appendTo(append(b, `,"error":`...))
+	default:
+		b = appendLine(append(b, `,"result":`...), m.payload)
+	}
+	return append(b, '}', '\n')
+}
+
+// size estimates the length of the message.
+func (m *outgoing) size() int {
+	const overhead = 96
+	n := overhead + len(m.id) + len(m.method) + len(m.payload)
+	if m.err != nil {
+		n += len(m.err.Message) + len(m.err.Data)
+	}
+	return n
+}
+
+func (e *Error) appendTo(b []byte) []byte {
+	b = strconv.AppendInt(append(b, `{"code":`...), int64(e.Code), 10)
+	b = strictjson.AppendText(append(b, `,"message":`...), e.Message)
+	if len(e.Data) > 0 {
+		b = appendLine(append(b, `,"data":`...), e.Data)
+	}
+	return append(b, '}')
+}
+
+// appendLine appends JSON, replacing line breaks with spaces. In valid JSON line breaks only occur between tokens.
+func appendLine(b []byte, raw json.RawMessage) []byte {
+	start := len(b)
+	b = append(b, raw...)
+	for _, end := range []byte("\n\r") {
+		for rest := b[start:]; ; {
+			i := bytes.IndexByte(rest, end)
+			if i < 0 {
+				break
+			}
+			rest[i] = ' '
+			rest = rest[i+1:]
+		}
+	}
+	return b
+}
+
+// quote returns text as a JSON string.
+func quote(text string) string { return string(strictjson.AppendText(nil, text)) }

@@ -53,7 +53,7 @@ func TestW5_ACancelRightBehindItsRequestIsNeverLost(t *testing.T) {
 func TestW5_WhatIsSentAfterTheResponseFollowsIt(t *testing.T) {
 	var conn *jsonrpc.Conn
 	p := serve(t, jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-		r.AfterResponse(func() { _ = conn.Post("first", nil) })
+		r.AfterResponse(func() { _ = conn.TryNotify("first", nil) })
 		r.AfterResponse(func() { panic("in the way") })
 		r.AfterResponse(func() { _ = conn.Notify(ctx, "second", nil) })
 		return func() (json.RawMessage, error) { return nil, conn.Notify(ctx, "before", nil) }

@@ -7,24 +7,22 @@ import (
 	"sync"
 )
 
-// keepBuffer is the largest buffer that is kept for reuse, so that one large message does not cost
-// memory for ever.
+// keepBuffer is the largest buffer to keep for reuse, so that one large message does not hold memory for ever.
 const keepBuffer = 1 << 20
 
-// queue is the lines that wait to be written, in the order in which they were put. It is bounded in
-// bytes, by a limit for each kind of sender: a line is taken while less than
-// the limit waits.
+// queue holds the lines to be written, in order. It is bounded in bytes, with a limit for each kind of sender: a line is
+// accepted while fewer bytes than its limit are queued.
 type queue struct {
-	limit  int // of calls, posts and responses
-	stream int // of notifications that can wait: lower, so that a stream leaves room for the others
+	limit  int // for calls, responses and TryNotify
+	stream int // for Notify; lower, so that a stream of notifications leaves room for the others
 
 	mu      sync.Mutex
-	lines   []byte        // not yet given to the writer
+	lines   []byte        // not yet taken by the writer
 	spare   []byte        // the buffer for the next lines
-	writing int           // bytes that the writer has
-	room    chan struct{} // closed when there may be room again; nil if nobody waits
-	closed  bool          // nothing more is put
-	ready   sync.Cond     // for the writer: lines or closed
+	writing int           // bytes taken by the writer
+	room    chan struct{} // closed when there may be room again; nil if nothing waits
+	closed  bool          // put fails
+	ready   sync.Cond     // signals the writer: lines or closed
 }
 
 func newQueue(limit int) *queue {
@@ -33,21 +31,21 @@ func newQueue(limit int) *queue {
 	return q
 }
 
-// try puts m if less than limit waits, else returns ErrQueueFull.
+// try queues m, or returns ErrQueueFull if limit bytes are queued.
 func (q *queue) try(m outgoing, limit int) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.put(&m, limit)
 }
 
-// force puts m whatever waits. It is for what is small and must not be lost.
+// force queues m even over the limit.
 func (q *queue) force(m outgoing) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.put(&m, q.limit+len(q.lines)+q.writing)
 }
 
-// wait puts m as soon as less than limit waits. It returns ctx's cause if ctx ends first.
+// wait queues m once fewer than limit bytes are queued. It returns ctx's cause if ctx ends first.
 func (q *queue) wait(ctx context.Context, m outgoing, limit int) error {
 	for {
 		q.mu.Lock()
@@ -66,7 +64,7 @@ func (q *queue) wait(ctx context.Context, m outgoing, limit int) error {
 	}
 }
 
-// awaitRoom waits until a response can be put, or nothing can any more.
+// awaitRoom waits until a response can be queued or the queue is closed.
 func (q *queue) awaitRoom() {
 	for {
 		q.mu.Lock()
@@ -80,7 +78,7 @@ func (q *queue) awaitRoom() {
 	}
 }
 
-// roomLocked is closed when there may be room.
+// roomLocked returns a channel that is closed when there may be room.
 func (q *queue) roomLocked() <-chan struct{} {
 	if q.room == nil {
 		q.room = make(chan struct{})
@@ -110,7 +108,7 @@ func grow(b []byte, n int) []byte {
 	return append(make([]byte, 0, max(2*cap(b), len(b)+n)), b...)
 }
 
-// close refuses what is put from now on, and wakes all who wait. The writer goes on until nothing is left.
+// close makes put fail and wakes all waiters. The writer continues until the queue is empty.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -126,8 +124,7 @@ func (q *queue) wake() {
 	}
 }
 
-// writeTo writes what is put to out, as many lines at once as there are, until the
-// queue is closed and empty, or out fails.
+// writeTo writes queued lines to out, as many at once as there are, until the queue is closed and empty or out fails.
 func (q *queue) writeTo(out io.Writer, tap Tap) error {
 	for {
 		lines := q.take()
@@ -148,7 +145,7 @@ func (q *queue) writeTo(out io.Writer, tap Tap) error {
 	}
 }
 
-// take returns all lines there are, waiting for the first; none when the queue is closed and empty.
+// take waits for lines and returns all of them, or none when the queue is closed and empty.
 func (q *queue) take() []byte {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -161,7 +158,7 @@ func (q *queue) take() []byte {
 	return lines
 }
 
-// written takes back the buffer of lines.
+// written records that lines have been written, and keeps the buffer for reuse.
 func (q *queue) written(lines []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

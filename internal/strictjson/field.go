@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 )
 
-// maxViolations bounds what one reading reports.
-const maxViolations = Limit
-
 // Field is a value at its place in a request: a member of an object, which may be
 // absent, or an entry of an array. It is immutable.
 //
@@ -106,7 +103,7 @@ func (f Field) Texts() ([]string, []Violation) {
 	var wrong []Violation
 	bad := f.each(func(item Field) {
 		text, bad := item.Text()
-		if len(wrong) < maxViolations {
+		if len(wrong) < MaxViolations {
 			wrong = append(wrong, bad...)
 		}
 		texts = append(texts, text)

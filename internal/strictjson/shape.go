@@ -126,7 +126,7 @@ func (c *checker) array(shape *Shape) error {
 
 // report adds a violation of the name that was read last.
 func (c *checker) report(reason Reason, expected string) {
-	if len(c.found) >= maxViolations {
+	if len(c.found) >= MaxViolations {
 		return
 	}
 	var at place

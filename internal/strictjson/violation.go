@@ -160,12 +160,12 @@ func expecting(words, lead, expected string) string {
 	return words + ": " + lead + expected
 }
 
-// Limit is the most violations of a refusal. A list of a million nulls is wrong, but need not be
-// answered with a million findings.
-const Limit = 100
+// MaxViolations is the most violations that an Error holds: a list of a million nulls need not be answered with a million
+// violations.
+const MaxViolations = 100
 
 // Error is a refusal: the violations that one stage of checking found, at least one and the first
-// [Limit] of them, in the order of the request.
+// [MaxViolations] of them, in the order of the request.
 type Error struct {
 	Violations []Violation
 }
@@ -175,10 +175,10 @@ func Refuse(violations ...Violation) error {
 	if len(violations) == 0 {
 		return nil
 	}
-	return &Error{Violations: violations[:min(len(violations), Limit)]}
+	return &Error{Violations: violations[:min(len(violations), MaxViolations)]}
 }
 
-// Error names the first violation in words, and how many more there are. A refusal of [Limit] violations may
+// Error names the first violation in words, and how many more there are. A refusal of [MaxViolations] violations may
 // have left some out.
 func (e *Error) Error() string {
 	if len(e.Violations) == 0 {
@@ -186,7 +186,7 @@ func (e *Error) Error() string {
 	}
 	first := e.Violations[0].String()
 	switch more := len(e.Violations) - 1; {
-	case more >= Limit-1:
+	case more >= MaxViolations-1:
 		return fmt.Sprintf("%s (and at least %d more)", first, more)
 	case more > 0:
 		return fmt.Sprintf("%s (and %d more)", first, more)

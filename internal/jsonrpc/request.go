@@ -1,0 +1,307 @@
+package jsonrpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+)
+
+// Handler handles incoming messages.
+type Handler interface {
+	// Accept is called on the read loop, one message at a time in arrival order, for every request and notification
+	// except $/cancel_request. While it runs nothing else is read, so it must not wait for another message. It returns
+	// the remaining work. nil means that a notification is done or ignored, and that a request is answered with -32601.
+	//
+	// A request's ctx ends when the request is answered, when the peer cancels it (cause [ErrRequestCancelled]) and when
+	// the connection ends (cause [ErrClosed]); a notification's only when the connection ends.
+	Accept(ctx context.Context, r *Request) Work
+}
+
+// HandlerFunc is a function that implements Handler.
+type HandlerFunc func(ctx context.Context, r *Request) Work
+
+// Accept calls f.
+func (f HandlerFunc) Accept(ctx context.Context, r *Request) Work { return f(ctx, r) }
+
+// Work is the part of a request that may take time. It runs on its own goroutine and returns the response; a nil result is
+// sent as {}. The result of a notification's Work is dropped and its error is logged.
+type Work func() (json.RawMessage, error)
+
+// fail returns Work that returns err.
+func fail(err error) Work {
+	return func() (json.RawMessage, error) { return nil, err }
+}
+
+// Request is an incoming request or notification. It is owned by the handler that accepts it.
+type Request struct {
+	// ID is zero for a notification.
+	ID ID
+	// Method is the method's name, never empty.
+	Method string
+	// Params is the params member as sent, nil when absent. It must not be modified.
+	Params json.RawMessage
+
+	before func(json.RawMessage, error) (json.RawMessage, error)
+	after  []func()
+}
+
+// IsNotification reports whether the message is a notification.
+func (r *Request) IsNotification() bool { return r.ID.IsZero() }
+
+// BeforeResponse sets a function that turns what Work returned into the response. It is called once, on the request's
+// goroutine, as soon as the output queue has room: when the peer reads slowly, messages read in the meantime may still
+// change the response. decide must not block. Call BeforeResponse before Work returns; the last call wins.
+func (r *Request) BeforeResponse(decide func(result json.RawMessage, err error) (json.RawMessage, error)) {
+	r.before = decide
+}
+
+// AfterResponse adds a function to call on the request's goroutine once the response is queued: what f sends follows the
+// response. If the connection ended without a response, f is called as well, and sending fails with [ErrClosed]. Call
+// AfterResponse before Work returns, from one goroutine at a time.
+func (r *Request) AfterResponse(f func()) { r.after = append(r.after, f) }
+
+// answeredKey is the context key of the channel that Answered returns.
+type answeredKey struct{}
+
+// Answered returns a channel that is closed once the request that ctx belongs to has been answered: what is sent after that
+// follows the response. It is also closed if the connection ended without a response, unless the request's Work never
+// returns. Answered returns nil if ctx belongs to no request.
+func Answered(ctx context.Context) <-chan struct{} {
+	answered, _ := ctx.Value(answeredKey{}).(<-chan struct{})
+	return answered
+}
+
+// task runs the handler for one incoming request or notification.
+type task struct {
+	conn    *Conn
+	ctx     context.Context
+	request *Request
+
+	// For a request:
+	cancel   context.CancelCauseFunc
+	answered chan struct{}
+}
+
+// accept calls the handler. It returns Work that fails for a panic and for an unknown method.
+func (t *task) accept() (work Work) {
+	defer t.recover(func() { work = fail(errPanic) })
+	r := t.request
+	if r.Method != "" && r.Method != cancelMethod {
+		work = t.conn.handler.Accept(t.ctx, r)
+	}
+	if work == nil && !r.IsNotification() {
+		work = fail(MethodNotFound(shorten(r.Method)))
+	}
+	return work
+}
+
+// run runs work and sends the response, even if work ends its goroutine.
+func (t *task) run(work Work) {
+	defer t.conn.inflight.free()
+	result, err := json.RawMessage(nil), error(errPanic)
+	defer func() { t.finish(result, err) }()
+	result, err = t.call(work)
+}
+
+func (t *task) call(work Work) (result json.RawMessage, err error) {
+	defer t.recover(func() { result, err = nil, errPanic })
+	return work()
+}
+
+// finish sends the response and calls the functions that follow it.
+func (t *task) finish(result json.RawMessage, err error) {
+	r := t.request
+	if r.IsNotification() {
+		if err != nil {
+			t.conn.log.Debug("notification failed", "method", shorten(r.Method), "error", err)
+		}
+		return
+	}
+	defer t.cancel(nil)
+	send := t.conn.send
+	if r.before != nil {
+		t.conn.queue.awaitRoom()
+		result, err = t.callBefore(result, err)
+		send = t.conn.sendNow
+	}
+	if t.conn.inflight.claim(r.ID) {
+		var failure *Error
+		if err != nil {
+			failure = t.asError(err)
+		}
+		send(respond(r.ID, result, failure))
+	}
+	close(t.answered)
+	for _, f := range r.after {
+		t.callAfter(f)
+	}
+}
+
+func (t *task) callBefore(result json.RawMessage, err error) (_ json.RawMessage, decided error) {
+	defer t.recover(func() { decided = errPanic })
+	return t.request.before(result, err)
+}
+
+func (t *task) callAfter(f func()) {
+	defer t.recover(func() {})
+	f()
+}
+
+// asError converts err to the error of the response. Whatever the error, a request that the peer cancelled is answered as
+// cancelled.
+func (t *task) asError(err error) *Error {
+	switch cause := context.Cause(t.ctx); {
+	case errors.Is(cause, ErrRequestCancelled):
+		return &Error{Code: CodeCancelled, Message: "request cancelled"}
+	case errors.Is(cause, ErrClosed) && (errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled)):
+		return errConnClosed
+	default:
+		return asError(err)
+	}
+}
+
+// recover is deferred around calls to the handler's code. It logs a panic and calls then.
+func (t *task) recover(then func()) {
+	value := recover()
+	if value == nil {
+		return
+	}
+	LogPanic(t.conn.log, value, "method", shorten(t.request.Method))
+	then()
+}
+
+// inflight tracks the incoming messages that are being handled.
+type inflight struct {
+	slots    chan struct{} // one is taken for each running task
+	maxBytes int           // of the params of requests
+
+	mu       sync.Mutex
+	requests map[string]*pendingRequest // unanswered, by key of their id
+	bytes    int                        // total size of their params
+	holds    int
+	ending   bool
+	idle     chan struct{} // closed once ending and nothing is held
+}
+
+type pendingRequest struct {
+	id     ID
+	bytes  int
+	cancel context.CancelCauseFunc
+}
+
+func newInflight(limit, maxBytes int) *inflight {
+	return &inflight{
+		slots:    make(chan struct{}, limit),
+		maxBytes: maxBytes,
+		requests: make(map[string]*pendingRequest),
+		idle:     make(chan struct{}),
+	}
+}
+
+// hold keeps idle open until release. It returns false if the connection is ending.
+func (r *inflight) hold() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending {
+		return false
+	}
+	r.holds++
+	return true
+}
+
+func (r *inflight) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.holds--
+	if r.ending && r.holds == 0 {
+		close(r.idle)
+	}
+}
+
+// acquire waits for a slot and holds. It returns false if the connection is ending, which also ends ctx.
+func (r *inflight) acquire(ctx context.Context) bool {
+	select {
+	case r.slots <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	if !r.hold() {
+		<-r.slots
+		return false
+	}
+	return true
+}
+
+// free undoes acquire.
+func (r *inflight) free() {
+	<-r.slots
+	r.release()
+}
+
+// add records a request. It returns an error if the request must be rejected.
+func (r *inflight) add(m message, cancel context.CancelCauseFunc) *Error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key, n := m.id.key(), len(m.params)
+	if _, taken := r.requests[key]; taken {
+		return Errorf(CodeInvalidRequest, "a request with this id is not answered yet")
+	}
+	if r.bytes > 0 && r.bytes+n > r.maxBytes {
+		return Errorf(CodeInternal, "the unanswered requests have %d bytes of params and this one has %d, over the limit of %d: wait for a response",
+			r.bytes, n, r.maxBytes)
+	}
+	r.requests[key] = &pendingRequest{id: m.id, bytes: n, cancel: cancel}
+	r.bytes += n
+	return nil
+}
+
+// claim removes a request and reports whether it was unanswered: only the caller that gets true may answer it.
+func (r *inflight) claim(id ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := id.key()
+	p, unanswered := r.requests[key]
+	if unanswered {
+		delete(r.requests, key)
+		r.bytes -= p.bytes
+	}
+	return unanswered
+}
+
+// claimAll claims all requests.
+func (r *inflight) claimAll() []ID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []ID
+	for _, p := range r.requests {
+		all = append(all, p.id)
+	}
+	clear(r.requests)
+	r.bytes = 0
+	return all
+}
+
+// cancel ends the context of a request, and reports whether it was running.
+func (r *inflight) cancel(id ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, unanswered := r.requests[id.key()]
+	if unanswered {
+		p.cancel(ErrRequestCancelled)
+	}
+	return unanswered
+}
+
+// end makes hold fail from now on, and returns a channel that is closed once nothing is held.
+func (r *inflight) end() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ending {
+		r.ending = true
+		if r.holds == 0 {
+			close(r.idle)
+		}
+	}
+	return r.idle
+}
