@@ -26,10 +26,10 @@ type activation struct {
 
 // reserve counts a session against the limit.
 func (a *agent) reserve() error {
-	if n := a.active.Add(1); n > int64(a.options.MaxSessions) {
+	if n := a.active.Add(1); n > int64(a.options.tuning.MaxSessions) {
 		a.active.Add(-1)
 		return reasoned(jsonrpc.CodeInternal,
-			"too many active sessions: the limit is "+strconv.Itoa(a.options.MaxSessions)+"; close one first",
+			"too many active sessions: the limit is "+strconv.Itoa(a.options.tuning.MaxSessions)+"; close one first",
 			reasonData{Reason: "too_many_sessions"})
 	}
 	return nil

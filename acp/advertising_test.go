@@ -13,5 +13,5 @@ type advertising struct {
 }
 
 func (r *advertising) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
-	return backend.Info{Kind: "advertising", MCP: backend.RuntimeConnects, Initialize: backend.Raw(r.initialize)}, nil
+	return backend.Info{Kind: "advertising", MCP: backend.BackendConnects, Initialize: backend.Raw(r.initialize)}, nil
 }

@@ -22,14 +22,14 @@ import (
 // if a stream broke. When it returns, nothing of it runs any more, except a read from an in that cannot be
 // closed, and a runtime that did not end within CloseGrace.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
-	if o.Runtime == nil || o.Store == nil {
+	if o.Backend == nil || o.Store == nil {
 		return errors.New("acp: Options need a Runtime and a Store")
 	}
-	a := &agent{options: o.withDefaults(), runtime: o.Runtime()}
+	a := &agent{options: o.withDefaults(), runtime: o.Backend()}
 	a.log = a.options.Logger
 	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	a.base = base
-	a.conn = jsonrpc.NewConn(in, out, a, a.options.Wire)
+	a.conn = jsonrpc.NewConn(in, out, a, a.options.tuning.Wire)
 	err := a.conn.Serve(ctx)
 	end(backend.ErrClosed)
 	a.shutdown()
@@ -41,7 +41,7 @@ type agent struct {
 	options Options
 	log     *slog.Logger
 	conn    *jsonrpc.Conn
-	runtime backend.Runtime
+	runtime backend.Backend
 	base    context.Context // ends with the connection, after its requests were answered
 	lanes   lanes
 	gate    gate
@@ -225,7 +225,7 @@ func (a *agent) lasting(ctx context.Context) (context.Context, context.CancelFun
 
 // shutdown closes the sessions and the runtime, within the grace.
 func (a *agent) shutdown() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.base), a.options.CloseGrace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.base), a.options.tuning.CloseGrace)
 	defer cancel()
 	var closing sync.WaitGroup
 	for _, s := range a.lanes.close() {

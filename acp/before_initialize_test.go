@@ -13,7 +13,7 @@ import (
 
 func TestW10_NoMethodIsServedBeforeInitialize(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	a := folder(t)
 	for _, method := range append(opening, "session/list", "session/prompt", "session/close", "session/delete",
 		"session/set_mode", "session/set_config_option", "authenticate", "logout", "_other") {

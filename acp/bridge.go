@@ -23,7 +23,7 @@ type bridge struct {
 
 // bridgeTo prepares the servers of an activation on w, with those that the live session has.
 func (a *agent) bridgeTo(id sessionstore.ID, w *workspace.Workspace, before *session, configs []mcpclient.Config) (bridge, error) {
-	if a.init.connects() == backend.RuntimeConnects {
+	if a.init.connects() == backend.BackendConnects {
 		return bridge{}, nil
 	}
 	b := bridge{configs: configs}
@@ -35,9 +35,9 @@ func (a *agent) bridgeTo(id sessionstore.ID, w *workspace.Workspace, before *ses
 	if before != nil {
 		b.set = before.servers.set
 	} else {
-		o := a.options.MCP
+		o := a.options.tuning.MCP
 		o.Logger = o.Logger.With("session", id)
-		b.set, b.made = mcpclient.NewSet(a.options.Starter, o), true
+		b.set, b.made = mcpclient.NewSet(a.options.tuning.Starter, o), true
 	}
 	var err error
 	b.change, err = prepareServers(b.set, w, b.configs)

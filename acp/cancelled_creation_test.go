@@ -30,7 +30,7 @@ func (r *patient) Open(ctx context.Context, a backend.Activation, h backend.Host
 
 func TestW6_CancelRequestEndsALifecycleRequestAtWork(t *testing.T) {
 	r := &patient{opened: make(chan *workspace.Workspace)}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, MaxSessions: 2})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{MaxSessions: 2}))
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)

@@ -15,7 +15,7 @@ import (
 )
 
 // serve makes the runtime known to an agent.
-func (r *scripted) serve() backend.Runtime { return r }
+func (r *scripted) serve() backend.Backend { return r }
 
 // hosts are those of the sessions that open from now on.
 func (r *scripted) hosts() <-chan backend.Host {
@@ -34,7 +34,7 @@ func write(t *testing.T, root, name, text string) {
 
 func TestA25_WhatTheRootsHoldIsThereWhenASessionOpens(t *testing.T) {
 	r := &scripted{}
-	c := served(t, acp.Options{Runtime: r.serve})
+	c := served(t, acp.Options{Backend: r.serve})
 	a, b := folder(t), folder(t)
 	write(t, a, "AGENTS.md", "be kind")
 	write(t, b, ".claude/commands/deploy.md", "deploy it")
@@ -72,7 +72,7 @@ func TestA25_ASearchThatCannotBeMadeFailsNoSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := &logtest.Text{}
-			c := served(t, acp.Options{Discovery: o, Logger: log.Logger(slog.LevelDebug)})
+			c := served(t, acp.Options{Logger: log.Logger(slog.LevelDebug)}.With(acp.Tuning{Discovery: o}))
 			a := folder(t)
 			write(t, a, ".claude/commands/deploy.md", "deploy it")
 			id := c.open(a)

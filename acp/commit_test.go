@@ -17,7 +17,7 @@ import (
 func TestS1_WhatARuntimeSavesDuringTheCommitIsStored(t *testing.T) {
 	store := &hooked{Memory: sessionstore.NewMemory()}
 	r := &scripted{}
-	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) {
@@ -44,7 +44,7 @@ func TestS1_WhatARuntimeSavesDuringTheCommitIsStored(t *testing.T) {
 func TestS3_AFencedStateEndsTheSession(t *testing.T) {
 	store := sessionstore.NewMemory()
 	r := &scripted{}
-	old := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
+	old := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	newer := connect(t, acp.Options{Store: store})
 	old.initialize()
 	newer.initialize()
@@ -61,7 +61,7 @@ func TestS3_AFencedStateEndsTheSession(t *testing.T) {
 func TestW9_NothingIsCommittedOnceTheConnectionHasEnded(t *testing.T) {
 	store := sessionstore.NewMemory()
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }, Wire: jsonrpc.Options{Grace: time.Millisecond}})
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{Grace: time.Millisecond}}))
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -82,7 +82,7 @@ func TestW9_NothingIsCommittedOnceTheConnectionHasEnded(t *testing.T) {
 
 func TestW6_AnUpdateFailsOnceItsContextHasEnded(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "mute"))

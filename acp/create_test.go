@@ -26,7 +26,7 @@ func TestA9_NewSessionHasTheGivenRootsOrNone(t *testing.T) {
 
 func TestA5_NothingHappensWhenARequestIsWrong(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a := folder(t)
 	file := filepath.Join(a, "file")
@@ -55,14 +55,14 @@ func TestA5_NothingHappensWhenARequestIsWrong(t *testing.T) {
 
 func TestA5_ARuntimeThatRefusesLeavesNoTrace(t *testing.T) {
 	r := &scripted{refuse: jsonrpc.Errorf(-32000, "log in first")}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	require.Equal(t, -32000, c.try("session/new", rootsParams("", folder(t))).Error.Code)
 	require.Empty(t, c.list(`{}`))
 }
 
 func TestA5_TheNumberOfActiveSessionsIsBounded(t *testing.T) {
-	c := connect(t, acp.Options{MaxSessions: 2})
+	c := connect(t, acp.Options{}.With(acp.Tuning{MaxSessions: 2}))
 	c.initialize()
 	a := folder(t)
 	c.open(a)
@@ -118,7 +118,7 @@ func TestA21_ResponsesCarryNoRoots(t *testing.T) {
 
 func TestW5_CreationsWaitForNoOtherSession(t *testing.T) {
 	r := &holding{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a := folder(t)
 	id, source := c.open(a), c.open(a)

@@ -18,7 +18,7 @@ import (
 
 func TestA32_APromptDuringALoadWaitsAndSeesItsRoots(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -34,7 +34,7 @@ func TestA32_APromptDuringALoadWaitsAndSeesItsRoots(t *testing.T) {
 
 func TestA32_ACloseDuringALoadComesAfterIt(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -49,7 +49,7 @@ func TestA32_ACloseDuringALoadComesAfterIt(t *testing.T) {
 
 func TestA12_AFailedLoadLeavesTheTurnRunning(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -88,7 +88,7 @@ func TestA12_AStoreThatFailsLeavesTheTurnRunning(t *testing.T) {
 func TestS8_AStoreThatFailsRefusesThePrompt(t *testing.T) {
 	r := &scripted{}
 	store := &failing{Memory: sessionstore.NewMemory()}
-	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
 	id := c.open(folder(t))
 	store.begin = &sessionstore.UnavailableError{Path: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
@@ -148,7 +148,7 @@ func TestS3_ARunningTurnEndsWhenAnotherProcessTakesItsSession(t *testing.T) {
 
 func TestS1_WhatARuntimeSavesComesBackToIt(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)

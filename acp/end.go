@@ -41,7 +41,7 @@ func (a *agent) closing(ctx context.Context) (context.Context, context.CancelFun
 		if !errors.Is(context.Cause(ctx), jsonrpc.ErrClosed) {
 			return
 		}
-		timer := time.NewTimer(a.options.CloseGrace / 2)
+		timer := time.NewTimer(a.options.tuning.CloseGrace / 2)
 		defer timer.Stop()
 		select {
 		case <-timer.C:

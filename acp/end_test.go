@@ -11,7 +11,7 @@ import (
 
 func TestA28_CloseKeepsTheSessionAndDeleteRemovesIt(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)

@@ -49,7 +49,7 @@ func Example() {
 	served := make(chan error, 1)
 	go func() {
 		served <- acp.Serve(context.Background(), editor, agent, acp.Options{
-			Runtime: func() backend.Runtime { return echo{} },
+			Backend: func() backend.Backend { return echo{} },
 			Store:   sessionstore.NewMemory(),
 		})
 	}()

@@ -15,7 +15,7 @@ import (
 func TestA31_AnotherAgentsSessionIsLeftAlone(t *testing.T) {
 	store := sessionstore.NewMemory()
 	one := connect(t, acp.Options{Store: store})
-	two := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return &scripted{kind: "other"} }})
+	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &scripted{kind: "other"} }})
 	one.initialize()
 	two.initialize()
 	id := one.open(folder(t))

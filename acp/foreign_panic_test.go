@@ -24,7 +24,7 @@ func (s *startled) Sessions(context.Context, *workspace.Dir) iter.Seq2[backend.F
 // The sessions that are stored are listed all the same.
 func TestW8_A31_APanicInAListOfTheAgentsOwnEndsNothing(t *testing.T) {
 	log := &logtest.Text{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return &startled{} }, Logger: log.Logger(slog.LevelWarn), ImportEvery: 1})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return &startled{} }, Logger: log.Logger(slog.LevelWarn)}.With(acp.Tuning{ImportEvery: 1}))
 	c.initialize()
 	id := c.open(folder(t))
 	for range 3 {

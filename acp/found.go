@@ -14,8 +14,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcpclient"
 )
 
-// StartFound implements [runtime.Host].
-func (h *host) StartFound(ctx context.Context, found discovery.Artifact) error {
+// StartServer implements [backend.Host].
+func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error {
 	if h.servers.set == nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the agent behind this one connects MCP servers itself: add %s to its configuration", found.Name)
 	}
@@ -31,7 +31,7 @@ func (h *host) StartFound(ctx context.Context, found discovery.Artifact) error {
 	config.Secrets, config.Dir = e.values, dir
 	asWritten := configOf(found, func(text string) string { return text })
 	asWritten.Dir = dir
-	err = h.consents().Ask(ctx, h, mcpclient.Candidate{Root: found.Root.Real, File: found.Path, Config: asWritten})
+	err = mcpclient.NewConsents(h.agent.options.ConsentDir).Ask(ctx, h, mcpclient.Candidate{Root: found.Root.Real, File: found.Path, Config: asWritten})
 	if err != nil {
 		return err
 	}
@@ -50,14 +50,6 @@ func (h *host) placeOf(found discovery.Artifact, cwd string) (string, error) {
 		err = fmt.Errorf("%s is not a directory", dir)
 	}
 	return dir, err
-}
-
-// consents remember what the user allowed. Without a place for that, nothing is remembered.
-func (h *host) consents() *mcpclient.Consents {
-	if c := h.agent.options.Consents; c != nil {
-		return c
-	}
-	return mcpclient.NewConsents("")
 }
 
 // addServer adds a server to those of the session, in place of one that was found under the same name. The client's own

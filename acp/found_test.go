@@ -41,7 +41,7 @@ func (c *client) start(id, name string) string {
 }
 
 func TestA25_AFoundServerIsStartedOnceTheUserAllowsIt(t *testing.T) {
-	c := connect(t, acp.Options{Consents: mcpclient.NewConsents(filepath.Join(t.TempDir(), "allowed"))})
+	c := connect(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "allowed")})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	long := strings.Repeat("long ", 200) + "end"
@@ -161,7 +161,7 @@ func TestS5_ExpandedSecretsAreNotLogged(t *testing.T) {
 	t.Setenv("ACP_TEST_KEY", "tangerine-k3y")
 	a, log := folder(t), &logtest.Text{}
 	state := t.TempDir()
-	c := served(t, acp.Options{Logger: log.Logger(slog.LevelDebug), MCP: mcpclient.Options{MaxRestarts: -1}, Consents: mcpclient.NewConsents(state)})
+	c := served(t, acp.Options{Logger: log.Logger(slog.LevelDebug), ConsentDir: state}.With(acp.Tuning{MCP: mcpclient.Options{MaxRestarts: -1}}))
 	c.permit("allow-always")
 	declare(t, a, "found", "note", []string{"--token=${ACP_TEST_TOKEN}"}, map[string]string{"TOKEN": "${ACP_TEST_KEY}"})
 	id := c.serve([]string{a})
@@ -198,13 +198,13 @@ func TestA12_A24_AStartDuringALoadBringsNoRootsBack(t *testing.T) {
 			store := &hooked{Memory: sessionstore.NewMemory()}
 			starting, goOn, started := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 			r := &scripted{started: started}
-			c := served(t, acp.Options{Store: store, Runtime: r.serve, CancelGrace: 1, MCPPolicy: func(name string) mcpclient.Policy {
+			c := served(t, acp.Options{Store: store, Backend: r.serve, MCPPolicy: func(name string) mcpclient.Policy {
 				if name == "found" {
 					close(starting)
 					<-goOn
 				}
 				return mcpclient.Policy{OnShrink: mcpclient.Notify}
-			}})
+			}}.With(acp.Tuning{CancelGrace: 1}))
 			a, b := folder(t), folder(t)
 			declare(t, a, "found", "files", nil, nil)
 			one := server("one", "files")
@@ -231,7 +231,7 @@ func TestA12_A24_AStartDuringALoadBringsNoRootsBack(t *testing.T) {
 
 func TestA28_NothingIsStartedInASessionThatWasClosed(t *testing.T) {
 	r := &scripted{}
-	c := served(t, acp.Options{Runtime: r.serve})
+	c := served(t, acp.Options{Backend: r.serve})
 	a := folder(t)
 	declare(t, a, "found", "files", nil, nil)
 	hosts := r.hosts()
@@ -239,7 +239,7 @@ func TestA28_NothingIsStartedInASessionThatWasClosed(t *testing.T) {
 	h := <-hosts
 	found := h.Catalog().Artifacts()[0]
 	c.call("session/close", idParams(id))
-	require.Error(t, h.StartFound(context.Background(), found))
+	require.Error(t, h.StartServer(context.Background(), found))
 	require.Empty(t, c.questions())
 	require.Empty(t, h.Tools().Servers())
 }

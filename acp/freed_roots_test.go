@@ -33,7 +33,7 @@ func TestTheEndOfASessionFreesItsRoots(t *testing.T) {
 			store, r := sessionstore.NewMemory(), &scripted{}
 			var opened []*workspace.Workspace
 			r.opened = func(_ backend.Activation, h backend.Host) { opened = append(opened, h.Workspace()) }
-			c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
+			c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 			newer := connect(t, acp.Options{Store: store})
 			c.initialize()
 			newer.initialize()

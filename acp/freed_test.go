@@ -31,7 +31,7 @@ func TestA28_ASessionThatEndedHoldsNoRoots(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			r, store := &scripted{}, sessionstore.NewMemory()
-			c := connect(t, acp.Options{Store: store, Runtime: r.serve})
+			c := connect(t, acp.Options{Store: store, Backend: r.serve})
 			hosts := r.hosts()
 			c.initialize()
 			a := folder(t)
@@ -55,7 +55,7 @@ func TestA28_ASessionThatEndedHoldsNoMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store, opened := sessionstore.NewMemory(), make(chan weak.Pointer[workspace.Workspace], 10)
 			r := &scripted{opened: func(_ backend.Activation, h backend.Host) { opened <- weak.Make(h.Workspace()) }}
-			c := connect(t, acp.Options{Store: store, Runtime: r.serve})
+			c := connect(t, acp.Options{Store: store, Backend: r.serve})
 			c.initialize()
 			a := folder(t)
 			id := c.open(a)

@@ -32,9 +32,10 @@ func FuzzServe(f *testing.F) {
 		var out bytes.Buffer
 		err := acp.Serve(t.Context(), io.NopCloser(bytes.NewReader(input)), &out, acp.Options{
 			Store:   sessionstore.NewMemory(),
-			Runtime: func() backend.Runtime { return &scripted{release: closed()} },
-			Wire:    jsonrpc.Options{MaxLine: 1 << 16, Grace: time.Second},
-		})
+			Backend: func() backend.Backend { return &scripted{release: closed()} },
+		}.With(acp.Tuning{
+			Wire: jsonrpc.Options{MaxLine: 1 << 16, Grace: time.Second},
+		}))
 		require.NoError(t, err)
 		lines := bufio.NewScanner(&out)
 		lines.Buffer(nil, 1<<20)

@@ -69,8 +69,8 @@ func connect(t tester, o acp.Options) *client {
 	if o.Store == nil {
 		o.Store = sessionstore.NewMemory()
 	}
-	if o.Runtime == nil {
-		o.Runtime = func() backend.Runtime { return &scripted{} }
+	if o.Backend == nil {
+		o.Backend = func() backend.Backend { return &scripted{} }
 	}
 	if o.ReplayRate == 0 {
 		o.ReplayRate = -1 // these clients take what comes

@@ -9,7 +9,7 @@ import (
 // maxHeld and maxHeldBytes bound the updates that are held until a lifecycle response.
 const maxHeld, maxHeldBytes = 1000, 4 << 20
 
-// Update implements [runtime.Updates].
+// Update implements [backend.Updates].
 func (h *host) Update(ctx context.Context, u backend.Update) error {
 	if held, err := h.hold(u); held || err != nil {
 		return err
@@ -36,7 +36,7 @@ func (h *host) hold(u backend.Update) (held bool, err error) {
 		return false, nil
 	}
 	if len(h.held) == maxHeld || h.heldBytes+len(u) > maxHeldBytes {
-		return false, backend.ErrHeldFull
+		return false, backend.ErrTooManyUpdates
 	}
 	h.held = append(h.held, u)
 	h.heldBytes += len(u)

@@ -30,7 +30,7 @@ func TestA27_AHistoryIsReadAsLongAsItsSessionIsOpen(t *testing.T) {
 	var latest backend.Activation
 	var during []string
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: r.serve})
+	c := connect(t, acp.Options{Backend: r.serve})
 	r.opened = func(a backend.Activation, _ backend.Host) { latest, during = a, historyTexts(t, a) }
 	c.initialize()
 	a := folder(t)

@@ -60,13 +60,13 @@ func newHost(a *agent, id sessionstore.ID, w *workspace.Workspace) *host {
 	return &host{agent: a, id: id, workspace: w, scanning: make(chan struct{}, 1), settled: make(chan struct{})}
 }
 
-// Workspace implements [runtime.Host].
+// Workspace implements [backend.Host].
 func (h *host) Workspace() *workspace.Workspace { return h.workspace }
 
-// Tools implements [runtime.Host].
+// Tools implements [backend.Host].
 func (h *host) Tools() backend.Tools { return h.servers.tools() }
 
-// Catalog implements [runtime.Host].
+// Catalog implements [backend.Host].
 func (h *host) Catalog() *discovery.Catalog {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +76,7 @@ func (h *host) Catalog() *discovery.Catalog {
 // scan scans the roots for the first time. If the configured conventions are invalid, the session opens without any; the error is
 // the context's.
 func (h *host) scan(ctx context.Context) (err error) {
-	options := h.agent.options.Discovery
+	options := h.agent.options.tuning.Discovery
 	h.conventions = options.Conventions
 	if h.catalog, err = discovery.Scan(ctx, h.workspace, options); err == nil || ctx.Err() != nil {
 		return err
@@ -92,7 +92,7 @@ func (h *host) scan(ctx context.Context) (err error) {
 // refresh scans the roots again and replaces the catalog. If that takes longer than RescanWait, or ctx ends, refresh returns and
 // the catalog stays as it is until the scan is complete. At most one scan of a session runs at a time.
 func (h *host) refresh(ctx context.Context) {
-	wait := h.agent.options.RescanWait
+	wait := h.agent.options.tuning.RescanWait
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("the scan takes longer than %v", wait))
 	defer cancel()
 	select {
@@ -103,7 +103,7 @@ func (h *host) refresh(ctx context.Context) {
 	}
 	_, err := onDisk(ctx, h.agent, func() (*discovery.Catalog, error) {
 		defer func() { <-h.scanning }()
-		options := h.agent.options.Discovery
+		options := h.agent.options.tuning.Discovery
 		options.Conventions = h.conventions
 		catalog, err := discovery.Scan(h.agent.base, h.workspace, options)
 		if err != nil {
@@ -173,7 +173,7 @@ func (h *host) takeState() []byte {
 	return state
 }
 
-// SaveState implements [runtime.Host].
+// SaveState implements [backend.Host].
 func (h *host) SaveState(ctx context.Context, state []byte) error {
 	if len(state) > maxState {
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent's session state is over the limit of 64 KiB")
@@ -195,7 +195,7 @@ func (h *host) SaveState(ctx context.Context, state []byte) error {
 	return s.saveState(ctx, state)
 }
 
-// Call implements [runtime.Client].
+// Call implements [backend.Client].
 func (h *host) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if err := h.allow(method, params); err != nil {
 		return func() (backend.Raw, error) { return nil, err }
@@ -203,7 +203,7 @@ func (h *host) Call(ctx context.Context, method string, params backend.Raw) back
 	return backend.Work(h.agent.conn.Call(ctx, method, putSession(params, h.id)))
 }
 
-// Notify implements [runtime.Client].
+// Notify implements [backend.Client].
 func (h *host) Notify(ctx context.Context, method string, params backend.Raw) error {
 	if err := h.allow(method, params); err != nil {
 		return err
@@ -228,7 +228,7 @@ func (h *host) allow(method string, params backend.Raw) error {
 // anonymous is the client as a runtime reaches it outside of sessions.
 type anonymous struct{ agent *agent }
 
-// Call implements [runtime.Client].
+// Call implements [backend.Client].
 func (c anonymous) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if err := c.allow(method); err != nil {
 		return func() (backend.Raw, error) { return nil, err }
@@ -236,7 +236,7 @@ func (c anonymous) Call(ctx context.Context, method string, params backend.Raw) 
 	return backend.Work(c.agent.conn.Call(ctx, method, params))
 }
 
-// Notify implements [runtime.Client].
+// Notify implements [backend.Client].
 func (c anonymous) Notify(ctx context.Context, method string, params backend.Raw) error {
 	if err := c.allow(method); err != nil {
 		return err

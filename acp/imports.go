@@ -14,7 +14,7 @@ import (
 // importBatch is how many sessions are taken over in one step.
 const importBatch = 100
 
-// imports takes over the sessions that a runtime knows by itself (package runtime, Foreign), so that a list has one
+// imports takes over the sessions that a runtime knows by itself (package backend, Foreign), so that a list has one
 // source, the store. One import runs at a time; lists that come meanwhile wait for it, within bounds.
 type imports struct {
 	mu    sync.Mutex
@@ -44,7 +44,7 @@ func (a *agent) refresh(ctx context.Context) {
 		return
 	}
 	ended, begun := a.imports.begin(a, f)
-	late := time.NewTimer(time.Until(begun.Add(a.options.ImportWait)))
+	late := time.NewTimer(time.Until(begun.Add(a.options.tuning.ImportWait)))
 	defer late.Stop()
 	select {
 	case <-ended:
@@ -63,7 +63,7 @@ func (i *imports) begin(a *agent, f backend.Foreign) (ended <-chan struct{}, beg
 		default:
 			return i.ended, i.begun
 		}
-		if time.Since(i.begun) < a.options.ImportEvery {
+		if time.Since(i.begun) < a.options.tuning.ImportEvery {
 			return i.ended, i.begun
 		}
 	}
@@ -103,8 +103,8 @@ func (a *agent) importAll(ctx context.Context, f backend.Foreign) {
 			a.log.Warn("listing the agent's sessions", "error", err)
 			break
 		}
-		if seen++; seen > a.options.ImportMax {
-			a.log.Info("the agent has more sessions than are listed", "limit", a.options.ImportMax)
+		if seen++; seen > a.options.tuning.ImportMax {
+			a.log.Info("the agent has more sessions than are listed", "limit", a.options.tuning.ImportMax)
 			break
 		}
 		n, err := imported(f, s, reals)

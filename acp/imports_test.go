@@ -85,12 +85,12 @@ func theirs(t *testing.T, name, cwd string, additional ...string) backend.Foreig
 	return backend.ForeignSession{State: []byte("of " + name), Roots: roots, Title: "title of\n" + name, Updated: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 }
 
-func (k *knowing) serve() backend.Runtime { return k }
+func (k *knowing) serve() backend.Backend { return k }
 
 func TestA31_TheAgentsOwnSessionsAreListedAndOpened(t *testing.T) {
 	a, b := folder(t), folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a, b)}}
-	c := connect(t, acp.Options{Runtime: r.serve})
+	c := connect(t, acp.Options{Backend: r.serve})
 	c.initialize()
 	own := c.open(b)
 	sessions := c.list(`{}`)
@@ -115,14 +115,14 @@ func TestA31_TheAgentsOwnSessionsAreListedAndOpened(t *testing.T) {
 func TestA31_AListAsksTheAgentOnceInAWhile(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
-	c := connect(t, acp.Options{Runtime: r.serve, ImportEvery: time.Hour})
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Hour}))
 	c.initialize()
 	for range 5 {
 		require.Len(t, c.list(`{}`), 1)
 	}
 	require.Equal(t, 1, r.times())
 
-	often := connect(t, acp.Options{Runtime: r.serve, ImportEvery: time.Nanosecond})
+	often := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Nanosecond}))
 	often.initialize()
 	for range 60 {
 		often.open(a)
@@ -138,7 +138,7 @@ func TestA31_AListAsksTheAgentOnceInAWhile(t *testing.T) {
 func TestA31_AListDoesNotWaitLongForTheAgent(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}, hangs: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: r.serve, ImportWait: time.Millisecond})
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Millisecond}))
 	c.initialize()
 	require.Empty(t, c.list(`{}`), "it is answered from the store")
 	require.Empty(t, c.list(`{}`))
@@ -149,7 +149,7 @@ func TestA31_AListDoesNotWaitLongForTheAgent(t *testing.T) {
 
 func TestW9_AnImportEndsWithTheConnection(t *testing.T) {
 	r := &knowing{hangs: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: r.serve, ImportWait: time.Millisecond, CloseGrace: patience})
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Millisecond, CloseGrace: patience}))
 	c.initialize()
 	c.list(`{}`)
 	c.leave() // and goleak
@@ -163,7 +163,7 @@ func TestA31_WhatCannotBeImportedIsLeftOut(t *testing.T) {
 	nameless.State, rootless.Roots = []byte("nameless"), workspace.Roots{}
 	huge.State = append(huge.State, bytes.Repeat([]byte("x"), 64<<10)...)
 	r := &knowing{own: []backend.ForeignSession{nameless, rootless, huge, good}, broken: errors.New("the child died")}
-	c := connect(t, acp.Options{Runtime: r.serve, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	c := connect(t, acp.Options{Backend: r.serve, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	c.initialize()
 	require.Len(t, c.list(`{}`), 1)
 	c.leave()
@@ -177,7 +177,7 @@ func TestA31_TheNumberOfImportedSessionsIsBounded(t *testing.T) {
 	for i := range 300 {
 		r.own = append(r.own, theirs(t, fmt.Sprint(i), a))
 	}
-	c := connect(t, acp.Options{Runtime: r.serve, ImportMax: 130})
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportMax: 130}))
 	c.initialize()
 	var page struct {
 		Sessions   []listed
@@ -199,7 +199,7 @@ func TestA31_TheNumberOfImportedSessionsIsBounded(t *testing.T) {
 func TestA28_DeleteDeletesTheAgentsSessionToo(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)}, undying: errors.New("not supported")}
-	c := connect(t, acp.Options{Runtime: r.serve, ImportEvery: time.Nanosecond})
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Nanosecond}))
 	c.initialize()
 	sessions := c.list(`{}`)
 	require.Len(t, sessions, 2)
@@ -220,7 +220,7 @@ func TestA31_ASessionThatWasOpenedHereIsNotImportedAsAnother(t *testing.T) {
 	r.opened = func(_ backend.Activation, h backend.Host) {
 		require.NoError(t, h.SaveState(t.Context(), []byte("of early")))
 	}
-	c := connect(t, acp.Options{Store: store, Runtime: r.serve, ImportEvery: time.Nanosecond})
+	c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Nanosecond}))
 	c.initialize()
 	id := c.open(a)
 	r.own = []backend.ForeignSession{theirs(t, "early", a), theirs(t, "late", a)}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -183,7 +182,7 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 	capabilities, transports := agentCapabilities(top["agentCapabilities"], info)
 	result = put(result, "agentCapabilities", capabilities)
 	if !isObject(top["agentInfo"]) {
-		result = put(result, "agentInfo", json.RawMessage(`{"name":`+string(quote(a.options.Name))+`,"version":`+string(quote(a.options.Version))+`}`))
+		result = put(result, "agentInfo", json.RawMessage(`{"name":`+string(quote(agentName))+`,"version":`+string(quote(a.options.Version))+`}`))
 	}
 	if _, given := top["authMethods"]; !given {
 		result = put(result, "authMethods", json.RawMessage(`[]`))
@@ -191,14 +190,8 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 	return put(result, "protocolVersion", json.RawMessage(strconv.Itoa(protocolVersion))), transports, nil
 }
 
-// supplied are the session capabilities that the adapter implements, with the cause that a runtime
-// may refuse.
-var supplied = [...]struct {
-	name  string
-	cause backend.Cause
-}{
-	{"additionalDirectories", ""}, {"close", ""}, {"delete", ""}, {"fork", backend.Fork}, {"list", ""}, {"resume", backend.Resume},
-}
+// sessionCapabilities are those that the adapter implements for every backend.
+var sessionCapabilities = []string{"additionalDirectories", "close", "delete", "fork", "list", "resume"}
 
 // agentCapabilities is the runtime's capabilities with the adapter's.
 func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessage, mcpTransports) {
@@ -207,12 +200,8 @@ func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessag
 	}
 	own := members(given)
 	sessions := own["sessionCapabilities"]
-	for _, capability := range supplied {
-		if !slices.Contains(info.Refuses, capability.cause) {
-			sessions = put(sessions, capability.name, json.RawMessage(`{}`))
-		} else if _, rest, err := strictjson.Take(sessions, capability.name); err == nil {
-			sessions = rest
-		}
+	for _, name := range sessionCapabilities {
+		sessions = put(sessions, name, json.RawMessage(`{}`))
 	}
 	mcp := own["mcpCapabilities"]
 	switch {
@@ -223,17 +212,7 @@ func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessag
 	}
 	given = put(given, "mcpCapabilities", mcp)
 	given = put(given, "sessionCapabilities", sessions)
-	given = put(given, "loadSession", json.RawMessage(strconv.FormatBool(!slices.Contains(info.Refuses, backend.Load))))
+	given = put(given, "loadSession", json.RawMessage(`true`))
 	kinds := members(mcp)
 	return given, mcpTransports{http: isTrue(kinds["http"]), sse: isTrue(kinds["sse"])}
-}
-
-// serves refuses the methods of causes that the runtime refuses.
-func (i *initialization) serves(cause backend.Cause) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if slices.Contains(i.info.Refuses, cause) {
-		return jsonrpc.MethodNotFound(string(cause))
-	}
-	return nil
 }

@@ -26,7 +26,7 @@ func (s *starting) Initialize(ctx context.Context, params backend.Raw, c backend
 
 func TestW8_AnInitializeThatPanicsIsNoSuccess(t *testing.T) {
 	failing := true
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime {
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
 		return &starting{first: func() {
 			if failing {
 				panic("first time")
@@ -49,7 +49,7 @@ func TestW5_ACancelDuringInitializeIsNotLost(t *testing.T) {
 	before.leave()
 
 	started := make(chan struct{})
-	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime {
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend {
 		return &starting{first: func() { <-started }}
 	}})
 	_, initialize := c.request("initialize", `{"protocolVersion":1}`)
@@ -112,27 +112,6 @@ func TestA1_InitializeAdvertisesWhatIsImplemented(t *testing.T) {
 	require.True(t, result.AgentCapabilities.LoadSession)
 }
 
-func TestA1_WhatARuntimeRefusesIsNeitherAdvertisedNorServed(t *testing.T) {
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime {
-		return &scripted{refuses: []backend.Cause{backend.Load, backend.Fork}}
-	}})
-	var result struct {
-		AgentCapabilities struct {
-			LoadSession         bool
-			SessionCapabilities map[string]json.RawMessage
-		}
-	}
-	require.NoError(t, json.Unmarshal(c.initialize(), &result))
-	require.False(t, result.AgentCapabilities.LoadSession)
-	require.NotContains(t, result.AgentCapabilities.SessionCapabilities, "fork")
-	require.Contains(t, result.AgentCapabilities.SessionCapabilities, "resume")
-	a := folder(t)
-	id := c.open(a)
-	require.Equal(t, jsonrpc.CodeMethodNotFound, c.try("session/load", rootsParams(id, a)).Error.Code)
-	require.Equal(t, jsonrpc.CodeMethodNotFound, c.try("session/fork", rootsParams(id, a)).Error.Code)
-	c.call("session/resume", rootsParams(id, a))
-}
-
 func TestW10_Versions(t *testing.T) {
 	for _, version := range []string{"0", "1", "2", "65535"} {
 		c := connect(t, acp.Options{})
@@ -167,7 +146,7 @@ func (n nobody) Initialize(ctx context.Context, params backend.Raw, c backend.Cl
 }
 
 func TestA31_ARuntimeSaysWhoseSessionsItHas(t *testing.T) {
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return nobody{&scripted{}} }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return nobody{&scripted{}} }})
 	m := c.try("initialize", `{"protocolVersion":1}`)
 	require.Contains(t, m.Error.Message, "Info.Kind")
 	require.Equal(t, "not_initialized", c.try("session/new", rootsParams("", folder(t))).reason(t))

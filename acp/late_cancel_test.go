@@ -49,12 +49,12 @@ func TestW5_ACancelWhileTheResponseWaitsIsNotLost(t *testing.T) {
 	const limit = 4 << 10
 	writing, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	r, store := &scripted{}, &closing{Memory: sessionstore.NewMemory(), step: func() { ended <- struct{}{} }}
-	c := connect(t, acp.Options{Store: store, Runtime: r.serve, Wire: jsonrpc.Options{MaxQueue: limit, Tap: func(d jsonrpc.Direction, line []byte) {
+	c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: limit, Tap: func(d jsonrpc.Direction, line []byte) {
 		if d == jsonrpc.Sent && len(line) > limit {
 			writing <- struct{}{}
 			<-goOn
 		}
-	}}})
+	}}}))
 	c.initialize()
 	id := c.open(folder(t))
 	c.texts(id, "say one")

@@ -18,7 +18,7 @@ func TestA27_WhatIsSpreadOverLinesIsReplayedWhole(t *testing.T) {
 		"{\n\t\"sessionUpdate\": \"agent_message_chunk\",\r\n\t\"content\": {\"type\":\"text\", \"text\":\"a\\nb\"}\r}",
 		"{\"sessionUpdate\":\"_kind\",\n\"x\":[1,\n2]}",
 	}}
-	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)

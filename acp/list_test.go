@@ -76,7 +76,7 @@ func TestA16_ListFilters(t *testing.T) {
 }
 
 func TestA18_ListPages(t *testing.T) {
-	c := connect(t, acp.Options{MaxSessions: 200})
+	c := connect(t, acp.Options{}.With(acp.Tuning{MaxSessions: 200}))
 	c.initialize()
 	a := folder(t)
 	want := map[string]bool{}
@@ -135,7 +135,7 @@ func TestA31_SessionsBelongToTheirAgent(t *testing.T) {
 	one.initialize()
 	a := folder(t)
 	id := one.open(a)
-	two := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return &scripted{kind: "other"} }})
+	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &scripted{kind: "other"} }})
 	two.initialize()
 	require.Empty(t, two.list(`{}`))
 	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
@@ -201,7 +201,7 @@ func (b *behind) Initialize(context.Context, backend.Raw, backend.Client) (backe
 func TestA31_TheErrorNamesTheCommandOfTheOtherAgent(t *testing.T) {
 	store := sessionstore.NewMemory()
 	serve := func(profile string) *client {
-		c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return &behind{profile: profile} }})
+		c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &behind{profile: profile} }})
 		c.initialize()
 		return c
 	}

@@ -13,7 +13,7 @@ import (
 // A prompt is one too many also behind one that has not begun, and is told so while that waits.
 func TestW7_APromptBehindOneThatWaitsIsRefusedAtOnce(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -36,7 +36,7 @@ func TestW7_APromptBehindOneThatWaitsIsRefusedAtOnce(t *testing.T) {
 // However long a cancelled turn takes to end, the next one begins behind its response.
 func TestW7_APromptBehindACancelWaitsForTheResponseOfItsTurn(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, CancelGrace: patience})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()
 	id := c.open(folder(t))
 	first, line := c.request("session/prompt", promptParams(id, "stubborn"))

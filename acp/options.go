@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -12,101 +13,87 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Options configure [Serve]. Runtime and Store are needed; the rest has defaults.
+// Options configure [Serve]. Backend and Store are required; the zero value of every other field is usable.
 type Options struct {
-	// Runtime makes what answers the prompts.
-	Runtime backend.Factory
+	// Backend makes the backend of the connection. Serve closes it.
+	Backend func() backend.Backend
 	// Store keeps the sessions. Serve does not close it.
 	Store sessionstore.Store
-	// Workspace bounds root sets and says which are allowed.
+	// Workspace bounds root sets and says which directories may be roots.
 	Workspace workspace.Options
-	// Wire bounds the connection.
-	Wire jsonrpc.Options
-	// Recorder says how histories are committed.
-	Recorder sessionstore.RecorderOptions
-	// Name and Version are shown as agentInfo where the runtime has none. Default "acp-agent", "dev".
-	Name, Version string
-	// Discovery says what is looked for in a session's roots, and bounds it.
-	Discovery discovery.Options
-	// MCP configures the MCP servers of sessions; Name, Version and Logger are filled in from the others here.
-	MCP mcpclient.Options
-	// MCPPolicy is the user's policy for the server that a client calls name. Default: the zero Policy for all.
-	MCPPolicy func(name string) mcpclient.Policy
-	// Starter bounds how many MCP servers start at once. Those who serve several connections in a process share one
-	// between them. Default: one of this connection.
-	Starter *mcpclient.Starter
-	// Consents remembers which MCP servers that were found in roots may be started. Default: each is asked for anew.
-	Consents *mcpclient.Consents
-	// MaxSessions is the most sessions that are active at once. Default 1,000.
-	MaxSessions int
-	// ReplayRate is how many updates a second a load replays at most, behind its first 512, so that a client that
-	// reads faster than it handles what it reads is not flooded; such clients keep no more than so many.
-	// Default 6,000; negative for no bound.
+	// MaxLine is the length of the longest message that the client may send, in bytes. Default 64 MiB.
+	MaxLine int
+	// Trace, if not nil, is called with every message read from the client (sent is false) or about to be written to it,
+	// without its line break. It is called for both directions concurrently, must not keep or change line, and delays the
+	// connection while it runs. Messages may hold secrets.
+	Trace func(sent bool, line []byte)
+	// MCPPolicy returns the user's policy for the MCP server called name. If it is nil, the zero MCPPolicy holds for all.
+	MCPPolicy func(name string) MCPPolicy
+	// ConsentDir is the directory that remembers which MCP servers found in roots the user allowed for good. It is created
+	// when first needed. If it is empty, nothing is remembered and the user is asked each time.
+	ConsentDir string
+	// ReplayRate is how many updates a second a load replays at most, after the first 512, so that clients which read faster
+	// than they handle what they read are not flooded. Default 6,000; negative for no limit.
 	ReplayRate int
-	// ImportEvery is how old the list of a runtime's own sessions may be when a client asks for sessions; an older
-	// one is asked for again. ImportWait is how long the client's list waits for it, before it is answered from the
-	// store and the rest comes with a later one. ImportMax is how many of them, the newest, are listed.
-	// Defaults 10 s, 2 s and 1,000.
+	// Version is shown as the version of agentInfo, unless the backend has an agentInfo, and to MCP servers. Default "dev".
+	Version string
+	// Logger receives what a person running the program should know. It is given no prompt text and no secrets. Default:
+	// nothing is logged.
+	Logger *slog.Logger
+
+	tuning tuning
+}
+
+// agentName is the name in agentInfo, unless the backend has one.
+const agentName = "acp-agent"
+
+// MCPPolicy is a user's policy for one MCP server.
+type MCPPolicy = mcpclient.Policy
+
+// tuning holds what only tests change.
+type tuning struct {
+	Wire      jsonrpc.Options
+	Recorder  sessionstore.RecorderOptions
+	Discovery discovery.Options
+	MCP       mcpclient.Options
+	Starter   *mcpclient.Starter
+	// MaxSessions is how many sessions may be active at once.
+	MaxSessions int
+	// ImportEvery is how old the list of the backend's own sessions may be before a session/list asks for it again.
+	// ImportWait is how long that session/list waits before it is answered from the store; the rest comes with a later one.
+	// ImportMax is how many of those sessions, the newest, are listed.
 	ImportEvery, ImportWait time.Duration
 	ImportMax               int
-	// RescanWait is how long a prompt waits for the scan of the roots, which usually takes a few milliseconds. After that
-	// the prompt uses what was found before, and the next one what the scan finds. Default 5 s.
+	// RescanWait is how long a prompt waits for the scan of the roots before it goes ahead with the previous catalog.
 	RescanWait time.Duration
-	// CancelGrace is how long a cancelled turn's runtime may take before its prompt is answered
-	// without it. Default 5 s.
+	// CancelGrace is how long a cancelled turn's backend may take before its prompt is answered without it.
 	CancelGrace time.Duration
-	// CloseGrace bounds the end of sessions and runtime when the connection has ended. Default 900 ms.
+	// CloseGrace bounds the time to end the sessions and the backend once the connection has ended.
 	CloseGrace time.Duration
-	// Logger takes what a person running the program should know. It is given no prompt
-	// text and no secrets. Default: discarded.
-	Logger *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
-	if o.Name == "" {
-		o.Name = "acp-agent"
-	}
-	if o.Version == "" {
-		o.Version = "dev"
-	}
-	if o.MaxSessions == 0 {
-		o.MaxSessions = 1000
-	}
-	if o.ReplayRate == 0 {
-		o.ReplayRate = replayRate
-	}
-	if o.ImportEvery == 0 {
-		o.ImportEvery = 10 * time.Second
-	}
-	if o.ImportWait == 0 {
-		o.ImportWait = 2 * time.Second
-	}
-	if o.ImportMax == 0 {
-		o.ImportMax = 1000
-	}
-	if o.RescanWait == 0 {
-		o.RescanWait = 5 * time.Second
-	}
-	if o.CancelGrace == 0 {
-		o.CancelGrace = 5 * time.Second
-	}
-	if o.CloseGrace == 0 {
-		o.CloseGrace = 900 * time.Millisecond
-	}
+	o.Version = cmp.Or(o.Version, "dev")
+	o.ReplayRate = cmp.Or(o.ReplayRate, 6_000)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Wire.Logger == nil {
-		o.Wire.Logger = o.Logger
+	t := &o.tuning
+	t.MaxSessions = cmp.Or(t.MaxSessions, 1_000)
+	t.ImportEvery = cmp.Or(t.ImportEvery, 10*time.Second)
+	t.ImportWait = cmp.Or(t.ImportWait, 2*time.Second)
+	t.ImportMax = cmp.Or(t.ImportMax, 1_000)
+	t.RescanWait = cmp.Or(t.RescanWait, 5*time.Second)
+	t.CancelGrace = cmp.Or(t.CancelGrace, 5*time.Second)
+	t.CloseGrace = cmp.Or(t.CloseGrace, 900*time.Millisecond)
+	t.Wire.Logger = o.Logger
+	t.Wire.MaxLine = cmp.Or(o.MaxLine, t.Wire.MaxLine)
+	if o.Trace != nil {
+		t.Wire.Tap = func(d jsonrpc.Direction, line []byte) { o.Trace(d == jsonrpc.Sent, line) }
 	}
-	if o.MCP.Logger == nil {
-		o.MCP.Logger = o.Logger
-	}
-	if o.MCP.Name == "" {
-		o.MCP.Name, o.MCP.Version = o.Name, o.Version
-	}
-	if o.Starter == nil {
-		o.Starter = mcpclient.NewStarter(mcpclient.StarterOptions{})
+	t.MCP.Logger, t.MCP.Name, t.MCP.Version = o.Logger, agentName, o.Version
+	if t.Starter == nil {
+		t.Starter = mcpclient.NewStarter(mcpclient.StarterOptions{})
 	}
 	return o
 }

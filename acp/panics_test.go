@@ -67,7 +67,7 @@ func (s *panickingSession) Close(ctx context.Context) error {
 // Where in a runtime a panic comes from makes no difference: its request fails, and nothing is held up by it.
 func TestW8_APanicAnywhereHoldsUpNothing(t *testing.T) {
 	r := &panicking{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, MaxSessions: 3})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{MaxSessions: 3}))
 	c.initialize()
 	a := folder(t)
 	id, other := c.open(a), c.open(a)
@@ -109,7 +109,7 @@ func TestW8_APanicAnywhereHoldsUpNothing(t *testing.T) {
 // Some of a runtime's code runs where no request waits for it.
 func TestW8_APanicOutsideOfARequestEndsNothing(t *testing.T) {
 	r, log := &panicking{}, &logtest.Text{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, Logger: log.Logger(slog.LevelDebug)})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }, Logger: log.Logger(slog.LevelDebug)})
 	c.initialize()
 	a := folder(t)
 	id, other := c.open(a), c.open(a)

@@ -89,11 +89,12 @@ func newMachine(t *rapid.T, where places, on medium, kind string) *machine {
 	for _, store := range on.stores {
 		serve := func() *client {
 			c := connect(t, acp.Options{
-				Store: store, Runtime: func() backend.Runtime { return &scripted{kind: kind} },
+				Store: store, Backend: func() backend.Backend { return &scripted{kind: kind} },
 				Workspace: workspace.Options{MaxRoots: maxRoots, Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
+			}.With(acp.Tuning{
 				// Only what needs a commit makes one, so that the model knows what a fenced process has lost.
 				Recorder: sessionstore.RecorderOptions{Interval: time.Hour},
-			})
+			}))
 			c.initialize()
 			return c
 		}

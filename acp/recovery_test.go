@@ -30,7 +30,7 @@ func TestS4_ASessionGoesOnWhenTheStoreCanBeUsedAgain(t *testing.T) {
 
 func TestA29_ATitleThatTheRuntimeGaveIsNotReplacedByThePrompts(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) { host = h }

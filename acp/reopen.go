@@ -98,9 +98,6 @@ func (o *reopening) find(ctx context.Context) (err error) {
 	if o.stored, err = o.agent.stored(ctx, o.params.id); err != nil {
 		return err
 	}
-	if err := o.agent.init.serves(o.cause); err != nil {
-		return err
-	}
 	o.before = o.at.lane.active()
 	return o.agent.matchCwd(ctx, o.params.roots.Cwd(), o.stored.Keys)
 }
@@ -155,7 +152,7 @@ func (o *reopening) takeOver(ctx context.Context, act *activation) (sessionstore
 	state := act.host.takeState()
 	change := sessionstore.Activation{Keys: act.keys(o.stored.Keys.Roots.Cwd()), State: state, StateKey: o.agent.keyOf(state)}
 	ctx = context.WithoutCancel(ctx)
-	if o.cause == backend.Load && act.opened.Replay == backend.ByRuntime {
+	if o.cause == backend.Load && act.opened.Replay == backend.FromBackend {
 		var err error
 		if change.History, err = act.host.takeReplayed(ctx); err != nil {
 			return sessionstore.Lease{}, err

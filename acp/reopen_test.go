@@ -64,7 +64,7 @@ func stopReasons(t *testing.T, messages []message, prompt string) []string {
 func TestS3_ATurnOfAFencedProcessIsNotWrittenAfterItLoadsAgain(t *testing.T) {
 	store := sessionstore.NewMemory()
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
-	old, newer := connect(t, acp.Options{Store: store, Recorder: late}), connect(t, acp.Options{Store: store})
+	old, newer := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: late})), connect(t, acp.Options{Store: store})
 	old.initialize()
 	newer.initialize()
 	a := folder(t)
@@ -84,7 +84,7 @@ func TestS3_ATurnOfAFencedProcessIsNotWrittenAfterItLoadsAgain(t *testing.T) {
 func TestA27_ALoadThatCannotBeShownLeavesNothingOpen(t *testing.T) {
 	store := &unreadable{Memory: sessionstore.NewMemory()}
 	r := &scripted{}
-	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -113,7 +113,7 @@ func (u *unreadable) History(ctx context.Context, id sessionstore.ID) iter.Seq2[
 
 func TestA12_ALoadThatTookEffectWaitsForItsTurnThoughItWasCancelled(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, CancelGrace: patience})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -172,7 +172,7 @@ func TestA11_CwdMustBeTheSessions(t *testing.T) {
 
 func TestA12_LoadOfALiveSession(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)

@@ -78,7 +78,7 @@ func TestA27_EachKindOfUpdateIsReplayedOrSentAsItIsNow(t *testing.T) {
 		}
 	}
 	r, store := &speaking{updates: slices.Concat(state("1"), history, state("2"))}, sessionstore.NewMemory()
-	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -86,7 +86,7 @@ func TestA27_EachKindOfUpdateIsReplayedOrSentAsItIsNow(t *testing.T) {
 	require.Subset(t, shown(t, c.messages(), id), r.updates, "each was shown when it came")
 	c.leave()
 
-	d := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
+	d := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	d.initialize()
 	before := len(d.messages())
 	d.call("session/resume", rootsParams(id, a))
@@ -123,7 +123,7 @@ func (r *stating) Open(ctx context.Context, a backend.Activation, h backend.Host
 }
 
 func TestA27_WhatTheResponseSaysIsNotSentAsWell(t *testing.T) {
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime {
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
 		return &stating{speaking{updates: []string{
 			`{"sessionUpdate":"current_mode_update","currentModeId":"old"}`,
 			`{"sessionUpdate":"config_option_update","configOptions":[]}`,

@@ -33,7 +33,7 @@ func (a *agent) newReplaying(ctx context.Context, id sessionstore.ID) (*replayin
 	if err != nil {
 		return nil, err
 	}
-	r := sessionstore.NewRecorder(drafting{a.options.Store, draft}, sessionstore.Lease{}, a.options.Recorder)
+	r := sessionstore.NewRecorder(drafting{a.options.Store, draft}, sessionstore.Lease{}, a.options.tuning.Recorder)
 	return &replaying{draft: draft, recorder: r}, nil
 }
 
@@ -43,7 +43,7 @@ func (r *replaying) discard(ctx context.Context) error {
 	return errors.Join(closed, r.draft.Discard(ctx))
 }
 
-// Replay implements [runtime.Host].
+// Replay implements [backend.Host].
 func (h *host) Replay(ctx context.Context, u backend.Update) error {
 	if h.pace == nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "a replay outside of a load")

@@ -31,7 +31,7 @@ func (r *replayer) Open(ctx context.Context, a backend.Activation, h backend.Hos
 			return nil, opened, err
 		}
 	}
-	opened.Replay = backend.ByRuntime
+	opened.Replay = backend.FromBackend
 	return session, opened, r.fails
 }
 
@@ -74,7 +74,7 @@ func TestP7_ALongReplayOfTheRuntimeReplacesTheRecord(t *testing.T) {
 	store := &weighed{Store: sqlite.New(sqlite.Options{Dir: t.TempDir()})}
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	r := &replayer{says: numbers(longReplay)}
-	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -108,7 +108,7 @@ func TestP7_AReplayThatFailsLeavesTheRecord(t *testing.T) {
 	store := &weighed{Store: sqlite.New(sqlite.Options{Dir: t.TempDir()})}
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	r := &replayer{says: numbers(10), fails: errors.New("the child died")}
-	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -125,7 +125,7 @@ func TestP7_AReplayThatFailsLeavesTheRecord(t *testing.T) {
 
 func TestA27_AResumeShowsNoneOfTheRuntimesHistory(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)

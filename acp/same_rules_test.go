@@ -61,7 +61,7 @@ func altered(params, name, raw string) string {
 // Whatever a method does with its roots, they are held to the same rules, and when one is broken nothing happens.
 func TestA3_A4_A5_A16_RootsAreHeldToTheSameRulesByEveryMethod(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a, b)

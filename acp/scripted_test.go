@@ -31,7 +31,6 @@ import (
 // and what actOnTools does.
 type scripted struct {
 	kind    string // default "scripted"
-	refuses []backend.Cause
 	release chan struct{}
 	refuse  error         // of Open
 	hold    chan struct{} // if set, a load or resume opens once it is closed
@@ -60,7 +59,7 @@ func (r *scripted) Initialize(context.Context, backend.Raw, backend.Client) (bac
 	if r.kind == "" {
 		r.kind = "scripted"
 	}
-	return backend.Info{Kind: r.kind, MCP: r.mcp, Refuses: r.refuses, Initialize: backend.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
+	return backend.Info{Kind: r.kind, MCP: r.mcp, Initialize: backend.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
 }
 
 func (r *scripted) Call(_ context.Context, method string, params backend.Raw) backend.Work {

@@ -48,7 +48,7 @@ func (s *scriptedSession) actOnTools(ctx context.Context, word, rest string, u b
 	case "start":
 		text = "error: not found"
 		if named := s.host.Catalog().Named(discovery.MCPServer, rest); len(named) > 0 {
-			err := s.host.StartFound(ctx, named[0])
+			err := s.host.StartServer(ctx, named[0])
 			text = fmt.Sprintf("started: %v", err)
 			if s.runtime.started != nil {
 				s.runtime.started <- err

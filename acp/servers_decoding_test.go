@@ -75,7 +75,7 @@ func TestW12_ATypeIsRefusedUnlessItWasAdvertised(t *testing.T) {
 		`{}`:                        {"http": true, "sse": true},
 		`null`:                      {"http": true, "sse": true},
 	} {
-		c := connect(t, acp.Options{Runtime: func() backend.Runtime {
+		c := connect(t, acp.Options{Backend: func() backend.Backend {
 			return &advertising{initialize: `{"agentCapabilities":{"mcpCapabilities":` + advertised + `}}`}
 		}})
 		c.initialize()

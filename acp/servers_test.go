@@ -31,7 +31,7 @@ func uris(t *testing.T, dirs ...string) string {
 // served is a client whose user allows everything.
 func served(t *testing.T, o acp.Options) *client {
 	t.Helper()
-	o.CloseGrace = patience // the machine may be busy
+	o.Tuning().CloseGrace = patience // the machine may be busy
 	c := connect(t, o)
 	c.permit("allow-once")
 	c.initialize()
@@ -46,10 +46,10 @@ func (c *client) changes(id, server string) int {
 
 func TestM4_NothingStartsAtSessionNew(t *testing.T) {
 	h := proctest.Watch(t)
-	c := served(t, acp.Options{
+	c := served(t, acp.Options{}.With(acp.Tuning{
 		MCP:     mcpclient.Options{Wait: time.Millisecond},
 		Starter: mcpclient.NewStarter(mcpclient.StarterOptions{Parallel: 10}),
-	})
+	}))
 	var ten []map[string]any
 	var idle []string
 	for i := range 10 {
@@ -90,7 +90,7 @@ func TestM15_TheListOfAReopenedSessionIsComplete(t *testing.T) {
 func TestM15_AFailedRequestChangesNoServer(t *testing.T) {
 	r := &scripted{}
 	store := &failing{Memory: sessionstore.NewMemory()}
-	c := served(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }, MCP: mcpclient.Options{MaxServers: 2}})
+	c := served(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{MCP: mcpclient.Options{MaxServers: 2}}))
 	a, b := folder(t), folder(t)
 	old, other := server("old", "files"), server("other", "files")
 	id := c.serve([]string{a, b}, old)
@@ -124,7 +124,7 @@ func TestM15_AFailedRequestChangesNoServer(t *testing.T) {
 }
 
 func TestW12_TooManyServersAreInvalidParams(t *testing.T) {
-	c := served(t, acp.Options{MCP: mcpclient.Options{MaxServers: 1}})
+	c := served(t, acp.Options{}.With(acp.Tuning{MCP: mcpclient.Options{MaxServers: 1}}))
 	m := c.try("session/new", servedParams("", []string{folder(t)}, server("a", "files"), server("b", "files")))
 	require.NotNil(t, m.Error)
 	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
@@ -187,7 +187,7 @@ func TestA12_TheRunningTurnEndsBeforeServersHearOfNewRoots(t *testing.T) {
 // Nor is anything of the next roots in force while the turn has not been answered.
 func TestA12_ATurnThatEndsSlowlyKeepsTheOldRoots(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := served(t, acp.Options{Runtime: r.serve, CancelGrace: patience})
+	c := served(t, acp.Options{Backend: r.serve}.With(acp.Tuning{CancelGrace: patience}))
 	hosts := r.hosts()
 	a, b := folder(t), folder(t)
 	one := server("one", "files")
@@ -264,7 +264,7 @@ func TestA28_W9_TheEndOfASessionEndsItsServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, store := proctest.Watch(t), sessionstore.NewMemory()
-			c := served(t, acp.Options{Store: store, MCP: mcpclient.Options{Wait: time.Millisecond, StopTimeout: 50 * time.Millisecond}})
+			c := served(t, acp.Options{Store: store}.With(acp.Tuning{MCP: mcpclient.Options{Wait: time.Millisecond, StopTimeout: 50 * time.Millisecond}}))
 			cwd := folder(t)
 			id := c.serve([]string{cwd}, server("one", "wrapper", h.Env()), server("two", "stubborn", h.Env()))
 			c.texts(id, "tools")
@@ -281,8 +281,8 @@ func TestA28_W9_TheEndOfASessionEndsItsServers(t *testing.T) {
 
 func TestM2_ARuntimeThatConnectsServersItselfHasNoneOfOurs(t *testing.T) {
 	h := proctest.Watch(t)
-	r := &scripted{mcp: backend.RuntimeConnects}
-	c := served(t, acp.Options{Runtime: func() backend.Runtime { return r }, MCP: mcpclient.Options{MaxServers: 1}})
+	r := &scripted{mcp: backend.BackendConnects}
+	c := served(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{MCP: mcpclient.Options{MaxServers: 1}}))
 	a := folder(t)
 	require.NoError(t, os.WriteFile(filepath.Join(a, ".mcp.json"), []byte(`{"mcpServers":{"found":{"command":"x"}}}`), 0o600))
 	id := c.serve([]string{a}, server("one", "files", h.Env()), server("two", "files", h.Env()))

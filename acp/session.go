@@ -43,7 +43,7 @@ func newSession(act *activation, in *lane, l sessionstore.Lease) *session {
 		runtime: act.runtime, servers: act.host.servers, host: act.host, current: l, order: make(chan struct{}, 1),
 	}
 	s.titled.Store(act.title != "")
-	s.record = newRecord(s, act.agent.options.Recorder)
+	s.record = newRecord(s, act.agent.options.tuning.Recorder)
 	return s
 }
 

@@ -63,7 +63,7 @@ func TestS9_AClientThatStopsInALoadHoldsUpNobody(t *testing.T) {
 		require.NoError(t, one.Close())
 		require.NoError(t, two.Close())
 	})
-	slow := connect(t, acp.Options{Store: one, Wire: jsonrpc.Options{MaxQueue: 64 << 10}})
+	slow := connect(t, acp.Options{Store: one}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 64 << 10}}))
 	same, other := connect(t, acp.Options{Store: one}), connect(t, acp.Options{Store: two})
 	for _, c := range []*client{slow, same, other} {
 		c.initialize()
@@ -97,7 +97,7 @@ func TestS9_AClientThatStopsInALoadHoldsUpNobody(t *testing.T) {
 
 func TestW11_CancelsAreProcessedWhileTheClientDoesNotRead(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, Wire: jsonrpc.Options{MaxQueue: 16 << 10}})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	c.initialize()
 	id, waiting := c.open(folder(t)), c.open(folder(t))
 	flood, line := c.request("session/prompt", promptParams(id, "count 100000"))
@@ -121,7 +121,7 @@ func TestW11_CancelsAreProcessedWhileTheClientDoesNotRead(t *testing.T) {
 
 func TestW6_CancelRequestTakesAWaitingLoadOutOfTheLane(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -139,7 +139,7 @@ func TestW6_CancelRequestTakesAWaitingLoadOutOfTheLane(t *testing.T) {
 
 func TestA27_ALoadThatTookEffectIsShownWholeThoughItWasCancelled(t *testing.T) {
 	store := sessionstore.NewMemory()
-	c := connect(t, acp.Options{Store: store, Wire: jsonrpc.Options{MaxQueue: 16 << 10}})
+	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -160,7 +160,7 @@ func TestA27_ALoadThatTookEffectIsShownWholeThoughItWasCancelled(t *testing.T) {
 
 func TestW9_TheEndOfInputDuringALoadLetsItFinish(t *testing.T) {
 	store := sessionstore.NewMemory()
-	c := connect(t, acp.Options{Store: store, Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: patience}})
+	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: patience}}))
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
@@ -176,7 +176,7 @@ func TestW9_TheEndOfInputDuringALoadLetsItFinish(t *testing.T) {
 
 func TestW9_AClientThatIsGoneEndsItsLoad(t *testing.T) {
 	store := sessionstore.NewMemory()
-	c := connect(t, acp.Options{Store: store, Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: time.Millisecond}})
+	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: time.Millisecond}}))
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)

@@ -34,7 +34,7 @@ func (h *hanging) Append(ctx context.Context, l sessionstore.Lease, segment []se
 // What the runtime says is with the client before it is stored, and the response behind what was stored.
 func TestW11_UpdatesReachTheClientWhileTheStoreHangs(t *testing.T) {
 	store := &hanging{Memory: sessionstore.NewMemory(), appending: make(chan struct{}, 1), goOn: make(chan struct{})}
-	c := connect(t, acp.Options{Store: store, Recorder: sessionstore.RecorderOptions{SegmentBytes: 1, QueueBytes: 1 << 20}})
+	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: sessionstore.RecorderOptions{SegmentBytes: 1, QueueBytes: 1 << 20}}))
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)

@@ -19,11 +19,11 @@ func TestA5_StagesOfCheckingComeInOrder(t *testing.T) {
 	deny, err := workspace.ParseDir(denied)
 	require.NoError(t, err)
 	r, store := &scripted{}, sessionstore.NewMemory()
-	other := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return &scripted{kind: "other"} }})
+	other := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &scripted{kind: "other"} }})
 	other.initialize()
 	foreign := other.open(a)
 	c := connect(t, acp.Options{
-		Store: store, Runtime: func() backend.Runtime { return r },
+		Store: store, Backend: func() backend.Backend { return r },
 		Workspace: workspace.Options{MaxRoots: 3, Policy: workspace.Policy{Deny: []workspace.Dir{deny}}},
 	})
 	c.initialize()

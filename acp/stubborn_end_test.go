@@ -12,7 +12,7 @@ import (
 // A turn whose runtime goes on is answered before the program ends, although it would have been waited for longer.
 func TestW9_ATurnThatDoesNotEndIsAnsweredAsCancelledAtTheEnd(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, CancelGrace: patience})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))

@@ -38,7 +38,7 @@ func (s *stuckSession) Prompt(ctx context.Context, params backend.Raw, u backend
 
 func TestW5_ARuntimeThatHangsWhenItIsGivenAPromptHoldsUpNobodyElse(t *testing.T) {
 	r := &stuck{in: make(chan struct{}, 1), hold: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, CancelGrace: 10 * time.Millisecond})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: 10 * time.Millisecond}))
 	c.initialize()
 	a := folder(t)
 	id, other := c.open(a), c.open(a)

@@ -74,7 +74,7 @@ func TestS3_ATakeOverThatMeetsAnothersIsNoHolders(t *testing.T) {
 	store := &hooked{Memory: sessionstore.NewMemory()}
 	r := &scripted{release: make(chan struct{})}
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
-	old := connect(t, acp.Options{Store: store, Recorder: late, CancelGrace: patience, Runtime: func() backend.Runtime { return r }})
+	old := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{Recorder: late, CancelGrace: patience}))
 	newer := connect(t, acp.Options{Store: store})
 	old.initialize()
 	newer.initialize()
@@ -109,7 +109,7 @@ func TestA29_ATurnThatALoadEndsIsActivityToItsEnd(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume"} {
 		t.Run(method, func(t *testing.T) {
 			r := &scripted{release: make(chan struct{})}
-			c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, CancelGrace: patience})
+			c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
 			c.initialize()
 			a, b := folder(t), folder(t)
 			id := c.open(a)

@@ -19,14 +19,14 @@ type connecting struct {
 func (r *connecting) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
 	<-r.asked
 	return backend.Info{
-		Kind: "connecting", MCP: backend.RuntimeConnects,
+		Kind: "connecting", MCP: backend.BackendConnects,
 		Initialize: backend.Raw(`{"agentCapabilities":{"mcpCapabilities":{"http":true,"sse":false}}}`),
 	}, nil
 }
 
 func TestW12_ASessionRightBehindInitializeHasTheTransportsThatItAdvertises(t *testing.T) {
 	r := &connecting{asked: make(chan struct{})}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	params := func(kind string) string {
 		return encode(map[string]any{"cwd": folder(t), "mcpServers": []any{
 			map[string]any{"type": kind, "name": "s", "url": "http://localhost:1", "headers": []any{}},

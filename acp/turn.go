@@ -212,7 +212,7 @@ func (t *turn) await(a *agent, work backend.Work) outcome {
 		return o
 	case <-t.ctx.Done():
 	}
-	late := time.NewTimer(a.options.CancelGrace)
+	late := time.NewTimer(a.options.tuning.CancelGrace)
 	defer late.Stop()
 	requestEnd := t.request.Done()
 	for {
@@ -224,7 +224,7 @@ func (t *turn) await(a *agent, work backend.Work) outcome {
 		case <-requestEnd:
 			requestEnd = nil
 			if errors.Is(context.Cause(t.request), jsonrpc.ErrClosed) {
-				late.Reset(min(a.options.CancelGrace, leaveGrace))
+				late.Reset(min(a.options.tuning.CancelGrace, leaveGrace))
 			}
 		}
 	}
@@ -238,7 +238,7 @@ type turnUpdates struct {
 	over bool
 }
 
-// Update implements [runtime.Updates].
+// Update implements [backend.Updates].
 func (u *turnUpdates) Update(ctx context.Context, update backend.Update) error {
 	u.mu.RLock()
 	defer u.mu.RUnlock()

@@ -29,7 +29,7 @@ func TestW5_CancelInTheSameWriteIsNeverLost(t *testing.T) {
 
 func TestW6_NothingFollowsACancelledTurnsResponse(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{CancelGrace: time.Millisecond, Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: time.Millisecond}))
 	c.initialize()
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
@@ -76,7 +76,7 @@ func TestW7_OneTurnAtATime(t *testing.T) {
 
 func TestA32_CallsPassATurnAndLifecycleEndsIt(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
@@ -162,7 +162,7 @@ func TestW9_TheEndOfInputCancelsTurnsAndAnswersWhatWasRead(t *testing.T) {
 }
 
 func TestW11_ATurnBlocksWhileTheClientDoesNotRead(t *testing.T) {
-	c := connect(t, acp.Options{Wire: jsonrpc.Options{MaxQueue: 1 << 10}})
+	c := connect(t, acp.Options{}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 1 << 10}}))
 	c.initialize()
 	id := c.open(folder(t))
 	require.Len(t, c.texts(id, "count 5000"), 5000)
@@ -289,7 +289,7 @@ func TestW12_MCPServersAreDecodedStrictly(t *testing.T) {
 
 func TestP6_UnknownMethodsReachTheRuntimeAsSent(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	require.Equal(t, `{"b":1.0,"a":[1e5]}`, string(c.call("_echo", `{"b":1.0,"a":[1e5]}`)))
 	require.Equal(t, jsonrpc.CodeMethodNotFound, c.try("_other", `{}`).Error.Code)

@@ -33,14 +33,14 @@ func TestW11_WhatIsSaidBehindALifecycleResponseIsNotLost(t *testing.T) {
 	begun := make(chan struct{})
 	begin := sync.OnceFunc(func() { close(begun) })
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, Wire: jsonrpc.Options{
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{
 		MaxQueue: 16 << 10,
 		Tap: func(d jsonrpc.Direction, line []byte) {
 			if d == jsonrpc.Sent && bytes.Contains(line, []byte(`"messageId":"0"`)) {
 				begin()
 			}
 		},
-	}})
+	}}))
 	c.initialize()
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) {
@@ -78,13 +78,13 @@ func TestW11_WhatIsSaidBehindALifecycleResponseIsNotLost(t *testing.T) {
 
 func TestW11_WhatIsHeldForALifecycleResponseIsBounded(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
 	fit := func(text string) (n int) {
 		r.opened = func(_ backend.Activation, h backend.Host) {
 			for n = 0; n < 2000; n++ {
 				if err := h.Update(t.Context(), apart(text)); err != nil {
-					require.ErrorIs(t, err, backend.ErrHeldFull)
+					require.ErrorIs(t, err, backend.ErrTooManyUpdates)
 					require.ErrorContains(t, err, "1,000")
 					require.ErrorContains(t, err, "4 MiB")
 					return
@@ -100,7 +100,7 @@ func TestW11_WhatIsHeldForALifecycleResponseIsBounded(t *testing.T) {
 
 func TestW6_AnUpdateBehindABlockedOneEndsWithItsContext(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Runtime: func() backend.Runtime { return r }, Wire: jsonrpc.Options{MaxQueue: 16 << 10}})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	c.initialize()
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) { host = h }
@@ -135,7 +135,7 @@ func TestW6_AnUpdateBehindABlockedOneEndsWithItsContext(t *testing.T) {
 func TestW11_ATitleIsStoredBesideTheWire(t *testing.T) {
 	store := &hooked{Memory: sessionstore.NewMemory()}
 	r := &scripted{}
-	c := connect(t, acp.Options{Store: store, Runtime: func() backend.Runtime { return r }})
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	c.initialize()
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) { host = h }

@@ -1,8 +1,8 @@
-// Package runtime is the seam between the ACP adapter and what answers prompts.
+// Package backend is the seam between the ACP adapter and what answers prompts.
 //
 // The adapter (package acp) speaks the protocol: it validates requests, builds root
 // sets, opens workspaces, stores sessions and histories, keeps order, cancels, and
-// checks what goes to the client. A [Runtime] is the rest: one that is built in
+// checks what goes to the client. A [Backend] is the rest: one that is built in
 // (acp/explore), another ACP agent behind us (acp/proxy), a model with tools, or
 // a host program's own.
 //
@@ -17,7 +17,7 @@
 // Calls that carry a client's message come in two halves. The call itself runs in
 // arrival order and must not block: it decides, notes down, or queues a message to a
 // child. The [Work] it returns runs on a goroutine of its own and may take its time.
-// [Runtime.Initialize], [Runtime.Open] and the Close methods are not split: they run on the
+// [Backend.Initialize], [Backend.Open] and the Close methods are not split: they run on the
 // goroutine of their request and may block until their context ends.
 //
 // # Life of a session

@@ -13,11 +13,11 @@ import (
 
 // Four runtimes, as little of each as shows that the seam fits it.
 var (
-	_ backend.Factory = func() backend.Runtime { return exploring{} }
-	_ backend.Runtime = (*proxying)(nil)
-	_ backend.Foreign = (*proxying)(nil)
-	_ backend.Runtime = modelling{}
-	_ backend.Runtime = hosted{}
+	_ func() backend.Backend = func() backend.Backend { return exploring{} }
+	_ backend.Backend        = (*proxying)(nil)
+	_ backend.Foreign        = (*proxying)(nil)
+	_ backend.Backend        = modelling{}
+	_ backend.Backend        = hosted{}
 )
 
 type base struct{}
@@ -63,7 +63,7 @@ type proxying struct {
 func (p *proxying) Initialize(ctx context.Context, params backend.Raw, c backend.Client) (backend.Info, error) {
 	p.client = c
 	result, err := p.child.Call(ctx, "initialize", params)()
-	return backend.Info{Kind: "proxy", Profile: "child", Initialize: result, MCP: backend.RuntimeConnects}, err
+	return backend.Info{Kind: "proxy", Profile: "child", Initialize: result, MCP: backend.BackendConnects}, err
 }
 
 func (p *proxying) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {

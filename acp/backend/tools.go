@@ -95,8 +95,8 @@ type ToolResult struct {
 	Structured Raw
 	// Failed says that the tool reported an error, which Content describes.
 	Failed bool
-	// Cut says that Content is less than the tool gave.
-	Cut bool
+	// Truncated says that Content is less than the tool gave.
+	Truncated bool
 }
 
 // Prompt is a prompt of an MCP server.
@@ -168,9 +168,9 @@ type ServerStatus struct {
 	Modern            bool
 	// RootsDeclared says whether it may ask for the roots.
 	RootsDeclared bool
-	// Told are the roots that it was told last, as URIs, and ToldAt is when; nil and zero if it never asked.
-	Told   []string
-	ToldAt time.Time
+	// SentRoots are the roots that it was told last, as URIs, and ToldAt is when; nil and zero if it never asked.
+	SentRoots []string
+	SentAt    time.Time
 	// Warnings are what was warned of, one for each feature that is deprecated and in use (clause M7).
 	Warnings []string
 }

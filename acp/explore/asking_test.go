@@ -18,7 +18,7 @@ type question struct {
 	Options  []map[string]string
 }
 
-// Call implements [runtime.Client].
+// Call implements [backend.Client].
 func (c *client) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	return func() (backend.Raw, error) {
 		var q question

@@ -51,7 +51,7 @@ func (t *turn) showResult(name string, result backend.ToolResult) error {
 			return err
 		}
 	}
-	if result.Cut {
+	if result.Truncated {
 		return t.write("Cut: the tool gave more than is taken of a result.\n")
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 
 // The adapter makes one runtime for each connection.
 func Example() {
-	var factory backend.Factory = func() backend.Runtime {
+	var factory func() backend.Backend = func() backend.Backend {
 		return explore.New(explore.Options{MaxHits: 50})
 	}
 	r := factory()

@@ -43,16 +43,16 @@ func (o Options) withDefaults() Options {
 }
 
 // New returns the runtime. It is safe for concurrent use and holds nothing between calls.
-func New(o Options) backend.Runtime { return explorer{options: o.withDefaults()} }
+func New(o Options) backend.Backend { return explorer{options: o.withDefaults()} }
 
 type explorer struct{ options Options }
 
-// Initialize implements [runtime.Runtime].
+// Initialize implements [backend.Backend].
 func (explorer) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
 	return backend.Info{Kind: "explore", Command: "acp-agent"}, nil
 }
 
-// Open implements [runtime.Runtime]: it announces the commands.
+// Open implements [backend.Backend]: it announces the commands.
 func (e explorer) Open(ctx context.Context, _ backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
 	s := &session{options: e.options, host: h, roots: labelled(h.Workspace()), offers: offers{stale: true}}
 	if err := s.offer(ctx, h); err != nil {
@@ -61,13 +61,13 @@ func (e explorer) Open(ctx context.Context, _ backend.Activation, h backend.Host
 	return s, backend.Opened{}, nil
 }
 
-// Call implements [runtime.Runtime]: there are no such methods.
+// Call implements [backend.Backend]: there are no such methods.
 func (explorer) Call(context.Context, string, backend.Raw) backend.Work { return nil }
 
-// Notify implements [runtime.Runtime].
+// Notify implements [backend.Backend].
 func (explorer) Notify(context.Context, string, backend.Raw) {}
 
-// Close implements [runtime.Runtime].
+// Close implements [backend.Backend].
 func (explorer) Close(context.Context) error { return nil }
 
 // session is one activation. Its turns do not overlap, so what changes needs no lock.
@@ -82,7 +82,7 @@ type session struct {
 
 func (s *session) workspace() *workspace.Workspace { return s.host.Workspace() }
 
-// Prompt implements [runtime.Session].
+// Prompt implements [backend.Session].
 func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	return func() (backend.Raw, error) {
 		p, err := readPrompt(params)
@@ -102,16 +102,16 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 	}
 }
 
-// Call implements [runtime.Session]: there are no such methods.
+// Call implements [backend.Session]: there are no such methods.
 func (*session) Call(context.Context, string, backend.Raw) backend.Work { return nil }
 
-// Notify implements [runtime.Session].
+// Notify implements [backend.Session].
 func (*session) Notify(context.Context, string, backend.Raw) {}
 
-// Cancel implements [runtime.Session]: the turn's context says it.
+// Cancel implements [backend.Session]: the turn's context says it.
 func (*session) Cancel(backend.Raw) {}
 
-// Close implements [runtime.Session].
+// Close implements [backend.Session].
 func (*session) Close(context.Context) error { return nil }
 
 func stopped(reason string) backend.Raw {

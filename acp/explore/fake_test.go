@@ -78,7 +78,7 @@ func (u update) text() string {
 func (c *client) Workspace() *workspace.Workspace { return c.workspace }
 func (c *client) Catalog() *discovery.Catalog     { return c.catalog }
 func (c *client) Tools() backend.Tools            { return c.tools }
-func (c *client) StartFound(_ context.Context, a discovery.Artifact) error {
+func (c *client) StartServer(_ context.Context, a discovery.Artifact) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.started = append(c.started, a.Name)

@@ -84,10 +84,10 @@ const longestError = 2 << 10
 // describeTold is which roots a server was told, in order (A20).
 func describeTold(s backend.ServerStatus) string {
 	switch {
-	case !s.ToldAt.IsZero():
+	case !s.SentAt.IsZero():
 		var b strings.Builder
-		fmt.Fprintf(&b, "- told %s at %s:\n", count(len(s.Told), "root", "roots"), s.ToldAt.Format(time.RFC3339))
-		for i, uri := range s.Told {
+		fmt.Fprintf(&b, "- told %s at %s:\n", count(len(s.SentRoots), "root", "roots"), s.SentAt.Format(time.RFC3339))
+		for i, uri := range s.SentRoots {
 			fmt.Fprintf(&b, "  %d. %s\n", i+1, code(uri))
 		}
 		return b.String()
@@ -184,7 +184,7 @@ func (t *turn) startFound(ctx context.Context, name string) error {
 	case t.has(name) && !t.started[key]:
 		return t.write(fmt.Sprintf("The MCP server %s was not started: the client gave the session another one of this name, which keeps it.\n", code(name)))
 	}
-	if err := t.host.StartFound(ctx, a); err != nil {
+	if err := t.host.StartServer(ctx, a); err != nil {
 		return t.unserved(ctx, err)
 	}
 	if t.started == nil {

@@ -71,7 +71,7 @@ func ready(name string) backend.ServerStatus {
 func TestMCPShowsTheServers(t *testing.T) {
 	at := time.Date(2026, 8, 1, 12, 30, 0, 0, time.UTC)
 	told := ready("e")
-	told.Told, told.ToldAt, told.Restarts = []string{"file:///b", "file:///a"}, at, 1
+	told.SentRoots, told.SentAt, told.Restarts = []string{"file:///b", "file:///a"}, at, 1
 	told.Warnings = []string{"roots are deprecated"}
 	modern := ready("m")
 	modern.Modern, modern.Revision = true, "2026-07-28"
@@ -176,7 +176,7 @@ func TestCall(t *testing.T) {
 		{"text", backend.ToolResult{Content: []backend.Raw{blockOf("a\nb"), blockOf("")}}, []string{"a", "b"}, "The tool `e.t` gave:"},
 		{"an error", backend.ToolResult{Failed: true, Content: []backend.Raw{blockOf("no")}}, []string{"no"}, "The tool `e.t` reports an error:"},
 		{"nothing", backend.ToolResult{}, nil, "The tool `e.t` gave, and nothing with it."},
-		{"structure", backend.ToolResult{Structured: backend.Raw(`{"a":1}`), Cut: true}, []string{`{"a":1}`}, "Cut: the tool gave more"},
+		{"structure", backend.ToolResult{Structured: backend.Raw(`{"a":1}`), Truncated: true}, []string{`{"a":1}`}, "Cut: the tool gave more"},
 		{"an image", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"image","mimeType":"image/png","data":""}`)}}, nil, "A block of type `image` (`image/png`) of 49 bytes."},
 		{"a resource", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b","text":"t"}}`)}}, []string{"t"}, "The resource `a:b`"},
 		{"a link", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource_link","uri":"a:b"}`)}}, nil, "A link to `a:b`."},

@@ -14,7 +14,7 @@ import (
 // What `acp-agent -- opencode acp` does.
 func Example() {
 	_ = acp.Serve(context.Background(), os.Stdin, os.Stdout, acp.Options{
-		Runtime: func() backend.Runtime {
+		Backend: func() backend.Backend {
 			return proxy.New(process.Command{Path: "opencode", Args: []string{"acp"}}, proxy.Options{})
 		},
 		Store: sessionstore.NewMemory(),

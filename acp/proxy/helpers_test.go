@@ -58,7 +58,7 @@ const (
 type bench struct {
 	t       *testing.T
 	command process.Command
-	runtime backend.Runtime
+	runtime backend.Backend
 	editor  *editor
 	record  proctest.Record
 	info    backend.Info
@@ -239,12 +239,12 @@ func (e *editor) call(ctx context.Context, to, method string, params backend.Raw
 	}
 }
 
-// Call implements [runtime.Client] outside of sessions.
+// Call implements [backend.Client] outside of sessions.
 func (e *editor) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	return e.call(ctx, "client", method, params)
 }
 
-// Notify implements [runtime.Client] outside of sessions.
+// Notify implements [backend.Client] outside of sessions.
 func (e *editor) Notify(ctx context.Context, method string, params backend.Raw) error {
 	return e.note(ctx, "client notify "+method+" "+string(params))
 }
@@ -324,7 +324,7 @@ func (h *house) enter() *visit {
 	serving.Go(func() {
 		defer fromAdapter.Close()
 		err := acp.Serve(ctx, toAdapter, fromAdapter, acp.Options{
-			Runtime: func() backend.Runtime { return proxy.New(h.command, h.options) },
+			Backend: func() backend.Backend { return proxy.New(h.command, h.options) },
 			Store:   h.store,
 			Logger:  slog.New(slog.DiscardHandler),
 		})
@@ -465,7 +465,7 @@ func through(t testing.TB, c process.Command, store sessionstore.Store, o client
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		err := acp.Serve(ctx, toAdapter, fromAdapter, acp.Options{
-			Runtime: func() backend.Runtime { return proxy.New(c, proxy.Options{}) },
+			Backend: func() backend.Backend { return proxy.New(c, proxy.Options{}) },
 			Store:   store,
 		})
 		if err != nil {

@@ -20,8 +20,8 @@ import (
 const Kind = "proxy"
 
 // New returns a runtime that answers from the agent that command starts. Nothing is started
-// before Initialize. It implements [runtime.Foreign].
-func New(command process.Command, o Options) backend.Runtime {
+// before Initialize. It implements [backend.Foreign].
+func New(command process.Command, o Options) backend.Backend {
 	o = o.withDefaults()
 	return &proxy{command: command, options: o, profile: o.Profile, log: o.Logger, children: newChildren()}
 }
@@ -72,7 +72,7 @@ func (p *proxy) Initialize(ctx context.Context, params backend.Raw, c backend.Cl
 		Profile:    agentName(p.command),
 		Command:    commandLine(p.command),
 		Initialize: p.known().Raw,
-		MCP:        backend.RuntimeConnects,
+		MCP:        backend.BackendConnects,
 	}, nil
 }
 

@@ -28,7 +28,7 @@ const odd = `"f":1.0,"e":1e5,"big":123456789012345678901234567890,"twice":1,"twi
 func TestInitializePassesThrough(t *testing.T) {
 	b := initialized(t, plain, proxy.Options{})
 	require.Equal(t, "proxy", b.info.Kind)
-	require.Equal(t, backend.RuntimeConnects, b.info.MCP)
+	require.Equal(t, backend.BackendConnects, b.info.MCP)
 	require.Equal(t, `{"protocolVersion":1,"agentInfo":{"name":"scripted"},"x":1.0}`, string(b.info.Initialize))
 	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{"n":1.0}}}`},
 		b.received("initialize"))

@@ -178,7 +178,7 @@ func (s *session) settle(ctx context.Context, c connection, w wanted) (backend.O
 	}
 	opened := backend.Opened{Result: c.result}
 	if c.shown > 0 {
-		opened.Replay = backend.ByRuntime
+		opened.Replay = backend.FromBackend
 	}
 	return opened, nil
 }

@@ -339,7 +339,7 @@ func TestP7_AReplayWhoseEndCannotBeToldIsNotShown(t *testing.T) {
 
 	b, opened, err = loads(t, script, proxy.Options{})
 	require.NoError(t, err)
-	require.Equal(t, backend.ByRuntime, opened.Replay)
+	require.Equal(t, backend.FromBackend, opened.Replay)
 	require.Equal(t, `host replay {"update":{"sessionUpdate":"_replayed"}}`, b.editor.next())
 }
 
@@ -362,7 +362,7 @@ func TestP7_AReplayThatLacksSomethingDoesNotTakeThePlaceOfTheRecord(t *testing.T
 		state string
 		want  backend.Replay
 	}{
-		{`{"v":1,"id":"child-1"}`, backend.ByRuntime}, // there is no other record of it
+		{`{"v":1,"id":"child-1"}`, backend.FromBackend}, // there is no other record of it
 		{`{"v":1,"id":"child-1","way":"context"}`, backend.FromStore},
 	} {
 		s, opened, err := b.runtime.Open(t.Context(), backend.Activation{

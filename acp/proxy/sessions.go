@@ -16,10 +16,10 @@ import (
 // maxTitle bounds the title of a session that the child lists, in characters.
 const maxTitle = 200
 
-// Key implements [runtime.Foreign]: it is the child's session id.
+// Key implements [backend.Foreign]: it is the child's session id.
 func (p *proxy) Key(saved []byte) string { return readState(saved).key() }
 
-// Sessions implements [runtime.Foreign]: what the child lists, page by page, up to Options.MaxForeign. A child that
+// Sessions implements [backend.Foreign]: what the child lists, page by page, up to Options.MaxForeign. A child that
 // lists none, or could not open them, yields none. Entries that make no sense are passed over.
 func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {
 	return func(yield func(backend.ForeignSession, error) bool) {
@@ -147,7 +147,7 @@ func oneLine(text string, limit int) string {
 	return string(runes)
 }
 
-// Delete implements [runtime.Foreign]: it has the child delete the session, if it can.
+// Delete implements [backend.Foreign]: it has the child delete the session, if it can.
 func (p *proxy) Delete(ctx context.Context, saved []byte) error {
 	s := readState(saved)
 	if s.key() == "" || p.toClient() == nil || !p.known().Delete {

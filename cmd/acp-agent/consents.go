@@ -29,17 +29,15 @@ asked for anew.`,
 	return heeding(cmd, "state-dir")
 }
 
-// consentsIn are those that a state directory remembers.
-func consentsIn(state string) *mcpclient.Consents {
-	return mcpclient.NewConsents(filepath.Join(state, "mcp-allowed"))
-}
+// consentDir is the directory of a state directory that remembers consents.
+func consentDir(state string) string { return filepath.Join(state, "mcp-allowed") }
 
 func (f serveFlags) consents() (*mcpclient.Consents, error) {
 	dir, err := f.state()
 	if err != nil {
 		return nil, err
 	}
-	return consentsIn(dir), nil
+	return mcpclient.NewConsents(consentDir(dir)), nil
 }
 
 // consentsOf are the consents that were given in these roots. A root that is gone has no real path any more: what was

@@ -13,7 +13,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -138,7 +137,7 @@ func serve(ctx context.Context, s streams, f serveFlags, args []string) error {
 		return err
 	}
 	defer closeLog()
-	tap, closeTrace, err := openTrace(f.trace)
+	trace, closeTrace, err := openTrace(f.trace)
 	if err != nil {
 		return err
 	}
@@ -151,13 +150,14 @@ func serve(ctx context.Context, s streams, f serveFlags, args []string) error {
 	warnOfOthers(logger, dir)
 	store := sqlite.New(sqlite.Options{Dir: dir, Retention: sessionstore.Retention})
 	err = acp.Serve(ctx, s.in, s.out, acp.Options{
-		Runtime:   func() backend.Runtime { return newRuntime(b, dir, logger) },
+		Backend:   func() backend.Backend { return newRuntime(b, dir, logger) },
 		Store:     store,
 		Workspace: f.workspace(),
-		Wire:      jsonrpc.Options{MaxLine: f.maxLine, Tap: tap},
+		MaxLine:   f.maxLine,
+		Trace:     trace,
 		MCPPolicy: f.file.mcpPolicy,
-		Consents:  consentsIn(dir),
 
+		ConsentDir: consentDir(dir),
 		ReplayRate: f.replay,
 		Version:    version(),
 		Logger:     logger,

@@ -88,7 +88,7 @@ func names(profiles []profile.Profile) []string {
 }
 
 // newRuntime is what answers: the agent behind us, or the built-in one.
-func newRuntime(b behind, state string, logger *slog.Logger) backend.Runtime {
+func newRuntime(b behind, state string, logger *slog.Logger) backend.Backend {
 	if b.command.Path == "" {
 		return explore.New(explore.Options{})
 	}

@@ -11,12 +11,11 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
-// openTrace returns a tap that appends every message to a file, and what closes the file. Without
-// a path there is no tap.
-func openTrace(path string) (jsonrpc.Tap, func(), error) {
+// openTrace returns a function that appends a message to a file, and one that closes the file. Without
+// a path the first is nil.
+func openTrace(path string) (trace func(sent bool, line []byte), end func(), err error) {
 	if path == "" {
 		return nil, func() {}, nil
 	}
@@ -25,9 +24,9 @@ func openTrace(path string) (jsonrpc.Tap, func(), error) {
 		return nil, nil, usagef("--trace: %v", err)
 	}
 	var mu sync.Mutex
-	tap := func(d jsonrpc.Direction, line []byte) {
+	trace = func(sent bool, line []byte) {
 		arrow := "<-"
-		if d == jsonrpc.Sent {
+		if sent {
 			arrow = "->"
 		}
 		text := fmt.Appendf(nil, "%s %s %s\n", time.Now().UTC().Format(time.RFC3339Nano), arrow, masked(line))
@@ -35,7 +34,7 @@ func openTrace(path string) (jsonrpc.Tap, func(), error) {
 		defer mu.Unlock()
 		_, _ = file.Write(text)
 	}
-	return tap, func() { _ = file.Close() }, nil
+	return trace, func() { _ = file.Close() }, nil
 }
 
 // mayHoldSecrets matches messages that name such a member, or may spell one in escapes.

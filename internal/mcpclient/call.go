@@ -31,7 +31,7 @@ func (e *ChangedToolError) Error() string {
 	return fmt.Sprintf("%s was not called: its server changed it in the meantime; call it again to be asked anew", e.Tool)
 }
 
-// Call implements [runtime.Tools].
+// Call implements [backend.Tools].
 func (s *Set) Call(ctx context.Context, u backend.Updates, name string, arguments backend.Raw) (backend.ToolResult, error) {
 	if len(arguments) == 0 {
 		arguments = nil
@@ -382,12 +382,12 @@ func resultOf(r *mcp.CallToolResult, limit int) backend.ToolResult {
 	for _, c := range r.Content {
 		b.add(c)
 	}
-	result.Content, result.Cut = b.blocks, b.cut
+	result.Content, result.Truncated = b.blocks, b.cut
 	if r.StructuredContent != nil {
 		if raw, err := json.Marshal(r.StructuredContent); err == nil && len(raw) <= limit {
 			result.Structured = raw
 		} else {
-			result.Cut = true
+			result.Truncated = true
 		}
 	}
 	return result

@@ -156,7 +156,7 @@ func TestResultsAreBounded(t *testing.T) {
 	f.change(open(t, folder(t)), self("s", "sdk"))
 	result, err := f.Call(t.Context(), f.host, "s.large", nil)
 	require.NoError(t, err)
-	require.True(t, result.Cut)
+	require.True(t, result.Truncated)
 	require.Len(t, result.Content, 2)
 	require.Contains(t, textOf(result.Content), "[cut: the text has 400000 bytes]")
 	require.Contains(t, textOf(result.Content), "[left out: image of 133")

@@ -164,7 +164,7 @@ func (c Config) MarshalJSON() ([]byte, error) {
 	}{c.Name, c.Transport})
 }
 
-// Host is what a set needs of its session. A [runtime.Host] is one.
+// Host is what a set needs of its session. A [backend.Host] is one.
 type Host interface {
 	// Client asks for permission.
 	backend.Client

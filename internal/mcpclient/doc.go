@@ -1,6 +1,6 @@
 // Package mcpservers starts a session's MCP servers, shows them the session's roots, and offers their tools.
 //
-// A [Set] is the servers of one session, and the session's [runtime.Tools]. Each server has a client of its own, so that no
+// A [Set] is the servers of one session, and the session's [backend.Tools]. Each server has a client of its own, so that no
 // session's roots reach another's and no slow server delays the rest (A22). Servers are started when something of
 // theirs is first asked for: several at once, within a bound that all sessions of a process share by one [Starter].
 //

@@ -61,7 +61,7 @@ func (e *UnreadError) Error() string {
 type DeniedError struct {
 	// What is the name of the tool in the catalogue, or says which server.
 	What string
-	// Cancelled says that the question was cancelled, with the turn. The error then is [runtime.ErrCancelled], too.
+	// Cancelled says that the question was cancelled, with the turn. The error then is [backend.ErrCancelled], too.
 	Cancelled bool
 }
 

@@ -113,7 +113,7 @@ func TestHostileManySmallBlocksAreBounded(t *testing.T) {
 		h.says("tools/call", `"result":{"content":[`+strings.Repeat(block+",", 5_000)+block+`]}`)
 		result, err := f.Call(t.Context(), f.host, "h.x", nil)
 		require.NoError(t, err)
-		require.True(t, result.Cut)
+		require.True(t, result.Truncated)
 		require.Less(t, size(result.Content), limit+1000, block)
 		require.Less(t, len(f.host.all()), limit, block)
 	}

@@ -132,7 +132,7 @@ func TestM1_PlaywrightTakesCwdAsItsDirectory(t *testing.T) {
 	require.Error(t, err, "there is no browser")
 	sum := sha256.Sum256([]byte(z))
 	require.Contains(t, text, "mcp-chrome-"+hex.EncodeToString(sum[:])[:7])
-	require.Equal(t, strings.Split(uris(t, z, a), "\n"), f.Servers()[0].Told)
+	require.Equal(t, strings.Split(uris(t, z, a), "\n"), f.Servers()[0].SentRoots)
 }
 
 func TestM7_AModernServerOfTheTypeScriptPackages(t *testing.T) {

@@ -16,7 +16,7 @@ type (
 	resource struct{ backend.Resource }
 )
 
-// Prompts implements [runtime.Tools].
+// Prompts implements [backend.Tools].
 func (s *Set) Prompts(ctx context.Context) ([]backend.Prompt, error) {
 	return each(ctx, s, func(ctx context.Context, m member, l *link) ([]backend.Prompt, error) {
 		prompts, err := l.prompts(ctx)
@@ -59,7 +59,7 @@ func (l *link) describePrompt(p *mcp.Prompt) prompt {
 	return prompt{described}
 }
 
-// Prompt implements [runtime.Tools].
+// Prompt implements [backend.Tools].
 func (s *Set) Prompt(ctx context.Context, name string, arguments map[string]string) ([]backend.PromptMessage, error) {
 	unknown := &backend.UnknownNameError{Kind: "prompt", Name: name}
 	prefix, rest, _ := strings.Cut(name, ".")
@@ -104,7 +104,7 @@ func (l *link) prompt(ctx context.Context, name string, arguments map[string]str
 	return messages, nil
 }
 
-// Resources implements [runtime.Tools].
+// Resources implements [backend.Tools].
 func (s *Set) Resources(ctx context.Context) ([]backend.Resource, error) {
 	return each(ctx, s, func(ctx context.Context, _ member, l *link) ([]backend.Resource, error) {
 		resources, err := l.resources(ctx)
@@ -135,7 +135,7 @@ func (l *link) resources(ctx context.Context) ([]resource, error) {
 	})
 }
 
-// ReadResource implements [runtime.Tools].
+// ReadResource implements [backend.Tools].
 func (s *Set) ReadResource(ctx context.Context, server, uri string) ([]backend.Raw, error) {
 	m, err := s.find(server)
 	if err == errNotFound {

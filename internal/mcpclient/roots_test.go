@@ -179,7 +179,7 @@ func TestM5_ACallBehindAChangeWaitsForTheNewRoots(t *testing.T) {
 		roots = append(roots, folder(t))
 		f.change(open(t, roots[0], roots[1:]...), c)
 		f.call("s.echo", "{}")
-		require.Equal(t, strings.Split(uris(t, roots...), "\n"), f.Servers()[0].Told)
+		require.Equal(t, strings.Split(uris(t, roots...), "\n"), f.Servers()[0].SentRoots)
 	}
 }
 
@@ -194,5 +194,5 @@ func TestM5_AServerIsGivenTimeOnce(t *testing.T) {
 		_, err := f.Call(ctx, f.host, "s.echo", backend.Raw("{}"))
 		require.NoError(t, err)
 	}
-	require.Nil(t, f.Servers()[0].Told, "it never asked")
+	require.Nil(t, f.Servers()[0].SentRoots, "it never asked")
 }

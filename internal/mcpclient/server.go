@@ -320,7 +320,7 @@ func (s *server) status(prefix string) backend.ServerStatus {
 	if r.ServerInfo != nil {
 		status.Product = named(r.ServerInfo.Name) + " " + named(r.ServerInfo.Version)
 	}
-	status.Told, status.ToldAt = s.link.knows()
+	status.SentRoots, status.SentAt = s.link.knows()
 	return status
 }
 

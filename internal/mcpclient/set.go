@@ -47,7 +47,7 @@ func NewSet(starter *Starter, o Options) *Set {
 }
 
 // Close ends all servers with their process groups, and waits for them. When ctx ends they are killed. Everything
-// fails with [runtime.ErrClosed] from then on.
+// fails with [backend.ErrClosed] from then on.
 func (s *Set) Close(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.closed {
@@ -142,7 +142,7 @@ func (s *Set) say(text string) {
 // sayTime is how long a client that does not read is waited for.
 const sayTime = 2 * time.Second
 
-// Servers implements [runtime.Tools].
+// Servers implements [backend.Tools].
 func (s *Set) Servers() []backend.ServerStatus {
 	s.mu.Lock()
 	members := s.members
@@ -164,7 +164,7 @@ type Change struct {
 }
 
 // Prepare makes a change to the roots of w and to configs, which is the complete list of servers, in order. It has no
-// effect. It fails with a [*TooManyError], if w was closed, or with [runtime.ErrClosed].
+// effect. It fails with a [*TooManyError], if w was closed, or with [backend.ErrClosed].
 func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error) {
 	if len(configs) > s.options.MaxServers {
 		return nil, &TooManyError{Count: len(configs), Limit: s.options.MaxServers}

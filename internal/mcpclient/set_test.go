@@ -48,8 +48,8 @@ func TestM1_M7_EachSessionsOwnRootsInOrder(t *testing.T) {
 			status := one.Servers()[0]
 			require.Equal(t, revision, status.Revision)
 			require.Equal(t, revision == "2026-07-28", status.Modern)
-			require.Equal(t, strings.Split(uris(t, z, a, m), "\n"), status.Told)
-			require.False(t, status.ToldAt.IsZero())
+			require.Equal(t, strings.Split(uris(t, z, a, m), "\n"), status.SentRoots)
+			require.False(t, status.SentAt.IsZero())
 		})
 	}
 }
@@ -122,14 +122,14 @@ func TestM5_TheFirstCallWaitsForTheRoots(t *testing.T) {
 	c.Policy.SettleWithoutRoots = patience // only an answered roots/list makes it ready
 	f.change(open(t, folder(t)), c)
 	f.call("s.echo", "{}")
-	require.NotNil(t, f.Servers()[0].Told)
+	require.NotNil(t, f.Servers()[0].SentRoots)
 
 	never := with(t, mcpclient.Options{SettleMax: 10 * time.Millisecond})
 	c = self("s", "sdk", "REVISION=2025-11-25")
 	c.Policy.SettleWithoutRoots = 10 * time.Millisecond
 	never.change(open(t, folder(t)), c)
 	never.call("s.echo", "{}")
-	require.Nil(t, never.Servers()[0].Told)
+	require.Nil(t, never.Servers()[0].SentRoots)
 }
 
 func TestM2_ASwitchTurnsRootsOff(t *testing.T) {
@@ -140,7 +140,7 @@ func TestM2_ASwitchTurnsRootsOff(t *testing.T) {
 	_, err := f.try("off.roots", "")
 	require.ErrorContains(t, err, "method not found")
 	require.False(t, f.Servers()[0].RootsDeclared)
-	require.Nil(t, f.Servers()[0].Told)
+	require.Nil(t, f.Servers()[0].SentRoots)
 }
 
 func TestM2_WhoMayAsk(t *testing.T) {

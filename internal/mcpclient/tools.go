@@ -21,7 +21,7 @@ type tool struct {
 
 var errNotFound = errors.New("not found")
 
-// List implements [runtime.Tools].
+// List implements [backend.Tools].
 func (s *Set) List(ctx context.Context) ([]backend.Tool, error) {
 	return each(ctx, s, func(ctx context.Context, m member, l *link) ([]backend.Tool, error) {
 		tools, err := l.tools(ctx)

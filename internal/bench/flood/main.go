@@ -18,7 +18,7 @@ const updates = 10_000
 func main() {
 	store := sqlite.New(sqlite.Options{Dir: os.Args[1]})
 	err := acp.Serve(context.Background(), os.Stdin, os.Stdout, acp.Options{
-		Runtime: func() backend.Runtime { return flood{} },
+		Backend: func() backend.Backend { return flood{} },
 		Store:   store,
 	})
 	if closeErr := store.Close(); err == nil {

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -29,17 +30,14 @@ var (
 	ErrTurnOver = errors.New("the turn is over")
 	// ErrClosed is returned by a Host whose session was closed or whose connection ended.
 	ErrClosed = errors.New("session closed")
-	// ErrHeldFull is returned by [Host.Update] when more updates come before the lifecycle
+	// ErrTooManyUpdates is returned by [Host.Update] when more updates come before the lifecycle
 	// response than are held.
-	ErrHeldFull = errors.New("too many updates before the session's response: 1,000 are held, and no more than 4 MiB")
+	ErrTooManyUpdates = errors.New("too many updates before the session's response: 1,000 are held, and no more than 4 MiB")
 )
 
-// A Factory makes the runtime of one connection. The runtime's Close ends it.
-type Factory func() Runtime
-
-// Runtime answers the prompts of one connection. Its methods are called from several
+// Backend answers the prompts of one connection. Its methods are called from several
 // goroutines; Initialize returns before anything else is called, Close comes last.
-type Runtime interface {
+type Backend interface {
 	// Initialize runs within the client's initialize, whose params it is given. c
 	// reaches the client for as long as the runtime lives. An error fails the client's
 	// request; a later initialize may follow.
@@ -107,9 +105,6 @@ type Info struct {
 	Initialize Raw
 	// MCP says who connects a session's MCP servers.
 	MCP MCPOwner
-	// Refuses are the causes that Open cannot serve, none for most: their methods are neither advertised
-	// nor served. New is not among them.
-	Refuses []Cause
 }
 
 // MCPOwner says who connects the MCP servers that a client gives a session.
@@ -118,9 +113,9 @@ type MCPOwner int
 const (
 	// AdapterConnects: the adapter does, as far as it can, and gives the runtime their tools.
 	AdapterConnects MCPOwner = iota
-	// RuntimeConnects: the runtime does, from the mcpServers of the activation's params;
+	// BackendConnects: the runtime does, from the mcpServers of the activation's params;
 	// the transports that it takes are in its Initialize's mcpCapabilities.
-	RuntimeConnects
+	BackendConnects
 )
 
 // Cause says which request activates a session.
@@ -172,9 +167,9 @@ type Replay int
 const (
 	// FromStore: the adapter replays what is stored.
 	FromStore Replay = iota
-	// ByRuntime: the runtime sent the history during Open, through [Host.Replay]; it
+	// FromBackend: the runtime sent the history during Open, through [Host.Replay]; it
 	// was passed on as it came and replaces the stored history with the commit.
-	ByRuntime
+	FromBackend
 )
 
 // Update is the params of a session/update without sessionId: an object with the member
@@ -227,11 +222,20 @@ type Host interface {
 	// Tools are those of the MCP servers that the client gave the session, none if the runtime connects
 	// them itself. A runtime need not ask for them.
 	Tools() Tools
-	// StartFound starts an MCP server of the catalogue, in the folder that it was found in. The user is asked first, unless
+	// StartServer starts an MCP server of the catalogue, in the folder that it was found in. The user is asked first, unless
 	// they allowed it for good as it is. It takes the place of one that was found under the same name, never of the client's
 	// own. Its tools are there from then on, until the session is loaded or resumed; each call of one asks.
-	StartFound(ctx context.Context, server discovery.Artifact) error
+	StartServer(ctx context.Context, server discovery.Artifact) error
 	// SaveState stores a small value of the runtime's own with the session, such as a
 	// child's session id. During Open it becomes durable with the commit. At most 64 KiB.
 	SaveState(ctx context.Context, state []byte) error
+}
+
+// Error is a JSON-RPC error. A backend that returns one, perhaps wrapped, decides what the client is answered; the client
+// learns of other errors as internal errors with their text.
+type Error = jsonrpc.Error
+
+// Errorf returns an Error with a code of JSON-RPC or ACP and a formatted message.
+func Errorf(code int, format string, args ...any) *Error {
+	return jsonrpc.Errorf(code, format, args...)
 }
