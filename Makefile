@@ -59,11 +59,11 @@ fuzz:
 
 # The store against 500 kills of the program, where a run of the tests makes 60.
 kills: $(PACKAGES)
-	ACP_AGENT_KILLS=500 go test $(RACE) -count=1 -timeout 10m -run TestS1_FiveHundred ./internal/interop
+	ACP_AGENT_KILLS=500 go test $(RACE) -count=1 -timeout 10m -run TestS1_Kills ./internal/interop
 
 # A session's whole life with every agent that runs without an account, and the tables of docs/agents.md.
 interop-agents: $(PACKAGES) $(MORE)/node_modules/.installed
-	go test -count=1 -timeout 20m -v -run TestTheTable ./internal/interop/agents -survey
+	go test -count=1 -timeout 20m -v -run "Test(Agents|Servers)Table" ./internal/interop/agents -survey
 
 clean:
 	rm -rf bin $(NODE:%=%/node_modules) $(MORE)/node_modules

@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/pipes"
 )
 
-// reader is a client that reads as fast as lines come: it looks for words in them and keeps none.
+// reader is a client that reads as fast as possible: it searches lines for words and keeps none.
 type reader struct {
 	b   *testing.B
 	in  io.Writer
@@ -40,7 +40,7 @@ func (r *reader) send(line string) {
 	check(r.b, err)
 }
 
-// read starts an agent, which ends with the benchmark.
+// read starts an agent that ends with the benchmark.
 func read(b *testing.B, command ...string) *reader {
 	b.Helper()
 	cmd := exec.CommandContext(b.Context(), command[0], command[1:]...)
@@ -62,9 +62,8 @@ func read(b *testing.B, command ...string) *reader {
 	return r
 }
 
-// BenchmarkCancel measures from session/cancel to the prompt's answer while ten thousand updates
-// stream as fast as they can, and how many of them come in that time: those that were on their way. They come
-// from a runtime in the process, or from an agent behind the program, with one more pipe to drain.
+// BenchmarkCancel measures the time from session/cancel to the prompt's answer while ten thousand updates stream as fast as they
+// can, from a backend in the process or from an agent behind the program, and how many still arrive in that time.
 func BenchmarkCancel(b *testing.B) {
 	b.Run("Runtime", func(b *testing.B) {
 		cancels(b, build(b, "internal/bench/flood"), b.TempDir())
@@ -104,7 +103,7 @@ func (r *reader) open() string {
 	return sessionID(r.b, line)
 }
 
-// sessionID is the session that a response names.
+// sessionID returns the session id in a response.
 func sessionID(b *testing.B, line []byte) string {
 	b.Helper()
 	var m pipes.Message

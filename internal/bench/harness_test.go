@@ -16,7 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/scripted"
 )
 
-// role is set where the test binary is to play the agent behind the program.
+// role is set when the test binary serves as the agent behind the program.
 const role = "ACP_AGENT_BENCH_ROLE"
 
 func TestMain(m *testing.M) {
@@ -47,13 +47,13 @@ func check(b *testing.B, err error) {
 	}
 }
 
-// agent is the program as a process.
+// agent is a process of the program.
 type agent struct {
 	*pipes.Process
 	b *testing.B
 }
 
-// start builds the program and starts it; it is seen off when the benchmark ends.
+// start builds and starts the program; it is stopped when the benchmark ends.
 func start(b *testing.B, args ...string) *agent {
 	b.Helper()
 	a := run(b, append([]string{build(b, "cmd/acp-agent")}, args...))
@@ -103,7 +103,7 @@ func (a *agent) open(cwd string, additional ...string) string {
 	return result.SessionID
 }
 
-// quantile is the smallest of the values that no less than the share q are at most as large as.
+// quantile returns the smallest value that is at least as large as the share q of the values.
 func quantile[T cmp.Ordered](values []T, q float64) T {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]

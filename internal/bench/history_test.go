@@ -13,10 +13,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/stock"
 )
 
-// long is the length of the histories here.
+// long is the length of the histories.
 const long = 100_000
 
-// history starts the program on a session of a long history.
+// history starts the program with a stored session that has a long history.
 func history(b *testing.B, s stock.Session) *reader {
 	b.Helper()
 	state := filepath.Join(b.TempDir(), "state")
@@ -26,10 +26,8 @@ func history(b *testing.B, s stock.Session) *reader {
 	return read(b, build(b, "cmd/acp-agent"), "--state-dir", state)
 }
 
-// BenchmarkLoad measures session/load of a long history, next to the same bytes through a pipe that no
-// program has to make them for. The history is of messages, which arrive as many, or of chunks of one message, which were
-// joined when they were recorded. What is measured is what a load can do: the pace that a replay keeps for the
-// sake of its client, 6,000 updates a second, is off.
+// BenchmarkLoad measures session/load of a long history, and copying the same bytes through a pipe. The history consists of
+// messages, or of chunks of one message, which were merged when they were recorded. The rate limit for replays is off.
 func BenchmarkLoad(b *testing.B) {
 	b.Run("Messages", func(b *testing.B) { loads(b, stock.Session{ID: "long", Cwd: b.TempDir(), Messages: long}) })
 	b.Run("Chunks", func(b *testing.B) { loads(b, stock.Session{ID: "long", Cwd: b.TempDir(), Chunks: long}) })
@@ -60,7 +58,7 @@ func loads(b *testing.B, s stock.Session) {
 	b.ReportMetric(float64(replay.Len())/(1<<20), "MiB")
 }
 
-// pipe sends what was read from a program through a pipe, to the same reader.
+// pipe copies what was read from a program through a pipe to the same reader.
 func pipe(b *testing.B, text []byte) {
 	b.Helper()
 	out, in, err := os.Pipe()

@@ -9,19 +9,19 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/stock"
 )
 
-// A large store has a hundred thousand sessions: three in five have the same roots, the others lack the last of them.
+// The large store has a hundred thousand sessions: three in five have the same roots, the others lack the last one.
 const (
 	stocked = 500
 	copies  = 200
 )
 
-// page is what session/list answers.
+// page is a response to session/list.
 type page struct {
 	Sessions   []struct{ SessionID string }
 	NextCursor string
 }
 
-// list asks for a page.
+// list requests a page.
 func (a *agent) list(filter map[string]any) (p page) {
 	a.b.Helper()
 	a.call("session/list", filter, &p)
@@ -31,8 +31,7 @@ func (a *agent) list(filter map[string]any) (p page) {
 	return p
 }
 
-// BenchmarkLargeStore measures what an editor waits for with a hundred thousand sessions stored: the pages of
-// session/list by cwd and roots, and session/new.
+// BenchmarkLargeStore measures session/list by cwd and roots and session/new with a hundred thousand stored sessions.
 func BenchmarkLargeStore(b *testing.B) {
 	state, cwd, roots := filepath.Join(b.TempDir(), "state"), b.TempDir(), []string{b.TempDir(), b.TempDir()}
 	s := stock.Open(state)

@@ -10,7 +10,7 @@ import (
 
 var resident = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
 
-// rss is the resident memory of a process in MiB.
+// rss returns the resident memory of a process in MiB.
 func rss(b *testing.B, pid int) float64 {
 	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -2,7 +2,7 @@ package bench
 
 import "testing"
 
-// BenchmarkProxyMemory reports our resident memory beside an agent's, after a turn of 10,000 updates.
+// BenchmarkProxyMemory reports the resident memory of acp-agent in front of an agent, after a turn of 10,000 updates.
 func BenchmarkProxyMemory(b *testing.B) {
 	_, through := commands(b)
 	cwd := b.TempDir()

@@ -14,7 +14,7 @@ import (
 
 const streamed = 10_000
 
-// wireline is a conversation with a process, message by message, with as little between as there can be.
+// wireline talks to a process with as little overhead as possible.
 type wireline struct {
 	b   *testing.B
 	cmd *exec.Cmd
@@ -41,7 +41,7 @@ func (w *wireline) hangUp() {
 	check(w.b, w.cmd.Wait())
 }
 
-// ask sends a request with an id and reads up to its answer. each is given what comes before.
+// ask sends a request with an id and reads until its answer. each receives the lines before it.
 func (w *wireline) ask(id, line string, each func(line []byte)) []byte {
 	w.b.Helper()
 	_, err := io.WriteString(w.in, line+"\n")
@@ -68,7 +68,7 @@ func (w *wireline) session(cwd string) string {
 	return string(id)
 }
 
-// turn runs a turn and returns how long each update was on its way, and the whole turn.
+// turn runs a turn and returns the latency of each update and the duration of the turn.
 func (w *wireline) turn(session, text string) (ways []time.Duration, whole time.Duration) {
 	w.b.Helper()
 	ways = make([]time.Duration, 0, streamed)
@@ -89,15 +89,15 @@ func (w *wireline) turn(session, text string) (ways []time.Duration, whole time.
 	return ways, time.Since(began)
 }
 
-// commands are the agent by itself, and behind us.
+// commands are the agent alone and behind acp-agent.
 func commands(b *testing.B) (direct, through []string) {
 	b.Helper()
 	agent := build(b, "internal/bench/proxy_stream")
 	return []string{agent}, []string{build(b, "cmd/acp-agent"), "--state-dir", filepath.Join(b.TempDir(), "state"), "--", agent}
 }
 
-// BenchmarkProxyUpdate measures what an update's way from an agent to its client takes longer with us between, at
-// 10,000 updates a turn, with recording on.
+// BenchmarkProxyUpdate measures how much latency acp-agent adds to an update from an agent to its client, at 10,000 updates per
+// turn, with recording on.
 func BenchmarkProxyUpdate(b *testing.B) {
 	direct, through := commands(b)
 	for _, text := range []string{"paced", "flood"} {
@@ -127,7 +127,7 @@ func BenchmarkProxyUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkProxyStart measures what the answer to initialize takes longer with us between.
+// BenchmarkProxyStart measures how much acp-agent adds to the time until initialize is answered.
 func BenchmarkProxyStart(b *testing.B) {
 	direct, through := commands(b)
 	var times [2][]time.Duration

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// measure reports the median and the 99th percentile of what a loop's body takes.
+// measure reports the median and the 99th percentile of the duration of f.
 func measure(b *testing.B, body func() time.Duration) {
 	b.Helper()
 	var times []time.Duration
@@ -16,15 +16,14 @@ func measure(b *testing.B, body func() time.Duration) {
 	report(b, "ms-p99", times, 0.99)
 }
 
-// timed is how long f takes.
+// timed returns the duration of f.
 func timed(f func()) time.Duration {
 	began := time.Now()
 	f()
 	return time.Since(began)
 }
 
-// BenchmarkNewSession measures session/new with two additional directories, which is durable
-// when it is answered.
+// BenchmarkNewSession measures session/new with two additional directories, which is durable when it is answered.
 func BenchmarkNewSession(b *testing.B) {
 	a, cwd, lib, skills := start(b), b.TempDir(), b.TempDir(), b.TempDir()
 	var open string

@@ -19,8 +19,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/npmtest"
 )
 
-// acpx is a product client of the program: each of its commands is a process, and starts the program anew, except
-// that a prompt leaves one behind which takes the prompts that follow.
+// acpx runs acpx, a command-line ACP client. Each command starts the program again, except that a prompt leaves a process
+// running that serves the following prompts.
 type acpx struct {
 	t       *testing.T
 	bin     string // where it and its Node are
@@ -30,8 +30,8 @@ type acpx struct {
 	count   int // of the commands so far
 }
 
-// acpxOn returns acpx in a working directory, with the program on a state directory. Where it is not
-// installed the test is skipped, except in CI.
+// acpxOn returns acpx in a working directory, using the program with a state directory. The test is skipped if acpx is not installed, except
+// in CI.
 func acpxOn(t *testing.T, state, cwd string) *acpx {
 	t.Helper()
 	bin := filepath.Dir(npmtest.File(t, "testdata/node-acpx", ".bin/acpx"))
@@ -43,7 +43,7 @@ func acpxOn(t *testing.T, state, cwd string) *acpx {
 	return a
 }
 
-// sockets is the directory of its sockets, which is not in its home because their paths are short.
+// sockets returns the directory of its sockets, outside its home because socket paths must be short.
 func (a *acpx) sockets() string {
 	sum := sha256.Sum256([]byte(a.home))
 	return "/tmp/acpx-" + hex.EncodeToString(sum[:])[:10]
@@ -66,7 +66,7 @@ func (a *acpx) try(args ...string) (string, error) {
 	return stdout.String(), err
 }
 
-// run runs a command of acpx that has to succeed.
+// run runs a command of acpx, which must succeed.
 func (a *acpx) run(args ...string) string {
 	a.t.Helper()
 	printed, err := a.try(args...)
@@ -74,10 +74,10 @@ func (a *acpx) run(args ...string) string {
 	return printed
 }
 
-// trace is the file to which the program that a command starts writes what it hears and says.
+// trace returns the file to which the program started by a command writes its trace.
 func (a *acpx) trace(command int) string { return filepath.Join(a.home, fmt.Sprint("trace-", command)) }
 
-// requests are what the program that a command started was asked, so far. What it said is held against the schema.
+// requests returns the requests received by the program that a command started, and validates its messages.
 func (a *acpx) requests(t *testing.T, command int) (methods []string) {
 	t.Helper()
 	text, err := os.ReadFile(a.trace(command))
@@ -98,7 +98,7 @@ func (a *acpx) requests(t *testing.T, command int) (methods []string) {
 	return methods
 }
 
-// list is what acpx prints of session/list.
+// list returns what acpx prints for session/list.
 func (a *acpx) list(t *testing.T, args ...string) []listed {
 	t.Helper()
 	var result struct{ Sessions []listed }
@@ -107,7 +107,7 @@ func (a *acpx) list(t *testing.T, args ...string) []listed {
 	return result.Sessions
 }
 
-func TestTheProductClientAcpx(t *testing.T) {
+func TestAcpx(t *testing.T) {
 	state, cwd, lib := filepath.Join(t.TempDir(), "state"), folder(t, "a.txt", "tangerine\n"), folder(t, "b.txt", "tangerine\n")
 	a := acpxOn(t, state, cwd)
 	id := ""

@@ -10,11 +10,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/pipes"
 )
 
-// bursts is how often a race is tried.
+// bursts is the number of attempts at a race.
 const bursts = 200
 
-// burst sends a prompt and its cancellation in one write, over and over, and holds every answer
-// to what W5 and W6 say.
+// burst repeatedly sends a prompt and its cancellation in one write and checks that every answer is "cancelled" and comes last.
 func burst(t *testing.T, a *agent, session, text string, times int) {
 	t.Helper()
 	ids := make([]int, times)
@@ -31,7 +30,7 @@ func burst(t *testing.T, a *agent, session, text string, times int) {
 	}
 }
 
-func TestW5_W6_ACancelRightBehindItsPromptIsNeverLost(t *testing.T) {
+func TestW5_W6_CancelDirectlyAfterPrompt(t *testing.T) {
 	t.Run("W5/an agent that stops when it is told to", func(t *testing.T) {
 		a := start(t, behind()...).initialize()
 		burst(t, a, a.open(folder(t)), "wait", bursts)
@@ -46,7 +45,7 @@ func TestW5_W6_ACancelRightBehindItsPromptIsNeverLost(t *testing.T) {
 	})
 }
 
-// tree is a folder's worth of files that take a while to search.
+// tree returns files that take a while to search.
 func tree(files int) []string {
 	text := strings.Repeat("the quick brown fox jumps over the lazy dog\n", 200)
 	var all []string
@@ -56,7 +55,7 @@ func tree(files int) []string {
 	return all
 }
 
-func TestW5_PromptsBehindTheirCancelsWaitForEachOther(t *testing.T) {
+func TestW5_PromptsAfterCancels(t *testing.T) {
 	a := start(t, behind()...).initialize()
 	session := a.open(folder(t))
 	var lines []string
@@ -77,7 +76,7 @@ func TestW5_PromptsBehindTheirCancelsWaitForEachOther(t *testing.T) {
 	}
 }
 
-func TestW6_NoUpdateFollowsTheAnswerOfACancelledTurn(t *testing.T) {
+func TestW6_NoUpdateAfterCancelledTurn(t *testing.T) {
 	a := start(t, behind()...).initialize()
 	session := a.open(folder(t))
 	for range 20 {
@@ -96,8 +95,7 @@ func TestW6_NoUpdateFollowsTheAnswerOfACancelledTurn(t *testing.T) {
 	}
 }
 
-// isUpdate reports whether m is an update of a turn. The commands of a session are announced right behind the response that
-// opens it, when the next prompt may not have been read.
+// isUpdate reports whether m is an update of a turn, as opposed to the announcement of a session's commands.
 func isUpdate(m pipes.Message) bool {
 	return m.Method == "session/update" && !strings.Contains(m.Raw, "available_commands_update")
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/pipes"
 )
 
-// limit is the time in which the program has to be gone: the one time that the contract names.
+// limit is how long the program may take to exit.
 const limit = 3 * time.Second
 
-// begin starts a turn and returns its request's id and the place of its first update.
+// begin starts a turn and returns the id of its request and the index of its first update.
 func (a *agent) begin(session, text string) (id, from int) {
 	a.t.Helper()
 	from, id = a.Count(), a.NextID()
@@ -28,10 +28,10 @@ func (a *agent) begin(session, text string) (id, from int) {
 	return id, from
 }
 
-// waiting is what the scripted agent says in a turn that lasts.
+// waiting is the scripted agent's message in a turn that waits.
 var waiting = regexp.MustCompile(`waiting (\d+)`)
 
-// ended sees that the program has answered the turn, and gone, in time.
+// ended checks that the program has answered the turn and exited in time.
 func (a *agent) ended(began time.Time, id, from int) {
 	a.t.Helper()
 	m, err := a.Response(within(a.t), from, id)
@@ -41,7 +41,7 @@ func (a *agent) ended(began time.Time, id, from int) {
 	require.Less(a.t, time.Since(began), limit)
 }
 
-// gone sees that the process of the agent behind the program has ended.
+// gone checks that the process of the agent behind the program has ended.
 func gone(t *testing.T, a *agent, session string) {
 	t.Helper()
 	found := waiting.FindStringSubmatch(a.updates(0, session))
@@ -51,7 +51,7 @@ func gone(t *testing.T, a *agent, session string) {
 	require.True(t, errors.Is(syscall.Kill(pid, 0), syscall.ESRCH), "process %d is still there", pid)
 }
 
-func TestW9_TheProgramEndsInOrder(t *testing.T) {
+func TestW9_OrderlyEnd(t *testing.T) {
 	ways := []struct {
 		name string
 		end  func(a *agent) error
@@ -100,8 +100,8 @@ func TestW9_TheProgramEndsInOrder(t *testing.T) {
 	}
 }
 
-// What was read before the end of input is answered, and what was answered is on disk.
-func TestW9_RequestsReadBeforeTheEndAreAnswered(t *testing.T) {
+// Requests read before the end of input are answered, and what was answered is stored.
+func TestW9_RequestsBeforeEOFAreAnswered(t *testing.T) {
 	state, cwd := t.TempDir(), folder(t)
 	a := startIn(t, state)
 	params := map[string]any{"cwd": cwd, "mcpServers": []any{}}

@@ -31,8 +31,7 @@ const (
 	invalidParams  = -32602
 )
 
-// agent is the program as a process, for one test. When the test ends its goodbye is checked, and all
-// that it wrote.
+// agent is a process of the program. When the test ends, its exit status and everything it wrote are checked.
 type agent struct {
 	*pipes.Process
 	t      *testing.T
@@ -65,10 +64,10 @@ func startCommand(t *testing.T, command ...string) *agent {
 	return a
 }
 
-// behind are the arguments that put the scripted agent behind the program.
+// behind returns the arguments that put the scripted agent behind the program.
 func behind() []string { return []string{"--", proctest.Executable()} }
 
-// within is a context for one wait.
+// within returns a context for one wait.
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -86,14 +85,14 @@ func (a *agent) leave() {
 	require.Zero(a.t, a.exit(), "standard error: %s", a.stderr)
 }
 
-// kill ends the program without its knowing.
+// kill kills the program.
 func (a *agent) kill() {
 	a.t.Helper()
 	require.NoError(a.t, a.Kill())
 	a.exit()
 }
 
-// exit waits for the end of the program.
+// exit waits for the program to exit and returns its status.
 func (a *agent) exit() int {
 	a.t.Helper()
 	a.over = true
@@ -137,14 +136,14 @@ func (a *agent) await(from int, match func(pipes.Message) bool) (pipes.Message, 
 	return m, at
 }
 
-// initialize begins the conversation as an editor without capabilities does.
+// initialize initializes the connection as a client without capabilities.
 func (a *agent) initialize() *agent {
 	a.t.Helper()
 	a.call("initialize", map[string]any{"protocolVersion": 1}, nil)
 	return a
 }
 
-// open makes a session.
+// open creates a session.
 func (a *agent) open(cwd string, additional ...string) string {
 	a.t.Helper()
 	params := map[string]any{"cwd": cwd, "mcpServers": []any{}}
@@ -171,14 +170,14 @@ func promptParams(session, text string) map[string]any {
 
 func sessionParams(session string) map[string]any { return map[string]any{"sessionId": session} }
 
-// listed is a session in a list.
+// listed is a session in a response to session/list.
 type listed struct {
 	SessionID             string
 	Cwd                   string
 	AdditionalDirectories []string
 }
 
-// list is the first page of session/list.
+// list returns the first page of session/list.
 func (a *agent) list(filter map[string]any) []listed {
 	a.t.Helper()
 	if filter == nil {
@@ -190,7 +189,7 @@ func (a *agent) list(filter map[string]any) []listed {
 	return result.Sessions
 }
 
-// updates are the session's updates since the agent's line from, one a line.
+// updates returns the session's updates since the agent's line from, one per line.
 func (a *agent) updates(from int, session string) string {
 	var all []string
 	for _, m := range a.Messages()[from:] {
@@ -213,7 +212,7 @@ type violation struct {
 	Reason string
 }
 
-// violations are what an error names.
+// violations returns the violations in an error response.
 func violations(t *testing.T, m pipes.Message) []violation {
 	t.Helper()
 	require.NotNil(t, m.Error, "not refused: %s", m.Raw)
@@ -222,7 +221,7 @@ func violations(t *testing.T, m pipes.Message) []violation {
 	return data.Violations
 }
 
-// stopReason is a prompt response's.
+// stopReason returns the stop reason of a response to a prompt.
 func stopReason(t *testing.T, m pipes.Message) string {
 	t.Helper()
 	var result struct{ StopReason string }
@@ -230,22 +229,22 @@ func stopReason(t *testing.T, m pipes.Message) string {
 	return result.StopReason
 }
 
-// folder makes a directory with files, and returns its real path. files are name and content, in turn.
+// folder creates a directory with files (name, content, name, ...) and returns its real path.
 func folder(t *testing.T, files ...string) string {
 	t.Helper()
 	return dirtest.New(t, files...)
 }
 
-// node is the directory of the packages that npm installs.
+// node is the directory in which npm installs packages.
 const node = "../../testdata/node"
 
-// packages is where the TypeScript client's packages are. Without them the test is skipped, except in CI.
+// packages returns the directory of the TypeScript client's packages. Without them the test is skipped, except in CI.
 func packages(t *testing.T) string {
 	t.Helper()
 	return npmtest.File(t, "testdata/node", "")
 }
 
-// loadSchema loads the schema, nil where it is not installed.
+// loadSchema returns the schema, or nil if it is not installed.
 var loadSchema = sync.OnceValues(func() (*schema.Schema, error) {
 	dir := filepath.Join(node, "node_modules/@agentclientprotocol/sdk/schema/v1")
 	if _, err := os.Stat(dir); err != nil {
@@ -254,8 +253,7 @@ var loadSchema = sync.OnceValues(func() (*schema.Schema, error) {
 	return schema.Load(dir)
 })
 
-// valid holds what an agent wrote against the schema. Where that is not installed, the tests that need it
-// say so.
+// valid validates what an agent wrote against the schema, if it is installed.
 func valid(t *testing.T, lines []pipes.Line) {
 	t.Helper()
 	s, err := loadSchema()

@@ -16,8 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/npmtest"
 )
 
-// inspector is the MCP Inspector's command-line client, an MCP client that others wrote: a process of its own
-// keeps the connection, and each command talks to that.
+// inspector is the MCP Inspector's command-line client: one process keeps the connection, and each command talks to it.
 type inspector struct {
 	t      *testing.T
 	mcpdo  string
@@ -59,7 +58,7 @@ func (i *inspector) run(args ...string) string {
 	return printed
 }
 
-// call is the text that a tool answers, and whether it is an error.
+// call calls a tool and returns the text of its result, and whether it is an error.
 func (i *inspector) call(tool string, arguments map[string]string) (text string, failed bool) {
 	i.t.Helper()
 	encoded, err := json.Marshal(arguments)
@@ -90,8 +89,8 @@ func rootAt(t *testing.T, path string) map[string]string {
 	return map[string]string{"uri": mcptest.URIs(t, path)[0]}
 }
 
-// An independent client sets roots, changes them and takes them away; the tools follow within one call.
-func TestTheMCPInspector(t *testing.T) {
+// An independent client sets, changes and removes roots; the tools follow within one call.
+func TestMCPInspector(t *testing.T) {
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run("M7/"+era, func(t *testing.T) {
 			t.Parallel()

@@ -19,31 +19,31 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/program"
 )
 
-// killsVariable names the number of kills; see [TestS1_FiveHundredKillsLoseNothingAcknowledged].
+// killsVariable names the number of kills; see [TestS1_Kills].
 const killsVariable = "ACP_AGENT_KILLS"
 
-// fewKills is what a normal run has time for.
+// fewKills is the number of kills in a normal run.
 const fewKills = 60
 
-// remembered is what responses said of a session.
+// remembered is what responses acknowledged about a session.
 type remembered struct {
-	// roots are the sets, cwd first, of which the session has one: what was acknowledged last, and what was
-	// asked for since without an answer.
+	// roots are the possible root sets, cwd first: the one acknowledged last, and those requested since without
+	// an answer.
 	roots []string
 	// words are the prompts of finished turns.
 	words []string
-	// deleting tells that a delete was asked for and not answered.
+	// deleting is set if a delete was requested and not answered.
 	deleting bool
 }
 
-// memory is the model of a store: what has to be in it.
+// memory is the model of a store: what it must contain.
 type memory struct {
 	mu       sync.Mutex
 	sessions map[string]*remembered
 	words    int
 }
 
-// workload is one process under the model. Each lane has sessions of its own, so that its answers have one order.
+// workload sends requests to one process. Each workload has its own sessions, so that its answers are ordered.
 type workload struct {
 	p      *pipes.Process
 	model  *memory
@@ -53,7 +53,7 @@ type workload struct {
 	mine   []string
 }
 
-// rootsText is a root set as the model compares it.
+// rootsText returns a root set as comparable text.
 func rootsText(cwd string, additional []string) string {
 	return strings.Join(append([]string{cwd}, additional...), "\n")
 }
@@ -75,14 +75,14 @@ func (w *workload) request(method string, params, result any) (ok bool, err erro
 	return true, nil
 }
 
-// directories draws a root set: the sessions of a test have one cwd.
+// directories draws a root set. All sessions of a test share one cwd.
 func (w *workload) directories() []string {
 	more := slices.Clone(w.dirs[1:])
 	w.random.Shuffle(len(more), func(i, j int) { more[i], more[j] = more[j], more[i] })
 	return more[:w.random.IntN(len(more)+1)]
 }
 
-// run makes requests until the process is gone, or for a number of steps.
+// run sends requests until the process is gone or a number of steps is reached.
 func (w *workload) run(steps int) error {
 	for range steps {
 		do := w.create
@@ -110,7 +110,7 @@ func (w *workload) run(steps int) error {
 	return nil
 }
 
-// pick is one of the latest sessions, so that one process uses it more than once.
+// pick returns one of the latest sessions, so that one process uses it more than once.
 func (w *workload) pick() string {
 	late := w.mine[max(0, len(w.mine)-3):]
 	return late[w.random.IntN(len(late))]
@@ -150,7 +150,7 @@ func (w *workload) fork() (bool, error) {
 	return ok, err
 }
 
-// of is what is known of a session of the caller's own.
+// of returns what is known about one of the caller's sessions.
 func (m *memory) of(id string) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,7 +215,7 @@ func (w *workload) delete() (bool, error) {
 	return ok, err
 }
 
-// everything is the whole list.
+// everything returns all pages of session/list.
 func (a *agent) everything() map[string]listed {
 	a.t.Helper()
 	all, cursor := map[string]listed{}, ""
@@ -238,7 +238,7 @@ func (a *agent) everything() map[string]listed {
 	}
 }
 
-// check holds the store against the model, and forgets what an unanswered request left open.
+// check compares the store with the model and settles what unanswered requests left open.
 func (m *memory) check(t *testing.T, state string, histories bool) {
 	t.Helper()
 	a := startIn(t, state).initialize()
@@ -276,7 +276,7 @@ func (a *agent) requireWords(id string, s listed, words []string) {
 	}
 }
 
-// lanes run several workloads on one process, which is killed after a while or left to finish.
+// lanes runs several workloads on one process, which is killed after a while or left to finish.
 func lanes(t *testing.T, p *pipes.Process, m *memory, dirs []string, seed uint64, known [][]string, steps int) func() [][]string {
 	t.Helper()
 	var running sync.WaitGroup
@@ -296,10 +296,10 @@ func lanes(t *testing.T, p *pipes.Process, m *memory, dirs []string, seed uint64
 	}
 }
 
-// The program is killed at random points while three lanes of requests are under way, and opened again. What its
-// responses acknowledged is there: after every kill each session and its roots, after every tenth all histories of
-// finished turns. A normal run has time for a tenth of the five hundred; ACP_AGENT_KILLS=500 makes all of them.
-func TestS1_FiveHundredKillsLoseNothingAcknowledged(t *testing.T) {
+// The program is killed at random points while three workloads are running, and started again. Everything it acknowledged must be
+// there: after every kill each session and its roots, after every tenth the histories of finished turns. A normal run makes 60
+// kills; ACP_AGENT_KILLS sets another number.
+func TestS1_Kills(t *testing.T) {
 	kills := fewKills
 	if text := os.Getenv(killsVariable); text != "" {
 		var err error
@@ -317,7 +317,7 @@ func TestS1_FiveHundredKillsLoseNothingAcknowledged(t *testing.T) {
 		_, err = p.Call(within(t), "initialize", map[string]any{"protocolVersion": 1})
 		require.NoError(t, err)
 		finish := lanes(t, p, m, dirs, uint64(kill), mine, 1<<20)
-		// The point of the kill is a number of answers, and then some moment.
+		// Kill after a random number of answers and then a random moment.
 		from, target := p.Count(), random.IntN(60)
 		_, _, _ = p.Await(within(t), from+target, func(pipes.Message) bool { return true })
 		for range random.IntN(2000) {
@@ -339,8 +339,8 @@ func TestS1_FiveHundredKillsLoseNothingAcknowledged(t *testing.T) {
 	t.Logf("%d kills, %d sessions, %d prompts", kills, len(m.sessions), m.words)
 }
 
-// Eight programs work on one store for some seconds. No request fails, and nothing is lost.
-func TestS2_EightProgramsShareAStore(t *testing.T) {
+// Eight processes share one store. No request fails, and nothing is lost.
+func TestS2_SharedStore(t *testing.T) {
 	const programs, steps = 8, 40
 	state := filepath.Join(t.TempDir(), "state")
 	dirs := []string{folder(t), folder(t), folder(t)}

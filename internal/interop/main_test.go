@@ -7,5 +7,5 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/scripted"
 )
 
-// The only role is that of the agent behind the program.
+// The test binary also serves as the agent behind the program.
 func TestMain(m *testing.M) { program.Main(m, func(string) int { return scripted.Play() }) }

@@ -15,18 +15,18 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
-// withMark is a server whose processes are found by a mark.
+// withMark returns a server whose processes can be found by a mark.
 func withMark(server map[string]any, mark proctest.Mark) map[string]any {
 	server["env"] = []any{map[string]any{"name": proctest.MarkVariable, "value": mark}}
 	return server
 }
 
-// behindShell is a server's command behind a shell that waits for it.
+// behindShell wraps a server's command in a shell that waits for it.
 func behindShell(command []string) []string {
 	return []string{"sh", "-c", `"$0" "$@"; true`, command[0], command[1]}
 }
 
-func TestW9_SIGKILLLeavesNoMCPServerBehind(t *testing.T) {
+func TestW9_SIGKILLEndsMCPServers(t *testing.T) {
 	mark := proctest.NewMark(t)
 	a := start(t).initialize()
 	id := a.served([]string{folder(t)},
@@ -37,8 +37,8 @@ func TestW9_SIGKILLLeavesNoMCPServerBehind(t *testing.T) {
 	require.Eventually(t, func() bool { return len(mark.Processes()) == 0 }, patience, 10*time.Millisecond, "left behind: %v", mark.Processes())
 }
 
-// The end of input ends servers that do not want to end, and those that are just being asked.
-func TestW9_TheEndOfInputEndsMCPServersInTime(t *testing.T) {
+// The end of input also ends servers that ignore it and servers that are in a call.
+func TestW9_EOFEndsMCPServers(t *testing.T) {
 	mark := proctest.NewMark(t)
 	ready := filepath.Join(t.TempDir(), "ready")
 	stubborn := []string{"sh", "-c", `trap "" TERM HUP INT; : >"$0"; while :; do sleep 0.1; done`, ready}
@@ -67,8 +67,8 @@ func TestW9_TheEndOfInputEndsMCPServersInTime(t *testing.T) {
 	}
 }
 
-// A session that is being closed when the input ends is closed, and its servers are gone.
-func TestW9_A28_ACloseBeforeTheEndOfInputIsFinishedInTime(t *testing.T) {
+// A close that is under way when the input ends is completed, and its servers are gone.
+func TestW9_A28_CloseBeforeEOF(t *testing.T) {
 	mark := proctest.NewMark(t)
 	command := npmtest.Filesystem(t)
 	// The server itself ends with its input; the shell around it, and what else that has started, do not.

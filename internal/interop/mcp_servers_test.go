@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
 	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
 	"github.com/acp-agent/acp-agent/internal/testutil/npmtest"
@@ -19,7 +20,7 @@ import (
 
 //lint:file-ignore SA1019 the SDK marks all of roots as deprecated (SEP-2577)
 
-// served opens a session with MCP servers.
+// served creates a session with MCP servers.
 func (a *agent) served(roots []string, servers ...any) string {
 	a.t.Helper()
 	var made struct{ SessionID string }
@@ -35,7 +36,7 @@ func (a *agent) reload(id string, roots []string, servers ...any) {
 	}, nil)
 }
 
-func TestM1_M11_ServerEverythingEchoesRootsWithStrangeNames(t *testing.T) {
+func TestM1_M11_ServerEverything(t *testing.T) {
 	server := stdioServer("e", npmtest.Everything(t))
 	top, dirs := dirtest.Strange(t)
 	a := start(t).initialize()
@@ -49,7 +50,7 @@ func TestM1_M11_ServerEverythingEchoesRootsWithStrangeNames(t *testing.T) {
 	require.Equal(t, mcptest.URIs(t, dirs[:1]...), a.ask(id, "/call e.get-roots-list", "allow_once").echoed())
 }
 
-// read has server-filesystem read a file, and returns what the tool answered.
+// read reads a file through server-filesystem and returns the tool's answer.
 func (a *agent) read(id, path string) string {
 	a.t.Helper()
 	arguments, err := json.Marshal(map[string]string{"path": path})
@@ -61,7 +62,7 @@ func (a *agent) read(id, path string) string {
 
 const outside = "outside allowed directories"
 
-func TestM5_M3_A22_ServerFilesystemKeepsToTheSessionsRoots(t *testing.T) {
+func TestM5_M3_A22_ServerFilesystem(t *testing.T) {
 	server := stdioServer("fs", npmtest.Filesystem(t))
 	first, second, third := folder(t, "a.txt", "tangerine"), folder(t, "b.txt", "mandarin"), folder(t, "c.txt", "clementine")
 	files := map[string]string{filepath.Join(first, "a.txt"): "tangerine", filepath.Join(second, "b.txt"): "mandarin", filepath.Join(third, "c.txt"): "clementine"}
@@ -85,7 +86,7 @@ func TestM5_M3_A22_ServerFilesystemKeepsToTheSessionsRoots(t *testing.T) {
 	require.Contains(t, a.read(narrow, filepath.Join(first, "a.txt")), outside)
 }
 
-// remote is an MCP server behind HTTP that wants a header. Its tool says the roots as server-everything does.
+// remote starts an MCP server over HTTP that requires a header. Its tool lists the roots as server-everything does.
 func remote(t *testing.T, name, value string) *mcptest.Guarded {
 	t.Helper()
 	server := mcptest.New(mcptest.Options{Revision: "2025-11-25"})
@@ -103,7 +104,7 @@ func remote(t *testing.T, name, value string) *mcptest.Guarded {
 	return mcptest.Guard(t, name, value, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server.Server }, nil))
 }
 
-func TestM4_M2_AnHTTPServerWithHeaders(t *testing.T) {
+func TestM4_M2_HTTPServerWithHeaders(t *testing.T) {
 	const secret = "Bearer tangerine-s3cret"
 	guarded := remote(t, "Authorization", secret)
 	server := map[string]any{"type": "http", "name": "h", "url": guarded.URL, "headers": []any{map[string]any{"name": "Authorization", "value": secret}}}
@@ -122,7 +123,7 @@ func TestM4_M2_AnHTTPServerWithHeaders(t *testing.T) {
 	require.NotContains(t, a.stderr.String(), "s3cret")
 }
 
-func TestA25_S5_AFoundHTTPServerIsGivenTheEnvironmentsSecrets(t *testing.T) {
+func TestA25_S5_FoundHTTPServerGetsEnvironment(t *testing.T) {
 	guarded := remote(t, "Authorization", "Bearer tangerine-s3cret")
 	t.Setenv("ACP_AGENT_INTEROP_TOKEN", "tangerine-s3cret")
 	t.Setenv("ACP_AGENT_INTEROP_URL", guarded.URL)
@@ -144,9 +145,8 @@ func TestA25_S5_AFoundHTTPServerIsGivenTheEnvironmentsSecrets(t *testing.T) {
 	require.NotContains(t, a.stderr.String(), "s3cret")
 }
 
-// A call is shown, asked for once for each tool of a session, and shown as done. What the program wrote is held
-// against the schema when the test ends.
-func TestA30_AlwaysIsForTheToolAndTheSession(t *testing.T) {
+// A tool call is shown, asks for permission once per tool and session, and is shown as completed.
+func TestA30_AllowAlwaysCoversToolAndSession(t *testing.T) {
 	servers := []any{stdioServer("e", npmtest.Everything(t))}
 	cwd := folder(t)
 	a := start(t).initialize()
@@ -174,8 +174,8 @@ func TestA30_AlwaysIsForTheToolAndTheSession(t *testing.T) {
 	require.Len(t, a.ask(other, `/call e.echo {"message":"three"}`, "allow_once").questions, 1)
 }
 
-// session/new is answered before any server is.
-func TestM4_SlowServersDelayNoSession(t *testing.T) {
+// session/new is answered before any server has answered.
+func TestM4_SlowServersDoNotDelaySession(t *testing.T) {
 	var slow []any
 	for i := range 10 {
 		slow = append(slow, stdioServer(fmt.Sprint("slow", i), []string{"sleep", "1000"}))
@@ -183,4 +183,150 @@ func TestM4_SlowServersDelayNoSession(t *testing.T) {
 	a := start(t).initialize()
 	id := a.served([]string{folder(t)}, slow...)
 	require.Equal(t, 10, strings.Count(a.ask(id, "/mcp", "").text, "(stdio): idle"))
+}
+
+// stdioServer returns an MCP server as a client configures it.
+func stdioServer(name string, command []string) map[string]any {
+	return map[string]any{"name": name, "command": command[0], "args": command[1:], "env": []any{}}
+}
+
+// asking is a turn that requested permission.
+type asking struct {
+	stop, text, updates string
+	questions           []json.RawMessage // the params, in order
+}
+
+// ask runs a turn and answers each permission request with an option of the given kind.
+func (a *agent) ask(session, text, answer string) asking {
+	a.t.Helper()
+	began, id := a.Count(), a.NextID()
+	a.send(pipes.Request(id, "session/prompt", promptParams(session, text)))
+	var turn asking
+	for from := began; ; {
+		m, at := a.await(from, func(m pipes.Message) bool {
+			return m.Method == "session/request_permission" || m.IsResponse(fmt.Sprint(id))
+		})
+		if m.Method == "" {
+			turn.stop = stopReason(a.t, m)
+			break
+		}
+		from = at + 1
+		turn.questions = append(turn.questions, m.Params)
+		var q struct {
+			Options []struct{ OptionID, Kind string }
+		}
+		require.NoError(a.t, json.Unmarshal(m.Params, &q))
+		chosen := ""
+		for _, o := range q.Options {
+			if o.Kind == answer {
+				chosen = o.OptionID
+			}
+		}
+		require.NotEmpty(a.t, chosen, "%s", m.Params)
+		a.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":%q}}}`, m.ID, chosen))
+	}
+	turn.updates = a.updates(began, session)
+	turn.text = messageText(a.t, turn.updates)
+	return turn
+}
+
+// messageText returns the text of the messages among updates.
+func messageText(t *testing.T, updates string) string {
+	t.Helper()
+	var b strings.Builder
+	for line := range strings.Lines(updates) {
+		var u struct {
+			SessionUpdate string
+			Content       json.RawMessage
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &u))
+		var block struct{ Text string }
+		if u.SessionUpdate == "agent_message_chunk" {
+			require.NoError(t, json.Unmarshal(u.Content, &block))
+			b.WriteString(block.Text)
+		}
+	}
+	return b.String()
+}
+
+// echoed returns the URIs in the answer of the server's roots tool, in order.
+func (a asking) echoed() []string { return npmtest.Echoed(a.text) }
+
+// told returns how /mcp shows the roots a server received.
+func told(t *testing.T, dirs ...string) string {
+	var b strings.Builder
+	for i, uri := range mcptest.URIs(t, dirs...) {
+		fmt.Fprintf(&b, "  %d. `%s`\n", i+1, uri)
+	}
+	return b.String()
+}
+
+func TestM1_M3_A20_RootsReachMCPServer(t *testing.T) {
+	servers := []any{stdioServer("e", npmtest.Everything(t))}
+	z, b, other := folder(t, "z.txt", ""), folder(t, "b.txt", ""), folder(t)
+	a := start(t).initialize()
+	var made struct{ SessionID string }
+	a.call("session/new", map[string]any{"cwd": z, "additionalDirectories": []string{b}, "mcpServers": servers}, &made)
+
+	shown := a.ask(made.SessionID, "/mcp", "")
+	require.Contains(t, shown.text, "MCP server **`e`** (stdio): idle")
+
+	refused := a.ask(made.SessionID, "/call e.get-roots-list", "reject_once")
+	require.Len(t, refused.questions, 1, "A30: a tool is asked for")
+	require.Contains(t, refused.text, "the user did not allow it")
+	require.Empty(t, refused.echoed())
+
+	called := a.ask(made.SessionID, "/call e.get-roots-list {}", "allow_once")
+	require.Equal(t, "end_turn", called.stop)
+	require.Equal(t, mcptest.URIs(t, z, b), called.echoed())
+	require.Contains(t, called.updates, `"sessionUpdate":"tool_call"`)
+	require.Contains(t, called.updates, `"status":"completed"`)
+
+	shown = a.ask(made.SessionID, "/mcp", "")
+	require.Contains(t, shown.text, "MCP server **`e`** (stdio): ready")
+	require.Regexp(t, "- product: `.*everything.*`", shown.text)
+	require.Contains(t, shown.text, "legacy era")
+	require.Regexp(t, `- told 2 roots at \d{4}-\d\d-\d\dT`, shown.text)
+	require.Contains(t, shown.text, told(t, z, b))
+	require.Contains(t, a.updates(0, made.SessionID), `"name":"e.simple-prompt"`, "prompts are slash commands once the server is ready")
+	prompted := a.ask(made.SessionID, "/e.simple-prompt", "")
+	require.Contains(t, prompted.text, "This is what the server says, not you.")
+
+	a.call("session/load", map[string]any{
+		"sessionId": made.SessionID, "cwd": z, "additionalDirectories": []string{other, b}, "mcpServers": servers,
+	}, nil)
+	called = a.ask(made.SessionID, "/call e.get-roots-list", "allow_once")
+	require.Equal(t, mcptest.URIs(t, z, other, b), called.echoed())
+	require.Contains(t, a.ask(made.SessionID, "/mcp", "").text, told(t, z, other, b))
+	require.Equal(t, "end_turn", a.ask(made.SessionID, "/mcp tools", "").stop)
+}
+
+func TestA25_FoundMCPServerNeedsPermission(t *testing.T) {
+	command := npmtest.Everything(t)
+	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"demo": map[string]any{"command": command[0], "args": command[1:]}}})
+	require.NoError(t, err)
+	cwd, found := folder(t), folder(t, ".mcp.json", string(config))
+	state := filepath.Join(t.TempDir(), "state")
+	a := startIn(t, state).initialize()
+	id := a.open(cwd, found)
+
+	require.Contains(t, a.ask(id, "/mcp", "").text, "found, not started: /mcp start demo")
+	require.Contains(t, a.ask(id, "/call demo.get-roots-list", "").text, "have no tool", "it is not there")
+
+	refused := a.ask(id, "/mcp start demo", "reject_once")
+	require.Len(t, refused.questions, 1)
+	require.Contains(t, string(refused.questions[0]), command[1], "the whole command is shown")
+	require.Contains(t, refused.text, "the user did not allow it")
+	require.Contains(t, a.ask(id, "/mcp", "").text, "The session has no MCP servers.")
+
+	started := a.ask(id, "/mcp start demo", "allow_always")
+	require.Len(t, started.questions, 1)
+	require.Contains(t, started.text, "MCP server **`demo`** (stdio): ready")
+	called := a.ask(id, "/call demo.get-roots-list", "allow_once")
+	require.Equal(t, mcptest.URIs(t, cwd, found), called.echoed())
+	require.Contains(t, a.ask(id, "/mcp", "").text, "started in this session")
+
+	again := a.open(cwd, found)
+	require.Contains(t, a.ask(again, "/mcp", "").text, "found, not started", "another session has its own")
+	require.Empty(t, a.ask(again, "/mcp start demo", "").questions, "it was allowed for good")
 }

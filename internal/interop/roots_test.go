@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quoted is a path as a JSON string.
+// quoted returns a path as a JSON string.
 func quoted(path string) string {
 	text, err := json.Marshal(path)
 	if err != nil {
@@ -21,7 +21,7 @@ func quoted(path string) string {
 	return string(text)
 }
 
-// newParams are the params of a session/new; additional is raw JSON, "" to leave it out.
+// newParams returns the params of a session/new; additional is raw JSON, "" to omit it.
 func newParams(cwd, additional string) json.RawMessage {
 	if additional != "" {
 		additional = `,"additionalDirectories":` + additional
@@ -29,7 +29,7 @@ func newParams(cwd, additional string) json.RawMessage {
 	return json.RawMessage(`{"cwd":` + cwd + `,"mcpServers":[]` + additional + `}`)
 }
 
-// refused sends a session/new that has to fail, and sees that nothing came of it.
+// refused sends a session/new that must fail and checks that it had no effect.
 func (a *agent) refused(t *testing.T, params json.RawMessage, want ...string) {
 	t.Helper()
 	m := a.try("session/new", params)
@@ -47,8 +47,8 @@ func (a *agent) refused(t *testing.T, params json.RawMessage, want ...string) {
 	require.Empty(t, a.list(nil), "nothing was created")
 }
 
-// The values of which other agents accept some and drop others.
-func TestA3_A4_A5_A6_DirectoriesThatAreRefused(t *testing.T) {
+// Other agents accept some of these values and drop others.
+func TestA3_A4_A5_A6_InvalidDirectories(t *testing.T) {
 	cwd := folder(t, "file", "no directory")
 	at := func(name string) string { return quoted(filepath.Join(cwd, name)) }
 	const field = "additionalDirectories"
@@ -94,7 +94,7 @@ func TestA3_A4_A5_A6_DirectoriesThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestA4_CwdIsHeldToTheSameRules(t *testing.T) {
+func TestA4_InvalidCwd(t *testing.T) {
 	dir := folder(t, "file", "no directory")
 	a := start(t).initialize()
 	for _, c := range []struct{ name, value, want string }{
@@ -115,7 +115,7 @@ func TestA4_CwdIsHeldToTheSameRules(t *testing.T) {
 	})
 }
 
-func TestA6_TheNumberOfRootsIsBounded(t *testing.T) {
+func TestA6_TooManyRoots(t *testing.T) {
 	cwd := folder(t)
 	directories := func(n int) []string {
 		var all []string
@@ -138,7 +138,7 @@ func TestA6_TheNumberOfRootsIsBounded(t *testing.T) {
 	a.open(cwd, directories(63)...)
 }
 
-func TestA6_AnUnreadableRootIsRefused(t *testing.T) {
+func TestA6_UnreadableRoot(t *testing.T) {
 	if os.Getuid() <= 0 {
 		t.Skip("this user may read everything, or the platform has no modes; the test of package workspace runs as another user")
 	}
@@ -148,7 +148,7 @@ func TestA6_AnUnreadableRootIsRefused(t *testing.T) {
 	start(t).initialize().refused(t, newParams(quoted(cwd), `[`+quoted(shut)+`]`), "additionalDirectories[0] unreadable")
 }
 
-func TestA7_A8_A9_A15_WhatIsKeptOfTheDirectories(t *testing.T) {
+func TestA7_A8_A9_A15_NormalisedDirectories(t *testing.T) {
 	cwd := folder(t, "nested/deep/file", "")
 	other := folder(t, "lib/file", "")
 	link := filepath.Join(folder(t), "link")

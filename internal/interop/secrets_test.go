@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What an editor gives for MCP servers is nowhere to be found afterwards, also when it was wrong.
-func TestS5_W1_SecretsOfMCPServersAreKeptNowhere(t *testing.T) {
+// Secrets in mcpServers are stored nowhere, even if the request was invalid.
+func TestS5_W1_MCPServerSecrets(t *testing.T) {
 	const secret = "tangerine-s3cret"
 	dir, cwd := t.TempDir(), folder(t)
 	a := startIn(t, filepath.Join(dir, "state"), "--log-level", "debug",
@@ -54,7 +54,7 @@ func TestS5_W1_SecretsOfMCPServersAreKeptNowhere(t *testing.T) {
 	search(t, dir, secret)
 }
 
-// search sees that no file in dir holds text.
+// search checks that no file in dir contains text.
 func search(t *testing.T, dir, text string) {
 	t.Helper()
 	files := 0
@@ -70,4 +70,28 @@ func search(t *testing.T, dir, text string) {
 		return err
 	}))
 	require.GreaterOrEqual(t, files, 3, "state, log and trace")
+}
+
+// The agent behind acp-agent receives the secrets of its MCP servers. None of them is stored.
+func TestS5_W1_AgentSecrets(t *testing.T) {
+	const secret = "tangerine-s3cret"
+	dir, cwd, lib := t.TempDir(), folder(t), folder(t)
+	a := startIn(t, filepath.Join(dir, "state"), append([]string{"--log-level", "debug",
+		"--log-file", filepath.Join(dir, "log"), "--trace", filepath.Join(dir, "trace")}, behind()...)...).initialize()
+	params := func(id string) json.RawMessage {
+		return json.RawMessage(`{` + id + `"cwd":` + quoted(cwd) + `,"additionalDirectories":[` + quoted(lib) +
+			`],"mcpServers":[{"name":"n","command":"/bin/true","args":[],"env":[{"name":"TOKEN","value":"` + secret + `"}]}]}`)
+	}
+	var made struct{ SessionID string }
+	a.call("session/new", params(""), &made)
+	id := `"sessionId":` + quoted(made.SessionID) + `,`
+	require.Equal(t, "end_turn", a.prompt(made.SessionID, "hello"))
+	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
+		a.call(method, params(id), nil)
+	}
+	require.Equal(t, "end_turn", a.prompt(made.SessionID, "hello"))
+	search(t, dir, secret)
+	a.leave()
+	require.NotContains(t, a.stderr.String(), secret)
+	search(t, dir, secret)
 }

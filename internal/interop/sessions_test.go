@@ -12,7 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/pipes"
 )
 
-func TestA19_ASessionSurvivesAKillRightAfterItsAnswer(t *testing.T) {
+func TestA19_SessionSurvivesKill(t *testing.T) {
 	state, cwd, lib := filepath.Join(t.TempDir(), "state"), folder(t), folder(t)
 	var want []listed
 	for range 5 {
@@ -23,7 +23,7 @@ func TestA19_ASessionSurvivesAKillRightAfterItsAnswer(t *testing.T) {
 	}
 }
 
-func TestA5_ARefusedRequestLeavesNoTraceInTheStore(t *testing.T) {
+func TestA5_FailedNewStoresNothing(t *testing.T) {
 	state, cwd := filepath.Join(t.TempDir(), "state"), folder(t)
 	a := startIn(t, state).initialize()
 	id := a.open(cwd)
@@ -35,8 +35,8 @@ func TestA5_ARefusedRequestLeavesNoTraceInTheStore(t *testing.T) {
 	require.Equal(t, id, before[0].SessionID)
 }
 
-// Two sessions work at the same time, each in its own folders, which hold the same word.
-func TestA22_SessionsOfOneProcessNeverSeeEachOther(t *testing.T) {
+// Two sessions work concurrently, each in its own folders, which contain the same word.
+func TestA22_SessionsAreSeparate(t *testing.T) {
 	dirs := make([][2]string, 2)
 	for i := range dirs {
 		for j := range dirs[i] {
@@ -72,7 +72,7 @@ func TestA22_SessionsOfOneProcessNeverSeeEachOther(t *testing.T) {
 	}
 }
 
-func TestA20_RelativePathsResolveAgainstCwdOnly(t *testing.T) {
+func TestA20_RelativePaths(t *testing.T) {
 	cwd, lib := folder(t, "here.txt", "in cwd"), folder(t, "there.txt", "in lib")
 	a := start(t).initialize()
 	id := a.open(cwd, lib)
@@ -83,7 +83,7 @@ func TestA20_RelativePathsResolveAgainstCwdOnly(t *testing.T) {
 	require.NotContains(t, said, "in lib")
 }
 
-func TestA28_CloseFreesASessionAndKeepsIt(t *testing.T) {
+func TestA28_Close(t *testing.T) {
 	a := start(t).initialize()
 	id := a.open(folder(t))
 	for _, session := range []string{id, id, "unknown"} {
@@ -100,7 +100,7 @@ func TestA28_CloseFreesASessionAndKeepsIt(t *testing.T) {
 	require.Equal(t, notFound, m.Error.Code)
 }
 
-// reason is error.data.reason.
+// reason returns error.data.reason.
 func reason(t *testing.T, m pipes.Message) json.RawMessage {
 	t.Helper()
 	var data struct{ Reason json.RawMessage }
@@ -108,7 +108,7 @@ func reason(t *testing.T, m pipes.Message) json.RawMessage {
 	return data.Reason
 }
 
-func TestA2_EveryLifecycleMethodTakesDirectories(t *testing.T) {
+func TestA2_LifecycleMethodsAcceptDirectories(t *testing.T) {
 	cwd, lib, skills := folder(t), folder(t), folder(t)
 	a := start(t).initialize()
 	id := a.open(cwd, lib)
@@ -129,4 +129,50 @@ func TestA2_EveryLifecycleMethodTakesDirectories(t *testing.T) {
 	a.call("session/fork", with(lib, skills), &fork)
 	reports(fork.SessionID, lib, skills)
 	reports(id, skills)
+}
+
+// A session that was never prompted can be opened by another process after the first was killed.
+func TestA19_SessionCanBeOpenedAfterKill(t *testing.T) {
+	state, cwd, lib := filepath.Join(t.TempDir(), "state"), folder(t), folder(t)
+	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
+		for range 3 {
+			a := startIn(t, state).initialize()
+			id := a.open(cwd, lib)
+			a.kill()
+			b := startIn(t, state).initialize()
+			var result struct{ SessionID string }
+			b.call(method, map[string]any{"sessionId": id, "cwd": cwd, "additionalDirectories": []string{lib}, "mcpServers": []any{}}, &result)
+			if result.SessionID == "" {
+				result.SessionID = id
+			}
+			from := b.Count()
+			require.Equal(t, "end_turn", b.prompt(result.SessionID, "/roots"))
+			require.Contains(t, b.updates(from, result.SessionID), lib)
+			b.kill()
+		}
+	}
+}
+
+// Two processes share one store, as with two windows of an editor.
+func TestS3_LastWindowOwnsSession(t *testing.T) {
+	state, cwd := filepath.Join(t.TempDir(), "state"), folder(t, "f.txt", "needle")
+	first, second := startIn(t, state).initialize(), startIn(t, state).initialize()
+	id := first.open(cwd)
+	require.Equal(t, "end_turn", first.prompt(id, "/search needle"))
+	opened := map[string]any{"sessionId": id, "cwd": cwd, "mcpServers": []any{}}
+
+	second.call("session/load", opened, nil)
+	require.Contains(t, second.updates(0, id), "/search needle")
+	m := first.try("session/prompt", promptParams(id, "/search lost"))
+	require.NotNil(t, m.Error)
+	require.Contains(t, m.Error.Message, "another window")
+	require.Equal(t, "end_turn", second.prompt(id, "/roots"))
+
+	from := len(first.Messages())
+	first.call("session/load", opened, nil) // and back
+	history := first.updates(from, id)
+	require.Contains(t, history, "/roots")
+	require.NotContains(t, history, "/search lost", "what was refused left no trace")
+	require.NotNil(t, second.try("session/prompt", promptParams(id, "/roots")).Error)
+	require.Equal(t, "end_turn", first.prompt(id, "/roots"))
 }

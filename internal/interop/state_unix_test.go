@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/program"
 )
 
-// modes holds what is in the state directory to S5.
+// modes checks the file modes in the state directory.
 func modes(t *testing.T, state string) {
 	t.Helper()
 	files := 0
@@ -31,8 +31,8 @@ func modes(t *testing.T, state string) {
 	require.NotZero(t, files)
 }
 
-// Whatever mask the editor has, nobody else reads what is kept.
-func TestS5_FilesAreTheUsersAlone(t *testing.T) {
+// Files are private whatever the umask is.
+func TestS5_FileModes(t *testing.T) {
 	dir := t.TempDir()
 	state, log, trace := filepath.Join(dir, "state"), filepath.Join(dir, "log"), filepath.Join(dir, "trace")
 	a := startCommand(t, "/bin/sh", "-c", `umask 0; exec "$0" "$@"`, program.Path(),
@@ -49,7 +49,7 @@ func TestS5_FilesAreTheUsersAlone(t *testing.T) {
 	}
 }
 
-func TestS5_TheStateDirectoryFollowsXDG(t *testing.T) {
+func TestS5_XDGStateHome(t *testing.T) {
 	home := t.TempDir()
 	a := startCommand(t, "/usr/bin/env", "XDG_STATE_HOME="+filepath.Join(home, "state"), "HOME="+home, program.Path()).initialize()
 	a.open(folder(t))
@@ -59,4 +59,22 @@ func TestS5_TheStateDirectoryFollowsXDG(t *testing.T) {
 		return
 	}
 	modes(t, filepath.Join(home, "state", "acp-agent"))
+}
+
+func TestS5_StateDirFlag(t *testing.T) {
+	for name, agent := range map[string][]string{"our own": nil, "another behind": behind()} {
+		t.Run(name, func(t *testing.T) {
+			home, state := t.TempDir(), filepath.Join(t.TempDir(), "elsewhere")
+			command := []string{"/usr/bin/env", "HOME=" + home, "XDG_STATE_HOME=" + filepath.Join(home, "state"),
+				"XDG_CONFIG_HOME=" + filepath.Join(home, "config"), "XDG_CACHE_HOME=" + filepath.Join(home, "cache"),
+				program.Path(), "--state-dir", state}
+			a := startCommand(t, append(command, agent...)...).initialize()
+			a.prompt(a.open(folder(t)), "hello")
+			a.leave()
+			modes(t, state)
+			left, err := os.ReadDir(home)
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
+	}
 }

@@ -32,7 +32,7 @@ func terminal(t *testing.T) *os.File {
 	return slave
 }
 
-func TestW1_APersonAtATerminalIsToldWhatToDo(t *testing.T) {
+func TestW1_Terminal(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(within(t), program.Path(), "--state-dir", t.TempDir())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal(t), &stdout, &stderr

@@ -21,15 +21,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the agent's lines in testdata/*.txtar")
 
-// conversation is the file of a transcript that holds the lines: "> " begins one of the client's, "< "
-// one of the agent's. The client's lines between two of the agent's go out in one write; then the
-// agent's are read. What the agent says beyond them fails the test. "#" begins a comment, which goes
-// with the client's line behind it.
+// conversation is the file of a transcript that contains the messages: "> " starts a line of the client, "< " one of the agent. Consecutive lines of the client are sent in one
+// write; then the agent's are read. Any other line of the agent fails the test. "#" starts a comment, which belongs to the
+// following line of the client.
 //
-// $WORK stands for the directory with the other files, $S1, $S2, … for the ids of sessions in the order
-// in which they were made, $TIME for a time, $RANDOM for the random end of a name, $VERSION for ours.
+// $WORK is the directory with the other files, $S1, $S2, … are the session ids in order of creation, $TIME is a time, $RANDOM the random end of a
+// name, $VERSION the version of acp-agent.
 //
-// To write a new one, give an empty "< " for each line that is expected, run with -update, and read what came.
+// To write a new one, put an empty "< " for each expected line, run with -update, and read the result.
 const conversation = "conversation"
 
 // arguments is the file of a transcript that holds further arguments; BEHIND puts the scripted agent

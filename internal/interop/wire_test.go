@@ -10,8 +10,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/pipes"
 )
 
-// The lines are validated when the test ends; here is what may put others among them.
-func TestW1_StandardOutputCarriesProtocolOnly(t *testing.T) {
+// Lines are validated when the test ends; this test provokes other output.
+func TestW1_StdoutCarriesProtocolOnly(t *testing.T) {
 	packages(t)
 	cwd, lib := folder(t, "a.txt", "tangerine\n"), folder(t, "b.txt", "tangerine\n")
 	for _, c := range []struct {
@@ -53,7 +53,7 @@ func TestW1_StandardOutputCarriesProtocolOnly(t *testing.T) {
 	})
 }
 
-func TestW10_VersionsAreNegotiated(t *testing.T) {
+func TestW10_VersionNegotiation(t *testing.T) {
 	for _, version := range []int{0, 1, 2, 65535} {
 		var result struct{ ProtocolVersion int }
 		start(t).call("initialize", map[string]any{"protocolVersion": version}, &result)
@@ -61,7 +61,7 @@ func TestW10_VersionsAreNegotiated(t *testing.T) {
 	}
 }
 
-func TestW10_InitializeComesOnceAndFirst(t *testing.T) {
+func TestW10_InitializeOnceAndFirst(t *testing.T) {
 	a := start(t)
 	for _, method := range []string{"session/new", "session/list", "session/prompt", "session/close"} {
 		params := promptParams("s", "x")
@@ -78,7 +78,7 @@ func TestW10_InitializeComesOnceAndFirst(t *testing.T) {
 	require.Empty(t, a.list(nil))
 }
 
-func TestA1_WhatIsAdvertised(t *testing.T) {
+func TestA1_Capabilities(t *testing.T) {
 	var result struct {
 		AgentCapabilities struct {
 			SessionCapabilities map[string]json.RawMessage
@@ -94,8 +94,8 @@ func TestA1_WhatIsAdvertised(t *testing.T) {
 	}
 }
 
-// Nothing is advertised that a request then finds missing.
-func TestA1_WhatIsAdvertisedIsServed(t *testing.T) {
+// Every advertised method is served.
+func TestA1_AdvertisedMethodsAreServed(t *testing.T) {
 	var result struct {
 		AgentCapabilities struct {
 			LoadSession         bool
@@ -121,13 +121,69 @@ func TestA1_WhatIsAdvertisedIsServed(t *testing.T) {
 	}
 }
 
-// The connection goes on after a line over the limit, which a flag sets.
-func TestW3_TheLimitOfALineIsAFlag(t *testing.T) {
+// The connection survives a line over the limit set by the flag.
+func TestW3_LineLimitFlag(t *testing.T) {
 	a := start(t, "--max-line", "2000")
 	from := a.Count()
 	a.send(pipes.Request(1, "initialize", map[string]any{"protocolVersion": 1, "_meta": map[string]string{"x": strings.Repeat("x", 2000)}}))
 	m, _ := a.await(from, func(m pipes.Message) bool { return string(m.ID) == "null" })
 	require.Equal(t, invalidRequest, m.Error.Code)
 	require.Contains(t, m.Error.Message, "2000")
+	a.initialize()
+}
+
+// Everything the built-in agent advertises works.
+func TestA1_AdvertisedMethodsWork(t *testing.T) {
+	var result struct{ AgentCapabilities json.RawMessage }
+	a := start(t)
+	a.call("initialize", map[string]any{"protocolVersion": 1}, &result)
+	require.JSONEq(t, `{
+		"loadSession": true,
+		"mcpCapabilities": {"http": true, "sse": true},
+		"sessionCapabilities": {"additionalDirectories": {}, "close": {}, "delete": {}, "fork": {}, "list": {}, "resume": {}}
+	}`, string(result.AgentCapabilities))
+
+	cwd, lib := folder(t), folder(t)
+	id := a.open(cwd, lib)
+	params := func() map[string]any {
+		return map[string]any{"sessionId": id, "cwd": cwd, "additionalDirectories": []string{lib}, "mcpServers": []any{
+			map[string]any{"type": "http", "name": "h", "url": "http://127.0.0.1:1/", "headers": []any{}},
+			map[string]any{"type": "sse", "name": "s", "url": "http://127.0.0.1:1/", "headers": []any{}},
+		}}
+	}
+	roots := func(id string) string {
+		from := a.Count()
+		require.Equal(t, "end_turn", a.prompt(id, "/roots"))
+		return a.updates(from, id)
+	}
+	for _, method := range []string{"session/load", "session/resume"} {
+		a.call(method, params(), nil)
+		require.Contains(t, roots(id), lib, method)
+	}
+	var fork struct{ SessionID string }
+	a.call("session/fork", params(), &fork)
+	require.Contains(t, roots(fork.SessionID), lib)
+	require.Len(t, a.list(map[string]any{"cwd": cwd, "additionalDirectories": []string{lib}}), 2)
+	require.Empty(t, a.list(map[string]any{"cwd": cwd, "additionalDirectories": []string{}}))
+	a.call("session/close", sessionParams(fork.SessionID), nil)
+	require.Len(t, a.list(nil), 2)
+	a.call("session/delete", sessionParams(fork.SessionID), nil)
+	require.Equal(t, []listed{{SessionID: id, Cwd: cwd, AdditionalDirectories: []string{lib}}}, a.list(nil))
+	m := a.try("session/load", map[string]any{"sessionId": fork.SessionID, "cwd": cwd, "mcpServers": []any{}})
+	require.NotNil(t, m.Error)
+	require.Equal(t, notFound, m.Error.Code)
+}
+
+// A line of exactly the limit is read and is invalid JSON; one more byte is too long.
+func TestW3_DefaultLineLimit(t *testing.T) {
+	const limit = 64 << 20
+	a := start(t)
+	for extra, want := range []int{-32700, invalidRequest} {
+		from := a.Count()
+		a.send(strings.Repeat("x", limit+extra))
+		m, _ := a.await(from, func(m pipes.Message) bool { return string(m.ID) == "null" })
+		require.Equal(t, want, m.Error.Code, m.Error.Message)
+		require.Equal(t, extra == 1, strings.Contains(m.Error.Message, "67108864"), m.Error.Message)
+	}
 	a.initialize()
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
 )
 
-// opencode has the editor write the files that it has edited.
+// opencode asks the editor to write the files it has edited.
 func TestP4_ARealAgentIsHeldToTheRoots(t *testing.T) {
 	t.Parallel()
 	s := onStage(t, opencode)

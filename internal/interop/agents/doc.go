@@ -1,12 +1,10 @@
-// Package agents holds no code, only tests of the built program in front of real agents, those that people
-// use. Nothing leaves the machine: package modelserver stands for the model of each.
+// Package agents tests the built program in front of real agents. Nothing leaves the machine: package modelserver takes the place of
+// their models.
 //
-// The client in front is ours, package client, and once the official TypeScript client, a script in
-// testdata/node-agents. Which agents, and how each is brought to run without an account, a question or an update, stands in the files
-// that end in subjects_test.go. Their packages are those of testdata/node-agents: "make test" installs what the tests here
-// need, "make interop-agents" also those of testdata/node-agents/more, and writes the tables of
-// docs/agents.md anew. Without packages the tests that need them are skipped, except where CI is set; so
-// they are on platforms that the packages are not for.
+// The client is package acp/client, and once the official TypeScript client (a script in testdata/node-agents). subjects_test.go lists the
+// agents and how each runs without an account, a question or an update. "make test" installs the packages that the tests here need;
+// "make interop-agents" also installs those of testdata/node-agents/more and rewrites the tables of docs/agents.md. Tests whose packages are
+// missing are skipped, except in CI.
 //
 // ACP_AGENT_BINARY names a program to test instead of a fresh build.
 package agents

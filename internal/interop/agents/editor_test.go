@@ -27,8 +27,8 @@ import (
 // patience bounds every wait, so that a hang fails instead of hanging.
 const patience = 2 * time.Minute
 
-// stage is where a test plays: an agent, its home, its model, and the folders of a project. It outlives
-// the processes that are started on it.
+// stage is the environment of a test: an agent, its home, its model, and the folders of a project. It outlives
+// the processes started in it.
 type stage struct {
 	subject subject
 	env     []string
@@ -39,7 +39,7 @@ type stage struct {
 	cwd, first, second string
 }
 
-// onStage prepares a stage. The folders first and second have a file fruit.txt with "banana".
+// onStage prepares a stage whose folders first and second contain a file fruit.txt with "banana".
 func onStage(t *testing.T, s subject) *stage {
 	t.Helper()
 	s.file(t, s.modules, s.program)
@@ -56,7 +56,7 @@ func onStage(t *testing.T, s subject) *stage {
 	}
 }
 
-// folder makes a directory with a file fruit.txt, unless that is empty, and returns its real path.
+// folder creates a directory with a file fruit.txt, unless fruit is empty, and returns its real path.
 func folder(t *testing.T, fruit string) string {
 	t.Helper()
 	if fruit == "" {
@@ -65,10 +65,10 @@ func folder(t *testing.T, fruit string) string {
 	return dirtest.New(t, "fruit.txt", fruit)
 }
 
-// fruit is the path of a folder's file.
+// fruit returns the path of a folder's file.
 func fruit(folder string) string { return filepath.Join(folder, "fruit.txt") }
 
-// content is what a folder's file says.
+// content returns the content of a folder's file.
 func content(t *testing.T, folder string) string {
 	t.Helper()
 	text, err := os.ReadFile(fruit(folder))
@@ -84,7 +84,7 @@ func (s *stage) roots(t *testing.T, additional ...string) workspace.Roots {
 	return roots
 }
 
-// files says whether an editor reads and writes files for its agent.
+// files says whether the editor reads and writes files for its agent.
 type files int
 
 const (
@@ -92,7 +92,7 @@ const (
 	withFiles
 )
 
-// editor is a client in front of a process. What it is asked and told it keeps; permissions are granted once.
+// editor is a client of a process. It records requests and updates, and grants each permission once.
 type editor struct {
 	*client.Client
 	t     *testing.T
@@ -169,7 +169,7 @@ func (s *stage) open(t *testing.T, f files, command []string) *editor {
 	return e
 }
 
-// within is a context for one wait.
+// within returns a context for one wait.
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -177,7 +177,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// options are those of an editor that keeps what it is asked and told. said takes the lines of both sides.
+// options returns the options of an editor that records requests and updates. said receives the lines of both sides.
 func (e *editor) options(f files, said *logtest.Text) client.Options {
 	o := client.Options{
 		Name: "editor",
@@ -221,7 +221,7 @@ func (e *editor) options(f files, said *logtest.Text) client.Options {
 	return o
 }
 
-// prompt runs a turn, which has to end by itself, and returns what the model was asked in it.
+// prompt runs a turn, which must end by itself, and returns the requests the model received.
 func (s *stage) prompt(e *editor, session, words string, orders ...modelserver.Order) []modelserver.Request {
 	e.t.Helper()
 	before := len(s.model.Requests())
@@ -238,7 +238,7 @@ func (s *stage) prompt(e *editor, session, words string, orders ...modelserver.O
 	return turn
 }
 
-// heard are the session's updates so far as text, one a line.
+// heard returns the session's updates so far as text, one per line.
 func (e *editor) heard(session string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -252,7 +252,7 @@ func (e *editor) heard(session string) string {
 	return all.String()
 }
 
-// permissions are what the editor was asked to permit so far, as text.
+// permissions returns the permission requests so far, as text.
 func (e *editor) permissions() string {
 	e.t.Helper()
 	e.mu.Lock()
@@ -262,7 +262,7 @@ func (e *editor) permissions() string {
 	return string(text)
 }
 
-// listed are the ids of the sessions that a query finds.
+// listed returns the ids of the sessions that a query finds.
 func (e *editor) listed(q client.Query) []string {
 	e.t.Helper()
 	ids := []string{}

@@ -19,10 +19,10 @@ func TestAMultiRootSessionWithARealAgent(t *testing.T) {
 	}
 }
 
-// onlyForTheAgent marks what the agent alone is told of its roots, where words are the way.
+// onlyForTheAgent marks text about the roots that only the agent receives.
 const onlyForTheAgent = "acp-agent-context"
 
-// Each part starts the program anew, so what a part finds was stored.
+// Each part starts the program again, so what it finds was stored.
 func multiRoot(t *testing.T, s *stage) {
 	var id, forked string
 	t.Run("A9/the agent works in additional roots", func(t *testing.T) {
@@ -90,7 +90,7 @@ func multiRoot(t *testing.T, s *stage) {
 	})
 }
 
-// query asks for the sessions in cwd with these additional roots.
+// query returns a filter for the sessions in cwd with these additional roots.
 func (s *stage) query(t *testing.T, additional ...string) client.Query {
 	t.Helper()
 	roots := s.roots(t, additional...)

@@ -21,11 +21,11 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/npmtest"
 )
 
-// filesystem is what a session calls its MCP server, which is @modelcontextprotocol/server-filesystem. It works in its
-// roots alone, and says what they are.
+// filesystem is the session's name for @modelcontextprotocol/server-filesystem, which works only in its roots and can
+// list them.
 const filesystem = "orchard"
 
-// The agent starts the server, and would tell it roots of its own.
+// The agent starts the server and would tell it the agent's own roots.
 func TestM1_TheServerOfARealAgentIsToldAllRoots(t *testing.T) {
 	t.Parallel()
 	for _, s := range []subject{opencode, claude} {
@@ -52,7 +52,7 @@ func TestM1_TheServerOfARealAgentIsToldAllRoots(t *testing.T) {
 	}
 }
 
-// relaying starts the program with the agent behind it, whose MCP servers are told the session's roots.
+// relaying starts the program with the relay in front of the agent's MCP servers.
 func (s *stage) relaying(t *testing.T) *editor {
 	t.Helper()
 	known, ok := profile.Match(profile.Known(), process.Command{Path: s.subject.command[0]})
@@ -63,7 +63,7 @@ func (s *stage) relaying(t *testing.T) *editor {
 	return s.open(t, noFiles, append([]string{program.Path(), "--config", config, "--state-dir", s.state, "--"}, s.subject.command...))
 }
 
-// withServer is a session with the server.
+// withServer creates a session with the server.
 func (s *stage) withServer(t *testing.T, additional ...string) client.Setup {
 	t.Helper()
 	command := npmtest.Filesystem(t)
@@ -71,8 +71,8 @@ func (s *stage) withServer(t *testing.T, additional ...string) client.Setup {
 	return client.Setup{Roots: s.roots(t, additional...), MCPServers: []sdk.McpServer{{Stdio: &server}}}
 }
 
-// isTold has the model ask the server for its roots until they are those wanted, in order: an agent may start a
-// server later, and a server asks for the roots when it has heard that they changed.
+// isTold lets the model ask the server for its roots until they are as wanted: an agent may start a server late, and a
+// server requests the roots some time after it was notified.
 func (s *stage) isTold(e *editor, session string, want ...string) {
 	e.t.Helper()
 	for ctx := within(e.t); ; {
@@ -87,16 +87,16 @@ func (s *stage) isTold(e *editor, session string, want ...string) {
 // path begins a line with a path, as the server writes them.
 var path = regexp.MustCompile(`(?m)^/[^"\n]*`)
 
-// serverRoots are the roots that the server says it was told. ok is false if the agent offers its model no such tool.
+// serverRoots returns the roots that the server reports. ok is false if the agent does not offer the tool to its model.
 func (s *stage) serverRoots(e *editor, session string) (roots []string, ok bool) {
 	e.t.Helper()
 	text, ok := s.use(e, session, modelserver.Use("list_allowed_directories", ""))
-	// Some agents give their model the server's answer as JSON, one gives it both ways.
+	// Some agents pass the server's answer to the model as JSON, one does both.
 	text = strings.ReplaceAll(text, `\n`, "\n")
 	return path.FindAllString(text[strings.LastIndex(text, "Allowed directories:")+1:], -1), ok
 }
 
-// serverReads is what the server answers when it is to read a folder's file.
+// serverReads returns the server's answer to reading a folder's file.
 func (s *stage) serverReads(e *editor, session, folder string) string {
 	e.t.Helper()
 	text, ok := s.use(e, session, modelserver.Use("read_text_file", fruit(folder)))
@@ -104,7 +104,7 @@ func (s *stage) serverReads(e *editor, session, folder string) string {
 	return text
 }
 
-// use runs a turn in which the model uses one of the server's tools, and returns its result.
+// use runs a turn in which the model calls one of the server's tools, and returns the result.
 func (s *stage) use(e *editor, session string, order modelserver.Order) (result string, ok bool) {
 	e.t.Helper()
 	turn := s.prompt(e, session, "Please look.", order.By(filesystem), modelserver.Say("I looked."))

@@ -10,7 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
 )
 
-// The session is active all the while, in one process of the program.
+// The session stays active in one process.
 func TestA12_ARealAgentIsToldOfItsNewRoots(t *testing.T) {
 	t.Parallel()
 	t.Run("P1/in words", func(t *testing.T) {
@@ -31,8 +31,8 @@ func TestA12_ARealAgentIsToldOfItsNewRoots(t *testing.T) {
 	})
 }
 
-// narrowing takes a session's roots away, the first by a load and the second by a resume, and returns what the model is
-// asked first after each.
+// narrowing removes a session's roots, one by a load and one by a resume, and returns the first request to the model after
+// each.
 func narrowing(t *testing.T, s *stage) (loaded, resumed modelserver.Request) {
 	t.Helper()
 	e := s.behind(t, noFiles)
@@ -48,7 +48,7 @@ func narrowing(t *testing.T, s *stage) (loaded, resumed modelserver.Request) {
 	return loaded, resumed
 }
 
-// lastBlock is the last that acp-agent said to the agent alone.
+// lastBlock returns the last text that acp-agent sent only to the agent.
 func lastBlock(t *testing.T, r modelserver.Request) string {
 	t.Helper()
 	blocks := strings.Split(r.Text(), "<"+onlyForTheAgent)
@@ -58,7 +58,7 @@ func lastBlock(t *testing.T, r modelserver.Request) string {
 	return last
 }
 
-// lastRemoval are the directories that Claude Code last told its model were taken away.
+// lastRemoval returns the directories that Claude Code last reported to its model as removed.
 func lastRemoval(t *testing.T, r modelserver.Request) string {
 	t.Helper()
 	at := strings.LastIndex(r.Instructions, "Additional working directories removed:")

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
 )
 
-// packages are where npm has installed the agents of the tests, and those of the table.
+// packages are the directories in which npm installs the agents of the tests and those of the table.
 const (
 	packages     = "../../../testdata/node-agents/node_modules"
 	morePackages = "../../../testdata/node-agents/more/node_modules"
@@ -22,18 +22,18 @@ const (
 // subject is an agent to put behind the program.
 type subject struct {
 	name string // what people call it
-	// modules is the directory of its packages, versioned the package that has its version.
+	// modules is the directory of its packages; versioned is the package that carries its version.
 	modules, versioned string
-	// command is what people type, and program the file in modules that it is.
+	// command is what people type, program the file in modules that it runs.
 	command []string
 	program string
-	// env are its variables, and files what stands in its home, by path. Both may say @MODEL@ for the model's
-	// address, @HOME@ for the home, @TMP@ for its directory of temporary files and @MODULES@ for modules.
+	// env are its environment variables, files the contents of its home by path. Both may use @MODEL@ for the model's
+	// address, @HOME@ for the home, @TMP@ for the temporary directory and @MODULES@ for modules.
 	env   []string
 	files map[string]string
-	// elsewhere are the hosts that it asks for all the same, in vain, and does without.
+	// elsewhere are the hosts it tries to reach in vain.
 	elsewhere []string
-	// method is how it is to authenticate, "" if it need not.
+	// method is the authentication method, "" for none.
 	method string
 }
 
@@ -67,7 +67,7 @@ var claude = subject{
 	},
 }
 
-// The others take more time and room than a test that runs at every change may.
+// These take too much time and space to run with every change.
 var (
 	codex = subject{
 		name: "Codex", modules: morePackages, versioned: "@agentclientprotocol/codex-acp",
@@ -125,7 +125,7 @@ wire_api = "responses"
 	}
 )
 
-// install puts the subject's command into a directory for programs.
+// install installs the subject's command in a directory of programs.
 func (s subject) install(t *testing.T, bin string) {
 	t.Helper()
 	program, node := s.file(t, s.modules, s.program), s.file(t, packages, ".bin/node")
@@ -134,7 +134,7 @@ func (s subject) install(t *testing.T, bin string) {
 	require.NoError(t, os.Symlink(node, filepath.Join(bin, "node")))
 }
 
-// file is an installed file. Without it the test is skipped, except in CI.
+// file returns the path of an installed file. Without it the test is skipped, except in CI.
 func (s subject) file(t *testing.T, modules, name string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
@@ -151,7 +151,7 @@ func (s subject) file(t *testing.T, modules, name string) string {
 	return path
 }
 
-// version is the installed version.
+// version returns the installed version.
 func (s subject) version(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(s.file(t, s.modules, s.versioned+"/package.json"))
@@ -161,7 +161,7 @@ func (s subject) version(t *testing.T) string {
 	return described.Version
 }
 
-// settle prepares a home for the subject, and returns the environment that is to be added for it.
+// settle prepares a home for the subject and returns its environment variables.
 func (s subject) settle(t *testing.T, home, model string) []string {
 	t.Helper()
 	modules, err := filepath.Abs(s.modules)
@@ -178,7 +178,7 @@ func (s subject) settle(t *testing.T, home, model string) []string {
 	env := []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home + "/.config", "XDG_DATA_HOME=" + home + "/.local/share",
 		"XDG_STATE_HOME=" + home + "/.local/state", "XDG_CACHE_HOME=" + home + "/.cache", "TMPDIR=" + tmp,
 		"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"),
-		// Nothing leaves the machine: the model server refuses, and tells of it.
+		// Nothing leaves the machine: the model server refuses and records the attempt.
 		"HTTP_PROXY=" + model, "http_proxy=" + model, "HTTPS_PROXY=" + model, "https_proxy=" + model,
 		"NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost"}
 	for _, variable := range s.env {
@@ -186,3 +186,38 @@ func (s subject) settle(t *testing.T, home, model string) []string {
 	}
 	return env
 }
+
+// These are native programs. Each runs without an account on the model named by its variables.
+var (
+	cline = subject{
+		name: "Cline", modules: morePackages, versioned: "@cline/cli-linux-x64",
+		command: []string{"cline", "--acp"}, program: "@cline/cli-linux-x64/bin/cline",
+		elsewhere: []string{"CONNECT data.cline.bot:443"},
+		env: []string{"CLINE_PROVIDER=openai-compatible", "CLINE_MODEL=scripted", "CLINE_API_KEY=none",
+			"CLINE_SESSION_BACKEND_MODE=local"}, // otherwise it leaves a process behind that all its sessions share
+		files: map[string]string{
+			".cline/data/settings/global-settings.json": `{"telemetryOptOut": true, "autoUpdateEnabled": false}`,
+			".cline/data/settings/providers.json": `{
+				"version": 1,
+				"lastUsedProvider": "openai-compatible",
+				"modes": {},
+				"providers": {"openai-compatible": {
+					"settings": {"provider": "openai-compatible", "apiKey": "none", "model": "scripted", "baseUrl": "@MODEL@/v1"},
+					"updatedAt": "2026-01-01T00:00:00.000Z",
+					"tokenSource": "manual"
+				}}
+			}`,
+		},
+	}
+	copilot = subject{
+		name: "GitHub Copilot CLI", modules: morePackages, versioned: "@github/copilot-linux-x64",
+		command: []string{"copilot", "--acp"}, program: "@github/copilot-linux-x64/copilot",
+		env: []string{"COPILOT_PROVIDER_BASE_URL=@MODEL@/v1", "COPILOT_MODEL=scripted", "COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false"},
+	}
+	goose = subject{
+		name: "goose", modules: morePackages, versioned: "@aaif/goose-binary-linux-x64",
+		command: []string{"goose", "acp"}, program: "@aaif/goose-binary-linux-x64/bin/goose",
+		env: []string{"GOOSE_PROVIDER=openai", "GOOSE_MODEL=scripted", "OPENAI_HOST=@MODEL@", "OPENAI_API_KEY=none",
+			"GOOSE_DISABLE_KEYRING=1", "GOOSE_TELEMETRY_OFF=1"},
+	}
+)

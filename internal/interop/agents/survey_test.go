@@ -5,9 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
@@ -18,7 +20,7 @@ import (
 
 var survey = flag.Bool("survey", false, "run every agent and write the tables of docs/agents.md")
 
-// The page with the tables, and what stands around the first of them there.
+// The page with the tables, and the marks around the first of them.
 const (
 	page  = "../../../docs/agents.md"
 	begin = "<!-- make interop-agents writes what follows -->\n"
@@ -28,7 +30,7 @@ const (
 // surveyed are the agents of the tables.
 var surveyed = []subject{claude, cline, codex, gemini, copilot, goose, opencode, pi, qwen}
 
-// abilities are the columns of the table: what can be done with a session, and whether an agent says that it can.
+// abilities are the columns of the table: what can be done with a session, and whether an agent advertises it.
 var abilities = []struct {
 	title string
 	says  func(client.Agent) bool
@@ -43,8 +45,8 @@ var abilities = []struct {
 	{"delete", func(a client.Agent) bool { return a.Delete }, deleteSession},
 }
 
-// TestTheTableOfAgents tries what the table says, which takes minutes.
-func TestTheTableOfAgents(t *testing.T) {
+// TestAgentsTable fills the first table, which takes minutes.
+func TestAgentsTable(t *testing.T) {
 	if !*survey {
 		t.Skip("make interop-agents runs this")
 	}
@@ -61,7 +63,7 @@ func TestTheTableOfAgents(t *testing.T) {
 	writeTable(t, begin, table.String())
 }
 
-// writeTable puts a table behind its mark in the page.
+// writeTable replaces a table in the page.
 func writeTable(t *testing.T, begin, table string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -83,7 +85,7 @@ func heading() string {
 
 func row(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
 
-// rows are an agent's two rows: what it says of itself, and what was done with it behind the program.
+// rows returns an agent's two rows: what it advertises, and what works behind the program.
 func rows(t *testing.T, s *stage) []string {
 	alone := s.alone(t, noFiles)
 	had := []string{s.subject.name, s.subject.version(t), "alone"}
@@ -105,7 +107,7 @@ func rows(t *testing.T, s *stage) []string {
 	return []string{row(append(had, "")), row(append(has, known.way))}
 }
 
-// session is what a survey knows of the session that it tries things with.
+// session is the session that a survey works with.
 type session struct {
 	id  string
 	way string // how the agent was told of the folders
@@ -116,7 +118,7 @@ const (
 	answered = "The fruit is mended."
 )
 
-// expect is an error unless a text has all parts.
+// expect returns an error unless text contains all parts.
 func expect(what, text string, parts ...string) error {
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
@@ -126,7 +128,7 @@ func expect(what, text string, parts ...string) error {
 	return nil
 }
 
-// turn runs a turn and returns the text of what the model was asked first, and an error if it does not end.
+// turn runs a turn and returns the text of the first request to the model, or an error if the turn does not end.
 func (s *stage) turn(t *testing.T, e *editor, session string, orders ...modelserver.Order) (string, error) {
 	before := len(s.model.Requests())
 	end, err := e.Prompt(within(t), session, sdk.TextBlock(modelserver.Prompt(asked, orders...)))
@@ -161,7 +163,7 @@ func workInRoots(t *testing.T, s *stage, known *session) error {
 	return expect("what the model was told", told, s.first, s.second)
 }
 
-// way is how the agent was told of the folders.
+// way returns how the agent learned about the folders.
 func (s *stage) way(t *testing.T, told string) string {
 	switch processes := strings.Join(s.processes(t), "\n"); {
 	case strings.Contains(told, onlyForTheAgent):
@@ -181,7 +183,7 @@ func listAnew(t *testing.T, s *stage, known *session) error {
 	return nil
 }
 
-// goesOn is an error unless the model is told of the conversation in the next turn.
+// goesOn returns an error unless the model receives the conversation in the next turn.
 func (s *stage) goesOn(t *testing.T, e *editor, id string) error {
 	told, err := s.turn(t, e, id, modelserver.Say("Gone on."))
 	if err != nil {
@@ -256,4 +258,101 @@ func deleteSession(t *testing.T, s *stage, known *session) error {
 		return errors.New("it is still listed")
 	}
 	return nil
+}
+
+const beginServers = "<!-- make interop-agents writes what follows of MCP servers -->\n"
+
+// serversHeading is the heading of the second table.
+var serversHeading = []string{"agent", "starts a session's MCP servers", "asks before it writes by their tools", "tells them", "with `rootsRelay`",
+	"announces its commands at a load"}
+
+// TestServersTable fills the second table, which takes minutes.
+func TestServersTable(t *testing.T) {
+	if !*survey {
+		t.Skip("make interop-agents runs this")
+	}
+	var table strings.Builder
+	table.WriteString(row(serversHeading) + row(slices.Repeat([]string{"---"}, len(serversHeading))))
+	for _, s := range surveyed {
+		ran := t.Run(s.name, func(t *testing.T) {
+			cells := onStage(t, s).serverCells(t)
+			t.Logf("\n%s", row(cells))
+			table.WriteString(row(cells))
+		})
+		require.True(t, ran, "the table was not written: an agent could not be tried")
+	}
+	writeTable(t, beginServers, table.String())
+}
+
+// serverCells returns an agent's row.
+func (s *stage) serverCells(t *testing.T) []string {
+	announces := s.announcesAnew(t)
+	without, asks := s.rootsOf(t, s.behind(t, noFiles), 5)
+	if without == "" {
+		return []string{s.subject.name, "–", "", "", "", announces}
+	}
+	with, _ := s.rootsOf(t, s.relaying(t), 10)
+	return []string{s.subject.name, "yes", map[bool]string{true: "yes", false: "–"}[asks], without, with, announces}
+}
+
+// rootsOf returns which roots a session's server received, and whether the agent asked before writing through it. It tries
+// several times, because an agent may start the server late; "" means that it was not started.
+func (s *stage) rootsOf(t *testing.T, e *editor, looks int) (says string, asks bool) {
+	defer e.leave()
+	made, err := e.NewSession(within(t), s.withServer(t, s.first, s.second))
+	require.NoError(t, err)
+	for range looks {
+		if roots, ok := s.serverRoots(e, made.ID); ok {
+			says = s.inWords(roots)
+		}
+		if says == allFolders {
+			break
+		}
+	}
+	_, used := s.use(e, made.ID, modelserver.Use("create_directory", filepath.Join(s.cwd, "basket")))
+	require.Equal(t, says != "", used)
+	return says, strings.Contains(e.permissions(), "create_directory")
+}
+
+const allFolders = "all folders"
+
+// inWords describes which of the session's folders a server's roots are.
+func (s *stage) inWords(roots []string) string {
+	switch all := []string{s.cwd, s.first, s.second}; {
+	case len(roots) == 0:
+		return "none"
+	case slices.Equal(roots, all[:1]):
+		return "the working directory"
+	case slices.Equal(roots, all):
+		return allFolders
+	}
+	return strings.Join(roots, " ")
+}
+
+// announcesAnew reports whether another process of the agent announces its slash commands when it loads a session.
+func (s *stage) announcesAnew(t *testing.T) string {
+	e := s.behind(t, noFiles)
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t)})
+	require.NoError(t, err)
+	s.prompt(e, made.ID, asked, modelserver.Say(answered))
+	announced := s.announced(e, made.ID)
+	e.leave()
+	if !announced {
+		return "has none"
+	}
+	e = s.behind(t, noFiles)
+	defer e.leave()
+	_, err = e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t)})
+	require.NoError(t, err)
+	return map[bool]string{true: "yes", false: "–"}[s.announced(e, made.ID)]
+}
+
+// announced reports whether the client receives slash commands within some seconds.
+func (s *stage) announced(e *editor, session string) bool {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if strings.Contains(e.heard(session), "available_commands_update") {
+			return true
+		}
+	}
+	return false
 }

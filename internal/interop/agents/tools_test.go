@@ -11,10 +11,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
 )
 
-// rootsTools is what the server is called that opencode is given for its other roots.
+// rootsTools is the name of the MCP server that serves the other roots to opencode.
 const rootsTools = "acp_agent_roots"
 
-// opencode takes no additional directories. By itself it would ask for no tool of an MCP server.
+// opencode does not support additional directories, and on its own never asks before calling MCP tools.
 func TestP1_ARealAgentIsGivenToolsForItsOtherRoots(t *testing.T) {
 	t.Parallel()
 	s := onStage(t, opencode)

@@ -49,7 +49,7 @@ func TestW6_ATurnOfARealAgentIsCancelled(t *testing.T) {
 	}
 }
 
-// processes are the command lines of what runs with the stage's home.
+// processes returns the command lines of processes that run with the stage's home.
 func (s *stage) processes(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")

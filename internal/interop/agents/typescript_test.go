@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/program"
 )
 
-// seen is what the TypeScript client prints.
+// seen is the output of the TypeScript client.
 type seen struct {
 	Asked []struct{ Locations []struct{ Path string } }
 	Made  struct{ SessionID, StopReason string }

@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
-// published is where npm puts the schema of ACP; without it, the lines are not held against it.
+// published is where npm installs the ACP schema; without it messages are not validated.
 const published = "../../../testdata/node/node_modules/@agentclientprotocol/sdk/schema/v1"
 
 var loadSchema = sync.OnceValues(func() (*schema.Schema, error) {
@@ -21,7 +21,7 @@ var loadSchema = sync.OnceValues(func() (*schema.Schema, error) {
 	return schema.Load(published)
 })
 
-// judge holds what an editor is sent against the schema, as it comes.
+// judge validates the messages sent to an editor as they arrive.
 type judge struct {
 	mu    sync.Mutex
 	lines *schema.Conversation // nil without a schema
@@ -54,7 +54,7 @@ func (j *judge) tap(d jsonrpc.Direction, line []byte) {
 	}
 }
 
-// all is what was found wrong.
+// all returns everything that was found invalid.
 func (j *judge) all() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

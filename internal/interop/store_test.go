@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +16,46 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// keep stores sessions that were made some time ago: one in which nothing was ever said, and one that was used.
+func TestS4_DamagedStore(t *testing.T) {
+	state, cwd := filepath.Join(t.TempDir(), "state"), folder(t)
+	path := filepath.Join(state, "sessions.db")
+	damage := []byte(strings.Repeat("this is no database ", 1000))
+	require.NoError(t, os.Mkdir(state, 0o700))
+	require.NoError(t, os.WriteFile(path, damage, 0o600))
+	a := startIn(t, state).initialize()
+	opened := map[string]any{"sessionId": "x", "cwd": cwd, "mcpServers": []any{}}
+	for method, params := range map[string]any{
+		"session/new": opened, "session/load": opened, "session/resume": opened, "session/fork": opened,
+		"session/list": map[string]any{}, "session/delete": sessionParams("x"),
+	} {
+		for range 2 {
+			m := a.try(method, params)
+			require.NotNil(t, m.Error, method)
+			require.Contains(t, m.Error.Message, path, method)
+			require.Contains(t, m.Error.Message, `run "acp-agent sessions repair"`, method)
+		}
+	}
+	a.leave()
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, damage, after)
+	files, err := filepath.Glob(filepath.Join(state, "sessions*.db"))
+	require.NoError(t, err)
+	require.Equal(t, []string{path}, files, "nothing was moved away")
+
+	out, err := exec.CommandContext(t.Context(), program.Path(), "--state-dir", state, "sessions", "repair").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	kept, err := filepath.Glob(filepath.Join(state, "sessions.damaged-*.db"))
+	require.NoError(t, err)
+	require.Len(t, kept, 1)
+	whole, err := os.ReadFile(kept[0])
+	require.NoError(t, err)
+	require.Equal(t, damage, whole)
+	a = startIn(t, state).initialize()
+	a.open(cwd)
+}
+
+// keep stores two old sessions: one that was never prompted and one that was.
 func keep(t *testing.T, state, cwd string, ago time.Duration) {
 	t.Helper()
 	s := sqlite.New(sqlite.Options{Dir: state, Now: func() time.Time { return time.Now().Add(-ago) }})
@@ -33,7 +73,7 @@ func keep(t *testing.T, state, cwd string, ago time.Duration) {
 	require.NoError(t, s.Close())
 }
 
-func TestS10_WhatWasNeverPromptedGoesByItselfAndByCommand(t *testing.T) {
+func TestS10_PruneUnpromptedSessions(t *testing.T) {
 	const day = 24 * time.Hour
 	state, cwd := filepath.Join(t.TempDir(), "state"), folder(t)
 	for _, ago := range []time.Duration{sessionstore.Retention + day, sessionstore.Retention - day} {

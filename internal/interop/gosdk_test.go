@@ -3,11 +3,16 @@ package interop
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,9 +25,12 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/stock"
 	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// gopher is the Go SDK's own client of the program.
+// gopher is a client based on the Go SDK.
 type gopher struct {
 	*sdk.ClientSideConnection
 	unasked
@@ -110,7 +118,7 @@ func (g *gopher) SessionUpdate(_ context.Context, n sdk.SessionNotification) err
 	return nil
 }
 
-// heard takes the text of the messages since the last time.
+// heard returns the text of the messages since the last call.
 func (g *gopher) heard() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -119,7 +127,7 @@ func (g *gopher) heard() string {
 	return text
 }
 
-// listed are all sessions by id.
+// listed returns all sessions by id.
 func (g *gopher) listed(t *testing.T) map[sdk.SessionId]sdk.SessionInfo {
 	t.Helper()
 	page, err := g.ListSessions(t.Context(), sdk.ListSessionsRequest{})
@@ -131,7 +139,7 @@ func (g *gopher) listed(t *testing.T) map[sdk.SessionId]sdk.SessionInfo {
 	return sessions
 }
 
-func TestTheGoSDKsClient(t *testing.T) {
+func TestGoSDKClient(t *testing.T) {
 	state, cwd := filepath.Join(t.TempDir(), "state"), folder(t, "a.txt", "tangerine\n")
 	first, second := folder(t, "b.txt", "tangerine\n"), folder(t, "c.txt", "tangerine\n")
 	none := []sdk.McpServer{}
@@ -187,9 +195,9 @@ func TestTheGoSDKsClient(t *testing.T) {
 	})
 }
 
-// The SDK's client takes a thousand and twenty-four notifications before its handler has seen the first, then closes
-// the connection. It reads faster than it handles, so a history that is longer than that when it is merged is lost on it.
-func TestA27_ALongLoadDoesNotOverflowTheGoSDKsClient(t *testing.T) {
+// The SDK's client queues 1,024 notifications, then closes the connection. It reads faster than it handles them, so a longer history
+// must be paced.
+func TestA27_LongLoadGoSDK(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		chunks, messages int
@@ -215,4 +223,102 @@ func TestA27_ALongLoadDoesNotOverflowTheGoSDKsClient(t *testing.T) {
 			require.True(t, g.heard() == want.String(), "the conversation is another")
 		})
 	}
+}
+
+// The SDK's client queues 1,024 notifications, then closes the connection: chunks are merged before they are sent, and the rest is
+// paced.
+func TestA27_LongLoadOfStoredHistoryGoSDK(t *testing.T) {
+	const updates = 100_000
+	client, err := pipes.Build(t.Context(), t.TempDir(), "github.com/acp-agent/acp-agent/interop/gosdk")
+	require.NoError(t, err)
+	for name, messages := range map[string]int{
+		"A27/a hundred thousand chunks of one message, stored one by one": 1,
+		"A27/a hundred thousand messages":                                 updates,
+	} {
+		t.Run(name, func(t *testing.T) {
+			state, cwd := filepath.Join(t.TempDir(), "state"), folder(t)
+			words := sha256.New()
+			history := make([]sessionstore.Update, updates)
+			for i := range history {
+				text := fmt.Sprintf("update %d of many\n", i)
+				words.Write([]byte(text))
+				history[i] = fmt.Appendf(nil, `{"update":{"sessionUpdate":"agent_message_chunk","messageId":"m%d","content":{"type":"text","text":%q}}}`, i%messages, text)
+			}
+			store(t, state, cwd, history)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*patience) // it takes its time
+			defer cancel()
+			out, err := exec.CommandContext(ctx, client, state, "long", cwd, program.Path()).Output()
+			if exit, ok := err.(*exec.ExitError); ok {
+				require.Fail(t, "the client failed", "%s", exit.Stderr)
+			}
+			require.NoError(t, err)
+			var shown struct {
+				Updates int
+				Text    string
+			}
+			require.NoError(t, json.Unmarshal(out, &shown))
+			require.Equal(t, fmt.Sprintf("%x", words.Sum(nil)), shown.Text, "the conversation is another")
+			if messages == updates {
+				require.GreaterOrEqual(t, shown.Updates, updates)
+			} else {
+				require.Less(t, shown.Updates, 1024)
+			}
+		})
+	}
+}
+
+// store stores a session with a history of one turn whose chunks are not merged.
+func store(t *testing.T, state, cwd string, history []sessionstore.Update) {
+	t.Helper()
+	s := sqlite.New(sqlite.Options{Dir: state})
+	roots, err := workspace.NewRoots(cwd, nil)
+	require.NoError(t, err)
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+		ID: "long", Agent: sessionstore.Agent{Kind: "explore"}, Title: "long",
+		Keys: sessionstore.Keys{Roots: roots, Real: []workspace.Dir{roots.Cwd()}},
+	})
+	require.NoError(t, err)
+	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{}))
+	for segment := range slices.Chunk(history, 500) {
+		require.NoError(t, s.Append(t.Context(), lease, segment))
+	}
+	require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"))
+	require.NoError(t, s.Close())
+}
+
+// unasked implements the requests a client without capabilities never receives.
+type unasked struct{}
+
+var errUnasked = errors.New("not advertised")
+
+func (unasked) ReadTextFile(context.Context, sdk.ReadTextFileRequest) (r sdk.ReadTextFileResponse, err error) {
+	return r, errUnasked
+}
+
+func (unasked) WriteTextFile(context.Context, sdk.WriteTextFileRequest) (r sdk.WriteTextFileResponse, err error) {
+	return r, errUnasked
+}
+
+func (unasked) RequestPermission(context.Context, sdk.RequestPermissionRequest) (r sdk.RequestPermissionResponse, err error) {
+	return r, errUnasked
+}
+
+func (unasked) CreateTerminal(context.Context, sdk.CreateTerminalRequest) (r sdk.CreateTerminalResponse, err error) {
+	return r, errUnasked
+}
+
+func (unasked) KillTerminal(context.Context, sdk.KillTerminalRequest) (r sdk.KillTerminalResponse, err error) {
+	return r, errUnasked
+}
+
+func (unasked) TerminalOutput(context.Context, sdk.TerminalOutputRequest) (r sdk.TerminalOutputResponse, err error) {
+	return r, errUnasked
+}
+
+func (unasked) ReleaseTerminal(context.Context, sdk.ReleaseTerminalRequest) (r sdk.ReleaseTerminalResponse, err error) {
+	return r, errUnasked
+}
+
+func (unasked) WaitForTerminalExit(context.Context, sdk.WaitForTerminalExitRequest) (r sdk.WaitForTerminalExitResponse, err error) {
+	return r, errUnasked
 }
