@@ -160,3 +160,64 @@ func TestW10_ASessionRequestRightBehindInitializeIsServed(t *testing.T) {
 	require.Nil(t, c.response(first).Error)
 	require.Nil(t, c.response(second).Error)
 }
+
+func TestW10_NoMethodIsServedBeforeInitialize(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	a := folder(t)
+	for _, method := range append(opening, "session/list", "session/prompt", "session/close", "session/delete",
+		"session/set_mode", "session/set_config_option", "authenticate", "logout", "_other") {
+		m := c.try(method, altered(rootsParams("s", a), "prompt", `[]`))
+		require.NotNil(t, m.Error, method)
+		require.Equal(t, jsonrpc.CodeInvalidRequest, m.Error.Code, method)
+		require.Equal(t, "not_initialized", m.reason(t), method)
+		require.Contains(t, m.Error.Message, method)
+	}
+	c.send(notification("session/cancel", idParams("s")), notification("_note", `{}`))
+	c.initialize()
+	require.Empty(t, c.list(`{}`))
+	require.Empty(t, r.noted())
+}
+
+func TestW10_AnyNumberIsAnsweredWithTheVersionThatIsSpoken(t *testing.T) {
+	for _, version := range []string{"-1", "0", "1", "1.0", "1.5", "2", "20260701", "1e300", "18446744073709551616"} {
+		c := connect(t, acp.Options{})
+		var result struct{ ProtocolVersion json.RawMessage }
+		require.NoError(t, json.Unmarshal(c.call("initialize", `{"protocolVersion":`+version+`}`), &result))
+		require.Equal(t, "1", string(result.ProtocolVersion), version)
+	}
+}
+
+// connecting is a runtime that connects MCP servers itself, and takes its time to say so.
+type connecting struct {
+	scripted
+	asked chan struct{}
+}
+
+func (r *connecting) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
+	<-r.asked
+	return backend.Info{
+		Kind: "connecting", MCP: backend.BackendConnects,
+		Initialize: backend.Raw(`{"agentCapabilities":{"mcpCapabilities":{"http":true,"sse":false}}}`),
+	}, nil
+}
+
+func TestW12_ASessionRightBehindInitializeHasTheTransportsThatItAdvertises(t *testing.T) {
+	r := &connecting{asked: make(chan struct{})}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	params := func(kind string) string {
+		return encode(map[string]any{"cwd": folder(t), "mcpServers": []any{
+			map[string]any{"type": kind, "name": "s", "url": "http://localhost:1", "headers": []any{}},
+		}})
+	}
+	first, initialize := c.request("initialize", `{"protocolVersion":1}`)
+	http, open := c.request("session/new", params("http"))
+	sse, refused := c.request("session/new", params("sse"))
+	unknown, load := c.request("session/load", `{"sessionId":"none",`+params("http")[1:])
+	c.send(initialize, open, refused, load)
+	close(r.asked)
+	require.Nil(t, c.response(first).Error)
+	require.Nil(t, c.response(http).Error)
+	require.Equal(t, "unsupported", c.response(sse).reason(t))
+	require.Equal(t, "not_found", c.response(unknown).reason(t), "its servers are none to refuse")
+}

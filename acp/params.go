@@ -1,270 +1,211 @@
 package acp
 
 import (
-	"context"
+	"bytes"
 	"encoding/json"
 	"strings"
-	"unicode"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
-
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// sessionParams are the params of new, load, resume and fork, checked as far as that goes without
-// the store and the file system (stage 1 of A5).
-type sessionParams struct {
-	id      sessionstore.ID // of load, resume and fork
-	roots   workspace.Roots
-	servers []mcpclient.Config
-	rest    backend.Raw // without sessionId
+// readParams parses params and checks their keys against the schema (W2).
+func readParams(params json.RawMessage, shape *strictjson.Shape) (strictjson.Object, []strictjson.Violation) {
+	object, err := strictjson.ParseObject(params)
+	if err != nil {
+		return object, []strictjson.Violation{strictjson.NewViolation("params", nil, strictjson.Type).Expecting("an object")}
+	}
+	return object, strictjson.Check(params, shape)
 }
 
-// sessionFields says what a lifecycle method's params hold.
-type sessionFields struct {
-	shape   *strictjson.Shape
-	id      presence // sessionId
-	servers presence // mcpServers
+// takeSession takes the session id off params. The id is "" where there is none.
+func takeSession(params json.RawMessage) (sessionstore.ID, backend.Raw, error) {
+	if !isObject(params) {
+		return "", params, nil
+	}
+	raw, rest, err := strictjson.Take(params, "sessionId")
+	if err != nil {
+		return "", nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params cannot be read")
+	}
+	if raw == nil {
+		return "", params, nil
+	}
+	var id sessionstore.ID
+	if json.Unmarshal(raw, &id) != nil {
+		return "", params, nil
+	}
+	return id, rest, nil
 }
 
-// presence says whether a member has to be there.
-type presence int
+// sessionMember is the member that names a session in params.
+func sessionMember(id sessionstore.ID) string { return `"sessionId":` + string(quote(string(id))) }
+
+// putSession is params with a session id.
+func putSession(params backend.Raw, id sessionstore.ID) json.RawMessage {
+	return putMember(params, sessionMember(id))
+}
+
+// putMember is params with a sessionMember. Params that name no session, as is the rule, are copied
+// as they are; others have theirs replaced.
+func putMember(params backend.Raw, member string) json.RawMessage {
+	if len(params) > 2 && params[0] == '{' && params[1] == '"' && !mayNameSession(params) {
+		with := make(json.RawMessage, 0, len(params)+len(member)+1)
+		with = append(append(with, '{'), member...)
+		return append(append(with, ','), params[1:]...)
+	}
+	return put(params, "sessionId", json.RawMessage(strings.TrimPrefix(member, `"sessionId":`)))
+}
+
+// mayNameSession reports whether params may have a sessionId, perhaps spelled with escapes.
+func mayNameSession(params backend.Raw) bool {
+	return bytes.Contains(params, []byte("sessionId")) || bytes.Contains(params, []byte(`\u`))
+}
+
+// lifecycleResult is a runtime's part of a lifecycle response, without a session id of its own.
+func lifecycleResult(result backend.Raw) (json.RawMessage, error) {
+	if len(result) == 0 {
+		return json.RawMessage(`{}`), nil
+	}
+	_, rest, err := strictjson.Take(result, "sessionId")
+	if err != nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent answered with something that is not an object")
+	}
+	return rest, nil
+}
+
+// checkUpdate refuses an update of the runtime that is none. It may be spread over lines: who writes it makes it one.
+func checkUpdate(u backend.Update) error {
+	if !isObject(u) {
+		return jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent sent an update that is not an object")
+	}
+	return nil
+}
+
+// titleIn is the title in a session_info_update, "" if that removes it; nil if u says nothing of a title.
+func titleIn(u backend.Update) *string {
+	if !bytes.Contains(u, []byte("session_info_update")) || updateKind(u) != "session_info_update" {
+		return nil
+	}
+	raw, given := members(members(u)["update"])["title"]
+	if !given {
+		return nil
+	}
+	title := ""
+	if json.Unmarshal(raw, &title) == nil {
+		title = cutTitle(title)
+	}
+	return &title
+}
+
+// titleUpdate tells the client of a session's title (A29).
+func titleUpdate(title string) backend.Update {
+	return backend.Update(`{"update":{"sessionUpdate":"session_info_update","title":` + string(quote(title)) + `}}`)
+}
+
+// put is object with a member set. What is not an object is taken as an empty one.
+func put(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
+	with, err := strictjson.Put(object, name, value)
+	if err != nil {
+		with, _ = strictjson.Put(nil, name, value)
+	}
+	return with
+}
+
+// members are the members of an object, none if raw is not one.
+func members(raw json.RawMessage) map[string]json.RawMessage {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(raw, &m) != nil {
+		return nil
+	}
+	return m
+}
+
+// isObject reports whether raw is a JSON object.
+func isObject(raw json.RawMessage) bool {
+	raw = bytes.TrimLeft(raw, " \t\r\n")
+	return len(raw) > 0 && raw[0] == '{'
+}
+
+// isTrue reports whether raw is true.
+func isTrue(raw json.RawMessage) bool { return string(raw) == "true" }
+
+// quote is s as a JSON string.
+func quote(s string) json.RawMessage {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return json.RawMessage(`""`)
+	}
+	return raw
+}
+
+// The keys of ACP v1's requests as far as they are checked for their case (W2). _meta is free
+// inside. A union's variants share one shape.
+var (
+	metaShape = keys("_meta")
+	pairShape = keys("name", "value", "_meta")
+
+	serversShape = list(shape(map[string]*strictjson.Shape{"env": list(pairShape), "headers": list(pairShape)},
+		"name", "type", "command", "args", "url", "_meta"))
+
+	annotationsShape = keys("audience", "lastModified", "priority", "_meta")
+
+	resourceShape = keys("uri", "mimeType", "text", "blob", "_meta")
+
+	blockShape = shape(map[string]*strictjson.Shape{"annotations": annotationsShape, "resource": resourceShape},
+		"type", "text", "data", "mimeType", "uri", "name", "title", "description", "size", "_meta")
+
+	newShape = shape(map[string]*strictjson.Shape{"mcpServers": serversShape},
+		"cwd", "additionalDirectories", "_meta")
+
+	loadShape = shape(map[string]*strictjson.Shape{"mcpServers": serversShape},
+		"sessionId", "cwd", "additionalDirectories", "_meta")
+
+	promptShape = shape(map[string]*strictjson.Shape{"prompt": list(blockShape)}, "sessionId", "_meta")
+
+	sessionShape = keys("sessionId", "_meta")
+
+	// callShapes are those of the requests that the runtime answers.
+	callShapes = map[string]*strictjson.Shape{
+		"authenticate":              keys("methodId", "_meta"),
+		"logout":                    keys("_meta"),
+		"session/set_mode":          keys("sessionId", "modeId", "_meta"),
+		"session/set_config_option": keys("sessionId", "configId", "type", "value", "_meta"),
+	}
+
+	listShape = keys("cwd", "additionalDirectories", "cursor", "_meta")
+
+	initializeShape = shape(map[string]*strictjson.Shape{
+		"clientInfo": keys("name", "title", "version", "_meta"),
+		"clientCapabilities": shape(map[string]*strictjson.Shape{
+			"fs":          keys("readTextFile", "writeTextFile", "_meta"),
+			"auth":        keys("terminal", "_meta"),
+			"elicitation": shape(map[string]*strictjson.Shape{"form": metaShape, "url": metaShape}, "_meta"),
+			"session": shape(map[string]*strictjson.Shape{
+				"configOptions": shape(map[string]*strictjson.Shape{"boolean": metaShape}, "_meta"),
+			}, "compaction", "notices", "_meta"),
+		}, "terminal", "_meta"),
+	}, "protocolVersion", "_meta")
+)
+
+func keys(names ...string) *strictjson.Shape { return shape(nil, names...) }
+
+func shape(nested map[string]*strictjson.Shape, names ...string) *strictjson.Shape {
+	fields := make(map[string]*strictjson.Shape, len(nested)+len(names))
+	for name, s := range nested {
+		fields[name] = s
+	}
+	for _, name := range names {
+		fields[name] = nil
+	}
+	return &strictjson.Shape{Fields: fields}
+}
+
+func list(item *strictjson.Shape) *strictjson.Shape { return &strictjson.Shape{Items: item} }
 
 const (
 	absent presence = iota // not a member of the method
 	optional
 	required
 )
-
-var (
-	newFields    = sessionFields{shape: newShape, servers: required}
-	loadFields   = sessionFields{shape: loadShape, id: required, servers: required}
-	resumeFields = sessionFields{shape: loadShape, id: required, servers: optional}
-	forkFields   = sessionFields{shape: loadShape, id: required, servers: optional}
-)
-
-// decodeSession reads the params of a lifecycle method, and reports everything that is wrong with them. It waits
-// for an initialize that is at work, which says what MCP transports are advertised.
-func (a *agent) decodeSession(ctx context.Context, params json.RawMessage, f sessionFields) (sessionParams, error) {
-	if err := a.initialized(ctx); err != nil {
-		return sessionParams{}, err
-	}
-	object, wrong := readParams(params, f.shape)
-	if len(wrong) > 0 {
-		return sessionParams{}, strictjson.Refuse(wrong...)
-	}
-	var p sessionParams
-	if f.id == required {
-		id, bad := object.Field("sessionId").Text()
-		p.id, wrong = sessionstore.ID(id), bad
-	}
-	var bad []strictjson.Violation
-	p.roots, bad = decodeRoots(object)
-	wrong = append(wrong, bad...)
-	p.servers, bad = decodeServers(object.Field("mcpServers"), f.servers, a.init.transports())
-	wrong = append(wrong, bad...)
-	if len(wrong) > 0 {
-		return sessionParams{}, strictjson.Refuse(wrong...)
-	}
-	_, rest, err := takeSession(params)
-	p.rest = rest
-	return p, err
-}
-
-// decodeRoots reads cwd and additionalDirectories, and reports all that is wrong with either (A3, A4).
-func decodeRoots(object strictjson.Object) (workspace.Roots, []strictjson.Violation) {
-	cwd, wrongCwd := object.Field("cwd").Text()
-	additional, wrong := directories(object.Field("additionalDirectories"))
-	if wrongCwd == nil && wrong == nil {
-		roots, err := workspace.NewRoots(cwd, additional)
-		return roots, strictjson.ViolationsOf(err)
-	}
-	if wrongCwd == nil {
-		_, err := workspace.ParseDir(cwd)
-		wrongCwd = strictjson.ViolationsOf(err)
-	}
-	return workspace.Roots{}, append(wrongCwd, wrong...)
-}
-
-// directories reads additionalDirectories, which may be left out. If an entry is no string, the others are
-// still checked.
-func directories(field strictjson.Field) ([]string, []strictjson.Violation) {
-	if !field.Present() {
-		return nil, nil
-	}
-	paths, wrong := field.Texts()
-	if wrong == nil {
-		_, err := workspace.ParseDirs(paths)
-		return paths, strictjson.ViolationsOf(err)
-	}
-	items, notArray := field.Items()
-	if notArray != nil {
-		return nil, notArray
-	}
-	wrong = nil
-	for i, item := range items {
-		if len(wrong) >= strictjson.MaxViolations {
-			break
-		}
-		path, bad := item.Text()
-		if bad == nil {
-			_, err := workspace.ParseDirs([]string{path})
-			bad = strictjson.ViolationsOf(err)
-		}
-		for _, v := range bad {
-			wrong = append(wrong, v.At(i))
-		}
-	}
-	return nil, wrong
-}
-
-// promptParams are the params of session/prompt.
-type promptParams struct {
-	id     sessionstore.ID
-	blocks []json.RawMessage
-	rest   backend.Raw // without sessionId
-}
-
-func decodePrompt(params json.RawMessage) (promptParams, error) {
-	object, wrong := readParams(params, promptShape)
-	if len(wrong) > 0 {
-		return promptParams{}, strictjson.Refuse(wrong...)
-	}
-	id, wrong := object.Field("sessionId").Text()
-	blocks, bad := object.Field("prompt").Items()
-	wrong = append(wrong, bad...)
-	p := promptParams{id: sessionstore.ID(id)}
-	for _, block := range blocks {
-		if len(wrong) >= strictjson.MaxViolations {
-			break
-		}
-		p.blocks = append(p.blocks, block.Raw())
-		wrong = append(wrong, checkBlock(block)...)
-	}
-	if len(wrong) > 0 {
-		return promptParams{}, strictjson.Refuse(wrong...)
-	}
-	var err error
-	_, p.rest, err = takeSession(params)
-	return p, err
-}
-
-// checkBlock refuses a prompt entry that is no content block.
-func checkBlock(block strictjson.Field) []strictjson.Violation {
-	object, wrong := block.Object()
-	if wrong != nil {
-		return wrong
-	}
-	kind, wrong := object.Field("type").Text()
-	if kind == "text" {
-		_, wrong = object.Field("text").Text()
-	}
-	return wrong
-}
-
-// updates are the prompt as the history keeps it.
-func (p promptParams) updates() []sessionstore.Update {
-	updates := make([]sessionstore.Update, len(p.blocks))
-	for i, block := range p.blocks {
-		updates[i] = sessionstore.Update(`{"update":{"sessionUpdate":"user_message_chunk","content":` + string(block) + `}}`)
-	}
-	return updates
-}
-
-// maxTitle bounds a title, in characters.
-const maxTitle = 80
-
-// title is the first line of the prompt's text, bounded (A29).
-func (p promptParams) title() string {
-	for _, block := range p.blocks {
-		var text struct{ Type, Text string }
-		if json.Unmarshal(block, &text) != nil || text.Type != "text" {
-			continue
-		}
-		for line := range strings.Lines(text.Text) {
-			if title := cutTitle(line); title != "" {
-				return title
-			}
-		}
-	}
-	return ""
-}
-
-// cutTitle makes one bounded line of s.
-func cutTitle(s string) string {
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
-	runes := []rune(s)
-	if len(runes) > maxTitle {
-		return strings.TrimSpace(string(runes[:maxTitle-1])) + "…"
-	}
-	return s
-}
-
-func decodeSessionID(params json.RawMessage) (sessionstore.ID, error) {
-	object, wrong := readParams(params, sessionShape)
-	if len(wrong) > 0 {
-		return "", strictjson.Refuse(wrong...)
-	}
-	id, wrong := object.Field("sessionId").Text()
-	return sessionstore.ID(id), strictjson.Refuse(wrong...)
-}
-
-// listParams are the params of session/list.
-type listParams struct {
-	cwd        workspace.Dir // zero for no filter
-	additional workspace.Dirs
-	filtered   bool // by additional, which may be empty
-	cursor     sessionstore.Cursor
-}
-
-// query looks up the real paths of the filters, and so takes its time.
-func (p listParams) query(owner sessionstore.Agent) sessionstore.Query {
-	q := sessionstore.Query{Agent: owner, Cursor: p.cursor}
-	if !p.cwd.IsZero() {
-		q.Cwd = sessionstore.FilterDir(p.cwd)
-	}
-	if p.filtered {
-		q.Additional = sessionstore.FilterDirs(p.additional)
-	}
-	return q
-}
-
-// decodeList reads session/list's filters and cursor (A16).
-func decodeList(params json.RawMessage) (listParams, error) {
-	object, wrong := readParams(params, listShape)
-	if len(wrong) > 0 {
-		return listParams{}, strictjson.Refuse(wrong...)
-	}
-	var p listParams
-	if path, given, bad := optionalText(object.Field("cwd")); bad != nil {
-		wrong = append(wrong, bad...)
-	} else if given {
-		var err error
-		p.cwd, err = workspace.ParseDir(path)
-		wrong = append(wrong, strictjson.ViolationsOf(err)...)
-	}
-	if field := object.Field("additionalDirectories"); field.Present() {
-		paths, bad := directories(field)
-		wrong = append(wrong, bad...)
-		dirs, _ := workspace.ParseDirs(paths) // checked by directories
-		p.additional, p.filtered = dirs.Without(p.cwd), true
-	}
-	if cursor, given, bad := optionalText(object.Field("cursor")); bad != nil {
-		wrong = append(wrong, bad...)
-	} else if p.cursor = sessionstore.Cursor(cursor); given && cursor == "" {
-		wrong = append(wrong, object.Field("cursor").Refuse(strictjson.InvalidCursor))
-	}
-	return p, strictjson.Refuse(wrong...)
-}
-
-// optionalText reads a string that may be absent, or null, which means the same.
-func optionalText(field strictjson.Field) (text string, given bool, bad []strictjson.Violation) {
-	if !field.Present() || field.IsNull() {
-		return "", false, nil
-	}
-	text, bad = field.Text()
-	return text, bad == nil, bad
-}

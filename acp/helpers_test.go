@@ -1,0 +1,739 @@
+package acp_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func TestMain(m *testing.M) { proctest.Main(m, play) }
+
+// patience bounds every wait of a test, so that a hang fails instead of hanging.
+const patience = 20 * time.Second
+
+// message is any JSON-RPC message.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Code    int             `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	} `json:"error"`
+}
+
+// tester is a test, or one run of a property.
+type tester interface {
+	require.TestingT
+	Helper()
+	Fatal(args ...any)
+	Cleanup(f func())
+}
+
+// client is an ACP client over pipes, as raw as a test needs it.
+type client struct {
+	t      tester
+	in     *io.PipeWriter
+	served chan error
+	stop   context.CancelFunc
+
+	mu      sync.Mutex
+	more    *sync.Cond
+	got     []message // in the order of the wire
+	end     bool
+	stalled bool // reads nothing
+	next    int
+
+	answers func(message) string // if set, gives the result for a request of the agent
+}
+
+// connect serves a new client with o, whose Store and Runtime have defaults.
+func connect(t tester, o acp.Options) *client {
+	t.Helper()
+	if o.Store == nil {
+		o.Store = sessionstore.NewMemory()
+	}
+	if o.Backend == nil {
+		o.Backend = func() backend.Backend { return &scripted{} }
+	}
+	if o.ReplayRate == 0 {
+		o.ReplayRate = -1 // these clients take what comes
+	}
+	in, clientOut := io.Pipe()
+	clientIn, out := io.Pipe()
+	ctx, stop := context.WithCancel(context.Background())
+	c := &client{t: t, in: clientOut, served: make(chan error, 1), stop: stop}
+	c.more = sync.NewCond(&c.mu)
+	go func() {
+		err := acp.Serve(ctx, in, out, o)
+		_ = out.Close()
+		c.served <- err
+	}()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		c.read(clientIn)
+	}()
+	t.Cleanup(func() {
+		c.leave()
+		<-read
+		stop()
+	})
+	return c
+}
+
+// leave closes the client's end and waits for the agent.
+func (c *client) leave() {
+	_ = c.in.Close()
+	select {
+	case err := <-c.served:
+		require.NoError(c.t, err)
+		c.served <- nil
+	case <-time.After(patience):
+		c.t.Fatal("the agent did not end with its input")
+	}
+}
+
+func (c *client) read(from io.Reader) {
+	lines := bufio.NewReader(from)
+	for {
+		line, err := lines.ReadBytes('\n')
+		c.mu.Lock()
+		for c.stalled {
+			c.more.Wait()
+		}
+		if err != nil {
+			c.end = true
+			c.more.Broadcast()
+			c.mu.Unlock()
+			return
+		}
+		var m message
+		if json.Unmarshal(line, &m) != nil {
+			c.t.Errorf("not JSON: %s", line)
+		}
+		c.got = append(c.got, m)
+		c.more.Broadcast()
+		answers := c.answers
+		c.mu.Unlock()
+		if answers == nil || m.Method == "" || m.ID == nil {
+			continue
+		}
+		if result := answers(m); result != "" {
+			_, _ = io.WriteString(c.in, `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":`+result+"}\n")
+		}
+	}
+}
+
+// stall stops reading, until the returned function is called.
+func (c *client) stall() (goOn func()) {
+	set := func(stalled bool) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.stalled = stalled
+		c.more.Broadcast()
+	}
+	set(true)
+	return func() { set(false) }
+}
+
+// permit answers every question for permission from now on with an option, or none if it is "".
+func (c *client) permit(option string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answers = func(m message) string {
+		switch {
+		case m.Method != "session/request_permission" || option == "":
+			return ""
+		case option == "cancelled":
+			return `{"outcome":{"outcome":"cancelled"}}`
+		}
+		return `{"outcome":{"outcome":"selected","optionId":"` + option + `"}}`
+	}
+}
+
+// questions are the questions for permission that came so far.
+func (c *client) questions() (all []message) {
+	for _, m := range c.messages() {
+		if m.Method == "session/request_permission" {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// send writes lines in one write.
+func (c *client) send(lines ...string) {
+	_, err := io.WriteString(c.in, strings.Join(lines, "\n")+"\n")
+	require.NoError(c.t, err)
+}
+
+// request is a request line and its id.
+func (c *client) request(method, params string) (id, line string) {
+	c.next++
+	id = fmt.Sprint(c.next)
+	return id, `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":` + params + `}`
+}
+
+func notification(method, params string) string {
+	return `{"jsonrpc":"2.0","method":"` + method + `","params":` + params + `}`
+}
+
+// await waits for the first message for which is holds, at or after index from.
+func (c *client) await(from int, is func(message) bool) (message, int) {
+	c.t.Helper()
+	timer := time.AfterFunc(patience, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.end = true
+		c.more.Broadcast()
+	})
+	defer timer.Stop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := from; ; i++ {
+		for i == len(c.got) {
+			if c.end {
+				require.Fail(c.t, "the message did not come", "after %d messages", len(c.got))
+			}
+			c.more.Wait()
+		}
+		if is(c.got[i]) {
+			return c.got[i], i
+		}
+	}
+}
+
+// response waits for the response to a request.
+func (c *client) response(id string) message {
+	c.t.Helper()
+	m, _ := c.await(0, func(m message) bool { return m.Method == "" && string(m.ID) == id })
+	return m
+}
+
+// call sends a request and returns its result.
+func (c *client) call(method, params string) json.RawMessage {
+	c.t.Helper()
+	m := c.try(method, params)
+	require.Nil(c.t, m.Error, "%s: %+v", method, m.Error)
+	return m.Result
+}
+
+// try sends a request and returns its response.
+func (c *client) try(method, params string) message {
+	c.t.Helper()
+	id, line := c.request(method, params)
+	c.send(line)
+	return c.response(id)
+}
+
+// messages are those that came so far.
+func (c *client) messages() []message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]message(nil), c.got...)
+}
+
+// initialize sends initialize with every client capability.
+func (c *client) initialize() json.RawMessage {
+	c.t.Helper()
+	return c.call("initialize", `{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true}}`)
+}
+
+// open makes a session and returns its id.
+func (c *client) open(cwd string, additional ...string) string {
+	c.t.Helper()
+	var result struct{ SessionID string }
+	require.NoError(c.t, json.Unmarshal(c.call("session/new", rootsParams("", cwd, additional...)), &result))
+	require.NotEmpty(c.t, result.SessionID)
+	return result.SessionID
+}
+
+// rootsParams are the params of a lifecycle request; those of session/new without an id.
+func rootsParams(id, cwd string, additional ...string) string {
+	params := map[string]any{"cwd": cwd, "mcpServers": []any{}}
+	if id != "" {
+		params["sessionId"] = id
+	}
+	if additional != nil {
+		params["additionalDirectories"] = additional
+	}
+	return encode(params)
+}
+
+func promptParams(id, text string) string {
+	return encode(map[string]any{"sessionId": id, "prompt": []any{map[string]any{"type": "text", "text": text}}})
+}
+
+func idParams(id string) string { return encode(map[string]any{"sessionId": id}) }
+
+func encode(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+// listed is a session as session/list shows it.
+type listed struct {
+	SessionID             string   `json:"sessionId"`
+	Cwd                   string   `json:"cwd"`
+	AdditionalDirectories []string `json:"additionalDirectories"`
+	Title                 string   `json:"title"`
+	UpdatedAt             string   `json:"updatedAt"`
+}
+
+// list calls session/list.
+func (c *client) list(params string) []listed {
+	c.t.Helper()
+	var result struct{ Sessions []listed }
+	require.NoError(c.t, json.Unmarshal(c.call("session/list", params), &result))
+	require.NotNil(c.t, result.Sessions)
+	return result.Sessions
+}
+
+// texts are the agent's words to a session, in order.
+func texts(messages []message, id string) []string {
+	var all []string
+	for _, m := range messages {
+		var p struct {
+			SessionID string
+			Update    struct {
+				SessionUpdate string
+				Content       struct{ Text string }
+			}
+		}
+		if m.Method == "session/update" && json.Unmarshal(m.Params, &p) == nil &&
+			p.SessionID == id && p.Update.SessionUpdate == "agent_message_chunk" {
+			all = append(all, p.Update.Content.Text)
+		}
+	}
+	return all
+}
+
+// reason is an error's reason, or its first violation's.
+func (m message) reason(t tester) string {
+	t.Helper()
+	require.NotNil(t, m.Error)
+	var data struct {
+		Reason     string
+		Violations []struct{ Reason string }
+	}
+	require.NoError(t, json.Unmarshal(m.Error.Data, &data), m.Error.Message)
+	if len(data.Violations) > 0 {
+		return data.Violations[0].Reason
+	}
+	return data.Reason
+}
+
+// stopReason is a prompt response's.
+func (m message) stopReason(t tester) string {
+	t.Helper()
+	require.Nil(t, m.Error, "%+v", m.Error)
+	var result struct{ StopReason string }
+	require.NoError(t, json.Unmarshal(m.Result, &result))
+	return result.StopReason
+}
+
+// folder makes a directory of the test's own, by its real path.
+func folder(t *testing.T) string {
+	t.Helper()
+	return dirtest.New(t)
+}
+
+// texts runs a prompt and returns what the agent said.
+func (c *client) texts(id, prompt string) []string {
+	c.t.Helper()
+	before := len(texts(c.messages(), id))
+	require.Equal(c.t, "end_turn", c.try("session/prompt", promptParams(id, prompt)).stopReason(c.t))
+	return texts(c.messages(), id)[before:]
+}
+
+// find returns a session of the list.
+func (c *client) find(id string) listed {
+	c.t.Helper()
+	for _, s := range c.list(`{}`) {
+		if s.SessionID == id {
+			return s
+		}
+	}
+	require.Fail(c.t, "not listed", id)
+	return listed{}
+}
+
+func said(text string) func(message) bool {
+	return func(m message) bool { return strings.Contains(string(m.Params), `"text":"`+text+`"`) }
+}
+
+func isResponse(id string) func(message) bool {
+	return func(m message) bool { return m.Method == "" && string(m.ID) == id }
+}
+
+// scripted is a runtime that does what the prompt says:
+//
+//	say TEXT        answers TEXT
+//	count N         answers with N updates
+//	wait            waits for the end of the turn
+//	mute            tries to say something once its turn has ended
+//	drip            answers until the end of the turn
+//	stubborn        ignores the end of the turn, until release is closed
+//	panic           panics
+//	fail            answers with an error
+//	call METHOD P   calls the client, and answers with what came of it
+//	title TEXT      sets the session's title
+//	tool            leaves a tool call open
+//	state TEXT      saves its state
+//	roots           answers with its roots
+//
+// and what actOnTools does.
+type scripted struct {
+	kind    string // default "scripted"
+	release chan struct{}
+	refuse  error         // of Open
+	hold    chan struct{} // if set, a load or resume opens once it is closed
+
+	mcp     backend.MCPOwner
+	started chan<- error                           // if set, is given what came of a start
+	opened  func(backend.Activation, backend.Host) // if set, is called when a session opens
+
+	mu     sync.Mutex
+	events []string // what the runtime was asked, in order
+}
+
+func (r *scripted) note(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, fmt.Sprintf(format, args...))
+}
+
+func (r *scripted) noted() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.events...)
+}
+
+func (r *scripted) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
+	if r.kind == "" {
+		r.kind = "scripted"
+	}
+	return backend.Info{Kind: r.kind, MCP: r.mcp, Initialize: backend.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
+}
+
+func (r *scripted) Call(_ context.Context, method string, params backend.Raw) backend.Work {
+	if method != "_echo" {
+		return nil
+	}
+	return func() (backend.Raw, error) { return params, nil }
+}
+
+func (r *scripted) Notify(_ context.Context, method string, params backend.Raw) {
+	r.note("notify %s %s", method, params)
+}
+
+func (r *scripted) Close(context.Context) error { return nil }
+
+func (r *scripted) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+	if r.refuse != nil {
+		return nil, backend.Opened{}, r.refuse
+	}
+	r.note("open %s %s state=%s", a.Cause, h.Workspace().Roots(), a.State)
+	if r.opened != nil {
+		r.opened(a, h)
+	}
+	if r.hold != nil && a.Cause != backend.New {
+		<-r.hold
+	}
+	err := h.Update(ctx, backend.Update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`))
+	return &scriptedSession{runtime: r, host: h}, backend.Opened{Result: backend.Raw(`{"_meta":{"opened":true}}`)}, err
+}
+
+type scriptedSession struct {
+	runtime *scripted
+	host    backend.Host
+}
+
+func (s *scriptedSession) Call(_ context.Context, method string, params backend.Raw) backend.Work {
+	s.runtime.note("call %s %s", method, params)
+	switch method {
+	case "session/set_mode":
+		return func() (backend.Raw, error) { return nil, nil }
+	case "_save":
+		return func() (backend.Raw, error) { return nil, s.host.SaveState(context.Background(), params) }
+	default:
+		return nil
+	}
+}
+
+func (s *scriptedSession) Notify(_ context.Context, method string, params backend.Raw) {
+	s.runtime.note("session notify %s %s", method, params)
+}
+
+func (s *scriptedSession) Cancel(params backend.Raw) { s.runtime.note("cancel %s", params) }
+
+func (s *scriptedSession) Close(context.Context) error {
+	s.runtime.note("close")
+	return nil
+}
+
+func (s *scriptedSession) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
+	var p struct{ Prompt []struct{ Text string } }
+	if err := json.Unmarshal(params, &p); err != nil || len(p.Prompt) == 0 {
+		return func() (backend.Raw, error) { return endTurn, err }
+	}
+	s.runtime.note("prompt %s", p.Prompt[0].Text)
+	word, rest, _ := strings.Cut(p.Prompt[0].Text, " ")
+	return func() (backend.Raw, error) { return s.act(ctx, word, rest, u) }
+}
+
+var endTurn = backend.Raw(`{"stopReason":"end_turn"}`)
+
+func say(text string) backend.Update {
+	return backend.Update(`{"update":{"sessionUpdate":"agent_message_chunk","content":` + encode(map[string]string{"type": "text", "text": text}) + `}}`)
+}
+
+func (s *scriptedSession) act(ctx context.Context, word, rest string, u backend.Updates) (backend.Raw, error) {
+	switch word {
+	case "say":
+		return endTurn, u.Update(ctx, say(rest))
+	case "count":
+		var n int
+		_, err := fmt.Sscan(rest, &n)
+		for i := 0; i < n && err == nil; i++ {
+			err = u.Update(ctx, say(fmt.Sprint(i)))
+		}
+		return endTurn, err
+	case "wait":
+		if err := u.Update(ctx, say("waiting")); err != nil {
+			return nil, err
+		}
+		<-ctx.Done()
+		_ = u.Update(context.WithoutCancel(ctx), say("last words"))
+		return nil, context.Cause(ctx)
+	case "mute":
+		<-ctx.Done()
+		err := u.Update(ctx, say("after the end"))
+		s.runtime.note("update after the end: %v", err)
+		return nil, err
+	case "drip":
+		for {
+			if err := u.Update(ctx, say("drip")); err != nil {
+				return nil, err
+			}
+			select {
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			case <-time.After(time.Millisecond):
+			}
+		}
+	case "stubborn":
+		if err := u.Update(ctx, say("stubborn")); err != nil {
+			return nil, err
+		}
+		<-s.runtime.release
+		err := u.Update(context.WithoutCancel(ctx), say("too late"))
+		s.runtime.note("late update: %v", err)
+		return endTurn, nil
+	case "panic":
+		panic("scripted")
+	case "fail":
+		return nil, errors.New("scripted failure")
+	case "call":
+		method, params, _ := strings.Cut(rest, " ")
+		result, err := s.host.Call(ctx, method, backend.Raw(params))()
+		return endTurn, u.Update(ctx, say(fmt.Sprintf("%s %v", result, err)))
+	case "title":
+		return endTurn, u.Update(ctx, backend.Update(`{"update":{"sessionUpdate":"session_info_update","title":`+encode(rest)+`}}`))
+	case "tool":
+		return endTurn, u.Update(ctx, backend.Update(`{"update":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T","status":"in_progress"}}`))
+	case "state":
+		return endTurn, s.host.SaveState(ctx, []byte(rest))
+	case "roots":
+		return endTurn, u.Update(ctx, say(s.host.Workspace().Roots().String()))
+	default:
+		return s.actOnTools(ctx, word, rest, u)
+	}
+}
+
+// What a scripted runtime does with MCP servers, and with what the roots hold:
+//
+//	servers       answers with the state of each server
+//	tools         answers with the names of all tools
+//	use NAME      calls a tool, and answers with its result
+//	start NAME    starts a server that was found
+//	catalog       answers with what was found
+//	history       answers with the texts of the stored history
+func (s *scriptedSession) actOnTools(ctx context.Context, word, rest string, u backend.Updates) (backend.Raw, error) {
+	var text string
+	switch word {
+	case "servers":
+		var all []string
+		for _, server := range s.host.Tools().Servers() {
+			all = append(all, fmt.Sprintf("%s %s", server.Name, server.State))
+		}
+		text = strings.Join(all, ", ")
+	case "tools":
+		tools, err := s.host.Tools().List(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, tool := range tools {
+			text += tool.Name + " "
+		}
+	case "use":
+		name, arguments, _ := strings.Cut(rest, " ")
+		result, err := s.host.Tools().Call(ctx, u, name, backend.Raw(arguments))
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		text = fmt.Sprintf("error: %v", err)
+		if err == nil {
+			text = blockTexts(result.Content)
+		}
+	case "start":
+		text = "error: not found"
+		if named := s.host.Catalog().Named(discovery.MCPServer, rest); len(named) > 0 {
+			err := s.host.StartServer(ctx, named[0])
+			text = fmt.Sprintf("started: %v", err)
+			if s.runtime.started != nil {
+				s.runtime.started <- err
+			}
+		}
+	case "catalog":
+		var all []string
+		for _, a := range s.host.Catalog().Artifacts() {
+			all = append(all, fmt.Sprintf("%s %s of %d", a.Kind, a.Name, a.Root.Index))
+		}
+		text = strings.Join(all, ", ")
+	default:
+		return endTurn, nil
+	}
+	return endTurn, u.Update(ctx, say(text))
+}
+
+func blockTexts(blocks []backend.Raw) string {
+	var all []string
+	for _, raw := range blocks {
+		var block struct{ Text string }
+		_ = json.Unmarshal(raw, &block)
+		all = append(all, block.Text)
+	}
+	return strings.Join(all, "\n")
+}
+
+// play plays an MCP server.
+//
+//	files      tells its place, its roots and what it has heard; fetches the roots as most servers do
+//	silent     takes everything, answers nothing
+//	stubborn   does not want to end either
+//	wrapper    starts "stubborn" below it and waits for that
+//	note       writes TOKEN and its arguments to stderr and ends
+func play(r string) int {
+	if r == "stubborn" {
+		signal.Ignore(syscall.SIGTERM)
+		return proctest.HoldOn()
+	}
+	if proctest.Hold() != nil {
+		return 1
+	}
+	switch r {
+	case "silent":
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	case "wrapper":
+		below := exec.Command(proctest.Executable())
+		below.Env = append(os.Environ(), proctest.Env("stubborn")...)
+		_ = below.Run()
+	case "note":
+		fmt.Fprintln(os.Stderr, "no licence for", os.Getenv("TOKEN"), strings.Join(os.Args[1:], " "))
+		return 3
+	default:
+		return playFiles()
+	}
+	return 0
+}
+
+func playFiles() int {
+	s := mcptest.New(mcptest.Options{Revision: "2025-11-25", Fetch: true})
+	s.Add(&mcp.Tool{Name: "where"}, func(context.Context, *mcp.CallToolRequest) (string, error) {
+		cwd, err := os.Getwd()
+		return fmt.Sprintf("%d in %s with %s", os.Getpid(), cwd, strings.Join(os.Args[1:], " ")), err
+	})
+	s.Add(&mcp.Tool{Name: "claim", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
+		func(context.Context, *mcp.CallToolRequest) (string, error) { return "claimed", nil })
+	s.Add(&mcp.Tool{Name: "hang"}, func(ctx context.Context, r *mcp.CallToolRequest) (string, error) {
+		_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1, Message: "hanging"})
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	return s.Play()
+}
+
+// server is an MCP server that this binary plays, as a client configures it. env is NAME=VALUE.
+func server(name, r string, env ...string) map[string]any {
+	pairs := []any{}
+	for _, e := range proctest.Env(r, env...) {
+		name, value, _ := strings.Cut(e, "=")
+		pairs = append(pairs, map[string]any{"name": name, "value": value})
+	}
+	return map[string]any{"name": name, "command": proctest.Executable(), "args": []any{}, "env": pairs}
+}
+
+// servedParams are rootsParams with MCP servers.
+func servedParams(id string, roots []string, servers ...map[string]any) string {
+	var params map[string]any
+	if err := json.Unmarshal([]byte(rootsParams(id, roots[0], roots[1:]...)), &params); err != nil {
+		panic(err)
+	}
+	if servers != nil {
+		params["mcpServers"] = servers
+	}
+	return encode(params)
+}
+
+// serve opens a session with MCP servers and returns its id.
+func (c *client) serve(roots []string, servers ...map[string]any) string {
+	c.t.Helper()
+	var result struct{ SessionID string }
+	require.NoError(c.t, json.Unmarshal(c.call("session/new", servedParams("", roots, servers...)), &result))
+	return result.SessionID
+}
+
+// use has the session call a tool, and returns what came of it.
+func (c *client) use(id, tool string) string {
+	c.t.Helper()
+	return strings.Join(c.texts(id, "use "+tool), "\n")
+}
+
+// advertising is a scripted runtime that connects MCP servers itself and answers initialize with what a test gives.
+type advertising struct {
+	scripted
+	initialize string
+}
+
+func (r *advertising) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
+	return backend.Info{Kind: "advertising", MCP: backend.BackendConnects, Initialize: backend.Raw(r.initialize)}, nil
+}

@@ -1,0 +1,275 @@
+package acp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// knowing is a runtime with sessions of its own. A state is the name of one behind "of ".
+type knowing struct {
+	scripted
+	hangs chan struct{} // if set, a list ends once it is closed or its context is
+
+	mu      sync.Mutex
+	own     []backend.ForeignSession
+	broken  error // behind the last of them
+	undying error // of Delete
+	asked   int
+	deleted []string
+}
+
+func (k *knowing) Key(state []byte) string {
+	name, ok := strings.CutPrefix(string(state), "of ")
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+func (k *knowing) Sessions(ctx context.Context, _ *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked++
+	own, broken := k.own, k.broken
+	return func(yield func(backend.ForeignSession, error) bool) {
+		for _, s := range own {
+			if !yield(s, nil) {
+				return
+			}
+		}
+		if k.hangs != nil {
+			select {
+			case <-k.hangs:
+			case <-ctx.Done():
+			}
+		}
+		if broken != nil {
+			yield(backend.ForeignSession{}, broken)
+		}
+	}
+}
+
+func (k *knowing) Delete(_ context.Context, state []byte) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.deleted = append(k.deleted, string(state))
+	return k.undying
+}
+
+func (k *knowing) times() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.asked
+}
+
+func theirs(t *testing.T, name, cwd string, additional ...string) backend.ForeignSession {
+	t.Helper()
+	roots, err := workspace.NewRoots(cwd, additional)
+	require.NoError(t, err)
+	return backend.ForeignSession{State: []byte("of " + name), Roots: roots, Title: "title of\n" + name, Updated: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+}
+
+func (k *knowing) serve() backend.Backend { return k }
+
+func TestA31_TheAgentsOwnSessionsAreListedAndOpened(t *testing.T) {
+	a, b := folder(t), folder(t)
+	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a, b)}}
+	c := connect(t, acp.Options{Backend: r.serve})
+	c.initialize()
+	own := c.open(b)
+	sessions := c.list(`{}`)
+	require.Len(t, sessions, 2)
+	require.Equal(t, own, sessions[0].SessionID)
+	id := sessions[1].SessionID
+	require.Equal(t, listed{SessionID: id, Cwd: a, AdditionalDirectories: []string{b}, Title: "title of one", UpdatedAt: "2026-01-02T03:04:05.000Z"}, sessions[1])
+	require.Len(t, c.list(encode(map[string]any{"cwd": a})), 1, "A16")
+
+	require.Equal(t, "cwd_mismatch", c.try("session/load", rootsParams(id, b)).reason(t), "A11")
+	require.Equal(t, "not_active", c.try("session/prompt", promptParams(id, "x")).reason(t), "A28")
+	c.call("session/load", rootsParams(id, a))
+	require.Contains(t, fmt.Sprint(r.noted()), "open session/load ["+a+"] state=of one")
+	require.Equal(t, []string{"hi"}, c.texts(id, "say hi"))
+	require.Equal(t, []string{}, c.find(id).AdditionalDirectories, "A13")
+	var fork struct{ SessionID string }
+	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams(id, b)), &fork))
+	require.Contains(t, fmt.Sprint(r.noted()), "open session/fork ["+b+"] state=of one")
+	require.Len(t, c.list(`{}`), 3)
+}
+
+func TestA31_AListAsksTheAgentOnceInAWhile(t *testing.T) {
+	a := folder(t)
+	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Hour}))
+	c.initialize()
+	for range 5 {
+		require.Len(t, c.list(`{}`), 1)
+	}
+	require.Equal(t, 1, r.times())
+
+	often := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Nanosecond}))
+	often.initialize()
+	for range 60 {
+		often.open(a)
+	}
+	var page struct{ NextCursor string }
+	require.NoError(t, json.Unmarshal(often.call("session/list", `{}`), &page))
+	before := r.times()
+	require.Greater(t, before, 1)
+	often.call("session/list", encode(map[string]any{"cursor": page.NextCursor}))
+	require.Equal(t, before, r.times(), "the first page only")
+}
+
+func TestA31_AListDoesNotWaitLongForTheAgent(t *testing.T) {
+	a := folder(t)
+	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}, hangs: make(chan struct{})}
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Millisecond}))
+	c.initialize()
+	require.Empty(t, c.list(`{}`), "it is answered from the store")
+	require.Empty(t, c.list(`{}`))
+	require.Equal(t, 1, r.times(), "one import at a time")
+	close(r.hangs)
+	require.Eventually(t, func() bool { return len(c.list(`{}`)) == 1 }, patience, time.Millisecond, "what came late is in a later list")
+}
+
+func TestW9_AnImportEndsWithTheConnection(t *testing.T) {
+	r := &knowing{hangs: make(chan struct{})}
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Millisecond, CloseGrace: patience}))
+	c.initialize()
+	c.list(`{}`)
+	c.leave() // and goleak
+}
+
+func TestA31_WhatCannotBeImportedIsLeftOut(t *testing.T) {
+	a := folder(t)
+	var log bytes.Buffer
+	good := theirs(t, "good", a)
+	nameless, rootless, huge := good, theirs(t, "rootless", a), theirs(t, "huge", a)
+	nameless.State, rootless.Roots = []byte("nameless"), workspace.Roots{}
+	huge.State = append(huge.State, bytes.Repeat([]byte("x"), 64<<10)...)
+	r := &knowing{own: []backend.ForeignSession{nameless, rootless, huge, good}, broken: errors.New("the child died")}
+	c := connect(t, acp.Options{Backend: r.serve, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	c.initialize()
+	require.Len(t, c.list(`{}`), 1)
+	c.leave()
+	require.Equal(t, 3, strings.Count(log.String(), "leaving out a session of the agent"))
+	require.Contains(t, log.String(), "the child died")
+}
+
+func TestA31_TheNumberOfImportedSessionsIsBounded(t *testing.T) {
+	a := folder(t)
+	r := &knowing{}
+	for i := range 300 {
+		r.own = append(r.own, theirs(t, fmt.Sprint(i), a))
+	}
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportMax: 130}))
+	c.initialize()
+	var page struct {
+		Sessions   []listed
+		NextCursor string
+	}
+	seen := 0
+	for params := `{}`; params != ""; {
+		require.NoError(t, json.Unmarshal(c.call("session/list", params), &page))
+		seen += len(page.Sessions)
+		params = ""
+		if page.NextCursor != "" {
+			params = encode(map[string]any{"cursor": page.NextCursor})
+		}
+		page.NextCursor = ""
+	}
+	require.Equal(t, 130, seen)
+}
+
+func TestA28_DeleteDeletesTheAgentsSessionToo(t *testing.T) {
+	a := folder(t)
+	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)}, undying: errors.New("not supported")}
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Nanosecond}))
+	c.initialize()
+	sessions := c.list(`{}`)
+	require.Len(t, sessions, 2)
+	var fork struct{ SessionID string }
+	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams(sessions[0].SessionID, a)), &fork))
+	c.call("session/delete", idParams(fork.SessionID))
+	require.Empty(t, r.deleted, "a fork that has no session of its own yet leaves its source's")
+	c.call("session/load", rootsParams(sessions[0].SessionID, a))
+	c.call("session/delete", idParams(sessions[0].SessionID))
+	require.Len(t, r.deleted, 1)
+	require.Equal(t, []listed{sessions[1]}, c.list(`{}`), "the agent lists it still, and it is not shown again")
+}
+
+func TestA31_ASessionThatWasOpenedHereIsNotImportedAsAnother(t *testing.T) {
+	a := folder(t)
+	store := sessionstore.NewMemory()
+	r := &knowing{}
+	r.opened = func(_ backend.Activation, h backend.Host) {
+		require.NoError(t, h.SaveState(t.Context(), []byte("of early")))
+	}
+	c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Nanosecond}))
+	c.initialize()
+	id := c.open(a)
+	r.own = []backend.ForeignSession{theirs(t, "early", a), theirs(t, "late", a)}
+	require.Len(t, c.list(`{}`), 2)
+	c.texts(id, "state of late")
+	sessions := c.list(`{}`)
+	require.Len(t, sessions, 1, "the imported one was the same, and the one before was given up")
+	session, err := store.Get(t.Context(), sessionstore.ID(id))
+	require.NoError(t, err)
+	require.Equal(t, "late", session.StateKey)
+}
+
+// A session that another agent answers is not deleted here either, and neither closed nor prompted.
+func TestA31_AnotherAgentsSessionIsLeftAlone(t *testing.T) {
+	store := sessionstore.NewMemory()
+	one := connect(t, acp.Options{Store: store})
+	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &scripted{kind: "other"} }})
+	one.initialize()
+	two.initialize()
+	id := one.open(folder(t))
+	one.texts(id, "say one")
+	m := two.try("session/delete", idParams(id))
+	require.Equal(t, []string{"sessionId other_agent"}, m.findings(t))
+	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
+	require.Equal(t, "{}", string(two.call("session/close", idParams(id))))
+	require.Equal(t, -32002, two.try("session/prompt", promptParams(id, "x")).Error.Code)
+	require.Equal(t, []string{"two"}, one.texts(id, "say two"))
+	require.Equal(t, id, one.find(id).SessionID)
+}
+
+// startled is a runtime that panics when it is asked for its own sessions.
+type startled struct{ knowing }
+
+func (s *startled) Sessions(context.Context, *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {
+	return func(func(backend.ForeignSession, error) bool) { panic("in Sessions") }
+}
+
+// The sessions that are stored are listed all the same.
+func TestW8_A31_APanicInAListOfTheAgentsOwnEndsNothing(t *testing.T) {
+	log := &logtest.Text{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return &startled{} }, Logger: log.Logger(slog.LevelWarn)}.With(acp.Tuning{ImportEvery: 1}))
+	c.initialize()
+	id := c.open(folder(t))
+	for range 3 {
+		require.Equal(t, id, c.find(id).SessionID)
+	}
+	require.Equal(t, []string{"x"}, c.texts(id, "say x"))
+	c.leave()
+	require.Equal(t, 3, log.Count("listing sessions"))
+}

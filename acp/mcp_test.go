@@ -1,0 +1,687 @@
+package acp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
+	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// uris are folders as the URIs of roots, one a line.
+func uris(t *testing.T, dirs ...string) string {
+	t.Helper()
+	return strings.Join(mcptest.URIs(t, dirs...), "\n")
+}
+
+// served is a client whose user allows everything.
+func served(t *testing.T, o acp.Options) *client {
+	t.Helper()
+	o.Tuning().CloseGrace = patience // the machine may be busy
+	c := connect(t, o)
+	c.permit("allow-once")
+	c.initialize()
+	return c
+}
+
+// changes are how often a server has heard that the roots changed.
+func (c *client) changes(id, server string) int {
+	c.t.Helper()
+	return strings.Count(c.use(id, server+".heard"), "notifications/roots/list_changed")
+}
+
+func TestM4_NothingStartsAtSessionNew(t *testing.T) {
+	h := proctest.Watch(t)
+	c := served(t, acp.Options{}.With(acp.Tuning{
+		MCP:     mcpclient.Options{Wait: time.Millisecond},
+		Starter: mcpclient.NewStarter(mcpclient.StarterOptions{Parallel: 10}),
+	}))
+	var ten []map[string]any
+	var idle []string
+	for i := range 10 {
+		name := fmt.Sprint("s", i)
+		ten, idle = append(ten, server(name, "silent", h.Env())), append(idle, name+" idle")
+	}
+	id := c.serve([]string{folder(t)}, ten...)
+	require.Equal(t, []string{strings.Join(idle, ", ")}, c.texts(id, "servers"))
+	h.None()
+	require.Equal(t, []string{""}, c.texts(id, "tools"), "slow servers delay no listing beyond its bound")
+	for range ten {
+		started := h.Next()
+		defer started.Ended()
+	}
+	c.leave()
+}
+
+func TestM15_TheListOfAReopenedSessionIsComplete(t *testing.T) {
+	c := served(t, acp.Options{})
+	a := folder(t)
+	stays, goes, comes := server("stays", "files"), server("goes", "files"), server("comes", "files")
+	id := c.serve([]string{a}, stays, goes)
+	where := c.use(id, "stays.where")
+	require.NotContains(t, c.use(id, "goes.where"), "error")
+
+	c.call("session/load", servedParams(id, []string{a}, comes, stays))
+	require.Equal(t, []string{"comes idle, stays ready"}, c.texts(id, "servers"))
+	require.Equal(t, where, c.use(id, "stays.where"), "it goes on")
+	require.Contains(t, c.use(id, "goes.where"), "error")
+	require.Zero(t, c.changes(id, "stays"), "the roots are the same")
+
+	c.call("session/resume", encode(map[string]any{"sessionId": id, "cwd": a}))
+	require.Equal(t, []string{""}, c.texts(id, "servers"), "omitted is none")
+	c.call("session/resume", servedParams(id, []string{a}, stays))
+	require.NotEqual(t, where, c.use(id, "stays.where"), "a new process")
+}
+
+func TestM15_AFailedRequestChangesNoServer(t *testing.T) {
+	r := &scripted{}
+	store := &failing{Memory: sessionstore.NewMemory()}
+	c := served(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{MCP: mcpclient.Options{MaxServers: 2}}))
+	a, b := folder(t), folder(t)
+	old, other := server("old", "files"), server("other", "files")
+	id := c.serve([]string{a, b}, old)
+	where, states := c.use(id, "old.where"), c.texts(id, "servers")
+	for name, failing := range map[string]struct {
+		roots  []string
+		list   []map[string]any
+		before func()
+	}{
+		"the runtime":      {[]string{a}, []map[string]any{other}, func() { r.refuse = errors.New("not today") }},
+		"the store":        {[]string{a}, []map[string]any{other}, func() { store.activate = errors.New("disk full") }},
+		"a missing root":   {[]string{a, filepath.Join(a, "missing")}, []map[string]any{other}, nil},
+		"another cwd":      {[]string{b}, []map[string]any{other}, nil},
+		"too many servers": {[]string{a}, []map[string]any{old, other, other}, nil},
+		"a broken server":  {[]string{a}, []map[string]any{{"name": "broken"}}, nil},
+	} {
+		for _, method := range []string{"session/load", "session/resume"} {
+			t.Run("M15_A12/"+name+"/"+method, func(t *testing.T) {
+				if failing.before != nil {
+					failing.before()
+				}
+				require.NotNil(t, c.try(method, servedParams(id, failing.roots, failing.list...)).Error)
+				r.refuse, store.activate = nil, nil
+				require.Equal(t, states, c.texts(id, "servers"))
+				require.Equal(t, where, c.use(id, "old.where"))
+				require.Equal(t, uris(t, a, b), c.use(id, "old.roots"))
+				require.Zero(t, c.changes(id, "old"))
+			})
+		}
+	}
+}
+
+func TestW12_TooManyServersAreInvalidParams(t *testing.T) {
+	c := served(t, acp.Options{}.With(acp.Tuning{MCP: mcpclient.Options{MaxServers: 1}}))
+	m := c.try("session/new", servedParams("", []string{folder(t)}, server("a", "files"), server("b", "files")))
+	require.NotNil(t, m.Error)
+	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
+	require.Contains(t, m.Error.Message, "1")
+	require.Empty(t, c.list(`{}`))
+}
+
+func TestA12_M3_ALoadWithMoreRootsTellsEachServerOnce(t *testing.T) {
+	c := served(t, acp.Options{})
+	a, b := folder(t), folder(t)
+	one, two := server("one", "files"), server("two", "files")
+	id := c.serve([]string{a}, one, two)
+	before := c.use(id, "one.where") + c.use(id, "two.where")
+	require.Equal(t, uris(t, a), c.use(id, "one.roots"))
+	c.call("session/load", servedParams(id, []string{a, b}, one, two))
+	for _, name := range []string{"one", "two"} {
+		require.Equal(t, uris(t, a, b), c.use(id, name+".roots"))
+		require.Equal(t, 1, c.changes(id, name))
+	}
+	require.Equal(t, before, c.use(id, "one.where")+c.use(id, "two.where"), "the end of the old activation is not theirs")
+}
+
+func TestA12_M3_ALoadWithFewerRootsRestartsServersThatKnowThem(t *testing.T) {
+	c := served(t, acp.Options{})
+	a, b := folder(t), folder(t)
+	one := server("one", "files")
+	id := c.serve([]string{a, b}, one)
+	before := c.use(id, "one.where")
+	require.Equal(t, uris(t, a, b), c.use(id, "one.roots"))
+	c.call("session/load", servedParams(id, []string{a}, one))
+	c.await(0, func(m message) bool { // the user sees it
+		return strings.Contains(string(m.Params), "The MCP server one is started again, because it knows "+b)
+	})
+	require.Equal(t, uris(t, a), c.use(id, "one.roots"))
+	require.NotEqual(t, before, c.use(id, "one.where"))
+}
+
+// The turn that runs in the session has ended before a server hears of the roots of the next.
+func TestA12_TheRunningTurnEndsBeforeServersHearOfNewRoots(t *testing.T) {
+	c := served(t, acp.Options{})
+	a, b := folder(t), folder(t)
+	one := server("one", "files")
+	id := c.serve([]string{a}, one)
+	require.Equal(t, uris(t, a), c.use(id, "one.roots"))
+	prompt, line := c.request("session/prompt", promptParams(id, "use one.hang"))
+	c.send(line)
+	c.await(0, func(m message) bool { return strings.Contains(string(m.Params), "hanging") })
+	load, line := c.request("session/load", servedParams(id, []string{a, b}, one))
+	c.send(line)
+	require.Nil(t, c.response(load).Error)
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	heard := c.use(id, "one.heard")
+	require.Contains(t, heard, "notifications/cancelled")
+	require.Less(t, strings.Index(heard, "notifications/cancelled"), strings.Index(heard, "notifications/roots/list_changed"), heard)
+	_, answered := c.await(0, isResponse(prompt))
+	_, loaded := c.await(0, isResponse(load))
+	require.Less(t, answered, loaded)
+}
+
+// Nor is anything of the next roots in force while the turn has not been answered.
+func TestA12_ATurnThatEndsSlowlyKeepsTheOldRoots(t *testing.T) {
+	r := &scripted{release: make(chan struct{})}
+	c := served(t, acp.Options{Backend: r.serve}.With(acp.Tuning{CancelGrace: patience}))
+	hosts := r.hosts()
+	a, b := folder(t), folder(t)
+	one := server("one", "files")
+	id := c.serve([]string{a}, one)
+	h := <-hosts
+	use := func(tool string) string {
+		result, err := h.Tools().Call(t.Context(), h, tool, nil)
+		require.NoError(t, err)
+		return blockTexts(result.Content)
+	}
+	require.Equal(t, uris(t, a), use("one.roots"))
+	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
+	c.send(line)
+	c.await(0, said("stubborn"))
+	load, line := c.request("session/load", servedParams(id, []string{a, b}, one))
+	c.send(line)
+	require.Eventually(t, func() bool { return slices.Contains(r.noted(), "cancel ") }, patience, time.Millisecond)
+	require.Equal(t, uris(t, a), use("one.roots"))
+	require.NotContains(t, use("one.heard"), "list_changed")
+	close(r.release)
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	require.Nil(t, c.response(load).Error)
+	require.Equal(t, uris(t, a, b), c.use(id, "one.roots"))
+	require.Equal(t, 1, c.changes(id, "one"))
+}
+
+func TestA14_AForkHasServersOfItsOwn(t *testing.T) {
+	c := served(t, acp.Options{})
+	a, b := folder(t), folder(t)
+	one := server("one", "files")
+	id := c.serve([]string{a, b}, one)
+	source := c.use(id, "one.where")
+	var forked struct{ SessionID string }
+	require.NoError(t, json.Unmarshal(c.call("session/fork", servedParams(id, []string{b}, one)), &forked))
+	require.NotEqual(t, source, c.use(forked.SessionID, "one.where"))
+	require.Equal(t, uris(t, b), c.use(forked.SessionID, "one.roots"))
+	require.Equal(t, uris(t, a, b), c.use(id, "one.roots"))
+	c.call("session/close", idParams(forked.SessionID))
+	require.Equal(t, source, c.use(id, "one.where"))
+	require.Zero(t, c.changes(id, "one"))
+	require.NoError(t, json.Unmarshal(c.call("session/fork", encode(map[string]any{"sessionId": id, "cwd": a})), &forked))
+	require.Equal(t, []string{""}, c.texts(forked.SessionID, "servers"), "M15: omitted is none")
+}
+
+func TestA22_SessionsWithTheSameServerSeeTheirOwnRoots(t *testing.T) {
+	c := served(t, acp.Options{})
+	a, b := folder(t), folder(t)
+	one := server("one", "files")
+	first, second := c.serve([]string{a, b}, one), c.serve([]string{b}, one)
+	require.Equal(t, uris(t, a, b), c.use(first, "one.roots"))
+	require.Equal(t, uris(t, b), c.use(second, "one.roots"))
+	require.Contains(t, c.use(first, "one.where"), "in "+a)
+	require.Contains(t, c.use(second, "one.where"), "in "+b, "M4")
+	c.call("session/load", servedParams(second, []string{b, a}, one))
+	require.Equal(t, uris(t, b, a), c.use(second, "one.roots"))
+	require.Equal(t, uris(t, a, b), c.use(first, "one.roots"))
+	require.Zero(t, c.changes(first, "one"))
+}
+
+func TestA28_W9_TheEndOfASessionEndsItsServers(t *testing.T) {
+	for name, end := range map[string]func(c *client, id, cwd string, store sessionstore.Store){
+		"A28/close":       func(c *client, id, _ string, _ sessionstore.Store) { c.call("session/close", idParams(id)) },
+		"A28/delete":      func(c *client, id, _ string, _ sessionstore.Store) { c.call("session/delete", idParams(id)) },
+		"W9/end of input": func(c *client, _, _ string, _ sessionstore.Store) { c.leave() },
+		"M15/a load of two": func(c *client, id, cwd string, _ sessionstore.Store) {
+			c.call("session/load", servedParams(id, []string{cwd}))
+		},
+		"S3/another process": func(c *client, id, cwd string, store sessionstore.Store) {
+			newer := connect(t, acp.Options{Store: store})
+			newer.initialize()
+			newer.call("session/load", rootsParams(id, cwd))
+			require.NotNil(t, c.try("session/prompt", promptParams(id, "say x")).Error)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, store := proctest.Watch(t), sessionstore.NewMemory()
+			c := served(t, acp.Options{Store: store}.With(acp.Tuning{MCP: mcpclient.Options{Wait: time.Millisecond, StopTimeout: 50 * time.Millisecond}}))
+			cwd := folder(t)
+			id := c.serve([]string{cwd}, server("one", "wrapper", h.Env()), server("two", "stubborn", h.Env()))
+			c.texts(id, "tools")
+			wrapper, below, stubborn := h.Next(), h.Next(), h.Next()
+			end(c, id, cwd, store)
+			wrapper.Ended()
+			below.Ended()
+			stubborn.Ended()
+			c.leave()
+			h.None()
+		})
+	}
+}
+
+func TestM2_ARuntimeThatConnectsServersItselfHasNoneOfOurs(t *testing.T) {
+	h := proctest.Watch(t)
+	r := &scripted{mcp: backend.BackendConnects}
+	c := served(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{MCP: mcpclient.Options{MaxServers: 1}}))
+	a := folder(t)
+	require.NoError(t, os.WriteFile(filepath.Join(a, ".mcp.json"), []byte(`{"mcpServers":{"found":{"command":"x"}}}`), 0o600))
+	id := c.serve([]string{a}, server("one", "files", h.Env()), server("two", "files", h.Env()))
+	require.Equal(t, []string{""}, c.texts(id, "tools"))
+	require.Contains(t, c.texts(id, "start found")[0], "connects MCP servers itself: add found to its configuration")
+	c.call("session/load", servedParams(id, []string{a}, server("one", "files", h.Env())))
+	c.leave()
+	h.None()
+}
+
+// The methods differ in whether they need mcpServers, not in how they read them.
+func TestW12_EveryMethodReadsServersAlike(t *testing.T) {
+	c := served(t, acp.Options{})
+	a := folder(t)
+	id := c.serve([]string{a}, server("given", "files"))
+	for _, method := range opening {
+		params := rootsParams(id, a)
+		t.Run("W12/refused by "+method, func(t *testing.T) {
+			for servers, want := range map[string]string{
+				`{}`: "mcpServers type", `""`: "mcpServers type", `[7]`: "mcpServers[0] type", `[null]`: "mcpServers[0] null",
+				`[{"command":"c","args":[],"env":[]}]`:                                                   "mcpServers[0].name required",
+				`[{"name":null,"command":"c","args":[],"env":[]}]`:                                       "mcpServers[0].name null",
+				`[{"name":"s","args":[],"env":[]}]`:                                                      "mcpServers[0].command required",
+				`[{"name":"s","command":"c","env":[]}]`:                                                  "mcpServers[0].args required",
+				`[{"name":"s","command":"c","args":null,"env":[]}]`:                                      "mcpServers[0].args null",
+				`[{"name":"s","command":"c","args":[]}]`:                                                 "mcpServers[0].env required",
+				`[{"name":"s","command":"c","args":[],"env":{}}]`:                                        "mcpServers[0].env type",
+				`[{"type":"http","url":"http://localhost","headers":[]}]`:                                "mcpServers[0].name required",
+				`[{"type":"http","name":"s","headers":[]}]`:                                              "mcpServers[0].url required",
+				`[{"type":"http","name":"s","url":"http://localhost"}]`:                                  "mcpServers[0].headers required",
+				`[{"type":"sse","url":"http://localhost","headers":[]}]`:                                 "mcpServers[0].name required",
+				`[{"type":"sse","name":"s","headers":[]}]`:                                               "mcpServers[0].url required",
+				`[{"type":"sse","name":"s","url":"http://localhost"}]`:                                   "mcpServers[0].headers required",
+				`[{"type":"http","name":"s","command":"c","args":[],"env":[],"headers":[]}]`:             "mcpServers[0].url required",
+				`[{"type":"stdio","name":"s","url":"http://localhost","headers":[],"args":[],"env":[]}]`: "mcpServers[0].command required",
+				`[{"type":"ws","name":"s"}]`:                                                             "mcpServers[0].type unsupported",
+				`[{"type":"HTTP","name":"s","url":"x","headers":[]}]`:                                    "mcpServers[0].type unsupported",
+				`[{"type":"","name":"s","command":"c","args":[],"env":[]}]`:                              "mcpServers[0].type unsupported",
+				`[{"type":7,"name":"s","command":"c","args":[],"env":[]}]`:                               "mcpServers[0].type type",
+				`[{"name":"s","command":"c","args":[],"env":[{"value":"v"}]}]`:                           "mcpServers[0].env[0].name required",
+				`[{"name":"s","command":"c","args":[],"env":[{"name":"N"}]}]`:                            "mcpServers[0].env[0].value required",
+				`[{"type":"http","name":"s","url":"x","headers":[{"name":1,"value":"v"}]}]`:              "mcpServers[0].headers[0].name type",
+			} {
+				m := c.try(method, altered(params, "mcpServers", servers))
+				require.Equal(t, []string{want}, m.findings(t), servers)
+				require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
+			}
+		})
+		t.Run("W12/absent from "+method, func(t *testing.T) {
+			m := c.try(method, altered(params, "mcpServers", ""))
+			if method == "session/new" || method == "session/load" {
+				require.Equal(t, []string{"mcpServers required"}, m.findings(t))
+				return
+			}
+			require.Nil(t, m.Error)
+		})
+	}
+	for _, method := range opening[1:3] {
+		t.Run("W12/null is none in "+method, func(t *testing.T) {
+			c.call("session/load", servedParams(id, []string{a}, server("given", "files")))
+			require.Equal(t, []string{"given idle"}, c.texts(id, "servers"))
+			c.call(method, altered(rootsParams(id, a), "mcpServers", "null"))
+			require.Equal(t, []string{""}, c.texts(id, "servers"))
+		})
+	}
+}
+
+// Where an agent behind us connects servers, its own capabilities say which types there are; stdio needs none.
+func TestW12_ATypeIsRefusedUnlessItWasAdvertised(t *testing.T) {
+	for advertised, refused := range map[string]map[string]bool{
+		`{"http":true,"sse":false}`: {"sse": true},
+		`{"http":false,"sse":true}`: {"http": true},
+		`{}`:                        {"http": true, "sse": true},
+		`null`:                      {"http": true, "sse": true},
+	} {
+		c := connect(t, acp.Options{Backend: func() backend.Backend {
+			return &advertising{initialize: `{"agentCapabilities":{"mcpCapabilities":` + advertised + `}}`}
+		}})
+		c.initialize()
+		a := folder(t)
+		for _, kind := range []string{"http", "sse", "stdio"} {
+			m := c.try("session/new", altered(rootsParams("", a), "mcpServers",
+				`[{"type":"`+kind+`","name":"s","command":"c","args":[],"env":[],"url":"http://localhost:1","headers":[]}]`))
+			if !refused[kind] {
+				require.Nil(t, m.Error, "%s with %s", kind, advertised)
+				continue
+			}
+			require.Equal(t, []string{"mcpServers[0].type unsupported"}, m.findings(t))
+			require.Contains(t, m.Error.Message, "mcpCapabilities")
+		}
+	}
+}
+
+// declare writes a server into a root's .mcp.json. It plays r, with arguments and an environment.
+func declare(t *testing.T, root, name, r string, args []string, env map[string]string) {
+	t.Helper()
+	all := map[string]string{}
+	maps.Copy(all, env)
+	for _, e := range proctest.Env(r) {
+		key, value, _ := strings.Cut(e, "=")
+		all[key] = value
+	}
+	if args == nil {
+		args = []string{}
+	}
+	file := map[string]any{"mcpServers": map[string]any{name: map[string]any{"command": proctest.Executable(), "args": args, "env": all}}}
+	require.NoError(t, os.WriteFile(filepath.Join(root, ".mcp.json"), []byte(encode(file)), 0o600))
+}
+
+// start has the session start a server that was found.
+func (c *client) start(id, name string) string {
+	c.t.Helper()
+	return strings.Join(c.texts(id, "start "+name), "\n")
+}
+
+func TestA25_AFoundServerIsStartedOnceTheUserAllowsIt(t *testing.T) {
+	c := connect(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "allowed")})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	long := strings.Repeat("long ", 200) + "end"
+	declare(t, b, "found", "files", []string{"--one", long}, map[string]string{"SECRET": "s3cret-value"})
+	id := c.serve([]string{a, b})
+	require.Contains(t, c.texts(id, "catalog")[0], "mcp_server found of 1")
+	require.Equal(t, []string{""}, c.texts(id, "tools"), "it is found, not started")
+
+	for _, no := range []string{"reject-once", "cancelled", "no-such-option"} {
+		c.permit(no)
+		require.Contains(t, c.start(id, "found"), "started: ")
+		require.Equal(t, []string{""}, c.texts(id, "servers"))
+	}
+	question := string(c.questions()[0].Params)
+	for _, shown := range []string{proctest.Executable(), "--one", long, "SECRET", filepath.Join(b, ".mcp.json")} {
+		require.Contains(t, question, shown)
+	}
+	require.NotContains(t, question, "s3cret-value")
+
+	c.permit("allow-once")
+	require.Equal(t, "started: <nil>", c.start(id, "found"))
+	require.Contains(t, c.use(id, "found.where"), "in "+b+" with --one", "M4: where it was found")
+	require.Equal(t, uris(t, a, b), c.use(id, "found.roots"))
+	from := len(c.questions())
+	c.permit("allow-always")
+	c.start(id, "found")
+	c.start(id, "found")
+	require.Len(t, c.questions(), from+1, "always is remembered")
+	require.Equal(t, []string{"found ready"}, c.texts(id, "servers"), "and there is one of it, which goes on")
+	c.start(c.serve([]string{a, b}), "found")
+	require.Len(t, c.questions(), from+1, "in other sessions too")
+	declare(t, b, "found", "files", []string{"--two"}, nil)
+	c.start(id, "found")
+	require.Len(t, c.questions(), from+2, "as long as it stays the same")
+	require.Contains(t, c.use(id, "found.where"), "with --two", "it takes the place of the first")
+
+	c.call("session/load", servedParams(id, []string{a, b}))
+	require.Equal(t, []string{""}, c.texts(id, "servers"), "M15: the list of a load is the complete list")
+}
+
+func TestA25_WithoutAPlaceForConsentsEachStartIsAskedFor(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	c.permit("allow-always")
+	a := folder(t)
+	declare(t, a, "found", "files", nil, nil)
+	id := c.serve([]string{a})
+	c.start(id, "found")
+	c.start(id, "found")
+	require.Len(t, c.questions(), 2)
+}
+
+func TestA25_AFoundServerTakesNoPlaceOfTheClients(t *testing.T) {
+	c := served(t, acp.Options{})
+	a := folder(t)
+	declare(t, a, "one", "files", []string{"--found"}, nil)
+	id := c.serve([]string{a}, server("one", "files"))
+	require.Equal(t, "started: <nil>", c.start(id, "one"))
+	require.NotContains(t, c.use(id, "one.where"), "--found")
+	require.Contains(t, c.use(id, "one_2.where"), "--found")
+}
+
+func TestA30_APolicyByNameBelievesNoFoundServer(t *testing.T) {
+	c := served(t, acp.Options{MCPPolicy: func(string) mcpclient.Policy {
+		return mcpclient.Policy{ReadOnly: mcpclient.Allow, Roots: mcpclient.Off}
+	}})
+	a := folder(t)
+	declare(t, a, "found", "files", nil, nil)
+	id := c.serve([]string{a}, server("ours", "files"))
+	c.start(id, "found")
+	from := len(c.questions())
+	require.Contains(t, c.use(id, "ours.claim"), "claimed")
+	require.Len(t, c.questions(), from)
+	require.Contains(t, c.use(id, "found.claim"), "claimed")
+	require.Len(t, c.questions(), from+1)
+	require.Contains(t, c.use(id, "found.roots"), "error", "M2: the rest of the policy holds")
+}
+
+func TestA25_ExpansionOfWhatWasFound(t *testing.T) {
+	t.Setenv("ACP_TEST_SET", "set-value")
+	a := folder(t)
+	c := served(t, acp.Options{})
+	for written, expected := range map[string]string{
+		"${ACP_TEST_SET}":                          "set-value",
+		"${ACP_TEST_SET:-other}":                   "set-value",
+		"x${ACP_TEST_UNSET:-a b}y":                 "xa by",
+		"${ACP_TEST_UNSET:-}":                      "",
+		"${env:ACP_TEST_SET}":                      "set-value",
+		"${workspaceFolder}/x":                     a + "/x",
+		"$ACP_TEST_SET ${ACP_TEST_SET":             "$ACP_TEST_SET ${ACP_TEST_SET",
+		"${ACP_TEST_SET}${ACP_TEST_UNSET:-${HOME}": "set-value${HOME",
+	} {
+		declare(t, a, "found", "files", []string{written}, nil)
+		id := c.serve([]string{a})
+		require.Equal(t, "started: <nil>", c.start(id, "found"), written)
+		require.True(t, strings.HasSuffix(c.use(id, "found.where"), " with "+expected), c.use(id, "found.where"))
+		c.call("session/close", idParams(id))
+	}
+	for written, expected := range map[string]string{
+		"${ACP_TEST_UNSET}":     "${ACP_TEST_UNSET} is not set in the environment",
+		"${env:ACP_TEST_UNSET}": "is not set in the environment",
+		"${input:token}":        "${input:token} is a value that only an editor can ask for",
+	} {
+		from := len(c.questions())
+		declare(t, a, "found", "files", []string{written}, nil)
+		id := c.serve([]string{a})
+		said := c.start(id, "found")
+		require.Contains(t, said, expected)
+		require.Contains(t, said, "found", "which server")
+		require.Len(t, c.questions(), from, "nobody is asked about what cannot be started")
+		require.Equal(t, []string{""}, c.texts(id, "servers"))
+	}
+}
+
+func TestS5_ExpandedSecretsAreNotLogged(t *testing.T) {
+	t.Setenv("ACP_TEST_TOKEN", "tangerine-s3cret")
+	t.Setenv("ACP_TEST_KEY", "tangerine-k3y")
+	a, log := folder(t), &logtest.Text{}
+	state := t.TempDir()
+	c := served(t, acp.Options{Logger: log.Logger(slog.LevelDebug), ConsentDir: state}.With(acp.Tuning{MCP: mcpclient.Options{MaxRestarts: -1}}))
+	c.permit("allow-always")
+	declare(t, a, "found", "note", []string{"--token=${ACP_TEST_TOKEN}"}, map[string]string{"TOKEN": "${ACP_TEST_KEY}"})
+	id := c.serve([]string{a})
+	require.Equal(t, "started: <nil>", c.start(id, "found"))
+	require.Contains(t, c.use(id, "found.where"), "error")
+	c.leave()
+	require.Contains(t, log.String(), "no licence for [secret] --token=[secret]")
+	require.Contains(t, log.String(), "session="+id)
+	require.NotContains(t, log.String(), "tangerine")
+	require.NotContains(t, encode(c.messages()), "tangerine")
+	files, err := os.ReadDir(state)
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, f := range files {
+		content, err := os.ReadFile(filepath.Join(state, f.Name()))
+		require.NoError(t, err)
+		require.NotContains(t, f.Name()+string(content), "tangerine")
+	}
+}
+
+func TestA25_WhatIsNoServerIsNotStarted(t *testing.T) {
+	c := served(t, acp.Options{})
+	a := folder(t)
+	require.NoError(t, os.WriteFile(filepath.Join(a, ".mcp.json"), []byte(`{"mcpServers":{"broken":{"command":7}}}`), 0o600))
+	id := c.serve([]string{a})
+	require.Contains(t, c.start(id, "broken"), "broken is no MCP server that can be started")
+	require.Empty(t, c.questions())
+}
+
+// A start that a runtime goes on with while the session is loaded anew gives no server the old roots back.
+func TestA12_A24_AStartDuringALoadBringsNoRootsBack(t *testing.T) {
+	for _, when := range []string{"while the load is stored", "after it"} {
+		t.Run(when, func(t *testing.T) {
+			store := &hooked{Memory: sessionstore.NewMemory()}
+			starting, goOn, started := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+			r := &scripted{started: started}
+			c := served(t, acp.Options{Store: store, Backend: r.serve, MCPPolicy: func(name string) mcpclient.Policy {
+				if name == "found" {
+					close(starting)
+					<-goOn
+				}
+				return mcpclient.Policy{OnShrink: mcpclient.Notify}
+			}}.With(acp.Tuning{CancelGrace: 1}))
+			a, b := folder(t), folder(t)
+			declare(t, a, "found", "files", nil, nil)
+			one := server("one", "files")
+			id := c.serve([]string{a, b}, one)
+			require.Equal(t, uris(t, a, b), c.use(id, "one.roots"))
+			prompt, line := c.request("session/prompt", promptParams(id, "start found"))
+			c.send(line)
+			<-starting
+			if when == "after it" {
+				c.call("session/load", servedParams(id, []string{a}, one))
+				close(goOn)
+				require.Error(t, <-started)
+			} else {
+				store.activating = func() { close(goOn) }
+				c.call("session/load", servedParams(id, []string{a}, one))
+				<-started
+			}
+			require.Contains(t, []string{"cancelled", "end_turn"}, c.response(prompt).stopReason(t), "it may have been the faster")
+			require.Equal(t, uris(t, a), c.use(id, "one.roots"))
+			require.Equal(t, []string{"one ready"}, c.texts(id, "servers"))
+		})
+	}
+}
+
+func TestA28_NothingIsStartedInASessionThatWasClosed(t *testing.T) {
+	r := &scripted{}
+	c := served(t, acp.Options{Backend: r.serve})
+	a := folder(t)
+	declare(t, a, "found", "files", nil, nil)
+	hosts := r.hosts()
+	id := c.serve([]string{a})
+	h := <-hosts
+	found := h.Catalog().Artifacts()[0]
+	c.call("session/close", idParams(id))
+	require.Error(t, h.StartServer(context.Background(), found))
+	require.Empty(t, c.questions())
+	require.Empty(t, h.Tools().Servers())
+}
+
+func TestM4_AGivenServerRunsInCwdAndAFoundOneInItsRoot(t *testing.T) {
+	h := proctest.Watch(t)
+	c := served(t, acp.Options{})
+	a, b := folder(t), folder(t)
+	declare(t, b, "found", "files", nil, nil)
+	id := c.serve([]string{a, b}, server("given", "files", h.Env()))
+	c.permit("allow-once")
+	require.Equal(t, "started: <nil>", c.start(id, "found"))
+	require.Contains(t, c.use(id, "given.where"), "in "+a)
+	require.Contains(t, c.use(id, "found.where"), "in "+b)
+}
+
+// A call is shown, asked for, made, shown again and recorded.
+func TestA30_ACallOfAnMCPToolIsAskedForAndRecorded(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.permit("allow-always")
+	c.initialize()
+	a := folder(t)
+	one := server("one", "files")
+	id := c.serve([]string{a}, one)
+	require.Contains(t, c.use(id, "one.where"), a)
+	require.Len(t, c.questions(), 1)
+	var asked struct {
+		SessionID string
+		ToolCall  struct{ ToolCallID, Title string }
+	}
+	require.NoError(t, json.Unmarshal(c.questions()[0].Params, &asked))
+	require.Equal(t, id, asked.SessionID)
+	require.Equal(t, "where, of MCP server one", asked.ToolCall.Title)
+	require.Equal(t, []string{"pending", "in_progress", "completed"}, statuses(c.messages(), asked.ToolCall.ToolCallID))
+
+	c.use(id, "one.where")
+	require.Len(t, c.questions(), 1, "always is remembered")
+	c.use(id, "one.heard")
+	require.Len(t, c.questions(), 2, "for the tool")
+	other := c.serve([]string{a}, one)
+	c.use(other, "one.where")
+	require.Len(t, c.questions(), 3, "and the session")
+
+	c.permit("reject-once")
+	require.Contains(t, c.use(id, "one.roots"), "error")
+	c.permit("cancelled")
+	require.Contains(t, c.use(id, "one.roots"), "error")
+
+	from := len(c.messages())
+	c.call("session/load", servedParams(id, []string{a}, one))
+	require.Equal(t, []string{"pending", "in_progress", "completed"}, statuses(c.messages()[from:], asked.ToolCall.ToolCallID), "replayed")
+	c.permit("")
+	from = len(c.questions())
+	require.Contains(t, c.use(id, "one.where"), a, "it went on, with what the user allowed")
+	require.Len(t, c.questions(), from)
+}
+
+// statuses are those that a tool call was shown with.
+func statuses(messages []message, toolCall string) (all []string) {
+	for _, m := range messages {
+		var p struct {
+			Update struct{ ToolCallID, Status string }
+		}
+		if m.Method == "session/update" && json.Unmarshal(m.Params, &p) == nil && p.Update.ToolCallID == toolCall {
+			all = append(all, p.Update.Status)
+		}
+	}
+	return all
+}
+
+// A cancelled turn ends a question that nobody answers, and the call is shown as failed.
+func TestW5_ACancelledTurnEndsTheQuestionForATool(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	id := c.serve([]string{folder(t)}, server("one", "files"))
+	prompt, line := c.request("session/prompt", promptParams(id, "use one.where"))
+	c.send(line)
+	_, at := c.await(0, func(m message) bool { return m.Method == "session/request_permission" })
+	c.send(notification("session/cancel", idParams(id)))
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	c.await(at, func(m message) bool { return m.Method == "$/cancel_request" })
+	c.await(at, func(m message) bool { return strings.Contains(string(m.Params), `"failed"`) })
+}

@@ -1,0 +1,199 @@
+package acp
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// The requests that the runtime answers have the keys of the schema as well.
+func TestW2_ShapesOfCallsHaveTheKeysOfTheSchema(t *testing.T) {
+	all := readDefinitions(t)
+	names := map[string]string{
+		"authenticate": "AuthenticateRequest", "logout": "LogoutRequest",
+		"session/set_mode": "SetSessionModeRequest", "session/set_config_option": "SetSessionConfigOptionRequest",
+	}
+	for method, shape := range callShapes {
+		t.Run("W2/"+method, func(t *testing.T) { all.compare(t, method, shape, all[names[method]], nil) })
+	}
+}
+
+// published is the schema that the shapes are read off.
+const published = "../testdata/node/node_modules/@agentclientprotocol/sdk/schema/v1/schema.json"
+
+// definition is a JSON schema, as far as it names members.
+type definition struct {
+	Ref        string                 `json:"$ref"`
+	Properties map[string]*definition `json:"properties"`
+	Items      *definition            `json:"items"`
+	AllOf      []*definition          `json:"allOf"`
+	AnyOf      []*definition          `json:"anyOf"`
+	OneOf      []*definition          `json:"oneOf"`
+}
+
+// definitions are the schema's $defs by name.
+type definitions map[string]*definition
+
+func readDefinitions(t *testing.T) definitions {
+	t.Helper()
+	text, err := os.ReadFile(published)
+	if os.IsNotExist(err) && os.Getenv("CI") == "" {
+		t.Skip("the Node packages are not installed: run npm ci in testdata/node, or make test")
+	}
+	require.NoError(t, err)
+	var document struct {
+		Definitions definitions `json:"$defs"`
+	}
+	require.NoError(t, json.Unmarshal(text, &document))
+	return document.Definitions
+}
+
+// flatten is d with what it refers to and all of its variants joined, as a shape joins them.
+func (all definitions) flatten(d *definition) *definition {
+	const local = "#/$defs/"
+	joined := &definition{Properties: maps.Clone(d.Properties), Items: d.Items}
+	if joined.Properties == nil {
+		joined.Properties = map[string]*definition{}
+	}
+	parts := slices.Concat(d.AllOf, d.AnyOf, d.OneOf)
+	if d.Ref != "" {
+		parts = append(parts, all[d.Ref[len(local):]])
+	}
+	for _, part := range parts {
+		part = all.flatten(part)
+		maps.Copy(joined.Properties, part.Properties)
+		if part.Items != nil {
+			joined.Items = part.Items
+		}
+	}
+	return joined
+}
+
+// compare holds a shape against a definition, as deep as the shape goes.
+func (all definitions) compare(t *testing.T, place string, s *strictjson.Shape, d *definition, ours []string) {
+	t.Helper()
+	d = all.flatten(d)
+	if s.Items != nil {
+		require.NotNil(t, d.Items, "%s is no array", place)
+		all.compare(t, place+"[]", s.Items, d.Items, nil)
+		return
+	}
+	want := slices.Sorted(maps.Keys(d.Properties))
+	want = slices.Compact(slices.Sorted(slices.Values(append(want, ours...))))
+	require.Equal(t, want, slices.Sorted(maps.Keys(s.Fields)), "members of %s", place)
+	for name, member := range s.Fields {
+		if member != nil {
+			all.compare(t, place+"."+name, member, d.Properties[name], nil)
+		}
+	}
+}
+
+// The keys whose case is checked are those of the schema, so that none is forgotten when it grows.
+func TestW2_ShapesHaveTheKeysOfTheSchema(t *testing.T) {
+	all := readDefinitions(t)
+	for _, c := range []struct {
+		name, request string
+		shape         *strictjson.Shape
+		ours          []string // what the RFD adds
+	}{
+		{"W2/initialize", "InitializeRequest", initializeShape, nil},
+		{"W2/session new", "NewSessionRequest", newShape, nil},
+		{"W2/session load", "LoadSessionRequest", loadShape, nil},
+		{"W2/session resume", "ResumeSessionRequest", loadShape, nil},
+		{"W2/session prompt", "PromptRequest", promptShape, nil},
+		{"W2/session list", "ListSessionsRequest", listShape, []string{"additionalDirectories"}},
+		{"W2/session close", "CloseSessionRequest", sessionShape, nil},
+		{"W2/session delete", "DeleteSessionRequest", sessionShape, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Contains(t, all, c.request)
+			all.compare(t, c.request, c.shape, all[c.request], c.ours)
+		})
+	}
+}
+
+// deep fails where the schema has members below a place, and the shape none.
+func (all definitions) deep(t *testing.T, place string, s *strictjson.Shape, d *definition) {
+	t.Helper()
+	d = all.flatten(d)
+	if d.Items != nil && len(all.flatten(d.Items).Properties) > 0 {
+		require.NotNil(t, s, "%s has no shape", place)
+		all.deep(t, place+"[]", s.Items, d.Items)
+	}
+	if len(d.Properties) == 0 {
+		return
+	}
+	require.NotNil(t, s, "%s has no shape", place)
+	for name, member := range d.Properties {
+		if name != "_meta" {
+			require.Contains(t, s.Fields, name, place)
+			all.deep(t, place+"."+name, s.Fields[name], member)
+		}
+	}
+}
+
+// Keys are checked as deep as the schema names them.
+func TestW2_ShapesAreAsDeepAsTheSchema(t *testing.T) {
+	all := readDefinitions(t)
+	for request, shape := range map[string]*strictjson.Shape{
+		"InitializeRequest": initializeShape, "NewSessionRequest": newShape, "LoadSessionRequest": loadShape,
+		"ResumeSessionRequest": loadShape, "PromptRequest": promptShape, "ListSessionsRequest": listShape,
+		"CloseSessionRequest": sessionShape, "DeleteSessionRequest": sessionShape,
+		"AuthenticateRequest": callShapes["authenticate"], "LogoutRequest": callShapes["logout"],
+		"SetSessionModeRequest": callShapes["session/set_mode"], "SetSessionConfigOptionRequest": callShapes["session/set_config_option"],
+	} {
+		t.Run("W2/"+request, func(t *testing.T) { all.deep(t, request, shape, all[request]) })
+	}
+}
+
+// namesAPath is how the schema describes a member that holds a path.
+var namesAPath = regexp.MustCompile(`(?i)\b(path|directory)\b`)
+
+// Of every request by which an agent reaches files or commands of the client, every member that the schema calls a path is
+// checked.
+func TestP4_EveryPathOfTheSchemaIsChecked(t *testing.T) {
+	readDefinitions(t) // skips where there is no schema
+	text, err := os.ReadFile(published)
+	require.NoError(t, err)
+	var document struct {
+		Definitions map[string]struct {
+			Side       string `json:"x-side"`
+			Method     string `json:"x-method"`
+			Properties map[string]struct{ Description string }
+		} `json:"$defs"`
+	}
+	require.NoError(t, json.Unmarshal(text, &document))
+	roots, err := workspace.NewRoots(t.TempDir(), nil)
+	require.NoError(t, err)
+	w, err := workspace.Open(t.Context(), roots, workspace.Options{})
+	require.NoError(t, err)
+	defer w.Close()
+	outside := t.TempDir()
+	var paths []string
+	for name, d := range document.Definitions {
+		if d.Side != "client" || !strings.HasSuffix(name, "Request") || !strings.HasPrefix(d.Method, "fs/") && !strings.HasPrefix(d.Method, "terminal/") {
+			continue
+		}
+		for member, p := range d.Properties {
+			if member == "_meta" || !namesAPath.MatchString(p.Description) {
+				continue
+			}
+			paths = append(paths, d.Method+" "+member)
+			params, err := json.Marshal(map[string]string{member: outside, "command": "x", "content": ""})
+			require.NoError(t, err)
+			require.ErrorContains(t, checkPaths(w, d.Method, backend.Raw(params)), "outside", "%s of %s", member, d.Method)
+		}
+	}
+	slices.Sort(paths)
+	require.Equal(t, []string{"fs/read_text_file path", "fs/write_text_file path", "terminal/create cwd"}, paths)
+}

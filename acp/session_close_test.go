@@ -1,0 +1,174 @@
+package acp_test
+
+import (
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"strings"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestA28_CloseKeepsTheSessionAndDeleteRemovesIt(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	c.await(0, said("waiting"))
+	require.Equal(t, "{}", string(c.call("session/close", idParams(id))))
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	_, promptAt := c.await(0, isResponse(prompt))
+	require.Greater(t, len(c.messages()), promptAt+1)
+	require.Contains(t, r.noted(), "close")
+	require.Equal(t, id, c.find(id).SessionID)
+
+	for _, method := range []string{"session/prompt", "session/set_mode", "session/set_config_option"} {
+		m := c.try(method, promptParams(id, "x"))
+		require.Equal(t, -32002, m.Error.Code, method)
+		require.Equal(t, "not_active", m.reason(t), method)
+	}
+	require.Equal(t, "{}", string(c.call("session/close", idParams(id))), "inactive")
+	require.Equal(t, "{}", string(c.call("session/close", idParams("sess_unknown"))), "unknown")
+	require.Equal(t, "{}", string(c.call("session/delete", idParams("sess_unknown"))), "unknown")
+
+	c.call("session/resume", rootsParams(id, a))
+	prompt, line = c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	require.Equal(t, "{}", string(c.call("session/delete", idParams(id))))
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	require.Empty(t, c.list(`{}`))
+	for _, m := range []message{
+		c.try("session/load", rootsParams(id, a)), c.try("session/resume", rootsParams(id, a)),
+		c.try("session/fork", rootsParams(id, a)), c.try("session/prompt", promptParams(id, "x")),
+	} {
+		require.Equal(t, -32002, m.Error.Code)
+		require.Equal(t, "not_found", m.reason(t))
+	}
+}
+
+// ends are the ways in which a session that is active ends in this process.
+var ends = map[string]func(c *client, id, cwd string, store sessionstore.Store){
+	"A28/close":  func(c *client, id, _ string, _ sessionstore.Store) { c.call("session/close", idParams(id)) },
+	"A28/delete": func(c *client, id, _ string, _ sessionstore.Store) { c.call("session/delete", idParams(id)) },
+	"A12/a load": func(c *client, id, cwd string, _ sessionstore.Store) { c.call("session/load", rootsParams(id, cwd)) },
+	"S3/another process": func(c *client, id, cwd string, store sessionstore.Store) {
+		newer := connect(c.t, acp.Options{Store: store})
+		newer.initialize()
+		newer.call("session/load", rootsParams(id, cwd))
+		require.NotNil(c.t, c.try("session/prompt", promptParams(id, "say x")).Error)
+	},
+}
+
+func TestA28_ASessionThatEndedHoldsNoRoots(t *testing.T) {
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			r, store := &scripted{}, sessionstore.NewMemory()
+			c := connect(t, acp.Options{Store: store, Backend: r.serve})
+			hosts := r.hosts()
+			c.initialize()
+			a := folder(t)
+			id := c.open(a, folder(t))
+			w := (<-hosts).Workspace()
+			_, err := w.Stat(a)
+			require.NoError(t, err)
+			end(c, id, a, store)
+			require.Eventually(t, func() bool {
+				_, err = w.Stat(a)
+				return err != nil
+			}, patience, time.Millisecond)
+			require.ErrorIs(t, err, workspace.ErrClosed)
+		})
+	}
+}
+
+// A session's memory is what its runtime was given and what refers to that.
+func TestA28_ASessionThatEndedHoldsNoMemory(t *testing.T) {
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			store, opened := sessionstore.NewMemory(), make(chan weak.Pointer[workspace.Workspace], 10)
+			r := &scripted{opened: func(_ backend.Activation, h backend.Host) { opened <- weak.Make(h.Workspace()) }}
+			c := connect(t, acp.Options{Store: store, Backend: r.serve})
+			c.initialize()
+			a := folder(t)
+			id := c.open(a)
+			held := <-opened
+			c.texts(id, "say one")
+			end(c, id, a, store)
+			require.Eventually(t, func() bool {
+				goruntime.GC()
+				return held.Value() == nil
+			}, patience, time.Millisecond)
+		})
+	}
+}
+
+// However a session ends, its directories are let go of: what it opened cannot be used any more.
+func TestTheEndOfASessionFreesItsRoots(t *testing.T) {
+	for name, end := range map[string]func(c, newer *client, id, cwd string){
+		"A28/close":          func(c, _ *client, id, _ string) { c.call("session/close", idParams(id)) },
+		"A28/delete":         func(c, _ *client, id, _ string) { c.call("session/delete", idParams(id)) },
+		"A12/a load":         func(c, _ *client, id, cwd string) { c.call("session/load", rootsParams(id, cwd)) },
+		"W9/the client left": func(c, _ *client, _, _ string) { c.leave() },
+		"S3/another process": func(c, newer *client, id, cwd string) {
+			newer.call("session/load", rootsParams(id, cwd))
+			require.Equal(c.t, "fenced", c.try("session/prompt", promptParams(id, "say lost")).reason(c.t))
+		},
+		"S3/deleted elsewhere": func(c, newer *client, id, _ string) {
+			newer.call("session/delete", idParams(id))
+			require.Equal(c.t, "not_found", c.try("session/prompt", promptParams(id, "say lost")).reason(c.t))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, r := sessionstore.NewMemory(), &scripted{}
+			var opened []*workspace.Workspace
+			r.opened = func(_ backend.Activation, h backend.Host) { opened = append(opened, h.Workspace()) }
+			c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+			newer := connect(t, acp.Options{Store: store})
+			c.initialize()
+			newer.initialize()
+			a := folder(t)
+			id := c.open(a, folder(t))
+			_, err := opened[0].Stat(a)
+			require.NoError(t, err)
+			end(c, newer, id, a)
+			require.Eventually(t, func() bool {
+				_, err := opened[0].Stat(a)
+				return errors.Is(err, workspace.ErrClosed)
+			}, patience, time.Millisecond)
+		})
+	}
+}
+
+// An id is remembered while something is done for it, and not a moment longer.
+func TestA28_IdsThatWereClosedHoldNoMemory(t *testing.T) {
+	const ids, size = 64, 64 << 10
+	c := connect(t, acp.Options{})
+	c.initialize()
+	live := func() int64 {
+		goruntime.GC()
+		goruntime.GC() // what is pooled goes with the second
+		var m goruntime.MemStats
+		goruntime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	long := strings.Repeat("x", size)
+	c.call("session/close", idParams(long)) // the buffers have grown
+	before := live()
+	for i := range ids {
+		c.call("session/close", idParams(fmt.Sprint(i, long)))
+		c.send(notification("session/cancel", idParams(fmt.Sprint(i, long))))
+	}
+	c.list(`{}`)
+	require.Less(t, live()-before, int64(ids*size/2))
+}

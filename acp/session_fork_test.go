@@ -1,0 +1,74 @@
+package acp_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// A fork has the roots that its request gives, whatever its source has.
+func TestA14_AForkInheritsNoRoots(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b, d := folder(t), folder(t), folder(t)
+	source := c.open(a, b)
+	for given, want := range map[string][]string{
+		"": {}, "[]": {}, encode([]string{d}): {d}, encode([]string{d, b}): {d, b},
+	} {
+		for _, cwd := range []string{a, d, b} {
+			var fork struct{ SessionID string }
+			params := altered(altered(rootsParams(source, cwd), "additionalDirectories", given), "mcpServers", "")
+			require.NoError(t, json.Unmarshal(c.call("session/fork", params), &fork))
+			roots := []string{}
+			for _, root := range want {
+				if root != cwd {
+					roots = append(roots, root)
+				}
+			}
+			got := c.find(fork.SessionID)
+			require.Equal(t, cwd, got.Cwd)
+			require.Equal(t, roots, got.AdditionalDirectories, "given %s", given)
+			used := "[" + cwd
+			for _, root := range roots {
+				used += ", " + root
+			}
+			require.Equal(t, []string{used + "]"}, c.texts(fork.SessionID, "roots"))
+			require.Equal(t, []string{b}, c.find(source).AdditionalDirectories)
+		}
+	}
+}
+
+// A source may be active in another process, and in the middle of a turn there: it stays as it is.
+func TestA14_TheSourceMayBeActiveElsewhere(t *testing.T) {
+	store := sessionstore.NewMemory()
+	there, here := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
+	there.initialize()
+	here.initialize()
+	a, b := folder(t), folder(t)
+	id := there.open(a, b)
+	there.texts(id, "say one")
+	prompt, line := there.request("session/prompt", promptParams(id, "wait"))
+	there.send(line)
+	there.await(0, said("waiting"))
+	before := there.find(id)
+
+	var fork struct{ SessionID string }
+	require.NoError(t, json.Unmarshal(here.call("session/fork", rootsParams(id, b, a)), &fork))
+	require.Equal(t, before, there.find(id))
+	require.Equal(t, "turn_in_progress", there.try("session/prompt", promptParams(id, "x")).reason(t), "its turn goes on")
+	there.send(notification("session/cancel", idParams(id)))
+	require.Equal(t, "cancelled", there.response(prompt).stopReason(t))
+	require.Equal(t, []string{"two"}, there.texts(id, "say two"), "nobody took it")
+	require.Equal(t, "not_active", here.try("session/prompt", promptParams(id, "x")).reason(t), "nor is it active here")
+
+	require.Equal(t, []string{"[" + b + ", " + a + "]"}, here.texts(fork.SessionID, "roots"))
+	require.Equal(t, []string{a}, here.find(fork.SessionID).AdditionalDirectories)
+	here.call("session/load", rootsParams(fork.SessionID, b))
+	require.Contains(t, texts(here.messages(), fork.SessionID), "one")
+	require.NotContains(t, texts(here.messages(), fork.SessionID), "waiting", "a turn that had not finished")
+	require.NotContains(t, texts(here.messages(), fork.SessionID), "two")
+}

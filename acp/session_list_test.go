@@ -1,0 +1,339 @@
+package acp_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func TestA15_ListedRootsAreOrderedSpelledAndNeverNull(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	id := c.open(a+"/./", b+"//", a, b)
+	got := c.find(id)
+	require.Equal(t, a, got.Cwd)
+	require.Equal(t, []string{b}, got.AdditionalDirectories)
+	require.Contains(t, string(c.call("session/list", `{"additionalDirectories":[]}`)), `"sessions":[]`)
+	c.open(a)
+	require.Contains(t, string(c.call("session/list", `{"additionalDirectories":[]}`)), `"additionalDirectories":[]`)
+}
+
+func TestA16_ListFilters(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b, d := folder(t), folder(t), folder(t)
+	link := filepath.Join(folder(t), "link")
+	require.NoError(t, os.Symlink(a, link))
+	none, ordered, swapped, other := c.open(a), c.open(a, b, d), c.open(a, d, b), c.open(b, d)
+	for name, tc := range map[string]struct {
+		params string
+		want   []string
+	}{
+		"none":           {`{}`, []string{other, swapped, ordered, none}},
+		"null":           {`{"cwd":null,"cursor":null}`, []string{other, swapped, ordered, none}},
+		"cwd":            {encode(map[string]any{"cwd": a}), []string{swapped, ordered, none}},
+		"cwd by alias":   {encode(map[string]any{"cwd": link}), []string{swapped, ordered, none}},
+		"cwd normalised": {encode(map[string]any{"cwd": a + "//."}), []string{swapped, ordered, none}},
+		"exact order":    {encode(map[string]any{"additionalDirectories": []string{b, d}}), []string{ordered}},
+		"both":           {encode(map[string]any{"cwd": b, "additionalDirectories": []string{d}}), []string{other}},
+		"both, no match": {encode(map[string]any{"cwd": a, "additionalDirectories": []string{d}}), nil},
+		"cwd dropped":    {encode(map[string]any{"cwd": a, "additionalDirectories": []string{b, a, d}}), []string{ordered}},
+		"empty":          {`{"additionalDirectories":[]}`, []string{none}},
+		"missing":        {`{"cwd":"/does/not/exist"}`, nil},
+	} {
+		var got []string
+		for _, s := range c.list(tc.params) {
+			got = append(got, s.SessionID)
+		}
+		require.ElementsMatch(t, tc.want, got, name)
+	}
+	for params, reason := range map[string]string{
+		`{"additionalDirectories":null}`:    "null",
+		`{"additionalDirectories":[null]}`:  "null",
+		`{"additionalDirectories":["rel"]}`: "relative",
+		`{"cwd":"rel"}`:                     "relative",
+		`{"cwd":1}`:                         "type",
+		`{"cursor":1}`:                      "type",
+		`{"cursor":""}`:                     "cursor",
+		`{"cursor":"x"}`:                    "cursor",
+		`{"CWD":"/x"}`:                      "wrong_case",
+	} {
+		m := c.try("session/list", params)
+		require.Equal(t, reason, m.reason(t), params)
+		require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code, params)
+	}
+}
+
+func TestA18_ListPages(t *testing.T) {
+	c := connect(t, acp.Options{}.With(acp.Tuning{MaxSessions: 200}))
+	c.initialize()
+	a := folder(t)
+	want := map[string]bool{}
+	for range 120 {
+		want[c.open(a)] = true
+	}
+	seen, cursor, pages := map[string]bool{}, "", 0
+	for {
+		params := map[string]any{"cwd": a}
+		if cursor != "" {
+			params["cursor"] = cursor
+		}
+		var page struct {
+			Sessions   []listed
+			NextCursor string
+		}
+		require.NoError(t, json.Unmarshal(c.call("session/list", encode(params)), &page))
+		for _, s := range page.Sessions {
+			require.False(t, seen[s.SessionID], "listed twice")
+			seen[s.SessionID] = true
+		}
+		if pages++; page.NextCursor == "" {
+			break
+		}
+		require.Len(t, page.Sessions, 50)
+		cursor = page.NextCursor
+		require.Equal(t, "cursor", c.try("session/list", encode(map[string]any{"cursor": cursor})).reason(t))
+	}
+	require.Equal(t, 3, pages)
+	require.Equal(t, want, seen)
+}
+
+func TestA29_TitleAndUpdatedAt(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	created := c.find(id)
+	require.Empty(t, created.Title)
+	require.True(t, strings.HasSuffix(created.UpdatedAt, "Z"), created.UpdatedAt)
+	c.texts(id, "say hi\nsecond line "+strings.Repeat("x", 200))
+	require.Equal(t, "say hi", c.find(id).Title)
+	require.Contains(t, encode(c.messages()), `"title":"say hi"`)
+	prompted := c.find(id).UpdatedAt
+	c.call("session/resume", rootsParams(id, a))
+	c.call("session/close", idParams(id))
+	require.Equal(t, prompted, c.find(id).UpdatedAt)
+	c.call("session/resume", rootsParams(id, a))
+	c.texts(id, "title Better name")
+	require.Equal(t, "Better name", c.find(id).Title)
+}
+
+func TestA31_SessionsBelongToTheirAgent(t *testing.T) {
+	store := sessionstore.NewMemory()
+	one := connect(t, acp.Options{Store: store})
+	one.initialize()
+	a := folder(t)
+	id := one.open(a)
+	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &scripted{kind: "other"} }})
+	two.initialize()
+	require.Empty(t, two.list(`{}`))
+	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
+		m := two.try(method, rootsParams(id, a))
+		require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
+		require.Equal(t, "other_agent", m.reason(t))
+		require.Contains(t, m.Error.Message, "acp-agent")
+	}
+	require.Equal(t, id, one.find(id).SessionID)
+}
+
+func TestA29_ATitleIsOneBoundedLine(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	id := c.open(folder(t))
+	c.texts(id, "\n \t\nsay\tsome\u0001thing "+strings.Repeat("é", 500)+"\nmore")
+	title := c.find(id).Title
+	require.Equal(t, "say some thing "+strings.Repeat("é", 64)+"…", title)
+	require.Len(t, []rune(title), 80)
+	c.texts(id, "title "+strings.Repeat("x\n", 500))
+	require.Len(t, []rune(c.find(id).Title), 80, "an agent's too")
+	require.NotContains(t, c.find(id).Title, "\n")
+}
+
+func TestA29_UpdatedAtIsOfForkAndOfTheStartAndEndOfATurn(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	created := c.find(id).UpdatedAt
+	now := later(t, created)
+	c.list(`{}`)
+	c.call("session/load", rootsParams(id, a))
+	require.Equal(t, created, c.find(id).UpdatedAt)
+	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	c.await(0, said("waiting"))
+	started := c.find(id).UpdatedAt
+	require.GreaterOrEqual(t, started, now)
+
+	now = later(t, started)
+	var fork struct{ SessionID string }
+	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams(id, a)), &fork))
+	require.GreaterOrEqual(t, c.find(fork.SessionID).UpdatedAt, now)
+	require.Equal(t, started, c.find(id).UpdatedAt, "A14: its source is untouched")
+
+	now = later(t, started)
+	c.send(notification("session/cancel", idParams(id)))
+	c.response(prompt)
+	require.GreaterOrEqual(t, c.find(id).UpdatedAt, now)
+}
+
+// behind is a runtime that says which agent it stands for.
+type behind struct {
+	scripted
+	profile string
+}
+
+func (b *behind) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
+	return backend.Info{Kind: "proxy", Profile: b.profile}, nil
+}
+
+func TestA31_TheErrorNamesTheCommandOfTheOtherAgent(t *testing.T) {
+	store := sessionstore.NewMemory()
+	serve := func(profile string) *client {
+		c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &behind{profile: profile} }})
+		c.initialize()
+		return c
+	}
+	one, two := serve("opencode acp"), serve("claude-agent-acp")
+	a := folder(t)
+	id := one.open(a)
+	require.Empty(t, two.list(`{}`), "the same kind, another profile")
+	require.Len(t, serve("opencode acp").list(`{}`), 1)
+	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
+		m := two.try(method, rootsParams(id, a))
+		require.Equal(t, "other_agent", m.reason(t))
+		require.Contains(t, m.Error.Message, "acp-agent -- opencode acp")
+	}
+}
+
+// A list of roots matches by its spelling or by its real paths, not one entry by this and another by that.
+func TestA17_AListMatchesAsAWholeByOneKey(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b, d, links := folder(t), folder(t), folder(t), folder(t)
+	one, two := filepath.Join(links, "one"), filepath.Join(links, "two")
+	linkTo(t, one, b)
+	linkTo(t, two, d)
+	id := c.open(a, one, d)
+	matches := func(roots ...string) bool {
+		return len(c.list(encode(map[string]any{"additionalDirectories": roots}))) == 1
+	}
+	require.True(t, matches(one, d), "as it is spelled")
+	require.True(t, matches(b, two), "by the real paths")
+	require.True(t, matches(one, two), "which these have too")
+	require.False(t, matches(d, one))
+
+	linkTo(t, one, a)
+	require.True(t, matches(one, d), "as it is spelled")
+	require.True(t, matches(b, two), "by the real paths at the last request")
+	require.False(t, matches(one, two), "one by its spelling, the other by its real path")
+	require.False(t, matches(a, d), "that is not on record")
+	c.call("session/resume", rootsParams(id, a, one, d))
+	require.True(t, matches(a, two), "now it is")
+	require.False(t, matches(b, d))
+
+	require.NoError(t, os.Remove(d))
+	require.True(t, matches(a, d), "what is missing has its text for a real path")
+	require.False(t, matches(a, two+"/x"))
+}
+
+func TestA17_AForkHasTheSpellingOfItsRequest(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	link, other := filepath.Join(folder(t), "link"), filepath.Join(folder(t), "other")
+	linkTo(t, link, a)
+	linkTo(t, other, a)
+	source := c.open(a)
+	var fork struct{ SessionID string }
+	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams(source, link, b)), &fork))
+	require.Equal(t, link, c.find(fork.SessionID).Cwd)
+	require.Equal(t, a, c.find(source).Cwd)
+	for _, cwd := range []string{other, a, link} {
+		c.call("session/load", rootsParams(fork.SessionID, cwd))
+		require.Equal(t, link, c.find(fork.SessionID).Cwd, "of whatever a later request says")
+		require.ElementsMatch(t, []string{fork.SessionID, source}, c.by(cwd))
+	}
+}
+
+// titles are those that a session's updates said.
+func (c *client) titles(id string) []string {
+	c.t.Helper()
+	all := []string{}
+	for _, m := range c.messages() {
+		var p struct {
+			SessionID string
+			Update    struct {
+				SessionUpdate string
+				Title         *string
+			}
+		}
+		if m.Method != "session/update" || json.Unmarshal(m.Params, &p) != nil || p.SessionID != id || p.Update.SessionUpdate != "session_info_update" {
+			continue
+		}
+		require.NotNil(c.t, p.Update.Title)
+		all = append(all, *p.Update.Title)
+	}
+	return all
+}
+
+func TestA29_EachChangeOfATitleIsSaidOnce(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	require.Empty(t, c.titles(id))
+	c.texts(id, "say first")
+	require.Equal(t, []string{"say first"}, c.titles(id))
+	c.texts(id, "say second")
+	require.Equal(t, []string{"say first"}, c.titles(id), "a title is that of the first prompt")
+	c.texts(id, "title Better")
+	require.Equal(t, []string{"say first", "Better"}, c.titles(id), "a change of the runtime's is said too")
+	c.call("session/resume", rootsParams(id, a))
+	c.texts(id, "say third")
+	require.Equal(t, []string{"say first", "Better"}, c.titles(id))
+	require.Equal(t, "Better", c.find(id).Title)
+}
+
+// The members of session_info_update are the schema's: neither cwd nor roots are among them.
+func TestA21_ATitleIsSaidWithoutRoots(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	id := c.open(folder(t), folder(t))
+	c.texts(id, "say first")
+	m, _ := c.await(0, func(m message) bool { return strings.Contains(string(m.Params), "session_info_update") })
+	require.JSONEq(t, `{"sessionId":"`+id+`","update":{"sessionUpdate":"session_info_update","title":"say first"}}`, string(m.Params))
+}
+
+func TestA29_WhatIsNoActivityLeavesTheTime(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	id := c.open(a)
+	c.texts(id, "say one")
+	at := c.find(id).UpdatedAt
+	parsed, err := time.Parse(time.RFC3339, at)
+	require.NoError(t, err)
+	require.Equal(t, time.UTC, parsed.Location())
+	for _, step := range []struct{ method, params string }{
+		{"session/load", rootsParams(id, a, b)}, {"session/resume", rootsParams(id, a)}, {"session/list", `{}`},
+		{"session/set_mode", idParams(id)}, {"session/fork", rootsParams(id, a)}, {"session/close", idParams(id)}, {"session/close", idParams(id)},
+		{"session/resume", rootsParams(id, a)},
+	} {
+		later(t, at)
+		c.call(step.method, step.params)
+		require.Equal(t, at, c.find(id).UpdatedAt, step.method)
+	}
+}

@@ -1,0 +1,952 @@
+package acp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
+)
+
+// Load and resume: first what the random lives of sessions met, each on its own; then the clauses.
+
+func TestA17_ALoadByAnAliasMayNameTheStoredSpellingAsAnotherRoot(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	where := places{folder(t)}
+	where.make(t)
+	a, alias := where.path("a"), where.path("alias")
+	id := c.open(a)
+	c.call("session/load", rootsParams(id, alias, a))
+	require.Equal(t, a, c.find(id).Cwd)
+	require.Equal(t, []string{}, c.find(id).AdditionalDirectories)
+	require.Equal(t, []string{"[" + alias + ", " + a + "]"}, c.texts(id, "roots"))
+}
+
+func TestA28_DeleteFreesASessionThatAnotherProcessDeleted(t *testing.T) {
+	store := sessionstore.NewMemory()
+	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
+	old.initialize()
+	newer.initialize()
+	id := old.open(folder(t))
+	prompt, line := old.request("session/prompt", promptParams(id, "wait"))
+	old.send(line)
+	old.await(0, said("waiting"))
+	newer.call("session/delete", idParams(id))
+	deletion, line := old.request("session/delete", idParams(id))
+	old.send(line)
+	require.Nil(t, old.response(deletion).Error)
+	_, at := old.await(0, isResponse(deletion))
+	require.Equal(t, []string{"cancelled"}, stopReasons(t, old.messages()[:at], prompt))
+}
+
+// stopReasons are those of a prompt's answers.
+func stopReasons(t *testing.T, messages []message, prompt string) []string {
+	var all []string
+	for _, m := range messages {
+		if isResponse(prompt)(m) {
+			all = append(all, m.stopReason(t))
+		}
+	}
+	return all
+}
+
+func TestS3_ATurnOfAFencedProcessIsNotWrittenAfterItLoadsAgain(t *testing.T) {
+	store := sessionstore.NewMemory()
+	late := sessionstore.RecorderOptions{Interval: time.Hour}
+	old, newer := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: late})), connect(t, acp.Options{Store: store})
+	old.initialize()
+	newer.initialize()
+	a := folder(t)
+	id := old.open(a)
+	prompt, line := old.request("session/prompt", promptParams(id, "wait"))
+	old.send(line)
+	old.await(0, said("waiting"))
+	newer.call("session/load", rootsParams(id, a))
+	newer.texts(id, "say yours")
+	old.call("session/load", rootsParams(id, a))
+	require.Equal(t, "cancelled", old.response(prompt).stopReason(t))
+	_, answered := old.await(0, isResponse(prompt))
+	require.Equal(t, []string{"yours"}, texts(old.messages()[answered:], id), "what the old turn said belongs before what the newer one was asked")
+	require.Equal(t, []string{"mine again"}, old.texts(id, "say mine again"))
+}
+
+func TestA27_ALoadThatCannotBeShownLeavesNothingOpen(t *testing.T) {
+	store := &unreadable{Memory: sessionstore.NewMemory()}
+	r := &scripted{}
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	c.texts(id, "say one")
+	store.err = &sessionstore.UnavailableError{Path: "/state/sessions.db", Hint: "run repair", Err: errors.New("damaged")}
+	require.Equal(t, "store_unavailable", c.try("session/load", rootsParams(id, a)).reason(t))
+	require.Equal(t, "not_active", c.try("session/prompt", promptParams(id, "say two")).reason(t))
+	require.Equal(t, 2, strings.Count(encode(r.noted()), `"close"`), "both activations are freed")
+	store.err = nil
+	c.call("session/load", rootsParams(id, a))
+	require.Equal(t, []string{"three"}, c.texts(id, "say three"))
+}
+
+// unreadable is a store whose histories cannot be read when a test says so.
+type unreadable struct {
+	*sessionstore.Memory
+	err error
+}
+
+func (u *unreadable) History(ctx context.Context, id sessionstore.ID) iter.Seq2[sessionstore.Update, error] {
+	if u.err == nil {
+		return u.Memory.History(ctx, id)
+	}
+	return func(yield func(sessionstore.Update, error) bool) { yield(nil, u.err) }
+}
+
+func TestA12_ALoadThatTookEffectWaitsForItsTurnThoughItWasCancelled(t *testing.T) {
+	r := &scripted{release: make(chan struct{})}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
+	c.initialize()
+	a, b := folder(t), folder(t)
+	id := c.open(a)
+	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
+	c.send(line)
+	c.await(0, said("stubborn"))
+	load, line := c.request("session/load", rootsParams(id, a, b))
+	c.send(line)
+	require.Eventually(t, func() bool { return len(c.find(id).AdditionalDirectories) == 1 }, patience, time.Millisecond)
+	c.send(notification("$/cancel_request", `{"requestId":`+load+`}`))
+	for range 100 {
+		c.list(`{}`)
+	}
+	close(r.release)
+	require.Nil(t, c.response(load).Error)
+	_, ended := c.await(0, isResponse(prompt))
+	_, loaded := c.await(0, isResponse(load))
+	require.Less(t, ended, loaded, "the turn is answered before the switch")
+	require.Equal(t, []string{"stubborntoo late"}, texts(c.messages()[ended:], id), "its last words are in the history")
+}
+
+func TestA10_LoadAndResumeActivateOnlyTheGivenRoots(t *testing.T) {
+	for _, method := range []string{"session/load", "session/resume"} {
+		t.Run(method, func(t *testing.T) {
+			c := connect(t, acp.Options{})
+			c.initialize()
+			a, b, d := folder(t), folder(t), folder(t)
+			id := c.open(a, b)
+			c.call(method, rootsParams(id, a, d, b))
+			require.Equal(t, []string{d, b}, c.find(id).AdditionalDirectories)
+			require.Contains(t, c.texts(id, "roots")[0], d)
+			c.call(method, rootsParams(id, a))
+			require.Equal(t, []string{}, c.find(id).AdditionalDirectories, "A13")
+			require.NotContains(t, c.texts(id, "roots")[0], b)
+			c.call(method, rootsParams(id, a, []string{}...))
+			require.Equal(t, []string{}, c.find(id).AdditionalDirectories)
+		})
+	}
+}
+
+func TestA11_CwdMustBeTheSessions(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	link := filepath.Join(folder(t), "link")
+	require.NoError(t, os.Symlink(a, link))
+	id := c.open(a, b)
+	m := c.try("session/load", rootsParams(id, b))
+	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
+	require.Equal(t, "cwd_mismatch", m.reason(t))
+	require.Contains(t, string(m.Error.Data), a)
+	require.Equal(t, []string{b}, c.find(id).AdditionalDirectories, "nothing changed")
+	c.call("session/load", rootsParams(id, link))
+	require.Equal(t, a, c.find(id).Cwd, "A17: the spelling given at new is kept")
+}
+
+func TestA12_LoadOfALiveSession(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	id := c.open(a)
+	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	c.await(0, said("waiting"))
+
+	m := c.try("session/load", rootsParams(id, a, "/does/not/exist"))
+	require.Equal(t, "missing", m.reason(t))
+	require.Contains(t, texts(c.messages(), id), "waiting")
+
+	load, line := c.request("session/load", rootsParams(id, a, b))
+	c.send(line)
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	require.Nil(t, c.response(load).Error)
+	_, promptAt := c.await(0, isResponse(prompt))
+	_, loadAt := c.await(0, isResponse(load))
+	require.Less(t, promptAt, loadAt)
+	require.Contains(t, c.texts(id, "roots")[0], b)
+	replayed := texts(c.messages()[promptAt:loadAt], id)
+	require.Equal(t, []string{"waitinglast words"}, []string{strings.Join(replayed, "")}, "the ended turn is replayed whole")
+	require.Contains(t, r.noted(), "cancel ")
+}
+
+func TestA27_LoadReplaysAndResumeDoesNot(t *testing.T) {
+	store := sessionstore.NewMemory()
+	c := connect(t, acp.Options{Store: store})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	c.texts(id, "say one")
+	c.texts(id, "tool")
+	c.texts(id, "say two")
+	c.leave()
+
+	d := connect(t, acp.Options{Store: store})
+	d.initialize()
+	d.call("session/resume", rootsParams(id, a))
+	require.Empty(t, texts(d.messages(), id))
+	load := d.try("session/load", rootsParams(id, a))
+	require.Nil(t, load.Error)
+	require.Equal(t, []string{"one", "two"}, texts(d.messages(), id))
+	require.Contains(t, encode(d.messages()), `"sessionUpdate":"user_message_chunk"`)
+	require.Contains(t, encode(d.messages()), `"status":"failed"`)
+}
+
+func TestS3_AnotherProcessTakesTheSession(t *testing.T) {
+	store := sessionstore.NewMemory()
+	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
+	old.initialize()
+	newer.initialize()
+	a := folder(t)
+	id := old.open(a)
+	old.texts(id, "say mine")
+	newer.call("session/load", rootsParams(id, a))
+	m := old.try("session/prompt", promptParams(id, "say lost"))
+	require.NotNil(t, m.Error)
+	require.Equal(t, "fenced", m.reason(t))
+	require.Contains(t, m.Error.Message, "another window")
+	require.Equal(t, []string{"more"}, newer.texts(id, "say more"))
+	m = old.try("session/prompt", promptParams(id, "say again"))
+	require.Equal(t, -32002, m.Error.Code, "its roots were freed")
+}
+
+// linkTo makes, or moves, a link of the test's own to a folder.
+func linkTo(t *testing.T, link, target string) {
+	t.Helper()
+	if err := os.Remove(link); err != nil {
+		require.ErrorIs(t, err, os.ErrNotExist)
+	}
+	require.NoError(t, os.Symlink(target, link))
+}
+
+// by are the ids of the sessions with a working directory.
+func (c *client) by(cwd string) []string {
+	c.t.Helper()
+	ids := []string{}
+	for _, s := range c.list(encode(map[string]any{"cwd": cwd})) {
+		ids = append(ids, s.SessionID)
+	}
+	return ids
+}
+
+func TestA17_AMatchBySpellingRenewsTheRealPathAtTheNextLoad(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b, link := folder(t), folder(t), filepath.Join(folder(t), "link")
+	linkTo(t, link, a)
+	id := c.open(link)
+	require.Equal(t, []string{id}, c.by(link))
+	require.Equal(t, []string{id}, c.by(a))
+
+	linkTo(t, link, b)
+	require.Equal(t, []string{id}, c.by(link), "by its spelling")
+	require.Equal(t, []string{id}, c.by(a), "by what it was at its last request")
+	require.Empty(t, c.by(b))
+	c.call("session/resume", rootsParams(id, link))
+	require.Equal(t, []string{id}, c.by(b))
+	require.Empty(t, c.by(a))
+	require.Equal(t, link, c.find(id).Cwd)
+	require.Equal(t, "cwd_mismatch", c.try("session/load", rootsParams(id, a)).reason(t), "A11")
+	c.call("session/load", rootsParams(id, b))
+	require.Equal(t, link, c.find(id).Cwd, "the spelling given at new is kept")
+}
+
+func TestA17_AFolderThatIsMissingIsFoundByItsText(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	parent := folder(t)
+	a, link := filepath.Join(parent, "a"), filepath.Join(parent, "link")
+	require.NoError(t, os.Mkdir(a, 0o700))
+	linkTo(t, link, a)
+	id := c.open(link)
+	require.NoError(t, os.Remove(a))
+	require.Equal(t, []string{id}, c.by(a), "the real path on record")
+	require.Equal(t, []string{id}, c.by(link), "the spelling")
+	require.Empty(t, c.by(parent))
+}
+
+func TestA17_RootsKeepTheSpellingOfTheLatestRequest(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b, link := folder(t), folder(t), filepath.Join(folder(t), "link")
+	linkTo(t, link, b)
+	id := c.open(a, b)
+	find := func(roots ...string) []listed {
+		return c.list(encode(map[string]any{"cwd": a, "additionalDirectories": roots}))
+	}
+	c.call("session/resume", rootsParams(id, a, link))
+	require.Equal(t, []string{link}, c.find(id).AdditionalDirectories)
+	require.Len(t, find(link), 1)
+	require.Len(t, find(b), 1, "by the real path")
+	c.call("session/load", rootsParams(id, a, b, link))
+	require.Equal(t, []string{b, link}, c.find(id).AdditionalDirectories, "A7: two spellings are two roots")
+	require.Len(t, find(b, b+"/."), 0, "A7: a filter's duplicates are dropped")
+	require.Len(t, find(link, b), 1, "by the real paths, which are the same in this order too")
+}
+
+// reach has the session ask the client for a file, and returns what came of it.
+func (c *client) reach(id, path string) string {
+	c.t.Helper()
+	c.mu.Lock()
+	c.answers = func(message) string { return `{"content":"read"}` }
+	c.mu.Unlock()
+	return c.texts(id, "call fs/read_text_file "+encode(map[string]string{"path": path}))[0]
+}
+
+func TestA12_FileAccessFollowsTheRootsOfALoad(t *testing.T) {
+	for _, method := range opening[1:3] {
+		t.Run(method, func(t *testing.T) {
+			c := connect(t, acp.Options{})
+			c.initialize()
+			a, b, d := folder(t), folder(t), folder(t)
+			for _, dir := range []string{a, b, d} {
+				write(t, dir, "file", "x")
+			}
+			file := func(dir string) string { return filepath.Join(dir, "file") }
+			id := c.open(a, b)
+			require.Contains(t, c.reach(id, file(b)), "read")
+			require.Contains(t, c.reach(id, file(d)), "outside")
+			c.call(method, rootsParams(id, a, d))
+			require.Contains(t, c.reach(id, file(a)), "read")
+			require.Contains(t, c.reach(id, file(d)), "read")
+			require.Contains(t, c.reach(id, file(b)), "outside")
+			require.NotNil(t, c.try(method, rootsParams(id, a, b, filepath.Join(a, "missing"))).Error)
+			require.Contains(t, c.reach(id, file(d)), "read", "a failed one changes nothing")
+			require.Contains(t, c.reach(id, file(b)), "outside")
+		})
+	}
+}
+
+// The edges of a session's states that the other tests do not take.
+
+func TestA32_APromptDuringALoadWaitsAndSeesItsRoots(t *testing.T) {
+	r := &scripted{hold: make(chan struct{})}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	id := c.open(a)
+	load, line := c.request("session/load", rootsParams(id, a, b))
+	prompt, promptLine := c.request("session/prompt", promptParams(id, "roots"))
+	c.send(line, promptLine)
+	close(r.hold)
+	require.Nil(t, c.response(load).Error)
+	require.Equal(t, "end_turn", c.response(prompt).stopReason(t))
+	answers := texts(c.messages(), id)
+	require.Contains(t, answers[len(answers)-1], b)
+}
+
+func TestA32_ACloseDuringALoadComesAfterIt(t *testing.T) {
+	r := &scripted{hold: make(chan struct{})}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	load, line := c.request("session/load", rootsParams(id, a))
+	closing, closeLine := c.request("session/close", idParams(id))
+	c.send(line, closeLine)
+	close(r.hold)
+	require.Nil(t, c.response(load).Error)
+	require.Nil(t, c.response(closing).Error)
+	require.Equal(t, "not_active", c.try("session/prompt", promptParams(id, "x")).reason(t))
+}
+
+func TestA12_AFailedLoadLeavesTheTurnRunning(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	id := c.open(a)
+	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	c.await(0, said("waiting"))
+	r.refuse = errors.New("not today")
+	require.Equal(t, jsonrpc.CodeInternal, c.try("session/load", rootsParams(id, a, b)).Error.Code)
+	require.Equal(t, "turn_in_progress", c.try("session/prompt", promptParams(id, "x")).reason(t))
+	require.Equal(t, []string{}, c.find(id).AdditionalDirectories, "A13: the old list is the authoritative one")
+	c.send(notification("session/cancel", idParams(id)))
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	require.Contains(t, c.texts(id, "roots")[0], a)
+	require.NotContains(t, fmt.Sprint(r.noted()), "close")
+}
+
+func TestA12_AStoreThatFailsLeavesTheTurnRunning(t *testing.T) {
+	store := &failing{Memory: sessionstore.NewMemory()}
+	c := connect(t, acp.Options{Store: store})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	id := c.open(a)
+	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	c.await(0, said("waiting"))
+	store.activate = &sessionstore.UnavailableError{Path: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
+	m := c.try("session/resume", rootsParams(id, a, b))
+	require.Equal(t, "store_unavailable", m.reason(t))
+	require.Contains(t, m.Error.Message, "free some space", "S4")
+	require.Contains(t, m.Error.Message, "/state/sessions.db", "S4")
+	c.send(notification("session/cancel", idParams(id)))
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	require.NotContains(t, c.texts(id, "roots")[0], b)
+}
+
+func TestS8_AStoreThatFailsRefusesThePrompt(t *testing.T) {
+	r := &scripted{}
+	store := &failing{Memory: sessionstore.NewMemory()}
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	c.initialize()
+	id := c.open(folder(t))
+	store.begin = &sessionstore.UnavailableError{Path: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
+	require.Equal(t, "store_unavailable", c.try("session/prompt", promptParams(id, "say x")).reason(t))
+	require.NotContains(t, r.noted(), "prompt say x", "the runtime acts only on what is stored")
+	store.begin = nil
+	require.Equal(t, []string{"y"}, c.texts(id, "say y"), "the session goes on")
+}
+
+// failing is a store whose medium fails when a test says so.
+type failing struct {
+	*sessionstore.Memory
+	activate, begin error
+}
+
+func (f *failing) Activate(ctx context.Context, id sessionstore.ID, a sessionstore.Activation) (sessionstore.Lease, error) {
+	if f.activate != nil {
+		return sessionstore.Lease{}, f.activate
+	}
+	return f.Memory.Activate(ctx, id, a)
+}
+
+func (f *failing) BeginTurn(ctx context.Context, l sessionstore.Lease, t sessionstore.Turn) error {
+	if f.begin != nil {
+		return f.begin
+	}
+	return f.Memory.BeginTurn(ctx, l, t)
+}
+
+func TestS3_DeletedElsewhereIsToldApartFromFenced(t *testing.T) {
+	store := sessionstore.NewMemory()
+	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
+	old.initialize()
+	newer.initialize()
+	id := old.open(folder(t))
+	newer.call("session/delete", idParams(id))
+	require.Equal(t, "not_found", old.try("session/prompt", promptParams(id, "say x")).reason(t))
+}
+
+func TestS3_ARunningTurnEndsWhenAnotherProcessTakesItsSession(t *testing.T) {
+	store := sessionstore.NewMemory()
+	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
+	old.initialize()
+	newer.initialize()
+	a := folder(t)
+	id := old.open(a)
+	old.texts(id, "say mine")
+	prompt, line := old.request("session/prompt", promptParams(id, "drip"))
+	old.send(line)
+	old.await(0, said("drip"))
+	newer.call("session/load", rootsParams(id, a))
+	m := old.response(prompt)
+	require.Equal(t, "fenced", m.reason(t))
+	require.Contains(t, m.Error.Message, "another window")
+	require.Equal(t, []string{"yours"}, newer.texts(id, "say yours"))
+}
+
+func TestS1_WhatARuntimeSavesComesBackToIt(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	c.texts(id, "state of mine")
+	c.call("session/close", idParams(id))
+	c.call("session/resume", rootsParams(id, a))
+	require.Contains(t, fmt.Sprint(r.noted()), "state=of mine")
+}
+
+// Loads that do not wait for each other end with the servers that the last one names, on its roots.
+func TestA12_M3_LoadsOneUponTheOther(t *testing.T) {
+	c := served(t, acp.Options{})
+	one, two := server("one", "files"), server("two", "files")
+	dirs := []string{folder(t), folder(t), folder(t), folder(t), folder(t), folder(t)}
+	id := c.serve(dirs[:1], one, two)
+	require.Equal(t, uris(t, dirs[0]), c.use(id, "one.roots"))
+	require.Equal(t, uris(t, dirs[0]), c.use(id, "two.roots"))
+	upon := func(lists [][]string, servers ...map[string]any) {
+		var ids, lines []string
+		for _, roots := range lists {
+			load, line := c.request("session/load", servedParams(id, roots, servers...))
+			ids, lines = append(ids, load), append(lines, line)
+		}
+		c.send(lines...)
+		for _, load := range ids {
+			require.Nil(t, c.response(load).Error)
+		}
+		told := c.texts(id, "use one.roots") // perhaps after word of a restart
+		require.Equal(t, uris(t, lists[len(lists)-1]...), told[len(told)-1])
+	}
+	var growing, shrinking [][]string
+	for i := range dirs[1:] {
+		growing = append(growing, dirs[:i+2])
+		shrinking = append(shrinking, dirs[:len(dirs)-1-i])
+	}
+	upon(growing, one, two)
+	require.Equal(t, len(growing), c.changes(id, "one"))
+	require.Equal(t, len(growing), c.changes(id, "two"))
+	upon(shrinking, one)
+	for range 5 {
+		upon([][]string{dirs, dirs[:2], dirs[:3], dirs[:1]}, one)
+	}
+	upon([][]string{dirs, dirs[:1], dirs}, two, one)
+	require.Equal(t, uris(t, dirs...), c.use(id, "two.roots"))
+}
+
+// hooked is a store in which a test steps in.
+type hooked struct {
+	*sessionstore.Memory
+
+	mu         sync.Mutex
+	creating   func() // called once, right before the next creation
+	activating func() // called once, right before the next activation
+	titling    func() // called once, right before the next title is stored
+	appending  error  // of the next Append
+	ending     error  // of the next EndTurn
+}
+
+func (h *hooked) Create(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
+	if step := take(&h.mu, &h.creating); step != nil {
+		step()
+	}
+	return h.Memory.Create(ctx, n)
+}
+
+func (h *hooked) Activate(ctx context.Context, id sessionstore.ID, a sessionstore.Activation) (sessionstore.Lease, error) {
+	if step := take(&h.mu, &h.activating); step != nil {
+		step()
+	}
+	return h.Memory.Activate(ctx, id, a)
+}
+
+func (h *hooked) Append(ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update) error {
+	if err := take(&h.mu, &h.appending); err != nil {
+		return err
+	}
+	return h.Memory.Append(ctx, l, segment)
+}
+
+func (h *hooked) SetTitle(ctx context.Context, l sessionstore.Lease, title string) error {
+	if step := take(&h.mu, &h.titling); step != nil {
+		step()
+	}
+	return h.Memory.SetTitle(ctx, l, title)
+}
+
+func (h *hooked) EndTurn(ctx context.Context, l sessionstore.Lease, r sessionstore.StopReason) error {
+	if err := take(&h.mu, &h.ending); err != nil {
+		return err
+	}
+	return h.Memory.EndTurn(ctx, l, r)
+}
+
+// take returns what is in place and clears it.
+func take[T any](mu *sync.Mutex, place *T) (taken T) {
+	mu.Lock()
+	defer mu.Unlock()
+	taken, *place = *place, taken
+	return taken
+}
+
+func TestS3_ATakeOverThatMeetsAnothersIsNoHolders(t *testing.T) {
+	store := &hooked{Memory: sessionstore.NewMemory()}
+	r := &scripted{release: make(chan struct{})}
+	late := sessionstore.RecorderOptions{Interval: time.Hour}
+	old := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{Recorder: late, CancelGrace: patience}))
+	newer := connect(t, acp.Options{Store: store})
+	old.initialize()
+	newer.initialize()
+	a := folder(t)
+	id := old.open(a)
+	prompt, line := old.request("session/prompt", promptParams(id, "stubborn"))
+	old.send(line)
+	old.await(0, said("stubborn"))
+	taken := make(chan struct{})
+	store.activating = func() {
+		defer close(taken)
+		// The older process has seen that it holds the session, and is about to activate it.
+		newer.call("session/load", rootsParams(id, a))
+		newer.texts(id, "say yours")
+	}
+	load, line := old.request("session/load", rootsParams(id, a))
+	old.send(line)
+	<-taken
+	require.Eventually(t, func() bool {
+		return newer.try("session/prompt", promptParams(id, "say lost")).Error != nil
+	}, patience, time.Millisecond)
+	close(r.release)
+	old.response(prompt)
+	require.Nil(t, old.response(load).Error)
+	_, answered := old.await(0, isResponse(prompt))
+	replayed := texts(old.messages()[answered:], id)
+	require.Contains(t, replayed, "yours")
+	require.NotContains(t, encode(replayed), "stubborn", "the fenced turn is not recorded behind the newer one's")
+}
+
+func TestA29_ATurnThatALoadEndsIsActivityToItsEnd(t *testing.T) {
+	for _, method := range []string{"session/load", "session/resume"} {
+		t.Run(method, func(t *testing.T) {
+			r := &scripted{release: make(chan struct{})}
+			c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
+			c.initialize()
+			a, b := folder(t), folder(t)
+			id := c.open(a)
+			prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
+			c.send(line)
+			c.await(0, said("stubborn"))
+			begun := c.find(id).UpdatedAt
+			load, line := c.request(method, rootsParams(id, a, b))
+			c.send(line)
+			require.Eventually(t, func() bool { return len(c.find(id).AdditionalDirectories) == 1 }, patience, time.Millisecond)
+			require.Equal(t, begun, c.find(id).UpdatedAt, "the load is no activity, and the turn goes on")
+			released := later(t, begun)
+			close(r.release)
+			require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+			require.Nil(t, c.response(load).Error)
+			ended := c.find(id).UpdatedAt
+			require.GreaterOrEqual(t, ended, released)
+			later(t, ended)
+			c.call(method, rootsParams(id, a))
+			require.Equal(t, ended, c.find(id).UpdatedAt, "without a turn")
+		})
+	}
+}
+
+// later waits until the clock shows a later time than at, as a list shows times, and returns it.
+func later(t *testing.T, at string) (now string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		now = time.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00")
+		return now > at
+	}, patience, time.Millisecond)
+	return now
+}
+
+func TestA14_ATurnWhoseEndWasNotStoredEndsWithTheNextLoad(t *testing.T) {
+	store := &hooked{Memory: sessionstore.NewMemory()}
+	c := connect(t, acp.Options{Store: store})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	store.ending = &sessionstore.UnavailableError{Path: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
+	require.Equal(t, "store_unavailable", c.try("session/prompt", promptParams(id, "say one")).reason(t))
+	c.call("session/resume", rootsParams(id, a))
+	var fork struct{ SessionID string }
+	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams(id, a)), &fork))
+	c.call("session/load", rootsParams(fork.SessionID, a))
+	require.Equal(t, []string{"one"}, texts(c.messages(), fork.SessionID))
+}
+
+// speaking is a scripted runtime that answers a prompt with the updates that a test gives.
+type speaking struct {
+	scripted
+	updates []string
+}
+
+func (r *speaking) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+	return &speakingSession{scriptedSession{runtime: &r.scripted, host: h}, r}, backend.Opened{}, nil
+}
+
+type speakingSession struct {
+	scriptedSession
+	speaking *speaking
+}
+
+func (s *speakingSession) Prompt(ctx context.Context, _ backend.Raw, u backend.Updates) backend.Work {
+	return func() (backend.Raw, error) {
+		for _, update := range s.speaking.updates {
+			if err := u.Update(ctx, backend.Update(`{"update":`+update+`}`)); err != nil {
+				return nil, err
+			}
+		}
+		return endTurn, nil
+	}
+}
+
+// shown are the updates of a session among messages, each as it came.
+func shown(t *testing.T, messages []message, id string) []string {
+	t.Helper()
+	all := []string{}
+	for _, m := range messages {
+		var p struct {
+			SessionID string
+			Update    json.RawMessage
+		}
+		if m.Method == "session/update" {
+			require.NoError(t, json.Unmarshal(m.Params, &p))
+			require.Equal(t, id, p.SessionID)
+			all = append(all, string(p.Update))
+		}
+	}
+	return all
+}
+
+func TestA27_EachKindOfUpdateIsReplayedOrSentAsItIsNow(t *testing.T) {
+	history := []string{
+		`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}}`,
+		`{"sessionUpdate":"plan","entries":[{"content":"do it","priority":"high","status":"pending"}]}`,
+		`{"sessionUpdate":"tool_call","toolCallId":"done","title":"Done","status":"in_progress"}`,
+		`{"sessionUpdate":"tool_call_update","toolCallId":"done","status":"completed"}`,
+		`{"sessionUpdate":"tool_call","toolCallId":"failed","title":"Failed","status":"failed"}`,
+		`{"sessionUpdate":"tool_call","toolCallId":"open","title":"Open"}`,
+		`{"sessionUpdate":"_future_kind","anything":[1e5,{"b":1,"a":2}]}`,
+		`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","data":"","mimeType":"image/png"}}`,
+		`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"there"},"_meta":{"x":1}}`,
+	}
+	state := func(n string) []string {
+		return []string{
+			`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"c` + n + `","description":"d"}]}`,
+			`{"sessionUpdate":"current_mode_update","currentModeId":"m` + n + `"}`,
+			`{"sessionUpdate":"config_option_update","configOptions":[],"_meta":{"n":` + n + `}}`,
+			`{"sessionUpdate":"usage_update","used":` + n + `,"size":9}`,
+		}
+	}
+	r, store := &speaking{updates: slices.Concat(state("1"), history, state("2"))}, sessionstore.NewMemory()
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	require.Equal(t, "end_turn", c.try("session/prompt", promptParams(id, "go")).stopReason(t))
+	require.Subset(t, shown(t, c.messages(), id), r.updates, "each was shown when it came")
+	c.leave()
+
+	d := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	d.initialize()
+	before := len(d.messages())
+	d.call("session/resume", rootsParams(id, a))
+	d.call("session/fork", rootsParams(id, a))
+	for _, m := range d.messages()[before:] {
+		for _, update := range history {
+			require.NotContains(t, string(m.Params), update, "a resume and a fork replay nothing")
+		}
+	}
+	before = len(d.messages())
+	load, line := d.request("session/load", rootsParams(id, a))
+	d.send(line)
+	require.Nil(t, d.response(load).Error)
+	_, answered := d.await(before, isResponse(load))
+	got := shown(t, d.messages()[before:answered], id)
+	require.Len(t, got, 1+len(history)+1+4)
+	require.JSONEq(t, `{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"go"}}`, got[0])
+	require.Equal(t, history, got[1:1+len(history)], "in order, byte by byte")
+	require.JSONEq(t, `{"sessionUpdate":"tool_call_update","toolCallId":"open","status":"failed"}`, got[1+len(history)])
+	require.ElementsMatch(t, state("2"), got[2+len(history):], "once, as they are now")
+	d.call("session/list", `{}`)
+	for _, m := range d.messages()[answered+1:] {
+		require.NotEqual(t, "session/update", m.Method, "all of it came before the answer")
+	}
+}
+
+// stating is a speaking runtime whose lifecycle responses say the mode and the options.
+type stating struct{ speaking }
+
+func (r *stating) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+	s, opened, err := r.speaking.Open(ctx, a, h)
+	opened.Result = backend.Raw(`{"modes":{"currentModeId":"m","availableModes":[]},"configOptions":[]}`)
+	return s, opened, err
+}
+
+func TestA27_WhatTheResponseSaysIsNotSentAsWell(t *testing.T) {
+	c := connect(t, acp.Options{Backend: func() backend.Backend {
+		return &stating{speaking{updates: []string{
+			`{"sessionUpdate":"current_mode_update","currentModeId":"old"}`,
+			`{"sessionUpdate":"config_option_update","configOptions":[]}`,
+			`{"sessionUpdate":"usage_update","used":1,"size":9}`,
+		}}}
+	}})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	require.Equal(t, "end_turn", c.try("session/prompt", promptParams(id, "go")).stopReason(t))
+	before := len(c.messages())
+	require.Contains(t, string(c.call("session/load", rootsParams(id, a))), `"currentModeId":"m"`)
+	require.Equal(t, []string{
+		`{"sessionUpdate":"user_message_chunk","content":{"text":"go","type":"text"}}`,
+		`{"sessionUpdate":"usage_update","used":1,"size":9}`,
+	}, shown(t, c.messages()[before:], id))
+}
+
+// replayer is a runtime that replays a history of its own when a session is loaded.
+type replayer struct {
+	scripted
+	says  []string
+	fails error // of Open, behind the replay
+}
+
+func (r *replayer) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+	session, opened, err := r.scripted.Open(ctx, a, h)
+	if err != nil || a.Cause != backend.Load {
+		return session, opened, err
+	}
+	for _, text := range r.says {
+		if err := h.Replay(ctx, apart(text)); err != nil {
+			return nil, opened, err
+		}
+	}
+	opened.Replay = backend.FromBackend
+	return session, opened, r.fails
+}
+
+// weighed is a store that notes how long the segments of drafts are, and how many drafts are neither used nor discarded.
+type weighed struct {
+	*sqlite.Store
+	segments, longest, drafts atomic.Int64
+}
+
+type weighedDraft struct {
+	sessionstore.Draft
+	store *weighed
+}
+
+func (w *weighed) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.Draft, error) {
+	d, err := w.Store.NewDraft(ctx, id)
+	w.drafts.Add(1)
+	return weighedDraft{d, w}, err
+}
+
+func (w *weighed) Activate(ctx context.Context, id sessionstore.ID, a sessionstore.Activation) (sessionstore.Lease, error) {
+	if d, ok := a.History.(weighedDraft); ok {
+		a.History = d.Draft
+	}
+	return w.Store.Activate(ctx, id, a)
+}
+
+func (d weighedDraft) Append(ctx context.Context, segment []sessionstore.Update) error {
+	d.store.segments.Add(1)
+	d.store.longest.Store(max(d.store.longest.Load(), int64(len(encode(segment)))))
+	return d.Draft.Append(ctx, segment)
+}
+
+func (d weighedDraft) Discard(ctx context.Context) error {
+	d.store.drafts.Add(-1)
+	return d.Draft.Discard(ctx)
+}
+
+func TestP7_ALongReplayOfTheRuntimeReplacesTheRecord(t *testing.T) {
+	store := &weighed{Store: sqlite.New(sqlite.Options{Dir: t.TempDir()})}
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	r := &replayer{says: numbers(longReplay)}
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	c.texts(id, "say ours")
+	load, line := c.request("session/load", rootsParams(id, a))
+	before := len(c.messages())
+	c.send(line)
+	require.Nil(t, c.response(load).Error)
+	_, answered := c.await(before, isResponse(load))
+	require.Equal(t, numbers(longReplay), texts(c.messages()[before:answered], id), "shown once, before the answer")
+	require.Equal(t, numbers(longReplay), recorded(t, store, id), "and is the record")
+	require.Greater(t, store.segments.Load(), int64(longReplay/2000), "stored as it came")
+	require.Less(t, store.longest.Load(), int64(256<<10))
+	require.Zero(t, store.drafts.Load())
+	c.texts(id, "say more")
+	require.Equal(t, append(numbers(longReplay), "more"), recorded(t, store, id))
+}
+
+// recorded are the agent's words in a stored history.
+func recorded(t *testing.T, store sessionstore.Store, id string) []string {
+	t.Helper()
+	var messages []message
+	for u, err := range store.History(t.Context(), sessionstore.ID(id)) {
+		require.NoError(t, err)
+		messages = append(messages, message{Method: "session/update", Params: []byte(`{"sessionId":"` + id + `",` + string(u[1:]))})
+	}
+	return texts(messages, id)
+}
+
+func TestP7_AReplayThatFailsLeavesTheRecord(t *testing.T) {
+	store := &weighed{Store: sqlite.New(sqlite.Options{Dir: t.TempDir()})}
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	r := &replayer{says: numbers(10), fails: errors.New("the child died")}
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	c.texts(id, "say ours")
+	require.NotNil(t, c.try("session/load", rootsParams(id, a)).Error)
+	require.Equal(t, []string{"ours"}, recorded(t, store, id))
+	require.Zero(t, store.drafts.Load(), "what was replayed is dropped")
+	require.Equal(t, []string{"still"}, c.texts(id, "say still"), "A12: the session goes on")
+
+	r.fails, r.says = nil, nil
+	c.call("session/load", rootsParams(id, a))
+	require.Empty(t, recorded(t, store, id), "a runtime that has nothing says so")
+}
+
+func TestA27_AResumeShowsNoneOfTheRuntimesHistory(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	var err error
+	r.opened = func(_ backend.Activation, h backend.Host) { err = h.Replay(t.Context(), say("old")) }
+	c.call("session/resume", rootsParams(id, a))
+	require.ErrorContains(t, err, "outside of a load")
+	require.NotContains(t, encode(c.messages()), "old")
+}
+
+// White space between tokens may hold line breaks, on which neither the wire nor the store comes apart.
+func TestA27_WhatIsSpreadOverLinesIsReplayedWhole(t *testing.T) {
+	store := sqlite.New(sqlite.Options{Dir: t.TempDir()})
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	r := &speaking{updates: []string{
+		"{\n\t\"sessionUpdate\": \"agent_message_chunk\",\r\n\t\"content\": {\"type\":\"text\", \"text\":\"a\\nb\"}\r}",
+		"{\"sessionUpdate\":\"_kind\",\n\"x\":[1,\n2]}",
+	}}
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	prompt, line := c.request("session/prompt", "{\"sessionId\":\""+id+"\",\r\"prompt\":[{\"type\":\"text\",\r\"text\":\"go\"}]}")
+	c.send(line)
+	require.Equal(t, "end_turn", c.response(prompt).stopReason(t))
+	before := len(c.messages())
+	c.call("session/load", rootsParams(id, a))
+	got := shown(t, c.messages()[before:], id)
+	require.Len(t, got, 3)
+	require.JSONEq(t, `{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"go"}}`, got[0])
+	for i, update := range r.updates {
+		require.JSONEq(t, update, got[1+i])
+	}
+}

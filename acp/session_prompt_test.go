@@ -1,0 +1,466 @@
+package acp_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func TestW5_CancelInTheSameWriteIsNeverLost(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	id := c.open(folder(t))
+	for range 1000 {
+		prompt, line := c.request("session/prompt", promptParams(id, "wait"))
+		c.send(line, notification("session/cancel", idParams(id)))
+		require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	}
+}
+
+func TestW6_NothingFollowsACancelledTurnsResponse(t *testing.T) {
+	r := &scripted{release: make(chan struct{})}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: time.Millisecond}))
+	c.initialize()
+	id := c.open(folder(t))
+	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
+	c.send(line)
+	c.await(0, said("stubborn"))
+	c.send(notification("session/cancel", `{"sessionId":"`+id+`","_meta":{"why":1}}`))
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	close(r.release)
+	require.Equal(t, []string{"next"}, c.texts(id, "say next"))
+	require.Eventually(t, func() bool {
+		return strings.Contains(fmt.Sprint(r.noted()), "late update: "+backend.ErrTurnOver.Error())
+	}, patience, time.Millisecond)
+	require.Contains(t, r.noted(), `cancel {"_meta":{"why":1}}`, "the runtime is told once, with the client's words")
+	require.NotContains(t, encode(c.messages()), "too late")
+}
+
+func TestW6_CancelRequestEndsThePrompt(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	id := c.open(folder(t))
+	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line, notification("$/cancel_request", `{"requestId":`+prompt+`}`))
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+}
+
+func TestW7_OneTurnAtATime(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	id := c.open(folder(t))
+	first, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	m := c.try("session/prompt", promptParams(id, "say second"))
+	require.Equal(t, jsonrpc.CodeInvalidRequest, m.Error.Code)
+	require.Equal(t, "turn_in_progress", m.reason(t))
+
+	third, line := c.request("session/prompt", promptParams(id, "say third"))
+	c.send(notification("session/cancel", idParams(id)), line)
+	require.Equal(t, "cancelled", c.response(first).stopReason(t))
+	require.Equal(t, "end_turn", c.response(third).stopReason(t))
+	_, firstAt := c.await(0, isResponse(first))
+	_, saidAt := c.await(0, said("third"))
+	require.Less(t, firstAt, saidAt, "the next turn begins behind the cancelled one's answer")
+}
+
+func TestA32_CallsPassATurnAndLifecycleEndsIt(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c.initialize()
+	id := c.open(folder(t))
+	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	require.Equal(t, "{}", string(c.call("session/set_mode", `{"sessionId":"`+id+`","modeId":"m"}`)))
+	require.Contains(t, r.noted(), `call session/set_mode {"modeId":"m"}`, "the session id does not cross the seam")
+	require.Equal(t, jsonrpc.CodeMethodNotFound, c.try("_unknown", idParams(id)).Error.Code)
+	c.send(notification("_note", `{"sessionId":"`+id+`","a":1}`))
+	closing, line := c.request("session/close", idParams(id))
+	next, nextLine := c.request("session/prompt", promptParams(id, "say next"))
+	c.send(line, nextLine)
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	require.Nil(t, c.response(closing).Error)
+	require.Equal(t, "not_active", c.response(next).reason(t), "a prompt behind a close waits for it")
+	require.Contains(t, r.noted(), `session notify _note {"a":1}`)
+}
+
+func TestW5_RequestsOfOneSessionTakeEffectInOrder(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	id := c.open(a)
+	var lines, ids, prompts []string
+	for i := range 40 {
+		roots := []string{b}
+		if i%2 == 1 {
+			roots = nil
+		}
+		n, line := c.request("session/resume", rootsParams(id, a, roots...))
+		lines, ids = append(lines, line), append(ids, n)
+		n, line = c.request("session/prompt", promptParams(id, "roots"))
+		lines, ids, prompts = append(lines, line), append(ids, n), append(prompts, n)
+	}
+	c.send(lines...)
+	for _, n := range ids {
+		require.Nil(t, c.response(n).Error)
+	}
+	// The resume behind a turn may cancel it before it has said anything.
+	before := 0
+	for i, n := range prompts {
+		_, answered := c.await(before, isResponse(n))
+		said := texts(c.messages()[before:answered], id)
+		require.LessOrEqual(t, len(said), 1)
+		for _, answer := range said {
+			require.Equal(t, i%2 == 0, strings.Contains(answer, b), "turn %d", i)
+		}
+		if len(said) == 0 {
+			require.Equal(t, "cancelled", c.response(n).stopReason(t))
+		}
+		before = answered
+	}
+}
+
+func TestW8_APanicEndsItsRequestOnly(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	id := c.open(folder(t))
+	m := c.try("session/prompt", promptParams(id, "panic"))
+	require.Equal(t, jsonrpc.CodeInternal, m.Error.Code)
+	require.NotContains(t, m.Error.Message, "scripted")
+	require.Equal(t, []string{"still here"}, c.texts(id, "say still here"))
+	require.Equal(t, jsonrpc.CodeInternal, c.try("session/prompt", promptParams(id, "fail")).Error.Code)
+	require.Equal(t, []string{"and here"}, c.texts(id, "say and here"))
+}
+
+func TestW9_TheEndOfInputCancelsTurnsAndAnswersWhatWasRead(t *testing.T) {
+	store := sessionstore.NewMemory()
+	c := connect(t, acp.Options{Store: store})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	c.await(0, said("waiting"))
+	open, line := c.request("session/new", rootsParams("", a))
+	c.send(line)
+	c.leave()
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	require.Nil(t, c.response(open).Error)
+	d := connect(t, acp.Options{Store: store})
+	d.initialize()
+	require.Len(t, d.list(`{}`), 2)
+}
+
+func TestW11_ATurnBlocksWhileTheClientDoesNotRead(t *testing.T) {
+	c := connect(t, acp.Options{}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 1 << 10}}))
+	c.initialize()
+	id := c.open(folder(t))
+	require.Len(t, c.texts(id, "count 5000"), 5000)
+}
+
+func TestA22_SessionsOfOneProcessAreApart(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	one, two := c.open(a), c.open(b)
+	require.Contains(t, c.texts(one, "roots")[0], a)
+	require.NotContains(t, c.texts(one, "roots")[0], b)
+	require.Contains(t, c.texts(two, "roots")[0], b)
+	secret := filepath.Join(b, "secret")
+	require.NoError(t, os.WriteFile(secret, nil, 0o600))
+	require.Contains(t, c.texts(one, `call fs/read_text_file {"path":"`+secret+`"}`)[0], "outside")
+}
+
+func TestA26_TheClientIsAskedOnlyForWhatItOffersAndInsideTheRoots(t *testing.T) {
+	a := folder(t)
+	inside, outside := filepath.Join(a, "new.txt"), filepath.Join(folder(t), "x")
+	require.NoError(t, os.Symlink(outside, filepath.Join(a, "dangling")))
+	for name, tc := range map[string]struct {
+		capabilities, method, params, refused string
+	}{
+		"not offered":               {`{}`, "fs/read_text_file", `{"path":"` + inside + `"}`, "does not offer"},
+		"terminal":                  {`{}`, "terminal/create", `{"command":"x"}`, "does not offer"},
+		"elicitation":               {`{"fs":{"readTextFile":true}}`, "elicitation/create", `{}`, "does not offer"},
+		"outside":                   {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"` + outside + `"}`, "outside"},
+		"dangling":                  {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file", `{"path":"` + a + `/dangling","content":""}`, "outside"},
+		"relative":                  {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"new.txt"}`, "absolute"},
+		"up behind what is missing": {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file", `{"path":"` + a + `/missing/../../x","content":""}`, "no such file"},
+		"path twice":                {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"path":"` + outside + `","path":"` + inside + `"}`, "given once"},
+		"PATH":                      {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{"PATH":"` + outside + `"}`, "given once"},
+		"no path":                   {`{"fs":{"readTextFile":true}}`, "fs/read_text_file", `{}`, "no path"},
+		"cwd outside":               {`{"terminal":true}`, "terminal/create", `{"command":"x","cwd":"/"}`, "outside"},
+		"recorded only":             {`{}`, "session/update", `{"update":{}}`, "recorded"},
+		"inside":                    {`{"fs":{"writeTextFile":true}}`, "fs/write_text_file", `{"path":"` + inside + `","content":"x"}`, ""},
+		"no capability":             {`{}`, "session/request_permission", `{"options":[]}`, ""},
+		"unknown methods":           {`{}`, "_custom/method", `{"path":"/anything"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := connect(t, acp.Options{})
+			c.call("initialize", `{"protocolVersion":1,"clientCapabilities":`+tc.capabilities+`}`)
+			id := c.open(a)
+			_, line := c.request("session/prompt", promptParams(id, "call "+tc.method+" "+tc.params))
+			c.send(line)
+			if tc.refused == "" {
+				m, _ := c.await(0, func(m message) bool { return m.Method == tc.method })
+				require.Contains(t, string(m.Params), `"sessionId":"`+id+`"`)
+				c.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"ok":1}}`)
+			}
+			answer, _ := c.await(0, func(m message) bool {
+				return m.Method == "session/update" && strings.Contains(string(m.Params), "agent_message_chunk")
+			})
+			if tc.refused == "" {
+				require.Contains(t, string(answer.Params), `{\"ok\":1} \u003cnil\u003e`)
+				return
+			}
+			require.Contains(t, string(answer.Params), tc.refused)
+			for _, m := range c.messages() {
+				reached := m.Method == tc.method && !strings.Contains(string(m.Params), "sessionUpdate")
+				require.False(t, reached, "a refusal never reaches the client")
+			}
+		})
+	}
+}
+
+func TestS8_ThePromptIsStoredBeforeTheRuntimeActs(t *testing.T) {
+	store := sessionstore.NewMemory()
+	c := connect(t, acp.Options{Store: store})
+	c.initialize()
+	id := c.open(folder(t))
+	_, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	c.await(0, said("waiting"))
+	var first sessionstore.Update
+	for u, err := range store.History(t.Context(), sessionstore.ID(id)) {
+		require.NoError(t, err)
+		first = u
+		break
+	}
+	require.JSONEq(t, `{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"wait"}}}`, string(first))
+}
+
+func TestW12_MCPServersAreDecodedStrictly(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	a := folder(t)
+	for servers, reason := range map[string]string{
+		`null`: "", `[]`: "",
+		`[{"name":"s","command":"c","args":[],"env":[]}]`:                                                "",
+		`[{"type":"stdio","name":"s","command":"c","args":["a"],"env":[{"name":"N","value":"SECRET"}]}]`: "",
+		`{}`: "type", `[1]`: "type", `[null]`: "null",
+		`[{"command":"c","args":[],"env":[]}]`:                                                              "required",
+		`[{"name":"s","args":[],"env":[]}]`:                                                                 "required",
+		`[{"name":"s","command":"c","env":[]}]`:                                                             "required",
+		`[{"name":"s","command":"c","args":[]}]`:                                                            "required",
+		`[{"name":"s","command":"c","args":[1],"env":[]}]`:                                                  "type",
+		`[{"name":"s","command":"c","args":[],"env":[{"name":"N"}]}]`:                                       "required",
+		`[{"name":"s","command":"c","args":[],"env":[{"name":"N","value":77}]}]`:                            "type",
+		`[{"type":"http","name":"s","url":"http://127.0.0.1:1","headers":[{"name":"A","value":"SECRET"}]}]`: "",
+		`[{"type":"sse","name":"s","url":"http://127.0.0.1:1","headers":[]}]`:                               "",
+		`[{"type":"http","name":"s","headers":[]}]`:                                                         "required",
+		`[{"type":"sse","name":"s","url":"u"}]`:                                                             "required",
+		`[{"type":"websocket","name":"s"}]`:                                                                 "unsupported",
+		`[{"name":"s","Command":"c","args":[],"env":[]}]`:                                                   "wrong_case",
+	} {
+		m := c.try("session/new", `{"cwd":"`+a+`","mcpServers":`+servers+`}`)
+		if reason == "" {
+			require.Nil(t, m.Error, servers)
+			continue
+		}
+		require.Equal(t, reason, m.reason(t), servers)
+		require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
+		require.NotContains(t, string(m.Error.Data), "77", "values may be secrets")
+	}
+	require.Equal(t, "required", c.try("session/new", `{"cwd":"`+a+`"}`).reason(t))
+	id := c.open(a)
+	require.Equal(t, "required", c.try("session/load", `{"sessionId":"`+id+`","cwd":"`+a+`"}`).reason(t))
+	c.call("session/resume", `{"sessionId":"`+id+`","cwd":"`+a+`"}`)
+	c.call("session/fork", `{"sessionId":"`+id+`","cwd":"`+a+`"}`)
+}
+
+func TestP6_UnknownMethodsReachTheRuntimeAsSent(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c.initialize()
+	require.Equal(t, `{"b":1.0,"a":[1e5]}`, string(c.call("_echo", `{"b":1.0,"a":[1e5]}`)))
+	require.Equal(t, jsonrpc.CodeMethodNotFound, c.try("_other", `{}`).Error.Code)
+	c.send(notification("_hello", `{"x":1}`))
+	c.call("_echo", `{}`)
+	require.Contains(t, r.noted(), `notify _hello {"x":1}`)
+}
+
+// A prompt is one too many also behind one that has not begun, and is told so while that waits.
+func TestW7_APromptBehindOneThatWaitsIsRefusedAtOnce(t *testing.T) {
+	r := &scripted{hold: make(chan struct{})}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	load, loading := c.request("session/load", rootsParams(id, a))
+	first, line := c.request("session/prompt", promptParams(id, "say first"))
+	second, secondLine := c.request("session/prompt", promptParams(id, "say second"))
+	c.send(loading, line, secondLine)
+	m := c.response(second)
+	require.Equal(t, jsonrpc.CodeInvalidRequest, m.Error.Code)
+	require.Equal(t, "turn_in_progress", m.reason(t))
+	for _, m := range c.messages() {
+		require.False(t, isResponse(load)(m) || isResponse(first)(m))
+	}
+	close(r.hold)
+	require.Nil(t, c.response(load).Error)
+	require.Equal(t, "end_turn", c.response(first).stopReason(t))
+	require.Equal(t, []string{"first"}, texts(c.messages(), id))
+}
+
+// However long a cancelled turn takes to end, the next one begins behind its response.
+func TestW7_APromptBehindACancelWaitsForTheResponseOfItsTurn(t *testing.T) {
+	r := &scripted{release: make(chan struct{})}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
+	c.initialize()
+	id := c.open(folder(t))
+	first, line := c.request("session/prompt", promptParams(id, "stubborn"))
+	c.send(line)
+	c.await(0, said("stubborn"))
+	next, line := c.request("session/prompt", promptParams(id, "say next"))
+	c.send(notification("session/cancel", idParams(id)), line)
+	for range 100 { // it is behind the cancel, and could have begun
+		c.list(`{}`)
+	}
+	require.NotContains(t, r.noted(), "prompt say next")
+	close(r.release)
+	require.Equal(t, "cancelled", c.response(first).stopReason(t))
+	require.Equal(t, "end_turn", c.response(next).stopReason(t))
+	_, answered := c.await(0, isResponse(first))
+	_, begun := c.await(0, said("next"))
+	require.Less(t, answered, begun)
+}
+
+// closing is a store in which a test steps in while the end of a turn is stored.
+type closing struct {
+	*sessionstore.Memory
+	step func()
+}
+
+func (s *closing) EndTurn(ctx context.Context, l sessionstore.Lease, r sessionstore.StopReason) error {
+	s.step()
+	return s.Memory.EndTurn(ctx, l, r)
+}
+
+// The runtime has ended its turn, and the response is not written yet.
+func TestW5_ACancelWhileTheEndOfATurnIsStoredIsNotLost(t *testing.T) {
+	store := &closing{Memory: sessionstore.NewMemory(), step: func() {}}
+	c := connect(t, acp.Options{Store: store})
+	c.initialize()
+	id := c.open(folder(t))
+	c.texts(id, "say one")
+	store.step = func() {
+		c.send(notification("session/cancel", idParams(id)))
+		c.call("_echo", `{}`) // the cancel was read
+	}
+	prompt, line := c.request("session/prompt", promptParams(id, "say two"))
+	c.send(line)
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	require.Contains(t, texts(c.messages(), id), "two")
+	store.step = func() {}
+	require.Equal(t, []string{"three"}, c.texts(id, "say three"))
+}
+
+// The response waits behind one that the client does not read.
+func TestW5_ACancelWhileTheResponseWaitsIsNotLost(t *testing.T) {
+	const limit = 4 << 10
+	writing, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
+	r, store := &scripted{}, &closing{Memory: sessionstore.NewMemory(), step: func() { ended <- struct{}{} }}
+	c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: limit, Tap: func(d jsonrpc.Direction, line []byte) {
+		if d == jsonrpc.Sent && len(line) > limit {
+			writing <- struct{}{}
+			<-goOn
+		}
+	}}}))
+	c.initialize()
+	id := c.open(folder(t))
+	c.texts(id, "say one")
+	<-ended
+	_, line := c.request("_echo", `["`+strings.Repeat("x", limit)+`"]`)
+	c.send(line)
+	<-writing // the queue is full
+	prompt, line := c.request("session/prompt", promptParams(id, "nothing"))
+	c.send(line)
+	<-ended
+	c.send(notification("session/cancel", idParams(id)), notification("_note", `{}`))
+	require.Eventually(t, func() bool { return slices.Contains(r.noted(), "notify _note {}") }, patience, time.Millisecond)
+	close(goOn)
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	require.Equal(t, []string{"two"}, c.texts(id, "say two"))
+	require.NotContains(t, strings.Join(r.noted(), "\n"), "cancel {", "the runtime was done with the turn")
+}
+
+// stuck is a scripted runtime that hangs in the first half of the prompt "stuck", until hold is closed.
+type stuck struct {
+	scripted
+	in, hold chan struct{}
+}
+
+func (r *stuck) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+	s, opened, err := r.scripted.Open(ctx, a, h)
+	return &stuckSession{s, r}, opened, err
+}
+
+type stuckSession struct {
+	backend.Session
+	runtime *stuck
+}
+
+func (s *stuckSession) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
+	if strings.Contains(string(params), `"stuck"`) {
+		s.runtime.in <- struct{}{}
+		<-s.runtime.hold
+	}
+	return s.Session.Prompt(ctx, params, u)
+}
+
+func TestW5_ARuntimeThatHangsWhenItIsGivenAPromptHoldsUpNobodyElse(t *testing.T) {
+	r := &stuck{in: make(chan struct{}, 1), hold: make(chan struct{})}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: 10 * time.Millisecond}))
+	c.initialize()
+	a := folder(t)
+	id, other := c.open(a), c.open(a)
+	prompt, line := c.request("session/prompt", promptParams(id, "stuck"))
+	c.send(line)
+	<-r.in
+	call, line := c.request("session/set_mode", idParams(id))
+	c.send(line, notification("session/cancel", idParams(id)))
+	require.Equal(t, []string{"x"}, c.texts(other, "say x"), "the cancel holds up nobody")
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t), "the turn ends with its grace")
+	require.NotContains(t, r.noted(), "cancel {}", "it is told once it has the prompt")
+	close(r.hold)
+	require.Nil(t, c.response(call).Error)
+	require.Equal(t, []string{"y"}, c.texts(id, "say y"))
+	told := strings.Join(r.noted(), "\n")
+	require.Contains(t, told, "prompt stuck\ncancel {}\n", "of its end, behind the prompt and before anything else")
+	require.Equal(t, 1, strings.Count(told, "cancel"))
+}
+
+// A turn whose runtime goes on is answered before the program ends, although it would have been waited for longer.
+func TestW9_ATurnThatDoesNotEndIsAnsweredAsCancelledAtTheEnd(t *testing.T) {
+	r := &scripted{release: make(chan struct{})}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
+	c.initialize()
+	id := c.open(folder(t))
+	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
+	c.send(line)
+	c.await(0, said("stubborn"))
+	c.leave()
+	close(r.release)
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+}

@@ -1,0 +1,477 @@
+package acp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
+)
+
+// within waits for a result, as long as a test is patient.
+func within[T any](t *testing.T, results <-chan T) (result T) {
+	t.Helper()
+	select {
+	case result = <-results:
+	case <-time.After(patience):
+		require.Fail(t, "it did not end")
+	}
+	return result
+}
+
+func TestW11_WhatIsSaidBehindALifecycleResponseIsNotLost(t *testing.T) {
+	const before, behind = 900, 3000
+	all := numbers(before + behind)
+	begun := make(chan struct{})
+	begin := sync.OnceFunc(func() { close(begun) })
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{
+		MaxQueue: 16 << 10,
+		Tap: func(d jsonrpc.Direction, line []byte) {
+			if d == jsonrpc.Sent && bytes.Contains(line, []byte(`"messageId":"0"`)) {
+				begin()
+			}
+		},
+	}}))
+	c.initialize()
+	var host backend.Host
+	r.opened = func(_ backend.Activation, h backend.Host) {
+		host = h
+		for _, text := range all[:before] {
+			require.NoError(t, h.Update(t.Context(), apart(text)))
+		}
+	}
+	goOn := c.stall()
+	defer goOn()
+	request, line := c.request("session/new", rootsParams("", folder(t)))
+	c.send(line)
+	within(t, begun)
+	said := make(chan error, 1)
+	go func() {
+		var err error
+		for _, text := range all[before:] {
+			if err == nil {
+				err = host.Update(t.Context(), apart(text))
+			}
+		}
+		said <- err
+	}()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, host.Update(ended, apart("never")), context.Canceled)
+	goOn()
+	require.NoError(t, within(t, said))
+	c.response(request)
+	last := all[len(all)-1]
+	_, at := c.await(0, func(m message) bool { return strings.Contains(string(m.Params), `"messageId":"`+last+`"`) })
+	id := c.list(`{}`)[0].SessionID
+	require.Equal(t, all, texts(c.messages()[:at+1], id))
+}
+
+func TestW11_WhatIsHeldForALifecycleResponseIsBounded(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c.initialize()
+	fit := func(text string) (n int) {
+		r.opened = func(_ backend.Activation, h backend.Host) {
+			for n = 0; n < 2000; n++ {
+				if err := h.Update(t.Context(), apart(text)); err != nil {
+					require.ErrorIs(t, err, backend.ErrTooManyUpdates)
+					require.ErrorContains(t, err, "1,000")
+					require.ErrorContains(t, err, "4 MiB")
+					return
+				}
+			}
+		}
+		c.try("session/new", rootsParams("", folder(t)))
+		return n
+	}
+	require.Equal(t, 1000, fit("x"))
+	require.Less(t, fit(strings.Repeat("x", 1<<20)), 5)
+}
+
+func TestW6_AnUpdateBehindABlockedOneEndsWithItsContext(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
+	c.initialize()
+	var host backend.Host
+	r.opened = func(_ backend.Activation, h backend.Host) { host = h }
+	id := c.open(folder(t))
+	c.texts(id, "say open")
+	goOn := c.stall()
+	defer goOn()
+	said := make(chan error, 1)
+	go func() {
+		var err error
+		for _, text := range numbers(1000) {
+			if err == nil {
+				err = host.Update(t.Context(), apart(text))
+			}
+		}
+		said <- err
+	}()
+	for range 20 { // sooner or later the other one has the turn
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = host.Update(ctx, apart("more"))
+		}()
+		within(t, ended)
+		cancel()
+	}
+	goOn()
+	require.NoError(t, within(t, said))
+}
+
+func TestW11_ATitleIsStoredBesideTheWire(t *testing.T) {
+	store := &hooked{Memory: sessionstore.NewMemory()}
+	r := &scripted{}
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
+	c.initialize()
+	var host backend.Host
+	r.opened = func(_ backend.Activation, h backend.Host) { host = h }
+	id := c.open(folder(t))
+	c.texts(id, "say open")
+	busy := make(chan struct{})
+	store.titling = func() { <-busy }
+	said := make(chan error, 1)
+	go func() {
+		err := host.Update(t.Context(), backend.Update(`{"update":{"sessionUpdate":"session_info_update","title":"T"}}`))
+		if err == nil {
+			err = host.Update(t.Context(), say("behind it"))
+		}
+		said <- err
+	}()
+	require.NoError(t, within(t, said))
+	texts := func(m message) bool { return strings.Contains(string(m.Params), "behind it") }
+	c.await(0, texts)
+	close(busy)
+	require.Equal(t, []string{"x"}, c.texts(id, "say x"))
+	require.Equal(t, "T", c.find(id).Title)
+}
+
+// historyTexts are the texts of a history.
+func historyTexts(t *testing.T, a backend.Activation) []string {
+	t.Helper()
+	all := []string{}
+	for u, err := range a.History {
+		require.NoError(t, err)
+		var update struct {
+			Update struct{ Content struct{ Text string } }
+		}
+		require.NoError(t, json.Unmarshal(u, &update))
+		all = append(all, update.Update.Content.Text)
+	}
+	return all
+}
+
+// A history can be read while Open runs and later, of every kind of activation.
+func TestA27_AHistoryIsReadAsLongAsItsSessionIsOpen(t *testing.T) {
+	var latest backend.Activation
+	var during []string
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: r.serve})
+	r.opened = func(a backend.Activation, _ backend.Host) { latest, during = a, historyTexts(t, a) }
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	require.Equal(t, []string{}, during, "new")
+	require.Equal(t, []string{}, historyTexts(t, latest))
+	c.texts(id, "say one")
+	require.Equal(t, []string{"say one", "one"}, historyTexts(t, latest))
+	created := latest
+
+	for _, method := range []string{"session/load", "session/resume"} {
+		c.call(method, rootsParams(id, a))
+		require.Equal(t, []string{"say one", "one"}, during, method)
+		require.Equal(t, during, historyTexts(t, latest))
+	}
+	c.call("session/fork", rootsParams(id, a))
+	require.Equal(t, []string{"say one", "one"}, during, "fork")
+	c.texts(id, "say two")
+	require.Equal(t, []string{"say one", "one"}, historyTexts(t, latest), "its own, from then on")
+	require.Equal(t, []string{"say one", "one", "say two", "two"}, historyTexts(t, created))
+
+	c.call("session/delete", idParams(id))
+	require.Error(t, firstError(created))
+	c.leave()
+	require.ErrorIs(t, firstError(latest), backend.ErrClosed)
+}
+
+func firstError(a backend.Activation) error {
+	for _, err := range a.History {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestS4_ASessionGoesOnWhenTheStoreCanBeUsedAgain(t *testing.T) {
+	store := &hooked{Memory: sessionstore.NewMemory()}
+	c := connect(t, acp.Options{Store: store})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	c.texts(id, "say one")
+	store.appending = &sessionstore.UnavailableError{Path: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
+	require.Equal(t, "store_unavailable", c.try("session/prompt", promptParams(id, "say two")).reason(t))
+	for _, text := range []string{"three", "four"} {
+		require.Equal(t, []string{text}, c.texts(id, "say "+text), "there is space again")
+	}
+	before := len(texts(c.messages(), id))
+	c.call("session/load", rootsParams(id, a))
+	require.Equal(t, []string{"one", "three", "four"}, texts(c.messages(), id)[before:])
+}
+
+func TestA29_ATitleThatTheRuntimeGaveIsNotReplacedByThePrompts(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c.initialize()
+	var host backend.Host
+	r.opened = func(_ backend.Activation, h backend.Host) { host = h }
+	id := c.open(folder(t))
+	require.NoError(t, host.Update(t.Context(), backend.Update(`{"update":{"sessionUpdate":"session_info_update","title":"Given"}}`)))
+	c.texts(id, "say x")
+	require.Equal(t, "Given", c.find(id).Title)
+	require.NotContains(t, encode(c.messages()), `"title":"say x"`, "the client is shown what is stored")
+}
+
+// hanging is a store that, from when a test says so, takes no updates until it says so again.
+type hanging struct {
+	*sessionstore.Memory
+	hangs     atomic.Bool
+	appending chan struct{} // one for each append that has begun
+	goOn      chan struct{}
+}
+
+func (h *hanging) Append(ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update) error {
+	if h.hangs.Load() {
+		select {
+		case h.appending <- struct{}{}:
+		default:
+		}
+		<-h.goOn
+	}
+	return h.Memory.Append(ctx, l, segment)
+}
+
+// What the runtime says is with the client before it is stored, and the response behind what was stored.
+func TestW11_UpdatesReachTheClientWhileTheStoreHangs(t *testing.T) {
+	store := &hanging{Memory: sessionstore.NewMemory(), appending: make(chan struct{}, 1), goOn: make(chan struct{})}
+	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: sessionstore.RecorderOptions{SegmentBytes: 1, QueueBytes: 1 << 20}}))
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	c.texts(id, "say one") // and all before it is stored
+	store.hangs.Store(true)
+	prompt, line := c.request("session/prompt", promptParams(id, "count 1000"))
+	c.send(line)
+	<-store.appending
+	for i := range 1000 {
+		c.await(0, said(fmt.Sprint(i)))
+	}
+	require.Len(t, c.list(`{}`), 1, "nor is anybody else held up")
+	for _, m := range c.messages() {
+		require.False(t, isResponse(prompt)(m))
+	}
+	close(store.goOn)
+	require.Equal(t, "end_turn", c.response(prompt).stopReason(t))
+	require.Len(t, texts(c.messages(), id), 1001)
+}
+
+// remember gives a session a turn that said texts, each as a message of its own.
+func remember(t *testing.T, store sessionstore.Store, id string, texts ...string) {
+	t.Helper()
+	session, err := store.Get(t.Context(), sessionstore.ID(id))
+	require.NoError(t, err)
+	l, err := store.Activate(t.Context(), session.ID, sessionstore.Activation{Keys: session.Keys})
+	require.NoError(t, err)
+	require.NoError(t, store.BeginTurn(t.Context(), l, sessionstore.Turn{Title: "long"}))
+	for part := range slices.Chunk(texts, 1000) {
+		var segment []sessionstore.Update
+		for _, text := range part {
+			segment = append(segment, apart(text))
+		}
+		require.NoError(t, store.Append(t.Context(), l, segment))
+	}
+	require.NoError(t, store.EndTurn(t.Context(), l, "end_turn"))
+}
+
+// apart is a message of its own, which is not joined with its neighbours.
+func apart(text string) sessionstore.Update {
+	return sessionstore.Update(`{"update":{"sessionUpdate":"agent_message_chunk","messageId":` + encode(text) + `,"content":` + encode(map[string]string{"type": "text", "text": text}) + `}}`)
+}
+
+// numbers are those below n.
+func numbers(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprint(i)
+	}
+	return all
+}
+
+func TestS9_AClientThatStopsInALoadHoldsUpNobody(t *testing.T) {
+	const (
+		updates  = 30_000
+		sessions = 50
+		size     = 256 << 10 // of what a session's turn says
+		logBound = 8 << 20   // twice what the log may keep when it is emptied
+	)
+	dir := t.TempDir()
+	one, two := sqlite.New(sqlite.Options{Dir: dir}), sqlite.New(sqlite.Options{Dir: dir})
+	t.Cleanup(func() {
+		require.NoError(t, one.Close())
+		require.NoError(t, two.Close())
+	})
+	slow := connect(t, acp.Options{Store: one}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 64 << 10}}))
+	same, other := connect(t, acp.Options{Store: one}), connect(t, acp.Options{Store: two})
+	for _, c := range []*client{slow, same, other} {
+		c.initialize()
+	}
+	a := folder(t)
+	id := slow.open(a)
+	remember(t, one, id, numbers(updates)...)
+
+	load, line := slow.request("session/load", rootsParams(id, a))
+	before := len(slow.messages())
+	slow.send(line)
+	slow.await(before, said("0"))
+	goOn := slow.stall()
+	text := strings.Repeat("x", size)
+	for i := range sessions {
+		c := []*client{same, other}[i%2]
+		session := c.open(a)
+		require.Equal(t, []string{"here"}, c.texts(session, "say here"))
+		remember(t, two, session, text)
+		log, err := os.Stat(filepath.Join(dir, "sessions.db-wal"))
+		require.NoError(t, err)
+		require.Less(t, log.Size(), int64(logBound), "after %d sessions", i+1)
+	}
+	require.Less(t, len(slow.messages()), updates, "the client stopped in the middle")
+
+	goOn()
+	require.Nil(t, slow.response(load).Error)
+	_, answered := slow.await(before, isResponse(load))
+	require.Equal(t, numbers(updates), texts(slow.messages()[before:answered], id))
+}
+
+func TestW11_CancelsAreProcessedWhileTheClientDoesNotRead(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
+	c.initialize()
+	id, waiting := c.open(folder(t)), c.open(folder(t))
+	flood, line := c.request("session/prompt", promptParams(id, "count 100000"))
+	other, otherLine := c.request("session/prompt", promptParams(waiting, "wait"))
+	c.send(otherLine)
+	c.await(0, said("waiting"))
+	c.send(line)
+	c.await(0, said("0"))
+	goOn := c.stall()
+	for _, session := range []string{id, waiting} {
+		c.send(notification("session/cancel", `{"sessionId":"`+session+`","_meta":{"of":"`+session+`"}}`))
+		require.Eventually(t, func() bool {
+			return strings.Contains(strings.Join(r.noted(), "\n"), `cancel {"_meta":{"of":"`+session+`"}}`)
+		}, patience, time.Millisecond)
+	}
+	goOn()
+	require.Equal(t, "cancelled", c.response(flood).stopReason(t))
+	require.Equal(t, "cancelled", c.response(other).stopReason(t))
+	require.Less(t, len(texts(c.messages(), id)), 100000, "the turn was blocked when it was cancelled")
+}
+
+func TestW6_CancelRequestTakesAWaitingLoadOutOfTheLane(t *testing.T) {
+	r := &scripted{hold: make(chan struct{})}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c.initialize()
+	a, b := folder(t), folder(t)
+	id := c.open(a)
+	first, firstLine := c.request("session/resume", rootsParams(id, a))
+	second, secondLine := c.request("session/load", rootsParams(id, a, b))
+	third, thirdLine := c.request("session/prompt", promptParams(id, "roots"))
+	c.send(firstLine, secondLine, thirdLine, notification("$/cancel_request", `{"requestId":`+second+`}`))
+	require.Equal(t, jsonrpc.CodeCancelled, c.response(second).Error.Code)
+	close(r.hold)
+	require.Nil(t, c.response(first).Error)
+	require.Equal(t, "end_turn", c.response(third).stopReason(t))
+	require.Equal(t, []string{"[" + a + "]"}, texts(c.messages(), id))
+	require.Equal(t, []string{}, c.find(id).AdditionalDirectories, "A13: nothing changed")
+}
+
+func TestA27_ALoadThatTookEffectIsShownWholeThoughItWasCancelled(t *testing.T) {
+	store := sessionstore.NewMemory()
+	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
+	c.initialize()
+	a, b := folder(t), folder(t)
+	id := c.open(a)
+	remember(t, store, id, numbers(5000)...)
+	load, line := c.request("session/load", rootsParams(id, a, b))
+	before := len(c.messages())
+	c.send(line)
+	c.await(before, said("0"))
+	goOn := c.stall()
+	c.send(notification("$/cancel_request", `{"requestId":`+load+`}`))
+	c.send(notification("session/cancel", idParams(id)))
+	goOn()
+	require.Nil(t, c.response(load).Error)
+	require.Len(t, texts(c.messages(), id), 5000)
+	require.Equal(t, []string{b}, c.find(id).AdditionalDirectories)
+	require.Equal(t, []string{"[" + a + ", " + b + "]"}, c.texts(id, "roots"))
+}
+
+func TestW9_TheEndOfInputDuringALoadLetsItFinish(t *testing.T) {
+	store := sessionstore.NewMemory()
+	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: patience}}))
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	remember(t, store, id, numbers(5000)...)
+	load, line := c.request("session/load", rootsParams(id, a))
+	before := len(c.messages())
+	c.send(line)
+	c.await(before, said("0"))
+	c.leave()
+	require.Nil(t, c.response(load).Error)
+	require.Len(t, texts(c.messages(), id), 5000)
+}
+
+func TestW9_AClientThatIsGoneEndsItsLoad(t *testing.T) {
+	store := sessionstore.NewMemory()
+	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: time.Millisecond}}))
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	remember(t, store, id, numbers(5000)...)
+	_, line := c.request("session/load", rootsParams(id, a))
+	before := len(c.messages())
+	c.send(line)
+	c.await(before, said("0"))
+	goOn := c.stall()
+	defer goOn()
+	_ = c.in.Close()
+	select {
+	case err := <-c.served:
+		c.served <- nil
+		require.NoError(t, err)
+	case <-time.After(patience):
+		t.Fatal("a load that nobody reads holds up the end")
+	}
+}
