@@ -359,7 +359,7 @@ func TestAnAgentThatWantsALoginSaysHow(t *testing.T) {
 
 func TestAnAgentThatDoesNotReadIsEndedRatherThanNotTold(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nblock\n", proxy.Options{
-		MaxHeld: 10, Wire: jsonrpc.Options{MaxQueue: 1 << 10}, Child: process.Options{Grace: time.Millisecond, TermGrace: time.Millisecond},
+		MaxHeld: 10, Wire: jsonrpc.Options{MaxQueue: 1 << 10}, Child: process.Options{Grace: time.Millisecond},
 	})
 	s, _ := b.open()
 	r := b.running(s)

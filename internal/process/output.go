@@ -1,29 +1,67 @@
 package process
 
 import (
+	"bufio"
+	"bytes"
+	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// drain is how long a read waits for more once the child has ended. The kernel's buffer is
-// read at once; what takes longer comes from a process that left the group with our pipe.
-const drain = 100 * time.Millisecond
+// pipe is one stream of a child.
+type pipe struct{ read, write *os.File }
 
-// mostLeft is the most bytes that a pipe holds, where it was made as large as users may. What comes after the child has ended
-// and these were read is by somebody else.
-const mostLeft = 1 << 20
+// pipes are the three streams of a child.
+type pipes struct{ stdin, stdout, stderr pipe }
 
-// output is the read end of one of the child's streams. It ends with the child even if
-// a process that escaped the group still holds the other end. Once closed it is still emptied, so
-// that the child neither waits for a reader nor dies of a broken pipe.
+func newPipes() (pipes, error) {
+	var p pipes
+	var errs [3]error
+	p.stdin.read, p.stdin.write, errs[0] = os.Pipe()
+	p.stdout.read, p.stdout.write, errs[1] = os.Pipe()
+	p.stderr.read, p.stderr.write, errs[2] = os.Pipe()
+	if err := errors.Join(errs[:]...); err != nil {
+		p.closeChildEnds()
+		p.closeOurEnds()
+		return pipes{}, err
+	}
+	return p, nil
+}
+
+// closeChildEnds closes the ends that the child has inherited. Closing a nil file does nothing.
+func (p pipes) closeChildEnds() {
+	_ = p.stdin.read.Close()
+	_ = p.stdout.write.Close()
+	_ = p.stderr.write.Close()
+}
+
+func (p pipes) closeOurEnds() {
+	_ = p.stdin.write.Close()
+	_ = p.stdout.read.Close()
+	_ = p.stderr.read.Close()
+}
+
+const (
+	// drainTime is how long a read waits for more after the child has ended. The kernel's buffer is read at once;
+	// anything later comes from a process that left the group with our pipe.
+	drainTime = 100 * time.Millisecond
+	// drainBytes is how much is read after the child has ended: the most a pipe can hold that an unprivileged user has
+	// enlarged. Anything more was written by another process.
+	drainBytes = 1 << 20
+)
+
+// output is the read end of one of the child's streams. It ends with the child even if a process that left the group still
+// holds the other end. After Close it is still drained, so that the child neither blocks nor dies of a broken pipe.
 type output struct {
 	file    *os.File
-	reading sync.Mutex // held by a read
-	late    int        // bytes read since the child has ended, by whoever reads
+	reading sync.Mutex // held while reading
+	late    int        // bytes read since the child ended; guarded by reading
 
 	mu         sync.Mutex // held by Close and end
 	closed     atomic.Bool
@@ -31,7 +69,7 @@ type output struct {
 	discarding sync.WaitGroup
 }
 
-// Read returns what the child wrote, and io.EOF after the last of it.
+// Read reads what the child wrote, and returns io.EOF after the last of it.
 func (o *output) Read(p []byte) (int, error) {
 	o.reading.Lock()
 	defer o.reading.Unlock()
@@ -43,24 +81,24 @@ func (o *output) Read(p []byte) (int, error) {
 	return 0, os.ErrClosed
 }
 
-// read is one read. It returns nothing at all if it was woken.
+// read reads once. It returns 0, nil if a deadline interrupted it.
 func (o *output) read(p []byte) (int, error) {
-	bounded := o.ended.Load()
-	if bounded {
-		// Where pipes have no deadlines the job object has ended every writer.
-		_ = o.file.SetReadDeadline(time.Now().Add(drain))
+	ended := o.ended.Load()
+	if ended {
+		// Where pipes do not support deadlines, the job object has already ended every writer.
+		_ = o.file.SetReadDeadline(time.Now().Add(drainTime))
 	}
-	if o.late > mostLeft {
+	if o.late > drainBytes {
 		return 0, io.EOF
 	}
 	n, err := o.file.Read(p)
-	if bounded {
+	if ended {
 		o.late += n
 	}
 	switch {
 	case n > 0 || !errors.Is(err, os.ErrDeadlineExceeded):
 		return n, err
-	case bounded:
+	case ended:
 		return 0, io.EOF
 	}
 	return 0, nil
@@ -81,10 +119,10 @@ func (o *output) Close() error {
 	return nil
 }
 
-// discard reads until the child has ended, and frees the stream.
+// discard reads until the child has ended, and closes the file.
 func (o *output) discard() {
 	defer o.file.Close()
-	o.reading.Lock() // the reader that Close woke has left then, and no other comes
+	o.reading.Lock() // wait for the reader that Close interrupted
 	_ = o.file.SetReadDeadline(time.Time{})
 	o.reading.Unlock()
 	for buffer := make([]byte, 4<<10); ; {
@@ -94,12 +132,111 @@ func (o *output) discard() {
 	}
 }
 
-// end says that the child has ended, wakes a reader that waits, and waits until what was to be
-// discarded is.
+// end records that the child has ended, interrupts a waiting reader, and waits until discard is done.
 func (o *output) end() {
 	o.mu.Lock()
 	o.ended.Store(true)
-	_ = o.file.SetReadDeadline(time.Now().Add(drain))
+	_ = o.file.SetReadDeadline(time.Now().Add(drainTime))
 	o.mu.Unlock()
 	o.discarding.Wait()
+}
+
+// stderrLog copies a child's stderr to a logger. Reading and logging each have a goroutine, so that a logger that blocks
+// does not block the child.
+type stderrLog struct {
+	logger  *slog.Logger
+	maxLine int
+
+	lines   chan string
+	dropped atomic.Int64
+	last    atomic.Pointer[string]
+	read    chan struct{} // closed when stderr has been read to its end
+	logged  chan struct{} // closed when everything has been logged
+}
+
+func newStderrLog(o Options, name string, pid int) *stderrLog {
+	const maxQueued = 256 // lines that wait for a slow logger before more are dropped
+	return &stderrLog{
+		logger:  o.Logger.With("child", name, "pid", pid),
+		maxLine: o.MaxLogLine,
+		lines:   make(chan string, maxQueued),
+		read:    make(chan struct{}),
+		logged:  make(chan struct{}),
+	}
+}
+
+// start copies r until it ends, and closes it.
+func (s *stderrLog) start(r io.ReadCloser) {
+	go s.readLines(r)
+	go s.logLines()
+}
+
+// wait waits until everything has been read and logged. It waits for a logger that blocks only for grace.
+func (s *stderrLog) wait(grace time.Duration) {
+	<-s.read
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-s.logged:
+	case <-timer.C:
+	}
+}
+
+// lastLine returns the last line that is not blank, truncated for use in an error.
+func (s *stderrLog) lastLine() string {
+	const limit = 300
+	p := s.last.Load()
+	if p == nil {
+		return ""
+	}
+	if len(*p) > limit {
+		return strings.ToValidUTF8((*p)[:limit], "") + "…"
+	}
+	return *p
+}
+
+func (s *stderrLog) readLines(r io.ReadCloser) {
+	defer close(s.read)
+	defer close(s.lines)
+	defer r.Close()
+	in := bufio.NewReaderSize(r, s.maxLine)
+	for {
+		line, err := in.ReadSlice('\n')
+		s.add(line, err == bufio.ErrBufferFull)
+		for err == bufio.ErrBufferFull {
+			_, err = in.ReadSlice('\n')
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// add queues a line for the logger, or drops it if too many are queued.
+func (s *stderrLog) add(line []byte, truncated bool) {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 {
+		return
+	}
+	text := strings.ToValidUTF8(string(line), "\uFFFD")
+	if truncated {
+		text += "…"
+	}
+	s.last.Store(&text)
+	select {
+	case s.lines <- text:
+	default:
+		s.dropped.Add(1)
+	}
+}
+
+func (s *stderrLog) logLines() {
+	defer close(s.logged)
+	ctx := context.Background()
+	for line := range s.lines {
+		s.logger.Log(ctx, slog.LevelInfo, line)
+		if n := s.dropped.Swap(0); n > 0 {
+			s.logger.Warn("dropped lines of a child's stderr: the log is too slow", "lines", n)
+		}
+	}
 }

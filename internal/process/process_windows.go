@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// group is the job object that a child and what it starts run in.
+// group is the job object of a child and its descendants.
 type group struct {
 	mu  sync.Mutex
 	pid uint32
 	job windows.Handle // 0 once closed
 }
 
-// startGroup starts cmd and puts it into a new job, which ends with our process.
+// startGroup starts cmd and assigns it to a new job, which ends with our process.
 func startGroup(cmd *exec.Cmd) (*group, error) {
 	job, err := newJob()
 	if err != nil {
@@ -43,7 +43,7 @@ func startGroup(cmd *exec.Cmd) (*group, error) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		_ = windows.CloseHandle(job)
-		return nil, fmt.Errorf("cannot put the process into a job: %w", assigned)
+		return nil, fmt.Errorf("cannot assign the process to a job: %w", assigned)
 	}
 	return &group{pid: uint32(cmd.Process.Pid), job: job}, nil
 }
@@ -64,7 +64,7 @@ func newJob() (windows.Handle, error) {
 	return job, nil
 }
 
-// terminate asks the group to end, as Ctrl-Break would. Without a console nobody hears it.
+// terminate asks the group to end, like Ctrl-Break. It has no effect on processes without a console.
 func (g *group) terminate() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -81,7 +81,7 @@ func (g *group) kill() {
 	}
 }
 
-// end ends what is left of the job. Nothing here asks first, so there is no grace.
+// end kills the rest of the job; there is no signal to ask it first, so the grace is unused.
 func (g *group) end(time.Duration) {
 	g.kill()
 	g.mu.Lock()

@@ -1,7 +1,10 @@
 package process_test
 
 import (
+	"context"
+	"fmt"
 	"io"
+	"os/exec"
 	"runtime"
 	"syscall"
 	"testing"
@@ -12,7 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
-func TestW9_DirectChildIsKilledWhenWeAre(t *testing.T) {
+func TestW9_ChildIsKilledWithItsParent(t *testing.T) {
 	h := proctest.Watch(t)
 	us := start(t, self("supervise", h.Env()), process.Options{})
 	theirs := h.Next()
@@ -21,7 +24,7 @@ func TestW9_DirectChildIsKilledWhenWeAre(t *testing.T) {
 }
 
 // The kernel counts the thread, not the process, as the child's parent.
-func TestW9_ChildOutlivesTheThreadOfItsStarter(t *testing.T) {
+func TestW9_ChildOutlivesTheStartingThread(t *testing.T) {
 	started := make(chan *process.Process)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
@@ -43,4 +46,30 @@ func TestW9_ChildOutlivesTheThreadOfItsStarter(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "hello", string(out))
 	require.NoError(t, p.Stdout().Close())
+}
+
+// What left the group may write on without end.
+func TestW9_EscapedProcessThatFloodsDoesNotBlock(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("setsid is not installed")
+	}
+	for _, stream := range []string{"1", "2"} {
+		script := fmt.Sprintf(`setsid sh -c 'trap "" TERM; while :; do echo flood >&%s || exit; done' & cat`, stream)
+		for name, closed := range map[string]func(*process.Process){
+			"closed": func(p *process.Process) { _ = p.Stdout().Close() },
+			"unread": func(*process.Process) {},
+		} {
+			t.Run(stream+"/"+name, func(t *testing.T) {
+				p, err := process.Start(t.Context(), process.Command{Path: "sh", Args: []string{"-c", script}, Name: "escape"}, process.Options{})
+				require.NoError(t, err)
+				closed(p)
+				ctx, cancel := context.WithTimeout(t.Context(), patience/2)
+				defer cancel()
+				require.NoError(t, p.Stop(ctx))
+				require.NoError(t, ctx.Err(), "Stop gave up")
+				<-p.Done()
+				_ = p.Stdout().Close()
+			})
+		}
+	}
 }

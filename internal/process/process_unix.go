@@ -14,7 +14,7 @@ import (
 type group struct {
 	mu     sync.Mutex
 	pgid   int
-	closed bool // its number may belong to others by now
+	closed bool // the id may have been reused
 }
 
 // startGroup starts cmd as the leader of a new group.
@@ -29,8 +29,8 @@ func startGroup(cmd *exec.Cmd) (*group, error) {
 func (g *group) terminate() { g.signal(syscall.SIGTERM) }
 func (g *group) kill()      { g.signal(syscall.SIGKILL) }
 
-// signal sends s to the group; 0 only asks. It reports whether anybody is left. An error other than
-// ESRCH means that there is somebody whom we may not signal.
+// signal sends s to the group, or only checks it if s is 0. It reports whether the group has members; an error other than
+// ESRCH means that it has one that we may not signal.
 func (g *group) signal(s syscall.Signal) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -40,26 +40,23 @@ func (g *group) signal(s syscall.Signal) bool {
 	return !errors.Is(syscall.Kill(-g.pgid, s), syscall.ESRCH)
 }
 
-// end ends what is left of the group after its leader was waited for, and makes later signals
-// do nothing. A group's number is not given away while it has members.
+// end ends the rest of the group after its leader has been waited for, and makes later signals do nothing. The id of a group
+// is not reused while it has members.
 func (g *group) end(grace time.Duration) {
 	g.terminate()
 	if !g.emptyWithin(grace) {
 		g.kill()
-		// Killed processes can stay as zombies where process 1 does not collect them.
-		g.emptyWithin(reapWait)
+		// Killed processes stay zombies where process 1 does not reap them, so do not wait for long.
+		g.emptyWithin(100 * time.Millisecond)
 	}
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()
 }
 
-// reapWait is how long killed grandchildren are waited for.
-const reapWait = 100 * time.Millisecond
-
 func (g *group) emptyWithin(grace time.Duration) bool {
-	const look = 5 * time.Millisecond // nothing announces the end of a grandchild
-	for deadline := time.Now().Add(grace); g.signal(0); time.Sleep(look) {
+	const interval = 5 * time.Millisecond // there is no notification of a grandchild's end
+	for deadline := time.Now().Add(grace); g.signal(0); time.Sleep(interval) {
 		if time.Now().After(deadline) {
 			return false
 		}

@@ -63,25 +63,25 @@ func requireSignal(t *testing.T, p *process.Process, s syscall.Signal) {
 	require.Equal(t, "signal: "+s.String(), exit.State)
 }
 
-func TestW9_ChildThatIgnoresTheEndOfItsInputIsTerminated(t *testing.T) {
+func TestW9_StopTerminates(t *testing.T) {
 	h := proctest.Watch(t)
-	p := start(t, self("hold", h.Env()), process.Options{Grace: 1, TermGrace: patience})
+	p := start(t, self("hold", h.Env()), process.Options{Grace: 1}.WithTermGrace(patience))
 	h.Next()
 	require.NoError(t, p.Stop(bounded(t)))
 	requireSignal(t, p, syscall.SIGTERM)
 }
 
-func TestW9_ChildThatIgnoresSIGTERMIsKilled(t *testing.T) {
+func TestW9_StopKills(t *testing.T) {
 	h := proctest.Watch(t)
-	p := start(t, self("hold on", h.Env()), process.Options{Grace: 1, TermGrace: 1})
+	p := start(t, self("hold on", h.Env()), process.Options{Grace: 1}.WithTermGrace(1))
 	h.Next()
 	require.NoError(t, p.Stop(bounded(t)))
 	requireSignal(t, p, syscall.SIGKILL)
 }
 
-func TestW9_StopKillsAtOnceWhenItsContextEnds(t *testing.T) {
+func TestW9_StopWithCancelledContextKillsAtOnce(t *testing.T) {
 	h := proctest.Watch(t)
-	p := start(t, self("hold on", h.Env()), process.Options{Grace: patience * 2, TermGrace: patience * 2})
+	p := start(t, self("hold on", h.Env()), process.Options{Grace: patience * 2}.WithTermGrace(patience * 2))
 	h.Next()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -89,19 +89,19 @@ func TestW9_StopKillsAtOnceWhenItsContextEnds(t *testing.T) {
 	requireSignal(t, p, syscall.SIGKILL)
 }
 
-func TestW9_GrandchildOfAWrapperEndsWithIt(t *testing.T) {
+func TestW9_StopEndsGrandchildren(t *testing.T) {
 	h := proctest.Watch(t)
-	p := start(t, shell(`"$0" & wait`, "hold on", h.Env()), process.Options{Grace: 1, TermGrace: 1})
+	p := start(t, shell(`"$0" & wait`, "hold on", h.Env()), process.Options{Grace: 1}.WithTermGrace(1))
 	grandchild := h.Next()
 	require.NoError(t, p.Stop(bounded(t)))
 	grandchild.Ended()
 }
 
-func TestW9_GrandchildIsEndedWhenTheChildEndsByItself(t *testing.T) {
+func TestW9_GrandchildrenEndWithTheChild(t *testing.T) {
 	for _, r := range []string{"hold", "hold on"} {
 		t.Run(r, func(t *testing.T) {
 			h := proctest.Watch(t)
-			p := start(t, shell(`"$0" & read line; exit 3`, r, h.Env()), process.Options{TermGrace: 1})
+			p := start(t, shell(`"$0" & read line; exit 3`, r, h.Env()), process.Options{}.WithTermGrace(1))
 			grandchild := h.Next()
 			_, err := io.WriteString(p.Stdin(), "end\n")
 			require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestW9_GrandchildIsEndedWhenTheChildEndsByItself(t *testing.T) {
 	}
 }
 
-func TestW9_OutputEndsThoughSomebodyLeftTheGroupWithIt(t *testing.T) {
+func TestW9_OutputEndsDespiteEscapedProcess(t *testing.T) {
 	h := proctest.Watch(t)
 	p := start(t, self("escape", h.Env()), process.Options{Grace: patience})
 	h.Next()
@@ -126,7 +126,7 @@ func TestW9_OutputEndsThoughSomebodyLeftTheGroupWithIt(t *testing.T) {
 	require.Equal(t, "left<nil>", <-reading)
 }
 
-func TestStartExplainsAMissingInterpreter(t *testing.T) {
+func TestStartError_missingInterpreter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "agent")
 	require.NoError(t, os.WriteFile(path, []byte("#!/no/such/interpreter\n"), 0o700))
 	_, err := process.Start(t.Context(), process.Command{Path: path}, process.Options{})

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 )
 
-func TestStderrGoesToTheLogLineByLine(t *testing.T) {
+func TestStderrIsLoggedByLine(t *testing.T) {
 	var log strings.Builder
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == "pid" {
@@ -21,14 +21,14 @@ func TestStderrGoesToTheLogLineByLine(t *testing.T) {
 		}
 		return a
 	}}))
-	p := start(t, self("complain"), process.Options{Logger: logger, Level: slog.LevelWarn, MaxLogLine: 20})
+	p := start(t, self("complain"), process.Options{Logger: logger, MaxLogLine: 20})
 	require.Error(t, p.Wait(bounded(t)))
 	require.Equal(t, ``+
-		"level=WARN msg=first child=complain\n"+
-		"level=WARN msg=second child=complain\n"+
-		"level=WARN msg=\"bad \uFFFD\" child=complain\n"+
-		"level=WARN msg=longlonglonglonglong… child=complain\n"+
-		"level=WARN msg=last child=complain\n", log.String())
+		"level=INFO msg=first child=complain\n"+
+		"level=INFO msg=second child=complain\n"+
+		"level=INFO msg=\"bad \uFFFD\" child=complain\n"+
+		"level=INFO msg=longlonglonglonglong… child=complain\n"+
+		"level=INFO msg=last child=complain\n", log.String())
 }
 
 // stuckHandler blocks the first record until it is released, and counts.
@@ -58,7 +58,7 @@ func (h *stuckHandler) Handle(_ context.Context, r slog.Record) error {
 func (h *stuckHandler) Enabled(context.Context, slog.Level) bool { return true }
 func (h *stuckHandler) WithAttrs([]slog.Attr) slog.Handler       { return h }
 
-func TestLogThatBlocksDoesNotBlockTheChild(t *testing.T) {
+func TestBlockedLoggerDoesNotBlockTheChild(t *testing.T) {
 	h := &stuckHandler{release: make(chan struct{})}
 	p := start(t, self("flood"), process.Options{Logger: slog.New(h), Grace: patience})
 	said := make([]byte, 4)

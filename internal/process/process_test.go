@@ -34,7 +34,7 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-func TestStdinAndStdoutBelongToTheCaller(t *testing.T) {
+func TestStdinAndStdout(t *testing.T) {
 	p := start(t, self("echo"), process.Options{})
 	_, err := io.WriteString(p.Stdin(), "hello\n")
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestStdinAndStdoutBelongToTheCaller(t *testing.T) {
 	require.Equal(t, "echo", p.Name())
 }
 
-func TestW9_ChildEndsWhenItsStdinIsClosed(t *testing.T) {
+func TestW9_ClosingStdinEndsTheChild(t *testing.T) {
 	p := start(t, self("echo"), process.Options{Grace: patience})
 	require.NoError(t, p.Stop(bounded(t)))
 	require.NoError(t, p.Wait(t.Context()), "it ended by itself, with status 0")
@@ -54,7 +54,7 @@ func TestW9_ChildEndsWhenItsStdinIsClosed(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrClosed)
 }
 
-func TestW9_ChildThatClosesItsStdoutIsStillOurs(t *testing.T) {
+func TestW9_ClosingStdoutDoesNotEndTheChild(t *testing.T) {
 	p := start(t, self("close stdout"), process.Options{Grace: patience})
 	_, err := io.ReadAll(p.Stdout())
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestClosedOutputIsDiscarded(t *testing.T) {
 	require.NoError(t, p.Wait(t.Context()), "it could write more than a pipe holds, and was not ended by it")
 }
 
-func TestWaitSaysHowTheChildEnded(t *testing.T) {
+func TestExitError(t *testing.T) {
 	p := start(t, self("complain"), process.Options{})
 	var exit *process.ExitError
 	require.ErrorAs(t, p.Wait(bounded(t)), &exit)
@@ -97,7 +97,7 @@ func TestWaitSaysHowTheChildEnded(t *testing.T) {
 	require.Equal(t, `complain ended: exit status 3; its last line on stderr: "last"`, exit.Error())
 }
 
-func TestStatus127PointsAtPATH(t *testing.T) {
+func TestExitError_status127(t *testing.T) {
 	p := start(t, self("not found"), process.Options{})
 	require.ErrorContains(t, p.Wait(bounded(t)), "PATH")
 }
@@ -109,7 +109,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	require.EqualError(t, p.Wait(ctx), "enough")
 }
 
-func TestStartSaysWhatToDo(t *testing.T) {
+func TestStartError(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
@@ -123,7 +123,7 @@ func TestStartSaysWhatToDo(t *testing.T) {
 	}{
 		"not in PATH": {process.Command{Path: "no-such-agent"}, exec.ErrNotFound,
 			[]string{`cannot start "no-such-agent"`, "searched in PATH", "desktop", "absolute path"}},
-		"no such file": {process.Command{Path: filepath.Join(dir, "none")}, os.ErrNotExist, []string{"check the path"}},
+		"no such file": {process.Command{Path: filepath.Join(dir, "none")}, os.ErrNotExist, []string{"check that the path exists"}},
 		"no command":   {process.Command{}, nil, []string{"no command given"}},
 		"no directory": {process.Command{Path: "sh", Dir: filepath.Join(dir, "none")}, os.ErrNotExist, []string{"working directory"}},
 		"not executable": {process.Command{Path: write("plain", "", 0o600)}, os.ErrPermission,
@@ -144,7 +144,7 @@ func TestStartSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestStartWithAnEndedContextStartsNothing(t *testing.T) {
+func TestStartWithCancelledContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
 	_, err := process.Start(ctx, self("echo"), process.Options{})
