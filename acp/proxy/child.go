@@ -43,7 +43,7 @@ type agent struct {
 
 // startAgent starts a child. ended is called once it has ended.
 func startAgent(ctx context.Context, c process.Command, o Options, to backend.Client, ended func()) (*agent, error) {
-	process, err := process.Start(ctx, c, o.Child)
+	process, err := process.Start(ctx, c, o.process())
 	if err != nil {
 		return nil, err
 	}
@@ -52,10 +52,10 @@ func startAgent(ctx context.Context, c process.Command, o Options, to backend.Cl
 		log:     o.Logger.With("child", process.Name()),
 		client:  to,
 		process: process,
-		routes:  newRoutes(o.MaxHeld, o.MaxHeldBytes),
+		routes:  newRoutes(o.limits.maxHeld, o.limits.maxHeldBytes),
 		done:    make(chan struct{}),
 	}
-	a.conn = jsonrpc.NewConn(process.Stdout(), input{process}, jsonrpc.HandlerFunc(a.accept), o.Wire)
+	a.conn = jsonrpc.NewConn(process.Stdout(), input{process}, jsonrpc.HandlerFunc(a.accept), o.connection())
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	a.stop = stop
 	a.outbox.serving = serving
@@ -220,7 +220,7 @@ func (a *agent) closeSession(ctx context.Context, id backend.Raw) error {
 
 // end closes or deletes a session in the child, in bounded time. One that is not there is no error.
 func (a *agent) end(ctx context.Context, method string, id backend.Raw) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, a.options.EndTimeout, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, a.options.limits.endTimeout, errNoAnswer)
 	defer cancel()
 	_, err := a.call(ctx, method, backend.Raw(`{"sessionId":`+string(id)+`}`))()
 	if _, ended := errors.AsType[*EndedError](err); ended {
@@ -230,7 +230,7 @@ func (a *agent) end(ctx context.Context, method string, id backend.Raw) error {
 		return nil
 	}
 	if errors.Is(err, errNoAnswer) {
-		a.log.Warn("the agent did not answer in time", "method", method, "limit", a.options.EndTimeout)
+		a.log.Warn("the agent did not answer in time", "method", method, "limit", a.options.limits.endTimeout)
 		return nil
 	}
 	return err
@@ -268,7 +268,7 @@ func (a *agent) post(method string, params backend.Raw) {
 			return
 		}
 	}
-	if len(o.held) == a.options.MaxHeld || o.bytes+len(params) > a.options.MaxHeldBytes {
+	if len(o.held) == a.options.limits.maxHeld || o.bytes+len(params) > a.options.limits.maxHeldBytes {
 		a.fail(errNotReading)
 		return
 	}

@@ -108,7 +108,7 @@ func TestInitializeSaysWhatIsWrong(t *testing.T) {
 		options proxy.Options
 		says    []string
 	}{
-		"hangs": {"", proxy.Options{StartTimeout: time.Millisecond},
+		"hangs": {"", proxy.Options{}.With(proxy.Limits{StartTimeout: time.Millisecond}),
 			[]string{"did not answer initialize within 1ms", "log", "child=scripted"}},
 		"ends": {"stderr not logged in\nexit 4\n", proxy.Options{}, []string{"exit status 4", "not logged in"}},
 		"other version": {"await initialize\n" + `send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":2}}` + "\n",
@@ -204,7 +204,7 @@ func TestAnAgentThatDiesInATurnIsStartedAnewByTheNextPrompt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t, c.agent, proxy.Options{Backoff: time.Millisecond})
+			h := newHouse(t, c.agent, proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
 			v := h.enter()
 			first := roots(t, 2)
 			s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
@@ -229,7 +229,7 @@ func TestAnAgentThatDiesInATurnIsStartedAnewByTheNextPrompt(t *testing.T) {
 }
 
 func TestP7_AnAgentThatCanNeitherLoadNorResumeIsToldWhatWasSaid(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{Backoff: time.Millisecond})
+	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
 	history := func(yield func(backend.Update, error) bool) {
 		for _, u := range []string{
 			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hello"}}}`,
@@ -257,7 +257,7 @@ func TestP7_AnAgentThatCanNeitherLoadNorResumeIsToldWhatWasSaid(t *testing.T) {
 }
 
 func TestARecordThatCannotBeReadIsToldLater(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{Backoff: time.Millisecond})
+	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
 	history := func(yield func(backend.Update, error) bool) { yield(nil, jsonrpc.ErrClosed) }
 	s, _, err := b.runtime.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`), History: history}, host{b.editor})
 	require.NoError(t, err)
@@ -316,7 +316,7 @@ func TestACancelWhileTheAgentIsStartedAnewNeedNotReachIt(t *testing.T) {
 
 func TestAnAgentThatKeepsDyingIsStartedEverMoreSlowly(t *testing.T) {
 	var log logtest.Text
-	b := start(t, "exit 4\n", proxy.Options{Backoff: time.Millisecond, Logger: log.Logger(slog.LevelInfo)})
+	b := start(t, "exit 4\n", proxy.Options{Logger: log.Logger(slog.LevelInfo)}.With(proxy.Limits{Backoff: time.Millisecond}))
 	for range 4 {
 		_, err := b.runtime.Initialize(t.Context(), backend.Raw(`{}`), b.editor)
 		requireEnded(t, err, 4)
@@ -358,9 +358,9 @@ func TestAnAgentThatWantsALoginSaysHow(t *testing.T) {
 }
 
 func TestAnAgentThatDoesNotReadIsEndedRatherThanNotTold(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nblock\n", proxy.Options{
-		MaxHeld: 10, Wire: jsonrpc.Options{MaxQueue: 1 << 10}, Child: process.Options{Grace: time.Millisecond},
-	})
+	b := initialized(t, plain+opened+"await session/prompt\nblock\n", proxy.Options{}.With(proxy.Limits{
+		MaxHeld: 10, MaxQueue: 1 << 10, ProcessGrace: time.Millisecond,
+	}))
 	s, _ := b.open()
 	r := b.running(s)
 	long := backend.Raw(`{"x":"` + strings.Repeat("x", 1<<16) + `"}`)
@@ -374,7 +374,7 @@ func TestAnAgentThatDoesNotReadIsEndedRatherThanNotTold(t *testing.T) {
 
 func TestAPromptThatTheAgentWasNotSentIsNoTurnOfIts(t *testing.T) {
 	reads := filepath.Join(t.TempDir(), "reads")
-	b := initialized(t, plain+opened+"until "+reads+"\nsend "+fmt.Sprintf(update, `"later"`), proxy.Options{Wire: jsonrpc.Options{MaxQueue: 1 << 10}})
+	b := initialized(t, plain+opened+"until "+reads+"\nsend "+fmt.Sprintf(update, `"later"`), proxy.Options{}.With(proxy.Limits{MaxQueue: 1 << 10}))
 	s, _ := b.open()
 	s.Notify(t.Context(), "_x/note", backend.Raw(`{"x":"`+strings.Repeat("x", 1<<20)+`"}`))
 	_, err := b.prompt(s)
@@ -384,7 +384,7 @@ func TestAPromptThatTheAgentWasNotSentIsNoTurnOfIts(t *testing.T) {
 }
 
 func TestP6_NotificationsForASlowAgentWaitInOrder(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nnap\nawait _x/last\n"+answered, proxy.Options{Wire: jsonrpc.Options{MaxQueue: 1 << 10}})
+	b := initialized(t, plain+opened+"await session/prompt\nnap\nawait _x/last\n"+answered, proxy.Options{}.With(proxy.Limits{MaxQueue: 1 << 10}))
 	s, _ := b.open()
 	r := b.running(s)
 	for i := range 100 {

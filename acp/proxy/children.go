@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -78,7 +76,7 @@ func (p *proxy) mainChild(ctx context.Context) (*agent, error) {
 
 // childFor returns the child for a session with roots, held once, and how it is given them. What is known of the agent may
 // be of another version than the child: an update changes programs that run. Then what the child says counts.
-func (p *proxy) childFor(ctx context.Context, roots workspace.Roots, before *link) (*agent, profile.Way, error) {
+func (p *proxy) childFor(ctx context.Context, roots workspace.Roots, before *link) (*agent, RootsMode, error) {
 	_, flags := way(p.profile, p.known(), roots)
 	a, err := p.childWith(ctx, flags, before)
 	if err != nil {
@@ -144,14 +142,14 @@ func (p *proxy) start(ctx context.Context, flags []string) (*agent, error) {
 // introduce has a new child initialized, and logged in as the others are.
 func (p *proxy) introduce(ctx context.Context, a *agent) error {
 	params, login := p.forNewChild()
-	if err := a.initialize(ctx, params, p.options.StartTimeout); err != nil {
+	if err := a.initialize(ctx, params, p.options.limits.startTimeout); err != nil {
 		return err
 	}
 	p.learn(a.info)
 	if login == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.options.StartTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.options.limits.startTimeout)
 	defer cancel()
 	if _, err := a.call(ctx, authenticateMethod, login)(); err != nil {
 		a.log.Warn("the agent that was started anew is not logged in", "error", err)
@@ -201,7 +199,7 @@ func (p *proxy) backOff(ctx context.Context) error {
 	if failures < 2 {
 		return nil
 	}
-	delay := p.options.Backoff << min(failures-2, 5)
+	delay := p.options.limits.backoff << min(failures-2, 5)
 	p.log.Warn("the agent failed several times: its start waits", "failures", failures, "delay", delay)
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
@@ -213,39 +211,14 @@ func (p *proxy) backOff(ctx context.Context) error {
 	}
 }
 
-// learn takes note of what a child answered to initialize. What the client was told cannot be changed any
-// more; whatever is asked of the child from here on goes by this.
+// learn records what a child answered to initialize. The client cannot be told about changes, but what is sent to the agent
+// from now on follows them.
 func (p *proxy) learn(info client.Agent) {
 	p.mu.Lock()
-	before, cached := p.info, p.cached
-	p.info, p.cached = info, false
+	before := p.info
+	p.info = info
 	p.mu.Unlock()
-	if before.Raw == nil || !bytes.Equal(before.Raw, info.Raw) {
-		p.remember(info)
-	}
 	if before.Raw != nil && !bytes.Equal(before.Raw, info.Raw) {
-		p.log.Warn("the agent is not what it was when the editor asked: restart the connection to see all that it can do",
-			"agent", info.Name, "cached", cached, "changed", strings.Join(changes(before, info), " "))
+		p.log.Warn("the agent's capabilities have changed since the editor connected: restart it to use all of them", "agent", info.Name)
 	}
-}
-
-// changes names the capabilities that differ.
-func changes(before, now client.Agent) []string {
-	var changed []string
-	for _, c := range []struct {
-		name        string
-		before, now bool
-	}{
-		{"loadSession", before.Load, now.Load}, {"resume", before.Resume, now.Resume}, {"fork", before.Fork, now.Fork},
-		{"list", before.List, now.List}, {"close", before.Close, now.Close}, {"delete", before.Delete, now.Delete},
-		{rootsMember, before.AdditionalDirectories, now.AdditionalDirectories},
-	} {
-		if c.before != c.now {
-			changed = append(changed, c.name)
-		}
-	}
-	if len(changed) == 0 {
-		return []string{"other"}
-	}
-	return changed
 }

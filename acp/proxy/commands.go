@@ -26,6 +26,10 @@ const (
 	// noCommands is the announcement of a child that makes none.
 	noCommands = `{"update":{"sessionUpdate":"` + commandsKind + `","` + commandsMember + `":[]}}`
 	// maxDescription bounds the description of a command that was found, in characters.
+	// maxCommands bounds the announced commands of the roots.
+	maxCommands = 500
+	// maxExpansion bounds the text of a command with its arguments, in bytes.
+	maxExpansion   = 2 << 20
 	maxDescription = 1000
 )
 
@@ -108,9 +112,9 @@ func (s *session) found(child []string) []discovery.SlashCommand {
 // that cannot be read nothing is changed.
 func (s *session) withFound(u backend.Update) (with backend.Update, found int) {
 	offered := s.found(commandNames(u))
-	if limit := s.proxy.options.MaxCommands; len(offered) > limit {
-		s.proxy.log.Warn("more commands were found than are announced", "found", len(offered), "limit", limit)
-		offered = offered[:limit]
+	if len(offered) > maxCommands {
+		s.proxy.log.Warn("more commands were found than are announced", "found", len(offered), "limit", maxCommands)
+		offered = offered[:maxCommands]
 	}
 	if len(offered) == 0 {
 		return u, 0
@@ -236,9 +240,9 @@ func (s *session) expanded(ctx context.Context, params backend.Raw, c call, comm
 	if err := json.Unmarshal(prompt, &blocks); err != nil {
 		return nil, err
 	}
-	if size, limit := c.expandedSize(text), s.proxy.options.MaxExpansion; size > limit {
+	if size := c.expandedSize(text); size > maxExpansion {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the command /%s is %d bytes long with what was typed behind it, over the limit of %d: type less",
-			c.name, size, limit)
+			c.name, size, maxExpansion)
 	}
 	words, err := json.Marshal(block(commandText(c, command.Artifact, text)) + "\n" + c.typed)
 	if err != nil {

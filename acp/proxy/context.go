@@ -42,7 +42,7 @@ func (s *session) telling() telling {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := telling{pending: s.pending}
-	t.instructions, t.taught = instructions(s.host.Catalog(), s.saved.Taught, s.proxy.options.MaxInstructions)
+	t.instructions, t.taught = instructions(s.host.Catalog(), s.saved.Taught, s.proxy.options.limits.maxInstructions)
 	return t
 }
 

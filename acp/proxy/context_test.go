@@ -13,19 +13,18 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 )
 
 func TestA25_InstructionsOfTheOtherRootsAreToldOnceHoweverTheChildIsGivenRoots(t *testing.T) {
 	for _, c := range []struct {
-		way     profile.Way
+		way     proxy.RootsMode
 		able    abilities
-		profile profile.Profile
+		profile proxy.Profile
 	}{
-		{profile.ByProtocol, abilities{Load: true, Resume: true, Roots: true}, profile.Profile{}},
-		{profile.ByFlags, abilities{Load: true, Resume: true}, profile.Profile{Flag: "--dir"}},
-		{profile.ByContext, abilities{Load: true, Resume: true}, profile.Profile{}},
+		{proxy.RootsByProtocol, abilities{Load: true, Resume: true, Roots: true}, proxy.Profile{}},
+		{proxy.RootsByFlags, abilities{Load: true, Resume: true}, proxy.Profile{Flag: "--dir"}},
+		{proxy.RootsByContext, abilities{Load: true, Resume: true}, proxy.Profile{}},
 	} {
 		t.Run(string(c.way), func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +73,7 @@ func TestA25_InstructionsOfTheOtherRootsAreToldOnceHoweverTheChildIsGivenRoots(t
 }
 
 func TestP7_TheInstructionsAreBounded(t *testing.T) {
-	h := newHouse(t, abilities{Roots: true}, proxy.Options{MaxInstructions: 1000})
+	h := newHouse(t, abilities{Roots: true}, proxy.Options{}.With(proxy.Limits{MaxInstructions: 1000}))
 	all := roots(t, 1)
 	put(t, all.At(1), "AGENTS.md", strings.Repeat("é long ", 3000))
 	v := h.enter()
@@ -86,7 +85,7 @@ func TestP7_TheInstructionsAreBounded(t *testing.T) {
 }
 
 func TestP7_TheConversationThatIsToldIsBounded(t *testing.T) {
-	h := newHouse(t, abilities{}, proxy.Options{MaxContext: 200})
+	h := newHouse(t, abilities{}, proxy.Options{}.With(proxy.Limits{MaxContext: 200}))
 	v := h.enter()
 	first := roots(t, 0)
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})

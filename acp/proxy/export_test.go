@@ -1,9 +1,36 @@
 package proxy
 
-import "github.com/acp-agent/acp-agent/internal/process"
+import (
+	"cmp"
+	"time"
+)
 
-// WithoutBlocks is a text without what the agent was told.
-func WithoutBlocks(text string) string { return withoutBlocks(text) }
+// Exported for tests.
+var (
+	WithoutBlocks = withoutBlocks
+	AgentName     = agentName
+	CommandLine   = commandLine
+	Flags         = Profile.flags
+)
 
-// Names are the profile and the command line of a command.
-func Names(c process.Command) (string, string) { return agentName(c), commandLine(c) }
+// Limits are bounds and times that tests change. A zero field means its default.
+type Limits struct {
+	StartTimeout, CancelGrace, EndTimeout, Backoff, ProcessGrace            time.Duration
+	MaxQueue, MaxHeld, MaxHeldBytes, MaxContext, MaxInstructions, MaxListed int
+}
+
+// With returns o with other limits.
+func (o Options) With(l Limits) Options {
+	o.limits = limits{
+		startTimeout: l.StartTimeout, cancelGrace: l.CancelGrace, endTimeout: l.EndTimeout, backoff: l.Backoff,
+		processGrace: l.ProcessGrace, maxQueue: l.MaxQueue, maxHeld: l.MaxHeld, maxHeldBytes: l.MaxHeldBytes,
+		maxContext: l.MaxContext, maxInstructions: l.MaxInstructions, maxListed: l.MaxListed,
+	}
+	return o
+}
+
+// WithProcessGrace returns o with another grace for the process if none is set.
+func (o Options) WithProcessGrace(d time.Duration) Options {
+	o.limits.processGrace = cmp.Or(o.limits.processGrace, d)
+	return o
+}

@@ -80,11 +80,8 @@ func command(t testing.TB, script string) (process.Command, proctest.Record) {
 
 // start starts the agent, without asking it anything.
 func start(t *testing.T, script string, o proxy.Options) *bench {
-	if o.Child.Grace == 0 {
-		o.Child.Grace = patience
-	}
 	c, record := command(t, script)
-	b := &bench{t: t, command: c, runtime: proxy.New(c, o), editor: newEditor(t), record: record}
+	b := &bench{t: t, command: c, runtime: proxy.New(c, o.WithProcessGrace(patience)), editor: newEditor(t), record: record}
 	t.Cleanup(b.close)
 	return b
 }

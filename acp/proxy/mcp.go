@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/internal/mcprelay"
 	"github.com/acp-agent/acp-agent/internal/mcproots"
 	"github.com/acp-agent/acp-agent/internal/process"
@@ -32,10 +31,10 @@ type toolServer struct {
 
 // toolsFor is the server that a child which is given roots so is given too. Being in scope grants no write: its tools
 // only read, unless the child is known to ask before it writes by them, or its user allows it (A30).
-func (s *session) toolsFor(how profile.Way) toolServer {
+func (s *session) toolsFor(how RootsMode) toolServer {
 	p := s.proxy
-	if how != profile.ByContext || s.roots.Additional().Len() == 0 ||
-		p.profile.Tools == profile.WithoutTools || p.options.RootsTools.Path == "" {
+	if how != RootsByContext || s.roots.Additional().Len() == 0 ||
+		p.profile.Tools == ToolsOff || p.options.RootsTools.Path == "" {
 		return toolServer{}
 	}
 	taken := make(map[string]bool)
@@ -46,13 +45,13 @@ func (s *session) toolsFor(how profile.Way) toolServer {
 	for n := 2; taken[name]; n++ {
 		name = fmt.Sprintf("%s_%d", toolsName, n)
 	}
-	return toolServer{name: name, readOnly: p.profile.Tools != profile.WithWritingTools && len(p.profile.AskEnv) == 0}
+	return toolServer{name: name, readOnly: p.profile.Tools != ToolsWrite && len(p.profile.AskEnv) == 0}
 }
 
 // askEnv is what has the agent ask before it writes by the server's tools. A person who has set the same otherwise
 // is obeyed.
 func (p *proxy) askEnv() []string {
-	if p.profile.Tools == profile.WithoutTools || p.options.RootsTools.Path == "" {
+	if p.profile.Tools == ToolsOff || p.options.RootsTools.Path == "" {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(p.profile.AskEnv), func(variable string) bool {
@@ -132,7 +131,7 @@ type relayUser struct {
 // for them. Nil if it has none; without a socket the servers are started as the client says.
 func (s *session) relaysFor(previous *session) *relays {
 	p := s.proxy
-	if p.profile.Relay != profile.WithRelay || p.options.Relay.Path == "" || p.options.RelayDir == "" {
+	if !p.profile.Relay || p.options.Relay.Path == "" || p.options.RelayDir == "" {
 		return nil
 	}
 	if previous != nil && previous.relays != nil {

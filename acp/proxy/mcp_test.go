@@ -17,7 +17,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
 	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
@@ -110,8 +109,8 @@ func TestP1_ToolsAreForChildrenThatTakeRootsNoOtherWay(t *testing.T) {
 		roots   int
 	}{
 		"by protocol":      {abilities{Roots: true}, proxy.Options{RootsTools: rootsTools}, 2},
-		"by flags":         {abilities{}, proxy.Options{RootsTools: rootsTools, Profile: profile.Profile{Flag: "--dir"}}, 2},
-		"turned off":       {abilities{}, proxy.Options{RootsTools: rootsTools, Profile: profile.Profile{Tools: profile.WithoutTools}}, 2},
+		"by flags":         {abilities{}, proxy.Options{RootsTools: rootsTools, Profile: proxy.Profile{Flag: "--dir"}}, 2},
+		"turned off":       {abilities{}, proxy.Options{RootsTools: rootsTools, Profile: proxy.Profile{Tools: proxy.ToolsOff}}, 2},
 		"one root":         {abilities{}, proxy.Options{RootsTools: rootsTools}, 0},
 		"no program named": {abilities{}, proxy.Options{}, 2},
 	} {
@@ -136,13 +135,13 @@ func TestP6_TheClientsServersStayAsTheyAre(t *testing.T) {
 
 func TestA30_OnlyAChildThatIsKnownToAskHasToolsThatWrite(t *testing.T) {
 	for name, c := range map[string]struct {
-		profile profile.Profile
+		profile proxy.Profile
 		args    string
 		told    string
 	}{
-		"not known to ask":      {profile.Profile{}, "mcp --read-only --root", "it lists, reads and searches files there"},
-		"known to ask":          {profile.Profile{AskEnv: []string{"ACP_PROXY_TEST_ASK=ask"}}, "mcp --root", "writes and edits files there"},
-		"as its user allows it": {profile.Profile{Tools: profile.WithWritingTools}, "mcp --root", "writes and edits files there"},
+		"not known to ask":      {proxy.Profile{}, "mcp --read-only --root", "it lists, reads and searches files there"},
+		"known to ask":          {proxy.Profile{AskEnv: []string{"ACP_PROXY_TEST_ASK=ask"}}, "mcp --root", "writes and edits files there"},
+		"as its user allows it": {proxy.Profile{Tools: proxy.ToolsWrite}, "mcp --root", "writes and edits files there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t, abilities{}, proxy.Options{RootsTools: rootsTools, Profile: c.profile})
@@ -158,7 +157,7 @@ func TestA30_OnlyAChildThatIsKnownToAskHasToolsThatWrite(t *testing.T) {
 
 func TestA30_AChildAsksBeforeItWritesByTheTools(t *testing.T) {
 	const name = "ACP_PROXY_TEST_ASK"
-	ask := profile.Profile{AskEnv: []string{name + "=ask"}}
+	ask := proxy.Profile{AskEnv: []string{name + "=ask"}}
 	for _, c := range []struct {
 		what    string
 		options proxy.Options
@@ -183,7 +182,7 @@ func TestA30_AChildAsksBeforeItWritesByTheTools(t *testing.T) {
 func withRelay(t testing.TB) proxy.Options {
 	t.Helper()
 	return proxy.Options{
-		Profile: profile.Profile{Relay: profile.WithRelay}, RelayDir: filepath.Join(dirtest.Short(t), "relay"),
+		Profile: proxy.Profile{Relay: true}, RelayDir: filepath.Join(dirtest.Short(t), "relay"),
 		Relay: process.Command{Path: "/opt/acp-agent", Args: []string{"mcp-relay"}},
 	}
 }
@@ -331,7 +330,7 @@ func TestM3_RelaysFollowASessionThatTheChildIsNotAskedToOpenAnew(t *testing.T) {
 func TestP6_WithoutTheRelayTheClientsServersStayAsTheyAre(t *testing.T) {
 	on := withRelay(t)
 	off, nowhere, none := on, on, on
-	off.Profile.Relay, nowhere.RelayDir, none.Relay = profile.WithoutRelay, "", process.Command{}
+	off.Profile.Relay, nowhere.RelayDir, none.Relay = false, "", process.Command{}
 	long := on
 	long.RelayDir = filepath.Join(t.TempDir(), strings.Repeat("long", 30))
 	for name, o := range map[string]proxy.Options{"off": off, "no directory": nowhere, "no program": none, "no socket": long} {

@@ -54,7 +54,7 @@ func (s *session) send(l *link, t *turn, params backend.Raw) backend.Work {
 		return failed(err)
 	}
 	// The child is to end a turn that was cancelled by itself: its answer is waited for.
-	lasting, free := outlast(t.ctx, s.proxy.options.CancelGrace)
+	lasting, free := outlast(t.ctx, s.proxy.options.limits.cancelGrace)
 	s.sending.Lock()
 	defer s.sending.Unlock()
 	if t.ctx.Err() != nil { // while the child was started: it need not hear of the turn
@@ -82,7 +82,7 @@ func (s *session) send(l *link, t *turn, params backend.Raw) backend.Work {
 			l.endTurn(t) // it was not sent
 		case errors.Is(err, errNoAnswer):
 			// What the child still says in the turn is not for the client.
-			s.proxy.log.Warn("the agent did not end a cancelled turn", "grace", s.proxy.options.CancelGrace)
+			s.proxy.log.Warn("the agent did not end a cancelled turn", "grace", s.proxy.options.limits.cancelGrace)
 			return cancelled, nil
 		}
 		return result, err

@@ -34,7 +34,7 @@ func TestW6_ACancelReachesTheChildOnceAndItsAnswerIsWaitedFor(t *testing.T) {
 		t.Run("params "+params, func(t *testing.T) {
 			b := initialized(t, plain+opened+"await session/prompt\nawait session/cancel\nsend "+fmt.Sprintf(update, `"last"`)+
 				`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"cancelled","n":1.0}}`+"\n",
-				proxy.Options{CancelGrace: patience})
+				proxy.Options{}.With(proxy.Limits{CancelGrace: patience}))
 			s, _ := b.open()
 			r := b.running(s)
 			r.cancel(params)
@@ -52,7 +52,7 @@ func TestW6_ACancelReachesTheChildOnceAndItsAnswerIsWaitedFor(t *testing.T) {
 }
 
 func TestW5_PromptAndCancelReachTheChildInOrder(t *testing.T) {
-	b := initialized(t, plain+opened, proxy.Options{CancelGrace: 1})
+	b := initialized(t, plain+opened, proxy.Options{}.With(proxy.Limits{CancelGrace: 1}))
 	s, _ := b.open()
 	for range 100 {
 		r := b.running(s)
@@ -72,7 +72,7 @@ func TestW6_AChildThatDoesNotEndACancelledTurnIsNotListenedTo(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nawait session/cancel\nawait $/cancel_request\n"+
 		"send "+fmt.Sprintf(update, `"late"`)+
 		`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"end_turn"}}`+"\n"+
-		"await session/prompt\nsend "+fmt.Sprintf(update, `"next"`)+answered, proxy.Options{CancelGrace: 1})
+		"await session/prompt\nsend "+fmt.Sprintf(update, `"next"`)+answered, proxy.Options{}.With(proxy.Limits{CancelGrace: 1}))
 	s, _ := b.open()
 	b.editor.block = func(_ context.Context, note string) error { // as the adapter does once it has answered
 		if note == `turn update {"update":"late"}` {
@@ -103,7 +103,7 @@ func TestAnUpdateBehindTheAnswerIsOutsideOfTheTurn(t *testing.T) {
 func TestW11_AClientThatDoesNotReadMakesTheChildWait(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+
 		"repeat 3 "+fmt.Sprintf(update, "$i")+
-		"await session/cancel\n"+answered, proxy.Options{CancelGrace: patience})
+		"await session/cancel\n"+answered, proxy.Options{}.With(proxy.Limits{CancelGrace: patience}))
 	reads := make(chan struct{})
 	b.editor.block = func(ctx context.Context, _ string) error {
 		select {

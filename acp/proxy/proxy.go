@@ -10,7 +10,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
@@ -29,7 +28,7 @@ func New(command process.Command, o Options) backend.Backend {
 type proxy struct {
 	command  process.Command
 	options  Options
-	profile  profile.Profile
+	profile  Profile
 	log      *slog.Logger
 	children children
 
@@ -37,7 +36,6 @@ type proxy struct {
 	client backend.Client // nil before Initialize
 	params backend.Raw    // of initialize, as each child is sent them
 	info   client.Agent   // what the latest child said of itself
-	cached bool           // info is from an earlier run
 	login  backend.Raw    // params of the authenticate that succeeded, nil if none did
 }
 
@@ -59,13 +57,11 @@ func (p *proxy) Initialize(ctx context.Context, params backend.Raw, c backend.Cl
 	p.mu.Lock()
 	p.client, p.params = c, params
 	p.mu.Unlock()
-	if !p.recall() {
-		if _, err := p.mainChild(ctx); err != nil {
-			p.mu.Lock()
-			p.client = nil
-			p.mu.Unlock()
-			return backend.Info{}, err
-		}
+	if _, err := p.mainChild(ctx); err != nil {
+		p.mu.Lock()
+		p.client = nil
+		p.mu.Unlock()
+		return backend.Info{}, err
 	}
 	return backend.Info{
 		Kind:       Kind,
@@ -110,7 +106,7 @@ func (p *proxy) Open(ctx context.Context, a backend.Activation, h backend.Host) 
 		announced: &announcement{}, connecting: make(chan struct{}, 1),
 	}
 	w := wanted{cause: a.Cause, state: readState(a.State), stop: a.Stop}
-	w.unfit = p.profile.LateReplay || p.profile.LossyReplay && w.state.Way != profile.Auto
+	w.unfit = p.profile.LateReplay || p.profile.LossyReplay && w.state.Way != RootsAuto
 	s.announced.stale = w.state.Offered && a.Cause != backend.Fork
 	if before, _ := a.Previous.(*session); before != nil {
 		w.previous, s.announced = before, before.announced
@@ -156,7 +152,7 @@ func (p *proxy) noted(ctx context.Context, to *agent, method string, params back
 			p.login = params
 		}
 		p.mu.Unlock()
-		ctx, cancel := context.WithTimeout(ctx, p.options.StartTimeout)
+		ctx, cancel := context.WithTimeout(ctx, p.options.limits.startTimeout)
 		defer cancel()
 		for _, a := range p.children.list() {
 			if a == to {
@@ -199,7 +195,7 @@ func failed(err error) backend.Work {
 // agentName names the agent that a command starts, to which its sessions belong (A31): the program's base
 // name and its arguments, as "opencode acp". It must not change when the program moves.
 func agentName(c process.Command) string {
-	return line(profile.Program(c.Path), c.Args)
+	return line(ProgramName(c.Path), c.Args)
 }
 
 // commandLine is what a person types to reach this agent again.

@@ -153,7 +153,7 @@ func TestP6_WhatComesBeforeTheSessionIsKnownIsHeldInOrder(t *testing.T) {
 }
 
 func TestHeldMessagesAreBounded(t *testing.T) {
-	for name, o := range map[string]proxy.Options{
+	for name, limits := range map[string]proxy.Limits{
 		"by number": {MaxHeld: 2},
 		"by size":   {MaxHeldBytes: 2 * len(`{"update":0}`)},
 	} {
@@ -161,7 +161,7 @@ func TestHeldMessagesAreBounded(t *testing.T) {
 			b := initialized(t, plain+"await session/new\n"+
 				`repeat 4 {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":$i}}`+"\n"+
 				`send {"jsonrpc":"2.0","id":7,"method":"_x/ask","params":{"sessionId":"child-1"}}`+"\nawait reply 7\n"+
-				`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1"}}`+"\n", o)
+				`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1"}}`+"\n", proxy.Options{}.With(limits))
 			b.open()
 			require.Equal(t, `host update {"update":0}`, b.editor.next())
 			require.Equal(t, `host update {"update":1}`, b.editor.next())
@@ -192,9 +192,9 @@ func TestA31_AnAgentIsNamedByItsCommand(t *testing.T) {
 		{"/opt/my agents/it's.EXE", []string{""}, `'it'\''s' ''`, `acp-agent -- '/opt/my agents/it'\''s.EXE' ''`},
 		{".cmd", nil, ".cmd", "acp-agent -- .cmd"},
 	} {
-		profile, line := proxy.Names(process.Command{Path: c.path, Args: c.args})
-		require.Equal(t, c.profile, profile)
-		require.Equal(t, c.command, line)
+		command := proxy.Command{Path: c.path, Args: c.args}
+		require.Equal(t, c.profile, proxy.AgentName(command))
+		require.Equal(t, c.command, proxy.CommandLine(command))
 	}
 }
 

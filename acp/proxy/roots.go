@@ -5,7 +5,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -25,25 +24,25 @@ func rootsIn(params backend.Raw) (workspace.Roots, error) {
 }
 
 // way is how a child with these capabilities is given roots, and with what flags.
-func way(p profile.Profile, a client.Agent, roots workspace.Roots) (profile.Way, []string) {
-	flags, flagged := p.Flags(roots.Additional())
+func way(p Profile, a client.Agent, roots workspace.Roots) (RootsMode, []string) {
+	flags, flagged := p.flags(roots.Additional())
 	switch {
-	case a.AdditionalDirectories && (p.Roots == profile.Auto || p.Roots == profile.ByProtocol):
-		return profile.ByProtocol, nil
-	case flagged && (p.Roots == profile.Auto || p.Roots == profile.ByFlags):
-		return profile.ByFlags, flags
+	case a.AdditionalDirectories && (p.Roots == RootsAuto || p.Roots == RootsByProtocol):
+		return RootsByProtocol, nil
+	case flagged && (p.Roots == RootsAuto || p.Roots == RootsByFlags):
+		return RootsByFlags, flags
 	}
-	return profile.ByContext, nil
+	return RootsByContext, nil
 }
 
 // fitted are the params of a lifecycle request as the child can have them. A child that takes roots by the
 // protocol is sent each once (P2), another none. A request other than session/new always says which (P3).
-func fitted(w profile.Way, method backend.Cause, params backend.Raw, roots workspace.Roots) (backend.Raw, error) {
+func fitted(w RootsMode, method backend.Cause, params backend.Raw, roots workspace.Roots) (backend.Raw, error) {
 	given, without, err := strictjson.Take(params, rootsMember)
 	if err != nil {
 		return nil, err
 	}
-	if w == profile.ByProtocol && (given != nil || method != backend.New) {
+	if w == RootsByProtocol && (given != nil || method != backend.New) {
 		list, err := json.Marshal(roots.Additional())
 		if err != nil {
 			return nil, err

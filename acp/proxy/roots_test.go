@@ -2,10 +2,7 @@ package proxy_test
 
 import (
 	"encoding/json"
-	"log/slog"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -13,8 +10,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
-	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -78,7 +73,7 @@ func TestP3_AClientThatNamesNoRootsHasTheChildToldOfNone(t *testing.T) {
 	}
 }
 
-func flagged() profile.Profile { return profile.Profile{Flag: "--add-dir"} }
+func flagged() proxy.Profile { return proxy.Profile{Flag: "--add-dir"} }
 
 func TestAnAgentThatTakesRootsByFlagsHasAProcessForEachSession(t *testing.T) {
 	h := newHouse(t, abilities{Load: true, Close: true}, proxy.Options{Profile: flagged()})
@@ -138,16 +133,16 @@ func TestAFailedLoadLeavesTheSessionsProcess(t *testing.T) {
 func TestTheWayIsChosen(t *testing.T) {
 	for name, c := range map[string]struct {
 		agent   abilities
-		profile profile.Profile
+		profile proxy.Profile
 		want    string
 	}{
 		"the protocol comes first":         {abilities{Roots: true}, flagged(), "by the protocol"},
 		"then flags":                       {abilities{}, flagged(), "by flags"},
-		"then context":                     {abilities{}, profile.Profile{}, "by context"},
-		"flags on request":                 {abilities{Roots: true}, profile.Profile{Roots: profile.ByFlags, Flag: "--add-dir"}, "by flags"},
-		"context on request":               {abilities{Roots: true}, profile.Profile{Roots: profile.ByContext, Flag: "--add-dir"}, "by context"},
-		"P1: the protocol if it is spoken": {abilities{}, profile.Profile{Roots: profile.ByProtocol}, "by context"},
-		"flags that cannot name the path":  {abilities{}, profile.Profile{Flag: "--dirs", FlagSplits: string(filepath.Separator)}, "by context"},
+		"then context":                     {abilities{}, proxy.Profile{}, "by context"},
+		"flags on request":                 {abilities{Roots: true}, proxy.Profile{Roots: proxy.RootsByFlags, Flag: "--add-dir"}, "by flags"},
+		"context on request":               {abilities{Roots: true}, proxy.Profile{Roots: proxy.RootsByContext, Flag: "--add-dir"}, "by context"},
+		"P1: the protocol if it is spoken": {abilities{}, proxy.Profile{Roots: proxy.RootsByProtocol}, "by context"},
+		"flags that cannot name the path":  {abilities{}, proxy.Profile{Flag: "--dirs", FlagSplits: string(filepath.Separator)}, "by context"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -164,84 +159,6 @@ func TestTheWayIsChosen(t *testing.T) {
 	}
 	require.Empty(t, proxy.Describe(nil))
 	require.Empty(t, proxy.Describe([]byte(`{"v":1}`)))
-}
-
-func TestWhatAnAgentCanDoIsKeptWhereItSavesAProcess(t *testing.T) {
-	cache := filepath.Join(t.TempDir(), "agents")
-	h := newHouse(t, abilities{Load: true}, proxy.Options{Profile: flagged(), CacheDir: cache})
-	v := h.enter()
-	v.leave()
-	require.Len(t, h.starts(), 1)
-	files, err := os.ReadDir(cache)
-	require.NoError(t, err)
-	require.Len(t, files, 1)
-	info, err := files[0].Info()
-	require.NoError(t, err)
-	if runtime.GOOS != "windows" {
-		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	}
-
-	v = h.enter()
-	require.Len(t, h.starts(), 1, "nothing was started for initialize")
-	first := roots(t, 1)
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
-	require.NoError(t, err)
-	require.Equal(t, "agent N:one", v.say(s.ID, "one"))
-	require.Equal(t, []string{"", "--add-dir " + first.At(1).String()}, h.starts())
-	require.NoError(t, v.Authenticate(t.Context(), "key"), "which needs a process of no session")
-	v.leave()
-
-	// Garbage is as good as nothing.
-	require.NoError(t, os.WriteFile(filepath.Join(cache, files[0].Name()), []byte("{"), 0o600))
-	v = h.enter()
-	v.leave()
-	require.Len(t, h.starts(), 4)
-}
-
-func TestACacheThatIsWrongIsCorrected(t *testing.T) {
-	cache := t.TempDir()
-	var log logtest.Text
-	h := newHouse(t, abilities{Load: true}, proxy.Options{Profile: flagged(), CacheDir: cache, Logger: log.Logger(slog.LevelInfo)})
-	v := h.enter()
-	v.leave()
-	file := onlyFile(t, cache)
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	wrong := strings.Replace(string(text), `"loadSession":true`, `"loadSession":false`, 1)
-	require.NotEqual(t, string(text), wrong)
-	require.NoError(t, os.WriteFile(file, []byte(wrong), 0o600))
-	v = h.enter()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
-	require.NoError(t, err)
-	v.say(s.ID, "one")
-	v.leave()
-	require.Contains(t, log.String(), "not what it was")
-	require.Contains(t, log.String(), "loadSession")
-	corrected, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(text), string(corrected))
-}
-
-// A cache from before the agent learnt to take roots by the protocol.
-func TestACacheThatIsWrongAboutTheWay(t *testing.T) {
-	cache := t.TempDir()
-	h := newHouse(t, abilities{}, proxy.Options{Profile: flagged(), CacheDir: cache})
-	v := h.enter()
-	v.leave()
-	old, err := os.ReadFile(onlyFile(t, cache))
-	require.NoError(t, err)
-	able := newHouse(t, abilities{Roots: true}, h.options)
-	v = able.enter()
-	v.leave()
-	for _, e := range must(os.ReadDir(cache)) {
-		require.NoError(t, os.WriteFile(filepath.Join(cache, e.Name()), old, 0o600))
-	}
-	v = able.enter()
-	require.Len(t, able.starts(), 1)
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
-	require.NoError(t, err)
-	require.Equal(t, "agent N:one", v.say(s.ID, "one"))
-	require.Contains(t, able.way(s.ID), "by the protocol")
 }
 
 // The process that answered initialize is the old one; the one with flags is of a version that needs none.

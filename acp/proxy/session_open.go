@@ -9,7 +9,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
@@ -66,7 +65,7 @@ func (w wanted) shows() bool { return w.cause == backend.Load && !w.state.Partia
 type connection struct {
 	link   *link
 	by     step
-	way    profile.Way
+	way    RootsMode
 	result backend.Raw
 	shown  int // updates of its history that the client was shown
 }
@@ -99,8 +98,8 @@ func (s *session) connect(ctx context.Context, w wanted) (opened backend.Opened,
 }
 
 // warn says in the log what the child is not told by the protocol.
-func (s *session) warn(a *agent, how profile.Way) {
-	if others := s.roots.Additional(); how == profile.ByContext && others.Len() > 0 {
+func (s *session) warn(a *agent, how RootsMode) {
+	if others := s.roots.Additional(); how == RootsByContext && others.Len() > 0 {
 		a.log.Warn("the agent does not support additional directories: it is told of them before its next prompt",
 			"agent", a.info.Name, "directories", others.Strings())
 	}
@@ -116,10 +115,10 @@ func (w wanted) link() *link {
 
 // canGoOn reports whether the child's session of the activation before serves this one as it is: nothing
 // would have to be said to the child that only a lifecycle request can.
-func (s *session) canGoOn(a *agent, how profile.Way, w wanted) bool {
+func (s *session) canGoOn(a *agent, how RootsMode, w wanted) bool {
 	before := w.link()
 	return before != nil && before.agent == a && w.cause != backend.Fork &&
-		(s.roots.Equal(w.previous.roots) || how == profile.ByContext && s.toolsFor(how).name == "" && w.previous.toolsFor(how).name == "") &&
+		(s.roots.Equal(w.previous.roots) || how == RootsByContext && s.toolsFor(how).name == "" && w.previous.toolsFor(how).name == "") &&
 		s.hasServersOf(w.previous)
 }
 
@@ -133,7 +132,7 @@ func (s *session) hasServersOf(other *session) bool {
 }
 
 // take tries one way.
-func (s *session) take(ctx context.Context, by step, a *agent, how profile.Way, w wanted) (connection, error) {
+func (s *session) take(ctx context.Context, by step, a *agent, how RootsMode, w wanted) (connection, error) {
 	switch by {
 	case byGoOn:
 		l := w.link()
@@ -186,7 +185,7 @@ func (s *session) settle(ctx context.Context, c connection, w wanted) (backend.O
 // soFar is the conversation so far, in words. A session that cannot be opened without is not; one that is in use
 // goes on, and the child is told when the record can be read.
 func (s *session) soFar(w wanted) (string, error) {
-	text, err := conversation(s.history, s.proxy.options.MaxContext, w.unsaid)
+	text, err := conversation(s.history, s.proxy.options.limits.maxContext, w.unsaid)
 	if err != nil && w.unread {
 		s.proxy.log.Warn("the agent that was started anew is not told what was said so far: the record cannot be read", "error", err)
 		return "", nil
@@ -209,7 +208,7 @@ func (s *session) tell(ctx context.Context, c connection, w wanted) (saved state
 	}
 	tools := s.toolsFor(c.way)
 	switch now := digest(s.roots, tools); {
-	case c.way != profile.ByContext:
+	case c.way != RootsByContext:
 		saved.Told = ""
 	case saved.Told == now, saved.Told == "" && s.roots.Additional().Len() == 0:
 	default:
@@ -220,7 +219,7 @@ func (s *session) tell(ctx context.Context, c connection, w wanted) (saved state
 }
 
 // reopen opens the child's session that was saved.
-func (s *session) reopen(ctx context.Context, by step, a *agent, how profile.Way, w wanted) (c connection, err error) {
+func (s *session) reopen(ctx context.Context, by step, a *agent, how RootsMode, w wanted) (c connection, err error) {
 	params, err := s.request(by, how, w.state.ID)
 	if err != nil {
 		return c, err
@@ -283,7 +282,7 @@ func (s *session) restore(ctx context.Context, l *link, from *session) {
 	params, err := s.request(by, how, l.id)
 	if err == nil {
 		lasting := context.WithoutCancel(ctx)
-		ctx, cancel := context.WithTimeoutCause(lasting, s.proxy.options.EndTimeout, errNoAnswer)
+		ctx, cancel := context.WithTimeoutCause(lasting, s.proxy.options.limits.endTimeout, errNoAnswer)
 		defer cancel()
 		_, err = a.ask(ctx, string(by), params, func(backend.Raw, error) { s.tune(lasting, by) })()
 	}
@@ -336,7 +335,7 @@ func (s *session) tune(ctx context.Context, by step) (heard int) {
 }
 
 // request are the params of a lifecycle request to the child.
-func (s *session) request(by step, how profile.Way, id backend.Raw) (backend.Raw, error) {
+func (s *session) request(by step, how RootsMode, id backend.Raw) (backend.Raw, error) {
 	params, err := fitted(how, backend.Cause(by), s.params, s.roots)
 	if err == nil {
 		params, err = s.relayed(params)
@@ -351,7 +350,7 @@ func (s *session) request(by step, how profile.Way, id backend.Raw) (backend.Raw
 }
 
 // create has the child make a session, its own or a copy of the one that was saved.
-func (s *session) create(ctx context.Context, by step, a *agent, how profile.Way, w wanted) (connection, error) {
+func (s *session) create(ctx context.Context, by step, a *agent, how RootsMode, w wanted) (connection, error) {
 	params, err := s.request(by, how, w.state.ID)
 	if err != nil {
 		return connection{}, err

@@ -17,7 +17,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -189,7 +188,7 @@ func TestP7_APartialHistoryNeverReplacesTheRecord(t *testing.T) {
 }
 
 func TestP7_ALateReplayIsNotTakenForNews(t *testing.T) {
-	h := newHouse(t, abilities{Load: true, LateReplay: true}, proxy.Options{Profile: profile.Profile{LateReplay: true}})
+	h := newHouse(t, abilities{Load: true, LateReplay: true}, proxy.Options{Profile: proxy.Profile{LateReplay: true}})
 	first := roots(t, 0)
 	v := h.enter()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
@@ -310,7 +309,7 @@ func TestASessionThatNobodyWaitsForAnyMoreIsClosed(t *testing.T) {
 }
 
 func TestACloseThatIsNotAnsweredIsNotWaitedFor(t *testing.T) {
-	b := initialized(t, capable+opened+"await session/close\n", proxy.Options{EndTimeout: time.Millisecond})
+	b := initialized(t, capable+opened+"await session/close\n", proxy.Options{}.With(proxy.Limits{EndTimeout: time.Millisecond}))
 	s, _ := b.open()
 	require.NoError(t, s.Close(t.Context()))
 	require.Len(t, b.received("session/close"), 1)
@@ -332,7 +331,7 @@ func loads(t *testing.T, script string, o proxy.Options) (*bench, backend.Opened
 func TestP7_AReplayWhoseEndCannotBeToldIsNotShown(t *testing.T) {
 	script := "await session/load\nsend " + replayed + `send {"jsonrpc":"2.0","id":$session/load$,"result":{}}` + "\nsend " + replayed +
 		`send {"jsonrpc":"2.0","method":"_x/end","params":{"sessionId":"child-1"}}` + "\n"
-	b, opened, err := loads(t, script, proxy.Options{Profile: profile.Profile{LateReplay: true}})
+	b, opened, err := loads(t, script, proxy.Options{Profile: proxy.Profile{LateReplay: true}})
 	require.NoError(t, err)
 	require.Equal(t, backend.FromStore, opened.Replay)
 	require.Equal(t, "host notify _x/end {}", b.editor.next())
@@ -357,7 +356,7 @@ func TestALoadThatReplaysNothingShowsTheRecord(t *testing.T) {
 
 func TestP7_AReplayThatLacksSomethingDoesNotTakeThePlaceOfTheRecord(t *testing.T) {
 	b := initialized(t, able+strings.Repeat("await session/load\nsend "+replayed+`send {"jsonrpc":"2.0","id":$session/load$,"result":{}}`+"\n", 2),
-		proxy.Options{Profile: profile.Profile{LossyReplay: true}})
+		proxy.Options{Profile: proxy.Profile{LossyReplay: true}})
 	for _, c := range []struct {
 		state string
 		want  backend.Replay

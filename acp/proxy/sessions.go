@@ -30,7 +30,7 @@ func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[back
 			}
 			return
 		}
-		left, cursors := p.options.MaxForeign, make(map[string]bool)
+		left, cursors := p.options.limits.maxListed, make(map[string]bool)
 		for cursor := ""; ; {
 			page, err := a.page(ctx, cwd, cursor)
 			if err != nil {
@@ -44,7 +44,7 @@ func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[back
 					continue
 				}
 				if left--; left < 0 {
-					a.log.Warn("the agent lists more sessions than are taken", "limit", p.options.MaxForeign)
+					a.log.Warn("the agent lists more sessions than are taken", "limit", p.options.limits.maxListed)
 					return
 				}
 				if !yield(f, nil) {
@@ -52,7 +52,7 @@ func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[back
 				}
 			}
 			// A list that goes round in circles, or on without sessions, has been seen to its end.
-			if cursor = page.NextCursor; cursor == "" || cursors[cursor] || len(cursors) > p.options.MaxForeign {
+			if cursor = page.NextCursor; cursor == "" || cursors[cursor] || len(cursors) > p.options.limits.maxListed {
 				return
 			}
 			cursors[cursor] = true

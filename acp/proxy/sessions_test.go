@@ -66,7 +66,7 @@ func TestTheAgentsSessionsAreListedPageByPage(t *testing.T) {
 }
 
 func TestTheAgentsListIsBounded(t *testing.T) {
-	f := abroad(t, abilities{List: true, Resume: true, Page: 2}, proxy.Options{MaxForeign: 3}, 5, t.TempDir())
+	f := abroad(t, abilities{List: true, Resume: true, Page: 2}, proxy.Options{}.With(proxy.Limits{MaxListed: 3}), 5, t.TempDir())
 	n := 0
 	for range f.Sessions(t.Context(), nil) {
 		n++

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -19,7 +18,7 @@ type state struct {
 	// ID is the child's session id as it sent it, nil if there is none.
 	ID backend.Raw `json:"id,omitempty"`
 	// Way is how the child was given the roots.
-	Way profile.Way `json:"way,omitempty"`
+	Way RootsMode `json:"way,omitempty"`
 	// Told is the digest of the roots that the child was told of in words.
 	Told string `json:"told,omitempty"`
 	// Taught is the digest of the instructions of the other roots that it was given, "" if none.
@@ -85,11 +84,11 @@ func digestOf(words ...string) string {
 // session; "" if the state does not say. It is for a person to read.
 func Describe(saved []byte) string {
 	switch readState(saved).Way {
-	case profile.ByProtocol:
+	case RootsByProtocol:
 		return "by the protocol: the agent takes additionalDirectories"
-	case profile.ByFlags:
+	case RootsByFlags:
 		return "by flags: the agent has a process for the session alone"
-	case profile.ByContext:
+	case RootsByContext:
 		return "by context: the agent is told of them before a prompt"
 	}
 	return ""

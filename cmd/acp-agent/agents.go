@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/acp/proxy"
 )
 
 // agentsFlags are those of the agents subcommand.
@@ -69,10 +69,10 @@ type agentReport struct {
 	Checked string `json:"checked,omitempty"`
 }
 
-func reportOf(p profile.Profile) agentReport {
+func reportOf(p proxy.Profile) agentReport {
 	r := agentReport{
 		Name: p.Name, Title: p.Title, Command: append([]string{p.Command}, p.Args...), Roots: p.Roots.String(),
-		Flag: p.Flag, Tools: p.Tools.String(), Relay: p.Relay.String(), Login: p.Login, Install: p.Install, Checked: p.Checked,
+		Flag: p.Flag, Tools: p.Tools.String(), Relay: onOff(p.Relay), Login: p.Login, Install: p.Install, Checked: p.Checked,
 	}
 	if path, err := exec.LookPath(p.Command); err == nil {
 		if path, err = filepath.Abs(path); err == nil {
@@ -82,7 +82,7 @@ func reportOf(p profile.Profile) agentReport {
 	return r
 }
 
-func (a agentsFlags) list(s streams, profiles []profile.Profile) error {
+func (a agentsFlags) list(s streams, profiles []proxy.Profile) error {
 	reports := make([]agentReport, len(profiles))
 	for i, p := range profiles {
 		reports[i] = reportOf(p)
@@ -112,10 +112,17 @@ that is found here, write the agent's absolute command into the configuration fi
 // directories says how an agent is given directories.
 func (r agentReport) directories() string {
 	switch {
-	case r.Roots != profile.Auto.String():
+	case r.Roots != proxy.RootsAuto.String():
 		return r.Roots
 	case r.Flag != "":
 		return "protocol, else " + r.Flag
 	}
 	return "protocol, else context"
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
 }

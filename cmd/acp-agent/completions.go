@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -24,7 +24,7 @@ func (f *serveFlags) completeValues(root *cobra.Command) {
 		return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
 	}
 	for flag, values := range map[string]cobra.CompletionFunc{
-		"agent":       words(names(profile.Known())...),
+		"agent":       words(names(proxy.KnownProfiles())...),
 		"log-level":   words("debug", "info", "warn", "error"),
 		"mounts":      words("none", "existing", "any"),
 		"max-line":    cobra.NoFileCompletions,

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/mcprelay"
 	"github.com/acp-agent/acp-agent/internal/process"
 )
@@ -55,7 +55,7 @@ func relayMCP(ctx context.Context, s streams, f serveFlags, socket string, serve
 	})
 	var exit *process.ExitError
 	if errors.As(err, &exit) && exit.Code > 0 {
-		return &statusError{name: profile.Program(server.Path), status: exit.Code}
+		return &statusError{name: proxy.ProgramName(server.Path), status: exit.Code}
 	}
 	return err
 }

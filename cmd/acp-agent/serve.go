@@ -12,7 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -30,7 +30,7 @@ type serveFlags struct {
 	replay   int
 	agent    string
 	file     settingsFile
-	profiles []profile.Profile // the known agents, as the configuration has them
+	profiles []proxy.Profile // the known agents, as the configuration has them
 }
 
 const about = `acp-agent answers an ACP editor with sessions that have several root folders.

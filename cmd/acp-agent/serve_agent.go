@@ -12,14 +12,13 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
 	"github.com/acp-agent/acp-agent/internal/process"
 )
 
 // behind is the agent that is put behind us; the zero value is none.
 type behind struct {
 	command process.Command
-	profile profile.Profile
+	profile proxy.Profile
 	tools   process.Command // an MCP server that has tools for roots
 	relay   process.Command // what stands in front of other MCP servers
 }
@@ -29,7 +28,7 @@ func (b behind) name() string {
 	if b.command.Path == "" {
 		return "explore"
 	}
-	return profile.Program(b.command.Path)
+	return proxy.ProgramName(b.command.Path)
 }
 
 // behind is the agent that --agent names, with args behind its own, or the one that the command args
@@ -40,21 +39,21 @@ func (f serveFlags) behind(args []string) (behind, error) {
 			return behind{}, nil
 		}
 		c := process.Command{Path: args[0], Args: args[1:]}
-		p, _ := profile.Match(f.profiles, c)
+		p, _ := proxy.MatchProfile(f.profiles, c)
 		return f.withOurs(c, p), nil
 	}
-	p, known := profile.Find(f.profiles, f.agent)
+	p, known := proxy.FindProfile(f.profiles, f.agent)
 	if !known {
 		return behind{}, usagef("--agent: no agent is called %q%s (acp-agent agents says more of them, and how to add one)",
 			f.agent, meant(f.agent, names(f.profiles)))
 	}
-	c := p.Start()
+	c := p.StartCommand()
 	c.Args = append(c.Args, args...)
 	return f.withOurs(c, p), nil
 }
 
 // withOurs is an agent with the commands of this program that it is given.
-func (f serveFlags) withOurs(c process.Command, p profile.Profile) behind {
+func (f serveFlags) withOurs(c process.Command, p proxy.Profile) behind {
 	return behind{c, p, f.rootsTools(), f.ourselves("mcp-relay", "--max-line", strconv.Itoa(f.maxLine))}
 }
 
@@ -79,7 +78,7 @@ func (f serveFlags) ourselves(subcommand string, flags ...string) process.Comman
 	return c
 }
 
-func names(profiles []profile.Profile) []string {
+func names(profiles []proxy.Profile) []string {
 	list := make([]string, len(profiles))
 	for i, p := range profiles {
 		list[i] = p.Name
@@ -93,7 +92,7 @@ func newRuntime(b behind, state string, logger *slog.Logger) backend.Backend {
 		return explore.New(explore.Options{})
 	}
 	return proxy.New(b.command, proxy.Options{
-		Profile: b.profile, CacheDir: filepath.Join(state, "agents"), RootsTools: b.tools,
+		Profile: b.profile, RootsTools: b.tools,
 		Relay: b.relay, RelayDir: filepath.Join(state, "relay"), Logger: logger,
 	})
 }
@@ -108,7 +107,7 @@ func inTerminal(ctx context.Context, s streams, b behind) error {
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return &statusError{name: profile.Program(b.command.Path), status: exit.ExitCode()}
+		return &statusError{name: proxy.ProgramName(b.command.Path), status: exit.ExitCode()}
 	}
 	return err
 }

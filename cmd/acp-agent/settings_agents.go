@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/acp/proxy"
 )
 
 // agentsKey is the configuration file's key for agents. Its value has a member for each, by name, whose members
@@ -25,10 +25,10 @@ type agentSetting struct {
 	command string
 	args    []string // nil if not given
 	env     []string
-	roots   *profile.Way
+	roots   *proxy.RootsMode
 	flag    *string
-	tools   *profile.Tools
-	relay   *profile.Relay
+	tools   *proxy.ToolsMode
+	relay   *bool
 	login   string
 }
 
@@ -38,21 +38,21 @@ func agentKeys() []string {
 }
 
 // profiles are the known agents as the configuration has them, by name.
-func (f settingsFile) profiles() []profile.Profile {
-	list := profile.Known()
+func (f settingsFile) profiles() []proxy.Profile {
+	list := proxy.KnownProfiles()
 	for _, a := range f.agents {
-		at := slices.IndexFunc(list, func(p profile.Profile) bool { return p.Name == a.name })
+		at := slices.IndexFunc(list, func(p proxy.Profile) bool { return p.Name == a.name })
 		if at < 0 {
-			list, at = append(list, profile.Profile{Name: a.name, Title: a.name}), len(list)
+			list, at = append(list, proxy.Profile{Name: a.name, Title: a.name}), len(list)
 		}
 		list[at] = a.applied(list[at])
 	}
-	slices.SortFunc(list, func(a, b profile.Profile) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b proxy.Profile) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
 // applied is a profile with the settings.
-func (a agentSetting) applied(p profile.Profile) profile.Profile {
+func (a agentSetting) applied(p proxy.Profile) proxy.Profile {
 	p.Command = cmp.Or(a.command, p.Command)
 	p.Login = cmp.Or(a.login, p.Login)
 	if a.args != nil {
@@ -86,7 +86,7 @@ func parseAgents(path string, first int, text []byte) ([]agentSetting, error) {
 		if err := r.object(name, func(member string) error { return a.member(r, member) }); err != nil {
 			return err
 		}
-		if _, known := profile.Find(profile.Known(), name); !known && a.command == "" {
+		if _, known := proxy.FindProfile(proxy.KnownProfiles(), name); !known && a.command == "" {
 			return r.fail("agent %q needs a command: it is not one of the known agents", name)
 		}
 		list = append(list, a)
@@ -125,7 +125,7 @@ func (a *agentSetting) member(r *sectionReader, name string) (err error) {
 		if err != nil {
 			return err
 		}
-		way, err := profile.ParseWay(text)
+		way, err := proxy.ParseRootsMode(text)
 		if err != nil {
 			return r.fail("%q: %v", name, err)
 		}
@@ -141,7 +141,7 @@ func (a *agentSetting) member(r *sectionReader, name string) (err error) {
 		if err != nil {
 			return err
 		}
-		tools, err := profile.ParseTools(text)
+		tools, err := proxy.ParseToolsMode(text)
 		if err != nil {
 			return r.fail("%q: %v", name, err)
 		}
@@ -151,10 +151,10 @@ func (a *agentSetting) member(r *sectionReader, name string) (err error) {
 		if err != nil {
 			return err
 		}
-		relay, err := profile.ParseRelay(text)
-		if err != nil {
-			return r.fail("%q: %v", name, err)
+		if text != "on" && text != "off" {
+			return r.fail("%q must be on or off, not %q", name, text)
 		}
+		relay := text == "on"
 		a.relay = &relay
 	default:
 		return r.fail("unknown key %q%s", name, meant(name, agentKeys()))

@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"cmd/acp-agent"},
 	{"acp"},
 	{"acp/explore", "acp/proxy", "internal/mcpclient"},
-	{"acp/proxy/profile", "internal/mcprelay"},
+	{"internal/mcprelay"},
 	{"acp/client"},
 	{"acp/backend"},
 	{"internal/process"},

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/proxy/profile"
+	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/interop/program"
 	"github.com/acp-agent/acp-agent/internal/process"
@@ -55,7 +55,7 @@ func TestM1_TheServerOfARealAgentIsToldAllRoots(t *testing.T) {
 // relaying starts the program with the relay in front of the agent's MCP servers.
 func (s *stage) relaying(t *testing.T) *editor {
 	t.Helper()
-	known, ok := profile.Match(profile.Known(), process.Command{Path: s.subject.command[0]})
+	known, ok := proxy.MatchProfile(proxy.KnownProfiles(), process.Command{Path: s.subject.command[0]})
 	require.True(t, ok)
 	s.state = dirtest.Short(t) // there is a socket in it
 	config := filepath.Join(s.home, "config.json")

@@ -1,7 +1,7 @@
-package profile
+package proxy
 
-// Known are the agents that are known without configuration, by name.
-func Known() []Profile {
+// KnownProfiles returns the profiles of well-known agents, sorted by name.
+func KnownProfiles() []Profile {
 	return []Profile{
 		{
 			Name: "auggie", Title: "Auggie CLI", Command: "auggie", Args: []string{"--acp"},
@@ -14,28 +14,29 @@ func Known() []Profile {
 			Login:    "claude /login", Install: "npm install -g @agentclientprotocol/claude-agent-acp", Checked: "0.100.0",
 		},
 		{
-			// The name that claude-agent-acp had before.
+			// The former name of claude-agent-acp.
 			Name: "claude-code-acp", Title: "Claude Code, older adapter", Command: "claude-code-acp",
 			Login: "claude /login", Install: "npm install -g @agentclientprotocol/claude-agent-acp",
 		},
 		{
 			Name: "cline", Title: "Cline", Command: "cline", Args: []string{"--acp"},
 			Packages: []string{"cline"},
-			// It connects none of a session's MCP servers.
-			Tools: WithoutTools,
+			// It does not connect a session's MCP servers.
+			Tools: ToolsOff,
 			Login: "cline auth", Install: "npm install -g cline", Checked: "3.0.65",
 		},
 		{
 			Name: "codex", Title: "Codex", Command: "codex-acp",
 			Packages: []string{"@agentclientprotocol/codex-acp", "@zed-industries/codex-acp"},
+			Relay:    true, // it tells MCP servers no roots
 			Login:    "codex login", Install: "npm install -g @agentclientprotocol/codex-acp", Checked: "2.6.0",
 		},
 		{
 			Name: "copilot", Title: "GitHub Copilot CLI", Command: "copilot", Args: []string{"--acp"},
 			Packages: []string{"@github/copilot"},
-			// Of a session's MCP servers it refuses those that are processes. With --acp its --add-dir changes nothing: it asks
-			// all the same, and its model is not told.
-			Tools: WithoutTools,
+			// It refuses a session's stdio MCP servers. With --acp its --add-dir has no effect: it still asks for permission, and
+			// its model is not told.
+			Tools: ToolsOff,
 			Login: "copilot login", Install: "npm install -g @github/copilot", Checked: "1.0.102",
 		},
 		{
@@ -50,6 +51,7 @@ func Known() []Profile {
 		},
 		{
 			Name: "goose", Title: "goose", Command: "goose", Args: []string{"acp"},
+			Relay: true, // it tells MCP servers only the working directory
 			Login: "goose configure", Install: "see goose-docs.ai", Checked: "1.52.0",
 		},
 		{
@@ -63,14 +65,15 @@ func Known() []Profile {
 		{
 			Name: "opencode", Title: "opencode", Command: "opencode", Args: []string{"acp"},
 			Packages: []string{"opencode-ai"},
+			Relay:    true, // it tells MCP servers only the working directory
 			AskEnv:   []string{`OPENCODE_PERMISSION={"acp_agent_roots*_write_file":"ask","acp_agent_roots*_edit_file":"ask"}`},
 			Login:    "opencode auth login", Install: "npm install -g opencode-ai", Checked: "1.18.33",
 		},
 		{
 			Name: "pi", Title: "pi", Command: "pi-acp",
 			Packages: []string{"pi-acp"},
-			// It connects no MCP servers.
-			LossyReplay: true, Tools: WithoutTools,
+			// It does not connect MCP servers.
+			LossyReplay: true, Tools: ToolsOff,
 			Login: "pi, then /login", Install: "npm install -g pi-acp @earendil-works/pi-coding-agent", Checked: "0.0.34",
 		},
 		{

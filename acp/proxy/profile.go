@@ -1,0 +1,190 @@
+package proxy
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Profile describes an agent: how it is started, how it takes additional directories, and where it departs from the protocol.
+// The zero value fits any agent that follows the protocol.
+type Profile struct {
+	// Name is the agent's name on the command line, such as "opencode".
+	Name string
+	// Title is its name as its makers write it.
+	Title string
+	// Command is the program: a name that is searched for in PATH, or an absolute path.
+	Command string
+	// Args make it speak ACP on its standard streams.
+	Args []string
+	// Env is added to its environment, as NAME=VALUE.
+	Env []string
+	// Packages are the npm packages by which npx and similar runners start it.
+	Packages []string
+	// Roots says how it is given additional directories.
+	Roots RootsMode
+	// Flag is a command-line flag that takes one directory and can be repeated, such as "--add-dir". Empty if it has none.
+	Flag string
+	// FlagSplits are characters at which the agent splits the flag's value: a directory that contains one cannot be given by flag.
+	FlagSplits string
+	// LateReplay says that it answers session/load before it has replayed the whole conversation.
+	LateReplay bool
+	// LossyReplay says that its replay at session/load lacks things that the user saw, such as edits. The stored history is
+	// shown instead.
+	LossyReplay bool
+	// Tools says whether it gets tools for directories that it is only told about in a prompt.
+	Tools ToolsMode
+	// AskEnv is added to its environment, as NAME=VALUE, unless the variable is set already. It makes the agent ask the user
+	// before those tools write. Empty if it is not known to ask.
+	AskEnv []string
+	// Relay says to start the session's stdio MCP servers behind a relay that tells them the session's roots, because the agent
+	// does not pass them on.
+	Relay bool
+	// Login is what the user types in a terminal to log in, empty if unknown.
+	Login string
+	// Install says how to install it.
+	Install string
+	// Checked is the version with which all this was verified. If it is empty, the profile follows the agent's documentation.
+	Checked string
+}
+
+// StartCommand returns the command that starts the agent.
+func (p Profile) StartCommand() Command {
+	return Command{Path: p.Command, Args: slices.Clone(p.Args), Env: slices.Clone(p.Env), Name: p.Name}
+}
+
+// flags returns the arguments that give the agent's process dirs, or false if they cannot be given by flags.
+func (p Profile) flags(dirs workspace.Dirs) (args []string, ok bool) {
+	if p.Flag == "" {
+		return nil, false
+	}
+	for _, dir := range dirs.All() {
+		if p.FlagSplits != "" && strings.ContainsAny(dir.String(), p.FlagSplits) {
+			return nil, false
+		}
+		args = append(args, p.Flag, dir.String())
+	}
+	return args, true
+}
+
+// FindProfile returns the profile with the given name.
+func FindProfile(profiles []Profile, name string) (Profile, bool) {
+	at := slices.IndexFunc(profiles, func(p Profile) bool { return p.Name == name })
+	if at < 0 {
+		return Profile{}, false
+	}
+	return profiles[at], true
+}
+
+// MatchProfile returns the profile of the agent that c starts. It compares the base names of the programs and, if c runs npm
+// packages, the packages among its arguments.
+func MatchProfile(profiles []Profile, c Command) (Profile, bool) {
+	program := ProgramName(c.Path)
+	for _, p := range profiles {
+		if p.Command != "" && ProgramName(p.Command) == program {
+			return p, true
+		}
+		for _, arg := range c.Args {
+			if runsPackages(program) && slices.Contains(p.Packages, withoutVersion(arg)) {
+				return p, true
+			}
+		}
+	}
+	return Profile{}, false
+}
+
+// runsPackages reports whether a program runs npm packages.
+func runsPackages(program string) bool {
+	switch program {
+	case "npx", "npm", "bunx", "bun", "pnpm", "pnpx", "yarn":
+		return true
+	}
+	return false
+}
+
+// withoutVersion removes the "@1.2.3" from the end of a package's name.
+func withoutVersion(pkg string) string {
+	if at := strings.LastIndexByte(pkg, '@'); at > 0 {
+		return pkg[:at]
+	}
+	return pkg
+}
+
+// ProgramName returns the last element of a program's path, without the extension that Windows adds.
+func ProgramName(path string) string {
+	program := filepath.Base(path)
+	for _, extension := range []string{".exe", ".cmd", ".bat"} {
+		if cut := len(program) - len(extension); cut > 0 && strings.EqualFold(program[cut:], extension) {
+			return program[:cut]
+		}
+	}
+	return program
+}
+
+// RootsMode is a way to give an agent the additional directories of a session.
+type RootsMode string
+
+// The ways to give an agent additional directories.
+const (
+	RootsAuto       RootsMode = ""         // by the protocol if the agent advertises it, else by flags if it has one, else in the prompt
+	RootsByProtocol RootsMode = "protocol" // as additionalDirectories in lifecycle requests
+	RootsByFlags    RootsMode = "flags"    // as arguments of its process; each session then has its own process
+	RootsByContext  RootsMode = "context"  // in a marked block before the first prompt
+)
+
+// ParseRootsMode parses auto, protocol, flags or context.
+func ParseRootsMode(s string) (RootsMode, error) {
+	switch m := RootsMode(s); m {
+	case "auto":
+		return RootsAuto, nil
+	case RootsByProtocol, RootsByFlags, RootsByContext:
+		return m, nil
+	}
+	return RootsAuto, fmt.Errorf("%q is not a way to give an agent directories: use auto, protocol, flags or context", s)
+}
+
+// String returns the mode as ParseRootsMode reads it.
+func (m RootsMode) String() string {
+	if m == RootsAuto {
+		return "auto"
+	}
+	return string(m)
+}
+
+// ToolsMode says whether an agent that takes additional directories neither by the protocol nor by flags gets an MCP server with
+// tools for them.
+type ToolsMode int
+
+// The choices of tools.
+const (
+	ToolsOn    ToolsMode = iota // tools that read; also tools that write, if the agent is known to ask before it uses them
+	ToolsWrite                  // tools that read and write
+	ToolsOff                    // none
+)
+
+// ParseToolsMode parses on, write or off.
+func ParseToolsMode(s string) (ToolsMode, error) {
+	switch s {
+	case "on":
+		return ToolsOn, nil
+	case "write":
+		return ToolsWrite, nil
+	case "off":
+		return ToolsOff, nil
+	}
+	return ToolsOn, fmt.Errorf("invalid choice of tools %q: use on, write or off", s)
+}
+
+// String returns the choice as ParseToolsMode reads it.
+func (m ToolsMode) String() string {
+	switch m {
+	case ToolsWrite:
+		return "write"
+	case ToolsOff:
+		return "off"
+	}
+	return "on"
+}
