@@ -1,22 +1,15 @@
-// Package strict reads JSON by the letter: it tells an absent member from a null
-// one, a name given twice from a name given once, and "cwd" from "CWD". What it
-// finds wrong it says as violations, so that a request can be refused with all
-// of its mistakes named. It knows nothing of ACP.
+// Package strictjson reads JSON requests strictly: it distinguishes an absent member from null, a name given twice from a
+// name given once, and "cwd" from "CWD". It reports everything that is wrong with a request as violations, so that one
+// response can list all mistakes. It knows nothing about ACP.
 //
-// Three things are here:
+//   - [ParseObject] returns an [Object], whose members are read by type with the methods of [Field]. [Violations] collects
+//     what is wrong with them.
+//   - [Check] walks a whole value and reports duplicate names, and names that differ from a known name only in case.
+//   - [Take] and [Put] remove and set one member of an object and leave all other bytes as they were, for messages that are
+//     passed on.
 //
-//   - [Check] walks a whole value and reports names that are given twice, anywhere, and
-//     names that equal a known one but for case, where a [Shape] knows the
-//     names (clause W2).
-//   - [ParseObject] gives an [Object], and its fields ([Field]) are read by type:
-//     [Field.Text], [Field.Texts], [Field.Items], [Field.Object].
-//   - [Take] and [Put] remove and set one member of an object and leave every
-//     other member as the bytes that were sent, for messages that only pass
-//     through.
+// JSON strings can contain lone surrogates (\ud800), which are not valid Unicode. That is a violation only where the string
+// is read with [Field.Text]; in names it counts as U+FFFD. Nesting is limited to 10,000 levels.
 //
-// Strings are Unicode text, but JSON can write a lone surrogate (\ud800), which is none. That
-// is an error only where a Text is read ([violation.Encoding]); elsewhere it passes, and
-// in a name it counts as U+FFFD. Nesting is limited to 10,000 levels.
-//
-// Slices that are returned share memory with the input, which must not change.
+// Returned slices share memory with the input, which must not change.
 package strictjson

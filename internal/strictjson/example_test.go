@@ -26,8 +26,8 @@ func Example() {
 	fmt.Println(wrong[0])
 	// Output:
 	// CWD is spelled in the wrong case: write cwd
-	// cwd is missing: the request needs it
-	// dirs[1] is null: leave it out, or give a value
+	// cwd is missing: it is required
+	// dirs[1] is null: omit it or give a value
 }
 
 func ExampleTake() {

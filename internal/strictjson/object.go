@@ -1,22 +1,24 @@
 package strictjson
 
 import (
+	"bytes"
 	"encoding/json"
 	"iter"
+	"strconv"
+	"strings"
 )
 
-// Object is a JSON object, its members in the order they were sent. The zero
-// Object has none. It is immutable.
+// Object is a JSON object with its members in the order in which they were sent. The zero Object is empty. An Object is
+// immutable.
 type Object struct {
 	at      place
 	raw     json.RawMessage
 	members []member
 }
 
-// ParseObject reads the object raw. Nothing and null read as an empty object. The error
-// is [ErrNotObject] for another kind of value; any other error means that raw
-// is not JSON, and its text quotes nothing of raw. Names that are given twice are not an error here: see
-// [Object.Duplicate].
+// ParseObject parses an object. Empty input and null are an empty object. The error is [ErrNotObject] for another kind of
+// value; any other error means that raw is not JSON, and does not quote it. Duplicate names are not an error here: see
+// [Object.Duplicate] and [Check].
 func ParseObject(raw json.RawMessage) (Object, error) {
 	if isAbsent(raw) {
 		return Object{}, nil
@@ -33,8 +35,7 @@ func parseObject(raw json.RawMessage, at place) (Object, error) {
 	return o, nil
 }
 
-// Get returns the value of the member name as it was sent. If name is given twice
-// the last counts.
+// Get returns the value of a member as it was sent. If the name is given twice the last one counts.
 func (o Object) Get(name string) (value json.RawMessage, present bool) {
 	for i := len(o.members) - 1; i >= 0; i-- {
 		if m := o.members[i]; m.name.is(name) {
@@ -44,13 +45,13 @@ func (o Object) Get(name string) (value json.RawMessage, present bool) {
 	return nil, false
 }
 
-// Field returns the member name, present or not.
+// Field returns the member with the given name, which may be absent.
 func (o Object) Field(name string) Field {
 	value, _ := o.Get(name)
 	return Field{at: o.at.member(name), raw: value}
 }
 
-// All yields the members in order, as often as they were sent.
+// All yields all members in order, including duplicates.
 func (o Object) All() iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
 		for _, m := range o.members {
@@ -61,7 +62,7 @@ func (o Object) All() iter.Seq2[string, json.RawMessage] {
 	}
 }
 
-// Len is the number of members.
+// Len returns the number of members, including duplicates.
 func (o Object) Len() int { return len(o.members) }
 
 // Duplicate returns the first name that is given twice.
@@ -75,15 +76,14 @@ func (o Object) Duplicate() (name string, ok bool) {
 	return "", false
 }
 
-// nameSet is a set of names. Most objects are small: it looks through the first few
-// one by one.
+// nameSet is a set of names. Most objects are small, so it compares the first few one by one.
 type nameSet struct {
 	few  [16][]byte
 	n    int
 	many map[string]struct{}
 }
 
-// add adds name and reports whether it was new. It keeps name.
+// add adds name, which it keeps, and reports whether it was new.
 func (s *nameSet) add(name []byte) bool {
 	for _, have := range s.few[:s.n] {
 		if string(have) == string(name) {
@@ -103,4 +103,182 @@ func (s *nameSet) add(name []byte) bool {
 	}
 	s.many[string(name)] = struct{}{}
 	return true
+}
+
+// Field is a value and its position in a request: a member of an object, which may be absent, or an entry of an array. It
+// is immutable.
+//
+// The methods that read it return the value or violations. An absent field is a [Required] violation and null is a [Null]
+// violation; use [Field.Present] or [Field.IsNull] first where they are allowed.
+type Field struct {
+	at  place
+	raw json.RawMessage
+}
+
+// Present reports whether the field was sent, even as null.
+func (f Field) Present() bool { return f.raw != nil }
+
+// IsNull reports whether the field was sent as null.
+func (f Field) IsNull() bool { return string(f.raw) == "null" }
+
+// Raw returns the value as it was sent, or nil.
+func (f Field) Raw() json.RawMessage { return f.raw }
+
+// Masked returns f such that violations of it and of the fields in it contain no values. Use it for secrets.
+func (f Field) Masked() Field {
+	f.at.masked = true
+	return f
+}
+
+// Refuse returns a violation of the field, with its value unless it is masked.
+func (f Field) Refuse(reason Reason) Violation {
+	var echo any
+	if f.raw != nil && !f.at.masked {
+		echo = f.echo()
+	}
+	v := NewViolation(f.at.path, echo, reason)
+	if f.at.entry {
+		v = v.At(f.at.index)
+	}
+	return v
+}
+
+// echo returns the value in a form that every JSON parser accepts. Some reject a whole message because of one lone
+// surrogate, so a string has U+FFFD instead, and any other value that may contain one is omitted.
+func (f Field) echo() any {
+	if f.raw[0] == '"' {
+		text, _ := unquote(f.raw)
+		return string(text)
+	}
+	if bytes.Contains(f.raw, []byte(`\ud`)) || bytes.Contains(f.raw, []byte(`\uD`)) {
+		return nil
+	}
+	return f.raw
+}
+
+// Text reads a string.
+func (f Field) Text() (string, []Violation) {
+	if bad := f.want('"', "a string"); bad != nil {
+		return "", bad
+	}
+	text, err := unquote(f.raw)
+	if err != nil {
+		return "", []Violation{f.Refuse(Encoding)}
+	}
+	return string(text), nil
+}
+
+// Object reads an object. The paths of its fields begin with that of f.
+func (f Field) Object() (Object, []Violation) {
+	if bad := f.want('{', "an object"); bad != nil {
+		return Object{}, bad
+	}
+	o, err := parseObject(f.raw, f.at)
+	if err != nil {
+		return Object{}, []Violation{f.Refuse(Type).Expecting("an object")}
+	}
+	return o, nil
+}
+
+// Items reads an array of any values.
+func (f Field) Items() ([]Field, []Violation) {
+	var items []Field
+	bad := f.each(func(item Field) { items = append(items, item) })
+	if bad != nil {
+		return nil, bad
+	}
+	return items, nil
+}
+
+// Texts reads an array of strings. Each entry that is not a string is a violation with its index, up to [MaxViolations].
+func (f Field) Texts() ([]string, []Violation) {
+	var texts []string
+	var wrong []Violation
+	bad := f.each(func(item Field) {
+		text, bad := item.Text()
+		if len(wrong) < MaxViolations {
+			wrong = append(wrong, bad...)
+		}
+		texts = append(texts, text)
+	})
+	if bad = append(bad, wrong...); bad != nil {
+		return nil, bad
+	}
+	return texts, nil
+}
+
+// each calls yield for each entry of the array f.
+func (f Field) each(yield func(Field)) []Violation {
+	const wanted = "an array"
+	if bad := f.want('[', wanted); bad != nil {
+		return bad
+	}
+	array := place{path: f.at.full(), masked: f.at.masked}
+	s := newScanner(f.raw)
+	err := s.delim()
+	for i := 0; err == nil && s.dec.PeekKind() != ']'; i++ {
+		var start, end int
+		if start, end, err = s.value(); err == nil {
+			yield(Field{at: array.item(i), raw: f.raw[start:end:end]})
+		}
+	}
+	if err != nil {
+		return []Violation{f.Refuse(Type).Expecting(wanted)}
+	}
+	return nil
+}
+
+// want checks that the value begins with a byte. kind describes the wanted value.
+func (f Field) want(first byte, kind string) []Violation {
+	switch {
+	case !f.Present():
+		return []Violation{f.Refuse(Required)}
+	case f.IsNull():
+		return []Violation{f.Refuse(Null)}
+	case f.raw[0] != first:
+		return []Violation{f.Refuse(Type).Expecting(kind)}
+	default:
+		return nil
+	}
+}
+
+// maxPath bounds the length of a path in a violation, in bytes.
+const maxPath = 1024
+
+// place is the position of a value: its path from the outermost object, or for an entry of an array the array's path and
+// the index.
+type place struct {
+	path   string
+	index  int
+	entry  bool
+	masked bool
+}
+
+// member returns the place of a member of the object at p.
+func (p place) member(name string) place {
+	path := p.full()
+	if path != "" {
+		path += "."
+	}
+	return place{path: bounded(path + name), masked: p.masked}
+}
+
+// item returns the place of entry i of the array at p.
+func (p place) item(i int) place {
+	return place{path: p.full(), index: i, entry: true, masked: p.masked}
+}
+
+// full returns p as one path: "mcpServers[0]".
+func (p place) full() string {
+	if !p.entry {
+		return p.path
+	}
+	return bounded(p.path + "[" + strconv.Itoa(p.index) + "]")
+}
+
+func bounded(path string) string {
+	if len(path) <= maxPath {
+		return path
+	}
+	return strings.ToValidUTF8(path[:maxPath], "") + "…"
 }

@@ -13,13 +13,13 @@ import (
 // ErrNotObject is returned for well-formed JSON that is not an object.
 var ErrNotObject = errors.New("not a JSON object")
 
-// scanner reads raw by tokens and remembers where they were.
+// scanner reads the tokens of raw and their offsets.
 type scanner struct {
 	dec *jsontext.Decoder
 	raw []byte
 }
 
-// lenient takes names that are given twice and lone surrogates, which are for the callers to judge.
+// lenient accepts duplicate names and lone surrogates, which callers check themselves.
 var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
 func newScanner(raw []byte) scanner {
@@ -29,7 +29,7 @@ func newScanner(raw []byte) scanner {
 	}
 }
 
-// value reads the next value and returns its place in raw.
+// value reads the next value and returns its offsets in raw.
 func (s scanner) value() (start, end int, err error) {
 	v, err := s.dec.ReadValue()
 	if err != nil {
@@ -45,7 +45,7 @@ func (s scanner) delim() error {
 	return malformed(err)
 }
 
-// end checks that nothing follows.
+// end checks that there are no more values.
 func (s scanner) end() error {
 	switch _, err := s.dec.ReadToken(); err {
 	case io.EOF:
@@ -69,7 +69,7 @@ func malformed(err error) error {
 	return errors.New("malformed JSON: unexpected end")
 }
 
-// member is a member of an object at its place in the object's bytes.
+// member is a member of an object, with its offsets in the object's bytes.
 type member struct {
 	name  name
 	start int // of the name
@@ -77,8 +77,8 @@ type member struct {
 	end   int // of the value
 }
 
-// members calls yield for each member of the object raw. It accepts nothing but one
-// whole, well-formed object, but yields what comes before an error.
+// members calls yield for each member of the object raw. It returns an error unless raw is one valid object, but yields the
+// members before the error.
 func members(raw []byte, yield func(member)) error {
 	s := newScanner(raw)
 	if s.dec.PeekKind() != '{' {
@@ -111,17 +111,17 @@ func members(raw []byte, yield func(member)) error {
 	return s.end()
 }
 
-// isAbsent reports whether raw stands for nothing: no bytes, or null.
+// isAbsent reports whether raw is empty or null.
 func isAbsent(raw json.RawMessage) bool {
 	return len(raw) == 0 || string(bytes.Trim(raw, " \t\r\n")) == "null"
 }
 
-// name is a member's name as JSON text, in quotes.
+// name is a member's name as JSON text, with its quotes.
 type name []byte
 
 func (n name) escaped() bool { return bytes.IndexByte(n, '\\') >= 0 }
 
-// is reports whether n spells plain.
+// is reports whether n is plain.
 func (n name) is(plain string) bool {
 	if !n.escaped() {
 		return string(n[1:len(n)-1]) == plain
@@ -129,7 +129,7 @@ func (n name) is(plain string) bool {
 	return string(n.text()) == plain
 }
 
-// text is what n spells, sharing memory with n if it can.
+// text returns n unquoted, sharing memory with n if possible.
 func (n name) text() []byte {
 	if !n.escaped() {
 		return n[1 : len(n)-1]
@@ -138,14 +138,13 @@ func (n name) text() []byte {
 	return text
 }
 
-// AppendText appends text to to as a JSON string. What is not UTF-8 in text becomes U+FFFD.
+// AppendText appends text as a JSON string. Invalid UTF-8 in text becomes U+FFFD.
 func AppendText(to []byte, text string) []byte {
 	to, _ = jsontext.AppendQuote(to, text)
 	return to
 }
 
-// unquote returns the text of the JSON string quoted. It is an error if that is not
-// Unicode; then the text has U+FFFD in its place.
+// unquote returns the text of a JSON string. For a lone surrogate it returns an error, and the text has U+FFFD instead.
 func unquote(quoted json.RawMessage) ([]byte, error) {
 	return jsontext.AppendUnquote(nil, quoted)
 }

@@ -7,63 +7,57 @@ import (
 	"strings"
 )
 
-// Reason is a machine-readable rule name. The set is closed: a client may switch on it.
+// Reason identifies the rule that a violation breaks. The set is closed, so that clients can switch on it.
 type Reason string
 
-// The reasons of clause A5.
+// All reasons.
 const (
-	Null          Reason = "null"          // null where a value is needed
+	Null          Reason = "null"          // null where a value is required
 	Type          Reason = "type"          // a value of the wrong JSON type
-	Required      Reason = "required"      // a member that must be there is absent
+	Required      Reason = "required"      // a required member is absent
 	Empty         Reason = "empty"         // an empty string
 	Relative      Reason = "relative"      // a path that is not absolute on this platform
-	NUL           Reason = "nul"           // a path with a NUL character
-	Encoding      Reason = "encoding"      // text that is not Unicode, such as a lone surrogate
-	DuplicateKey  Reason = "duplicate_key" // an object that names a member twice
-	WrongCase     Reason = "wrong_case"    // a key that equals a known key but for its case
-	CwdMismatch   Reason = "cwd_mismatch"  // not the working directory that the session was made with
+	NUL           Reason = "nul"           // a path that contains a NUL character
+	Encoding      Reason = "encoding"      // text that is not valid Unicode, such as a lone surrogate
+	DuplicateKey  Reason = "duplicate_key" // an object with two members of the same name
+	WrongCase     Reason = "wrong_case"    // a key that differs from a known key only in case
+	CwdMismatch   Reason = "cwd_mismatch"  // not the working directory the session was created with
 	TooMany       Reason = "too_many"      // more roots than the limit
-	Denied        Reason = "denied"        // refused by the user's policy
+	Denied        Reason = "denied"        // forbidden by the user's policy
 	Missing       Reason = "missing"       // a directory that does not exist
-	NotDirectory  Reason = "not_directory" // a path that exists and is not a directory
+	NotDirectory  Reason = "not_directory" // a path that exists but is not a directory
 	Unreadable    Reason = "unreadable"    // a directory that cannot be opened
 	Unsupported   Reason = "unsupported"   // a variant that was not advertised
-	InvalidCursor Reason = "cursor"        // a list cursor that is malformed or of another filter
-	OtherAgent    Reason = "other_agent"   // a session that another agent answers
+	InvalidCursor Reason = "cursor"        // a list cursor that is malformed or belongs to another filter
+	OtherAgent    Reason = "other_agent"   // a session that belongs to another agent
 )
 
-// Violation is one thing wrong with a request.
+// Violation is one mistake in a request.
 type Violation struct {
 	// Field is the member, as a path from params: "cwd", "additionalDirectories",
 	// "mcpServers[0].env".
 	Field string `json:"field"`
-	// Index is the position in Field's array, nil when Field is not an array or
-	// the whole of it is wrong.
+	// Index is the position in Field's array. It is nil if Field is not an array or the whole array is wrong.
 	Index *int `json:"index,omitempty"`
-	// Value is what was sent, absent where nothing was or where it may be secret.
-	// Long values are cut by [New].
+	// Value is what was sent, truncated to about 1 KiB. It is absent if nothing was sent or the value may be secret.
 	Value json.RawMessage `json:"value,omitempty"`
 	// Reason is the rule that was broken.
 	Reason Reason `json:"reason"`
-	// Expected is what would have been right, where that is one thing: the stored
-	// working directory, the limit, the key's right spelling.
+	// Expected is the right value, if there is just one: the stored working directory, the limit, the right spelling.
 	Expected string `json:"expected,omitempty"`
 }
 
-// maxValue bounds the bytes of an echoed value.
+// maxValue bounds the length of a value in a violation, in bytes.
 const maxValue = 1024
 
-// NewViolation returns a violation of field. value is the offending value: a string or
-// other JSON-encodable value, raw JSON, or nil for none. An echo longer than
-// 1 KiB is cut.
+// NewViolation returns a violation of field. value is the wrong value: raw JSON, any value that can be encoded as JSON, or
+// nil to omit it.
 func NewViolation(field string, value any, reason Reason) Violation {
 	v := Violation{Field: field, Reason: reason}
 	switch x := value.(type) {
 	case nil:
 	case json.RawMessage:
 		v.Value = boundedValue(x)
-	case string:
-		v.Value = encode(x)
 	default:
 		v.Value = encode(x)
 	}
@@ -92,13 +86,13 @@ func (v Violation) At(index int) Violation {
 	return v
 }
 
-// Expecting returns v with what would have been right.
+// Expecting returns v with the right value.
 func (v Violation) Expecting(expected string) Violation {
 	v.Expected = expected
 	return v
 }
 
-// String says v in words that a person can act on.
+// String describes v and says what to do.
 func (v Violation) String() string {
 	where := v.Field
 	if v.Index != nil {
@@ -113,17 +107,17 @@ func (v Violation) String() string {
 func (v Violation) words() string {
 	switch v.Reason {
 	case Null:
-		return "is null: leave it out, or give a value"
+		return "is null: omit it or give a value"
 	case Type:
 		return expecting("has the wrong type", "want ", v.Expected)
 	case Required:
-		return "is missing: the request needs it"
+		return "is missing: it is required"
 	case Empty:
 		return "is empty: give an absolute path"
 	case Relative:
 		return "is not absolute: give an absolute path"
 	case NUL:
-		return "contains a NUL character: no path can"
+		return "contains a NUL character, which is not allowed in paths"
 	case Encoding:
 		return "is not valid Unicode text"
 	case DuplicateKey:
@@ -137,7 +131,7 @@ func (v Violation) words() string {
 	case Denied:
 		return expecting("is refused by policy", "see ", v.Expected)
 	case Missing:
-		return "does not exist: create the directory, or give another"
+		return "does not exist: create the directory or give another one"
 	case NotDirectory:
 		return "is not a directory: give a directory"
 	case Unreadable:
@@ -145,7 +139,7 @@ func (v Violation) words() string {
 	case Unsupported:
 		return expecting("is not supported", "", v.Expected)
 	case InvalidCursor:
-		return "is not a cursor of this list: start again without one"
+		return "is not a cursor of this list: start again without a cursor"
 	case OtherAgent:
 		return expecting("belongs to another agent", "run ", v.Expected)
 	default:
@@ -164,13 +158,12 @@ func expecting(words, lead, expected string) string {
 // violations.
 const MaxViolations = 100
 
-// Error is a refusal: the violations that one stage of checking found, at least one and the first
-// [MaxViolations] of them, in the order of the request.
+// Error is the error for an invalid request. It has between 1 and [MaxViolations] violations, in the order of the request.
 type Error struct {
 	Violations []Violation
 }
 
-// Refuse returns nil if there are no violations, else an [*Error] of them.
+// Refuse returns an [*Error] with the violations, or nil if there are none.
 func Refuse(violations ...Violation) error {
 	if len(violations) == 0 {
 		return nil
@@ -178,8 +171,7 @@ func Refuse(violations ...Violation) error {
 	return &Error{Violations: violations[:min(len(violations), MaxViolations)]}
 }
 
-// Error names the first violation in words, and how many more there are. A refusal of [MaxViolations] violations may
-// have left some out.
+// Error describes the first violation and counts the others. With [MaxViolations] violations some may have been omitted.
 func (e *Error) Error() string {
 	if len(e.Violations) == 0 {
 		return "invalid request"
@@ -195,11 +187,65 @@ func (e *Error) Error() string {
 	}
 }
 
-// ViolationsOf returns the violations in err's tree, nil if there are none.
+// ViolationsOf returns the violations of the [*Error] in err's tree, or nil.
 func ViolationsOf(err error) []Violation {
 	var e *Error
 	if errors.As(err, &e) {
 		return e.Violations
 	}
 	return nil
+}
+
+// Violations collects the violations of a request, so that a decoder can read all fields before it fails. Its methods return
+// the zero value for a field that cannot be read. The zero Violations is empty.
+//
+//	var v strictjson.Violations
+//	p.cwd = v.Text(object.Field("cwd"))
+//	for _, item := range v.Items(object.Field("entries")) {
+//		…
+//	}
+//	return p, v.Err()
+type Violations struct{ found []Violation }
+
+// Add adds violations, up to [MaxViolations].
+func (v *Violations) Add(found ...Violation) {
+	room := MaxViolations - len(v.found)
+	v.found = append(v.found, found[:min(len(found), room)]...)
+}
+
+// Empty reports whether there are no violations.
+func (v *Violations) Empty() bool { return len(v.found) == 0 }
+
+// Full reports whether no more violations are collected. A loop over a long array can stop.
+func (v *Violations) Full() bool { return len(v.found) >= MaxViolations }
+
+// Err returns an [*Error] with the violations, or nil if there are none.
+func (v *Violations) Err() error { return Refuse(v.found...) }
+
+// Text reads a string with [Field.Text].
+func (v *Violations) Text(f Field) string {
+	text, found := f.Text()
+	v.Add(found...)
+	return text
+}
+
+// Texts reads an array of strings with [Field.Texts].
+func (v *Violations) Texts(f Field) []string {
+	texts, found := f.Texts()
+	v.Add(found...)
+	return texts
+}
+
+// Items reads an array with [Field.Items].
+func (v *Violations) Items(f Field) []Field {
+	items, found := f.Items()
+	v.Add(found...)
+	return items
+}
+
+// Object reads an object with [Field.Object], and reports whether f is one.
+func (v *Violations) Object(f Field) (Object, bool) {
+	o, found := f.Object()
+	v.Add(found...)
+	return o, found == nil
 }

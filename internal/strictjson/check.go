@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Shape is the names that are known at one place of a value and below it. A nil Shape
-// knows none. Where a value may be one of several kinds, one Shape merges
-// them all.
+// Shape describes the known names in a value and below it. A nil Shape knows none. Where a value may be one of several
+// variants, one Shape merges them all.
 type Shape struct {
 	// Fields are the known names of an object and the shapes of their values.
 	Fields map[string]*Shape
@@ -15,8 +14,7 @@ type Shape struct {
 	Items *Shape
 }
 
-// misspelled returns the known name that key equals but for case, "" if key is itself
-// known or like none.
+// misspelled returns the known name that differs from key only in case, or "" if there is none or key is known.
 func (s *Shape) misspelled(key []byte) string {
 	if s == nil {
 		return ""
@@ -46,11 +44,10 @@ func (s *Shape) items() *Shape {
 	return s.Items
 }
 
-// Check walks raw once and reports, in order, each name that is given twice in one
-// object, at any depth ([violation.DuplicateKey]), and each name that equals one that
-// shape knows at that place but for case ([violation.WrongCase], with the right
-// spelling as Expected). Other unknown names are fine. It reports no values, and
-// at most 100 violations. raw is well-formed, or empty; what follows a syntax error is not checked.
+// Check walks raw once and reports, in order, each duplicate name in an object at any depth ([DuplicateKey]), and each name
+// that differs from a name known to shape only in case ([WrongCase], with the right spelling as Expected). Other unknown
+// names are allowed. The violations contain no values, and there are at most [MaxViolations]. What follows a syntax error is
+// not checked.
 func Check(raw json.RawMessage, shape *Shape) []Violation {
 	if len(raw) == 0 {
 		return nil
@@ -62,12 +59,11 @@ func Check(raw json.RawMessage, shape *Shape) []Violation {
 
 type checker struct {
 	scanner
-	path  []step // to the value that is being read
+	path  []step // to the current value
 	found []Violation
 }
 
-// step is one step on the way to a value: a name, or an index if name is nil. The way is
-// spelled out only for a violation.
+// step is one element of a path: a name, or an index if name is nil. The path is formatted only for a violation.
 type step struct {
 	name  []byte
 	index int

@@ -20,7 +20,7 @@ var lifecycle = &strictjson.Shape{Fields: map[string]*strictjson.Shape{
 	}}},
 }}
 
-func TestW2_CheckFindsDuplicateAndMiscasedNames(t *testing.T) {
+func TestW2_Check(t *testing.T) {
 	for _, c := range []struct{ name, params, want string }{
 		{"nothing", ``, ``},
 		{"null", `null`, ``},
@@ -49,7 +49,7 @@ func TestW2_CheckFindsDuplicateAndMiscasedNames(t *testing.T) {
 	}
 }
 
-func TestW2_CheckFindsADuplicateAmongManyNames(t *testing.T) {
+func TestW2_CheckManyNames(t *testing.T) {
 	var b strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(&b, `"k%d":%d,`, i, i)
@@ -58,7 +58,7 @@ func TestW2_CheckFindsADuplicateAmongManyNames(t *testing.T) {
 	require.Equal(t, `k999 duplicate_key`, list(strictjson.Check(json.RawMessage(`{`+b.String()+`"k999":0}`), nil)))
 }
 
-func TestCheckIsBounded(t *testing.T) {
+func TestCheckLimits(t *testing.T) {
 	many := `{` + strings.Repeat(`"a":1,`, 10_000) + `"a":1}`
 	require.Len(t, strictjson.Check(json.RawMessage(many), nil), 100)
 

@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 )
 
-// Take removes the member name from the object raw: it returns its value, nil if there is
-// none, and the object without it. Every other member is left as the bytes that
-// were sent. If name is given twice the last value counts and all are removed.
-// Nothing and null read as an empty object and are returned as {}. The errors are
-// those of [ParseObject].
+// Take removes a member from an object. It returns the member's value, nil if there is none, and the object without it, in
+// which all other members are the same bytes as before. If the name is given twice the last value counts and all are
+// removed. Empty input and null are an empty object, returned as {}. The errors are those of [ParseObject].
 func Take(raw json.RawMessage, name string) (value, rest json.RawMessage, err error) {
 	if isAbsent(raw) {
 		return nil, json.RawMessage("{}"), nil
@@ -38,10 +36,9 @@ func Take(raw json.RawMessage, name string) (value, rest json.RawMessage, err er
 	return value, append(rest, raw[end:]...), nil
 }
 
-// Put sets the member name of the object raw to value, which is well-formed JSON.
-// A member that is there keeps its position; a new one comes first. Every other member is left as
-// the bytes that were sent. If name is given twice one is left. Nothing and
-// null read as an empty object. The errors are those of [ParseObject].
+// Put sets a member of an object to value, which must be valid JSON. An existing member keeps its position; a new one comes
+// first. All other members are the same bytes as before. If the name is given twice one is left. Empty input and null are an
+// empty object. The errors are those of [ParseObject].
 func Put(raw json.RawMessage, name string, value json.RawMessage) (json.RawMessage, error) {
 	if isAbsent(raw) {
 		raw = json.RawMessage("{}")
@@ -73,11 +70,11 @@ func Put(raw json.RawMessage, name string, value json.RawMessage) (json.RawMessa
 	return append(out, raw[brace:]...), nil
 }
 
-// finding is what an object holds of one name.
+// finding describes the members of an object with one name.
 type finding struct {
 	last     member
-	count    int  // how often the name is there
-	total    int  // members of the object
+	count    int  // members with the name
+	total    int  // all members
 	preceded bool // another member comes before last
 	followed bool // another member comes after last
 }
@@ -96,7 +93,7 @@ func find(raw []byte, name string) (finding, error) {
 	return f, err
 }
 
-// without rebuilds the object raw from all members but those called name.
+// without rebuilds an object without the members called name.
 func without(raw []byte, name string) (json.RawMessage, error) {
 	out := append(make(json.RawMessage, 0, len(raw)), '{')
 	err := members(raw, func(m member) {

@@ -55,7 +55,7 @@ func TestPut(t *testing.T) {
 	require.Equal(t, `{"a\"\n":1}`, string(got))
 }
 
-func TestSurgeryRefusesWhatIsNoObject(t *testing.T) {
+func TestTakePut_notObject(t *testing.T) {
 	_, _, err := strictjson.Take(json.RawMessage(`[1]`), "id")
 	require.ErrorIs(t, err, strictjson.ErrNotObject)
 	_, err = strictjson.Put(json.RawMessage(`"x"`), "id", json.RawMessage(`1`))
@@ -66,7 +66,7 @@ func TestSurgeryRefusesWhatIsNoObject(t *testing.T) {
 	require.Error(t, err)
 }
 
-// FuzzStrict holds the readers against encoding/json.
+// FuzzStrict compares the package with encoding/json.
 func FuzzStrict(f *testing.F) {
 	for _, seed := range []string{``, `null`, `{"id":1}`, `{"id":1,"a":{"id":[2]},"id":null}`, ` { "a" : "\ud800" , "\u0069d" : "x" } `,
 		`[1,2]`, `{"a":1,"A":2,"a":3}`, `{"dirs":["/a",null]}`} {
