@@ -2,15 +2,19 @@ package jsonrpc_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -139,4 +143,44 @@ func (h *responder) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 	default:
 		return nil
 	}
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serveAll serves in to its end and returns the output lines.
+func serveAll(t testing.TB, in io.Reader, h jsonrpc.Handler, o jsonrpc.Options) []string {
+	t.Helper()
+	var out output
+	require.NoError(t, jsonrpc.NewConn(in, &out, h, o).Serve(context.Background()))
+	return strings.Split(strings.TrimSuffix(string(out.take()), "\n"), "\n")
+}
+
+// endless is a stream of x.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
+
+// output collects what is written.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) take() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	taken := bytes.Clone(o.buf.Bytes())
+	o.buf.Reset()
+	return taken
 }

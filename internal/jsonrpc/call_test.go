@@ -13,6 +13,44 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
+func TestCall(t *testing.T) {
+	p := serve(t, &responder{}, jsonrpc.Options{})
+	first := p.conn.Call(t.Context(), "a", nil)
+	second := p.conn.Call(t.Context(), "b", json.RawMessage(`[1]`))
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"a"}`, p.line())
+	require.Equal(t, `{"jsonrpc":"2.0","id":2,"method":"b","params":[1]}`, p.line())
+	p.send(`{"jsonrpc":"2.0","id":2,"error":{"code":-5,"message":"no","data":[1, 2]}}`, `{"jsonrpc":"2.0","id":1,"result":{"x" : 1}}`)
+	result, err := first()
+	require.NoError(t, err)
+	require.Equal(t, `{"x" : 1}`, string(result))
+	_, err = second()
+	var peers *jsonrpc.Error
+	require.ErrorAs(t, err, &peers)
+	require.Equal(t, &jsonrpc.Error{Code: -5, Message: "no", Data: json.RawMessage(`[1, 2]`)}, peers)
+	require.Equal(t, "no (-5)", err.Error())
+	require.NoError(t, p.end())
+}
+
+func TestW6_CallIsCancelledWithItsContext(t *testing.T) {
+	p := serve(t, &responder{}, jsonrpc.Options{})
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	work := p.conn.Call(ctx, "slow", nil)
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"slow"}`, p.line())
+	cancel(cause)
+	_, err := work()
+	require.ErrorIs(t, err, cause)
+	require.Equal(t, `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`, p.line())
+
+	_, err = p.conn.Call(ctx, "too late", nil)()
+	require.ErrorIs(t, err, cause)
+
+	// The late response is ignored, and nothing was sent for the second call.
+	p.send(`{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":7,"method":"echo"}`)
+	require.Equal(t, `{"jsonrpc":"2.0","id":7,"result":{}}`, p.line())
+	require.NoError(t, p.end())
+}
+
 // log is what a connection's read loop sees, in order.
 type log struct{ seen chan string }
 
@@ -29,7 +67,7 @@ func (l log) answered(result json.RawMessage, err error) {
 	l.seen <- "answered: " + string(result)
 }
 
-func TestP6_AnAnswerIsToldBetweenWhatCameBeforeAndBehindIt(t *testing.T) {
+func TestP6_CallFuncOrder(t *testing.T) {
 	l := log{make(chan string, 10)}
 	p := serve(t, l, jsonrpc.Options{})
 	work := p.conn.CallFunc(t.Context(), "a", nil, l.answered)
@@ -49,7 +87,7 @@ func TestP6_AnAnswerIsToldBetweenWhatCameBeforeAndBehindIt(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
-func TestALateAnswerIsStillTold(t *testing.T) {
+func TestCallFunc_lateResponse(t *testing.T) {
 	l := log{make(chan string, 10)}
 	p := serve(t, l, jsonrpc.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -65,7 +103,7 @@ func TestALateAnswerIsStillTold(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
-func TestW11_OfTheCallsThatWereGivenUpTheLatestAreKept(t *testing.T) {
+func TestW11_AbandonedCallsAreBounded(t *testing.T) {
 	for name, c := range map[string]struct{ limit, kept int }{"as set": {3, 3}, "by default": {0, 1000}} {
 		t.Run(name, func(t *testing.T) {
 			l := log{make(chan string, 2*c.kept+10)}
@@ -105,7 +143,7 @@ func TestW11_OfTheCallsThatWereGivenUpTheLatestAreKept(t *testing.T) {
 	}
 }
 
-func TestAnEndedConnectionAnswersNothing(t *testing.T) {
+func TestCallFunc_closedConnection(t *testing.T) {
 	l := log{make(chan string, 10)}
 	p := serve(t, l, jsonrpc.Options{MaxQueue: 1})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -128,7 +166,7 @@ func TestAnEndedConnectionAnswersNothing(t *testing.T) {
 	require.Empty(t, l.seen)
 }
 
-func TestAnsweredIsClosedBehindTheResponse(t *testing.T) {
+func TestAnswered(t *testing.T) {
 	contexts := make(chan context.Context, 2)
 	var p *peer
 	h := jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {

@@ -1,0 +1,480 @@
+package jsonrpc_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+)
+
+func TestW9_EndOfInput(t *testing.T) {
+	lines := serveAll(t, strings.NewReader(strings.Join([]string{
+		`{"jsonrpc":"2.0","id":1,"method":"wait"}`,
+		`{"jsonrpc":"2.0","id":2,"method":"finish"}`,
+		`{"jsonrpc":"2.0","id":3,"method":"no/such"}`,
+		`{"jsonrpc":"2.0","id":4`,
+	}, "\n")), &responder{}, jsonrpc.Options{})
+	require.ElementsMatch(t, []string{
+		`{"jsonrpc":"2.0","id":1,"error":{"code":-32800,"message":"the connection closed"}}`,
+		`{"jsonrpc":"2.0","id":2,"result":{"cause":"connection closed"}}`,
+		`{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"method not found: no/such"}}`,
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"malformed JSON at byte 23"}}`,
+	}, lines)
+}
+
+func TestW9_EndOfContext(t *testing.T) {
+	p := serve(t, &responder{}, jsonrpc.Options{})
+	p.send(`{"jsonrpc":"2.0","id":1,"method":"finish"}`, `{"jsonrpc":"2.0","id":2,"method":"echo"}`)
+	require.Equal(t, `{"jsonrpc":"2.0","id":2,"result":{}}`, p.line())
+	p.cancel()
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{"cause":"connection closed"}}`+"\n", p.rest())
+	require.NoError(t, receive(t, p.served))
+	_, err := p.in.Write([]byte("x"))
+	require.ErrorIs(t, err, io.ErrClosedPipe, "the input was closed")
+}
+
+func TestW9_NotificationsPrecedeTheLastResponse(t *testing.T) {
+	var conn *jsonrpc.Conn
+	p := serve(t, jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+		return func() (json.RawMessage, error) {
+			_ = conn.TryNotify("started", nil)
+			<-ctx.Done()
+			return json.RawMessage(`{"stopReason":"cancelled"}`), conn.Notify(context.Background(), "last", nil)
+		}
+	}), jsonrpc.Options{})
+	conn = p.conn
+	p.send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+	require.Equal(t, `{"jsonrpc":"2.0","method":"started"}`, p.line())
+	p.in.Close()
+	require.Equal(t, `{"jsonrpc":"2.0","method":"last"}`+"\n"+`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"cancelled"}}`+"\n", p.rest())
+}
+
+func TestW9_CallsEndWithTheConnection(t *testing.T) {
+	p := serve(t, &responder{}, jsonrpc.Options{})
+	work := p.conn.Call(t.Context(), "question", nil)
+	p.line()
+	require.NoError(t, p.end())
+	_, err := work()
+	require.ErrorIs(t, err, jsonrpc.ErrClosed)
+
+	_, err = p.conn.Call(t.Context(), "question", nil)()
+	require.ErrorIs(t, err, jsonrpc.ErrClosed)
+	require.ErrorIs(t, p.conn.Notify(t.Context(), "note", nil), jsonrpc.ErrClosed)
+	require.ErrorIs(t, p.conn.TryNotify("note", nil), jsonrpc.ErrClosed)
+	require.Error(t, p.conn.Serve(t.Context()), "twice")
+}
+
+func TestW9_StuckWorkIsAbandoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		followed := false
+		p := serve(t, jsonrpc.HandlerFunc(func(_ context.Context, r *jsonrpc.Request) jsonrpc.Work {
+			r.AfterResponse(func() { followed = true })
+			return func() (json.RawMessage, error) { <-stuck; return nil, nil }
+		}), jsonrpc.Options{Grace: time.Second})
+		p.send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+		start := time.Now()
+		p.in.Close()
+		require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the connection closed before the request was finished"}}`+"\n", p.rest())
+		require.NoError(t, receive(t, p.served))
+		require.LessOrEqual(t, time.Since(start), time.Second) // of the bubble's clock
+		close(stuck)
+		synctest.Wait()
+		require.True(t, followed, "who waits for the end of the request hears of it")
+	})
+}
+
+func TestW9_StuckAcceptIsAbandoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		p := serve(t, jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) jsonrpc.Work {
+			<-stuck
+			return nil
+		}), jsonrpc.Options{})
+		p.send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+		synctest.Wait()
+		p.cancel()
+		require.Contains(t, p.rest(), `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,`)
+		require.NoError(t, receive(t, p.served))
+		close(stuck)
+	})
+}
+
+func TestW9_PeerThatDoesNotReadIsAbandoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &responder{}, jsonrpc.Options{Grace: time.Second})
+		p.send(`{"jsonrpc":"2.0","id":1,"method":"echo"}`)
+		start := time.Now()
+		p.in.Close()
+		require.NoError(t, receive(t, p.served))
+		require.Equal(t, time.Second, time.Since(start)) // of the bubble's clock
+	})
+}
+
+func TestW9_StuckStreamDoesNotBlockServe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, peer := io.Pipe()
+		out, back := io.Pipe()
+		conn := jsonrpc.NewConn(struct{ io.Reader }{in}, struct{ io.Writer }{back}, &responder{}, jsonrpc.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- conn.Serve(ctx) }()
+		require.NoError(t, conn.TryNotify("nobody reads this", nil))
+		synctest.Wait()
+		cancel()
+		require.NoError(t, <-served)
+		peer.Close() // the goroutines that were left in Read and Write
+		out.Close()
+	})
+}
+
+func TestW9_OutputError(t *testing.T) {
+	p := serve(t, &responder{}, jsonrpc.Options{})
+	p.send(`{"jsonrpc":"2.0","id":1,"method":"wait"}`)
+	work := p.conn.Call(t.Context(), "question", nil)
+	broken := errors.New("broken pipe")
+	p.out.CloseWithError(broken)
+	require.ErrorIs(t, receive(t, p.served), broken)
+	_, err := work()
+	require.ErrorIs(t, err, jsonrpc.ErrClosed)
+}
+
+func TestW9_InputError(t *testing.T) {
+	broken := errors.New("reset")
+	p := serve(t, &responder{}, jsonrpc.Options{})
+	p.send(`{"jsonrpc":"2.0","id":1,"method":"finish"}`)
+	p.in.CloseWithError(broken)
+	require.Contains(t, p.rest(), `"id":1,"result"`)
+	require.ErrorIs(t, receive(t, p.served), broken)
+}
+
+func TestW9_NothingIsReadBeforeServe(t *testing.T) {
+	in, peer := io.Pipe()
+	defer peer.Close()
+	var out output
+	conn := jsonrpc.NewConn(in, &out, &responder{}, jsonrpc.Options{})
+	require.NoError(t, conn.TryNotify("early", nil))
+	work := conn.Call(t.Context(), "question", nil)
+	require.Empty(t, out.take())
+	go func() {
+		_, _ = io.WriteString(peer, `{"jsonrpc":"2.0","id":1,"result":true}`+"\n")
+		peer.Close()
+	}()
+	require.NoError(t, conn.Serve(t.Context()))
+	result, err := work()
+	require.NoError(t, err)
+	require.Equal(t, `true`, string(result))
+	require.Equal(t, `{"jsonrpc":"2.0","method":"early"}`+"\n"+`{"jsonrpc":"2.0","id":1,"method":"question"}`+"\n", string(out.take()))
+}
+
+var kilobyte = json.RawMessage(`["` + strings.Repeat("x", 1000) + `"]`)
+
+func TestW11_NotifyWaitsForSlowPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 64_000})
+		const total = 500
+		var sent atomic.Int64
+		done := make(chan error, 1)
+		go func() {
+			for range total {
+				if err := p.conn.Notify(t.Context(), "note", kilobyte); err != nil {
+					done <- err
+					return
+				}
+				sent.Add(1)
+			}
+			done <- nil
+		}()
+		synctest.Wait()
+		require.Less(t, sent.Load(), int64(10), "a small part of the queue")
+
+		// Others still have room, and a waiter gives up with its context.
+		require.NoError(t, p.conn.TryNotify("post", nil))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		waiting := make(chan error, 1)
+		go func() { waiting <- p.conn.Notify(ctx, "never", nil) }()
+		synctest.Wait()
+		cause := errors.New("enough")
+		cancel(cause)
+		require.ErrorIs(t, <-waiting, cause)
+
+		for range total + 1 {
+			require.NotContains(t, p.line(), "never")
+		}
+		require.NoError(t, <-done)
+		require.NoError(t, p.end())
+	})
+}
+
+func TestW11_TryNotifyFailsOverTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 10_000})
+		taken := 0
+		for ; ; taken++ {
+			if err := p.conn.TryNotify("note", kilobyte); err != nil {
+				require.ErrorIs(t, err, jsonrpc.ErrQueueFull)
+				break
+			}
+		}
+		require.InDelta(t, 10, taken, 1)
+		_, err := p.conn.Call(t.Context(), "question", nil)()
+		require.ErrorIs(t, err, jsonrpc.ErrQueueFull)
+
+		// Responses wait, and cancels of the peer are processed meanwhile.
+		p.send(`{"jsonrpc":"2.0","id":"a","method":"echo"}`, `nonsense`, `{"jsonrpc":"2.0","id":"b","method":"wait"}`,
+			`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"b"}}`)
+		synctest.Wait()
+
+		p.in.Close()
+		rest := p.rest()
+		require.Contains(t, rest, `{"jsonrpc":"2.0","id":"a","result":{}}`)
+		require.Contains(t, rest, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700`)
+		require.Contains(t, rest, `{"jsonrpc":"2.0","id":"b","error":{"code":-32800`)
+		require.NoError(t, receive(t, p.served))
+	})
+}
+
+func TestW11_CancellationIsSentOverTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 10_000})
+		ctx, cancel := context.WithCancel(t.Context())
+		work := p.conn.Call(ctx, "slow", nil)
+		for p.conn.TryNotify("note", kilobyte) == nil {
+		}
+		cancel()
+		_, err := work()
+		require.ErrorIs(t, err, context.Canceled)
+		p.in.Close()
+		require.Contains(t, p.rest(), `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
+	})
+}
+
+func TestW11_UnansweredRequestsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var accepted atomic.Int64
+		h := &responder{}
+		p := serve(t, jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+			accepted.Add(1)
+			return h.Accept(ctx, r)
+		}), jsonrpc.Options{}.WithLimits(3, 0, 0))
+		go func() {
+			for i := range 10 {
+				fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":"finish"}`+"\n", i)
+			}
+		}()
+		synctest.Wait()
+		require.EqualValues(t, 3, accepted.Load())
+		p.cancel()
+		// The fourth was read too, and is answered.
+		rest := p.rest()
+		require.Equal(t, 4, strings.Count(rest, "\n"), rest)
+		require.EqualValues(t, 3, accepted.Load())
+		p.out.Close()
+		require.NoError(t, receive(t, p.served))
+	})
+}
+
+func TestW11_CancelIsReadAtTheBound(t *testing.T) {
+	p := serve(t, &responder{}, jsonrpc.Options{}.WithLimits(1, 0, 0))
+	p.send(`{"jsonrpc":"2.0","id":1,"method":"wait"}`,
+		`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"echo"}`)
+	require.Contains(t, p.line(), `"id":1,"error":{"code":-32800`)
+	require.Contains(t, p.line(), `"id":2,"result"`)
+	require.NoError(t, p.end())
+}
+
+func TestW11_RejectionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 100}.WithLimits(3, 0, 0))
+		var sent atomic.Int64
+		const total = 50
+		go func() {
+			for range total {
+				fmt.Fprintln(p.in, "nonsense")
+				sent.Add(1)
+			}
+		}()
+		synctest.Wait()
+		require.Less(t, sent.Load(), int64(12))
+		for range total {
+			require.Contains(t, p.line(), "-32700")
+		}
+		require.NoError(t, p.end())
+	})
+}
+
+func TestW11_NotificationsWithWorkAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running atomic.Int64
+		release := make(chan struct{})
+		p := serve(t, jsonrpc.HandlerFunc(func(context.Context, *jsonrpc.Request) jsonrpc.Work {
+			return func() (json.RawMessage, error) {
+				running.Add(1)
+				<-release
+				return nil, errors.New("nobody is told")
+			}
+		}), jsonrpc.Options{}.WithLimits(3, 0, 0))
+		go func() {
+			for range 10 {
+				fmt.Fprintln(p.in, `{"jsonrpc":"2.0","method":"note"}`)
+			}
+			p.in.Close()
+		}()
+		synctest.Wait()
+		require.EqualValues(t, 3, running.Load())
+		close(release)
+		require.Empty(t, p.rest())
+		require.EqualValues(t, 10, running.Load())
+	})
+}
+
+func TestW11_UnansweredBytesAreBounded(t *testing.T) {
+	p := serve(t, &responder{}, jsonrpc.Options{}.WithLimits(0, 100, 0))
+	request := func(id, method string, length int) string {
+		return `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":["` + strings.Repeat("x", length) + `"]}`
+	}
+	p.send(request("1", "wait", 1000))
+	p.send(request("2", "echo", 1))
+	require.Contains(t, p.line(), `"id":2,"error":{"code":-32603,"message":"the unanswered requests have 1004 bytes of params and this one has 5, over the limit of 100`)
+	p.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
+	require.Contains(t, p.line(), `"id":1,"error"`, "reading goes on")
+	p.send(request("1", "wait", 50))
+	for range 3 {
+		p.send(request("3", "echo", 40))
+		require.Contains(t, p.line(), `"id":3,"result"`)
+	}
+	p.send(request("4", "echo", 60))
+	require.Contains(t, p.line(), `"id":4,"error"`)
+}
+
+func TestW3_LongLineIsNotBuffered(t *testing.T) {
+	const length = 64 << 20
+	in := io.MultiReader(
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"echo","params":["`),
+		io.LimitReader(endless{}, length),
+		strings.NewReader("\"]}\n"+`{"jsonrpc":"2.0","id":2,"method":"echo"}`+"\n"))
+
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	lines := serveAll(t, in, &responder{}, jsonrpc.Options{MaxLine: 1 << 20})
+	runtime.ReadMemStats(&after)
+
+	require.Equal(t, []string{
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the message is longer than the limit of 1048576 bytes"}}`,
+		`{"jsonrpc":"2.0","id":2,"result":{}}`,
+	}, lines)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(length/4))
+}
+
+func TestW3_LimitExcludesTheNewline(t *testing.T) {
+	const frame = `{"jsonrpc":"2.0","id":1,"method":"echo","params":[""]}`
+	line := strings.Replace(frame, `""`, `"`+strings.Repeat("x", 200_000)+`"`, 1)
+	for name, c := range map[string]struct {
+		in   string
+		max  int
+		fits bool
+	}{
+		"exact":            {line + "\n", len(line), true},
+		"exact, CRLF":      {line + "\r\n", len(line), true},
+		"exact, no end":    {line, len(line), true},
+		"over":             {line + "\n", len(line) - 1, false},
+		"over, CRLF":       {line + "\r\n", len(line) - 1, false},
+		"over, no end":     {line, len(line) - 1, false},
+		"far over, no end": {line, 10, false},
+	} {
+		t.Run("W3/"+name, func(t *testing.T) {
+			lines := serveAll(t, strings.NewReader(c.in), &responder{}, jsonrpc.Options{MaxLine: c.max})
+			require.Len(t, lines, 1)
+			require.Equal(t, c.fits, strings.Contains(lines[0], `"result"`), lines[0][:60])
+		})
+	}
+}
+
+func TestW2_LastLineWithoutNewline(t *testing.T) {
+	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"result":{}}`},
+		serveAll(t, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), &responder{}, jsonrpc.Options{}))
+}
+
+func TestW2_OpaqueParams(t *testing.T) {
+	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}`},
+		serveAll(t, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"a":1,"a":2}}`), &responder{},
+			jsonrpc.Options{OpaqueParams: true}))
+}
+
+func TestW1_ConcurrentSenders(t *testing.T) {
+	const senders, each = 16, 200
+	var tapped []string
+	p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 2000, Tap: func(d jsonrpc.Direction, line []byte) {
+		if d == jsonrpc.Sent {
+			tapped = append(tapped, string(line))
+		}
+	}})
+	var all sync.WaitGroup
+	for s := range senders {
+		all.Go(func() {
+			for i := range each {
+				// White space between tokens may hold line breaks.
+				params := fmt.Sprintf("{\n\t\"sender\": %d,\r\n \"n\": %d, \"text\": \"a\\nb\"}\n", s, i)
+				if err := p.conn.Notify(t.Context(), "note", json.RawMessage(params)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	var lines []string
+	var next [senders]int
+	for range senders * each {
+		line := p.line()
+		lines = append(lines, line)
+		var m struct {
+			JSONRPC, Method string
+			Params          struct {
+				Sender, N int
+				Text      string
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &m), line)
+		require.NotContains(t, line, "\r")
+		require.Equal(t, "2.0", m.JSONRPC)
+		require.Equal(t, "a\nb", m.Params.Text)
+		require.Equal(t, next[m.Params.Sender], m.Params.N, "sender %d", m.Params.Sender)
+		next[m.Params.Sender]++
+	}
+	all.Wait()
+	require.NoError(t, p.end())
+	require.Equal(t, lines, tapped)
+}
+
+func TestTap(t *testing.T) {
+	type seen struct {
+		direction jsonrpc.Direction
+		line      string
+	}
+	var mu sync.Mutex
+	var all []seen
+	serveAll(t, strings.NewReader("nonsense\n\n"+`{"jsonrpc":"2.0","id":1,"method":"echo"}`+"\r\n"), &responder{},
+		jsonrpc.Options{Tap: func(d jsonrpc.Direction, line []byte) {
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, seen{d, string(line)})
+		}})
+	require.ElementsMatch(t, []seen{
+		{jsonrpc.Received, `nonsense`},
+		{jsonrpc.Received, `{"jsonrpc":"2.0","id":1,"method":"echo"}`},
+		{jsonrpc.Sent, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"malformed JSON at byte 1"}}`},
+		{jsonrpc.Sent, `{"jsonrpc":"2.0","id":1,"result":{}}`},
+	}, all)
+}
