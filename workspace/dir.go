@@ -1,74 +1,352 @@
 package workspace
 
 import (
-	"encoding/json"
-	"unicode/utf8"
-
-	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
 )
 
-// The members of a request that name roots, as violations call them.
-const (
-	fieldCwd        = "cwd"
-	fieldAdditional = "additionalDirectories"
-)
-
-// Dir is an absolute directory path in the spelling of its sender, normalised by
-// clause A8: no "." components, no repeated or trailing separators; ".." and
-// links are left alone. Dirs compare with ==. The zero Dir is no directory.
-type Dir struct{ path string }
-
-// ParseDir checks path by the rules of clause A4 and normalises it. It asks
-// nothing of the file system. The error is a [*violation.Error] with the field "cwd".
-func ParseDir(path string) (Dir, error) {
-	if broken := check(native{}, path); len(broken) > 0 {
-		return Dir{}, strictjson.Refuse(each(broken, fieldCwd, path)...)
-	}
-	return Dir{native{}.normalise(path)}, nil
+// Directory is an open directory. What is in it is opened by name through its
+// handle, so a path is not walked again for each of its files, and what happens to
+// that path meanwhile does not matter. It is safe for concurrent use. Entries can
+// be read after its Workspace was closed; opening fails then.
+type Directory struct {
+	w      *Workspace
+	handle *handle
+	at     location
+	ref    Ref         // at, said another way
+	opened os.FileInfo // what was opened, if that is known
 }
 
-// String is the path, "" for the zero Dir.
-func (d Dir) String() string { return d.path }
-
-// IsZero reports whether d is no directory.
-func (d Dir) IsZero() bool { return d.path == "" }
-
-// URI is the directory as a file URI (RFC 8089), percent-encoded so that a reader gets
-// the path back byte by byte (clause M11). A drive becomes file:///C:/dir, and a
-// directory on a server file://server/share/dir. A ".." is kept, and
-// most readers of URIs collapse it: give them real paths. It is "" for the zero Dir.
-func (d Dir) URI() string {
-	if d.IsZero() {
-		return ""
-	}
-	return native{}.uri(d.path)
+func (w *Workspace) newDirectory(handle *handle, root int, at location) *Directory {
+	return &Directory{w: w, handle: handle, at: at, ref: w.ref(root, at)}
 }
 
-// MarshalJSON encodes the path as a string.
-func (d Dir) MarshalJSON() ([]byte, error) { return json.Marshal(d.path) }
-
-// check lists the rules of clause A4 that path breaks.
-func check(r rules, path string) []strictjson.Reason {
-	if path == "" {
-		return []strictjson.Reason{strictjson.Empty}
-	}
-	var broken []strictjson.Reason
-	if !utf8.ValidString(path) {
-		broken = append(broken, strictjson.Encoding)
-	}
-	if hasNUL(path) {
-		broken = append(broken, strictjson.NUL)
-	}
-	if !r.absolute(path) {
-		broken = append(broken, strictjson.Relative)
-	}
-	return broken
+// Entry is a name in a directory.
+type Entry struct {
+	Name string
+	// Type is the type bits of what bears the name: of a link, those of a link.
+	Type fs.FileMode
 }
 
-func each(broken []strictjson.Reason, field, path string) []strictjson.Violation {
-	out := make([]strictjson.Violation, len(broken))
-	for i, reason := range broken {
-		out[i] = strictjson.NewViolation(field, path, reason)
+var errIsLink = errors.New("it is a link")
+
+// OpenDir opens a directory. The caller closes it.
+func (w *Workspace) OpenDir(path string) (*Directory, error) {
+	if err := w.begin(); err != nil {
+		return nil, err
 	}
-	return out
+	defer w.end()
+	a, err := parse(path)
+	if err != nil {
+		return nil, err
+	}
+	return w.openDir(a)
+}
+
+func (w *Workspace) openDir(a asked) (d *Directory, err error) {
+	err = w.walk(a, toOpen, func(end arrival) error {
+		name := end.name
+		switch {
+		case name == "":
+			name = "."
+		case !end.seen.isDir():
+			return failed("open", a.path, syscall.ENOTDIR)
+		}
+		handle, err := end.dir.intoToList(name)
+		if notEntered(err) {
+			return errChanging
+		}
+		if err != nil {
+			return failed("open", a.path, err)
+		}
+		d = w.newDirectory(handle, end.root, end.at)
+		return nil
+	})
+	return d, err
+}
+
+// Ref is where the directory was when it was opened.
+func (d *Directory) Ref() Ref { return d.ref }
+
+// refOf is where an entry is: of a root inside this one, that root.
+func (d *Directory) refOf(e Entry) Ref {
+	if e.Type.IsDir() {
+		if root, ok := d.w.rootAt(d.at.child(e.Name)); ok {
+			return d.w.ref(root, d.w.real[root])
+		}
+	}
+	return d.ref.child(e.Name)
+}
+
+// Entries lists the directory, sorted by name, with [Options].MaxEntries at most. If there are more, they are
+// missing in no order, and the error is a *[LimitError]. Else it is an *[fs.PathError], or
+// the context's; what was read until then comes with it.
+func (d *Directory) Entries(ctx context.Context) ([]Entry, error) {
+	buf := d.w.buffer()
+	defer d.w.buffers.Put(buf)
+	entries, err := d.handle.list(ctx, d.w.maxEntries, *buf)
+	switch {
+	case err != nil:
+		err = failed("readdir", d.ref.Path(), err)
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case len(entries) > d.w.maxEntries:
+		entries = entries[:d.w.maxEntries]
+		err = &LimitError{Path: d.ref.Path(), What: "entries", Limit: int64(d.w.maxEntries)}
+	}
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	return entries, err
+}
+
+// Lstat describes the entry name, a link itself. name is one component. It is one call of the system
+// on Linux, where [os.SameFile] does not know what it returns: see [LookOf].
+func (d *Directory) Lstat(name string) (Info, error) {
+	if err := d.w.begin(); err != nil {
+		return Info{}, err
+	}
+	defer d.w.end()
+	if err := checkName(name); err != nil {
+		return Info{}, err
+	}
+	info, err := d.lstat(name)
+	if err != nil {
+		return Info{}, err
+	}
+	return Info{info, d.refOf(Entry{name, info.Mode().Type()}), name}, nil
+}
+
+// Open opens the regular file name for reading, as [Workspace.Open] does. A link is followed
+// as far as it may be. name is one component. The caller closes the file.
+func (d *Directory) Open(name string) (*File, error) {
+	if err := d.w.begin(); err != nil {
+		return nil, err
+	}
+	defer d.w.end()
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	return d.openFile(name)
+}
+
+// OpenDir opens the directory name, as [Workspace.OpenDir] does. A link is followed as far as
+// it may be. name is one component. The caller closes it.
+func (d *Directory) OpenDir(name string) (*Directory, error) {
+	if err := d.w.begin(); err != nil {
+		return nil, err
+	}
+	defer d.w.end()
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	child, err := d.openDir(name)
+	if errors.Is(err, errIsLink) {
+		return d.w.openDir(d.asked(name))
+	}
+	return child, err
+}
+
+// Close closes the directory.
+func (d *Directory) Close() error { return d.handle.Close() }
+
+func (d *Directory) lstat(name string) (os.FileInfo, error) {
+	if err := d.allowed(name); err != nil {
+		return nil, err
+	}
+	info, err := d.handle.describe(name)
+	if err != nil {
+		return nil, d.failed("lstat", name, err)
+	}
+	return info, nil
+}
+
+// allowed returns a *DeniedError if the policy refuses name.
+func (d *Directory) allowed(name string) error {
+	if len(d.w.denied) == 0 {
+		return nil
+	}
+	return d.w.allowed(d.path(name), d.at.child(name))
+}
+
+func (d *Directory) openFile(name string) (file *File, err error) {
+	if err := d.allowed(name); err != nil {
+		return nil, err
+	}
+	err = retry(func() error {
+		seen, err := d.handle.look(name)
+		switch {
+		case err != nil:
+			return d.failed("open", name, err)
+		case seen.isLink():
+			file, err = d.w.openFile(d.asked(name))
+			return err
+		}
+		f, err := openSeen(d.handle, name, seen, d.path(name))
+		if err != nil {
+			return err
+		}
+		file = &File{f, d.ref.child(name)}
+		return nil
+	})
+	if err == errChanging {
+		err = d.failed("open", name, err)
+	}
+	return file, err
+}
+
+// openEntry is openFile for an entry, without a look at what was listed as a regular file.
+func (d *Directory) openEntry(e Entry) (*File, error) {
+	if e.Type.IsRegular() && len(d.w.denied) == 0 {
+		f, err := d.handle.openRegular(e.Name)
+		if err == nil {
+			return &File{f, d.ref.child(e.Name)}, nil
+		}
+	}
+	return d.openFile(e.Name)
+}
+
+// openDir opens the directory name, and fails with errIsLink for a link.
+func (d *Directory) openDir(name string) (child *Directory, err error) {
+	at := d.at.child(name)
+	if root, ok := d.w.rootAt(at); ok {
+		return d.w.openRootDir(root)
+	}
+	if err := d.allowed(name); err != nil {
+		return nil, err
+	}
+	handle, opened, err := d.handle.intoDescribed(name)
+	if err == nil && handle.denied != (Dir{}) {
+		_ = handle.Close()
+		return nil, &DeniedError{Path: d.path(name), By: handle.denied}
+	}
+	if err == nil {
+		return &Directory{d.w, handle, at, d.ref.child(name), opened}, nil
+	}
+	if notEntered(err) {
+		if seen, lookErr := d.handle.look(name); lookErr == nil && seen.isLink() {
+			return nil, errIsLink
+		}
+	}
+	return nil, d.failed("open", name, err)
+}
+
+// openRootDir opens the directory of a root through its handle.
+func (w *Workspace) openRootDir(root int) (*Directory, error) {
+	handle, err := w.handles[root].intoToList(".")
+	if err != nil {
+		return nil, failed("open", w.opened[root].Dir.path, err)
+	}
+	return w.newDirectory(handle, root, w.real[root]), nil
+}
+
+// asked is the path of name in the directory.
+func (d *Directory) asked(name string) asked {
+	return asked{path: d.path(name), at: d.at.child(name)}
+}
+
+func (d *Directory) path(name string) string { return d.ref.child(name).Path() }
+
+func (d *Directory) failed(op, name string, err error) error {
+	return failed(op, d.path(name), err)
+}
+
+// Stat describes the directory itself, as it was when it was opened, or is now.
+func (d *Directory) Stat() (Info, error) {
+	info := d.opened
+	if info == nil {
+		var err error
+		if info, err = d.handle.describe("."); err != nil {
+			return Info{}, failed("stat", d.ref.Path(), err)
+		}
+	}
+	return Info{info, d.ref, lastName(d.ref)}, nil
+}
+
+// ReadFile reads what the entry e is, a regular file or a link to one, as [Directory.Open] opens it, in as few calls of
+// the system as there can be. The content is in buf, or in a larger buffer if it does not fit; it is nil if the
+// file has more than limit bytes, which the Info tells. A regular file must have been listed, or
+// described, as such: another one is looked at before it is opened, so that a special file is refused (C6).
+func (d *Directory) ReadFile(e Entry, buf []byte, limit int64) ([]byte, Info, error) {
+	if err := d.w.begin(); err != nil {
+		return nil, Info{}, err
+	}
+	defer d.w.end()
+	if err := checkName(e.Name); err != nil {
+		return nil, Info{}, err
+	}
+	if e.Type.IsRegular() {
+		if err := d.allowed(e.Name); err != nil {
+			return nil, Info{}, err
+		}
+		content, info, err := d.handle.readRegular(e.Name, buf, limit)
+		if err == nil {
+			return content, Info{info, d.ref.child(e.Name), e.Name}, nil
+		}
+	}
+	f, err := d.openFile(e.Name)
+	if err != nil {
+		return nil, Info{}, err
+	}
+	defer f.Close()
+	content, info, err := readFile(f.file, buf, limit)
+	if err != nil {
+		return nil, Info{}, d.failed("read", e.Name, err)
+	}
+	return content, Info{info, f.ref, e.Name}, nil
+}
+
+// checkName is parseName, for most names by a look at their characters.
+func checkName(name string) error {
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
+		case c == '.' && i < len(name)-1: // neither "." nor ".."
+		default:
+			return parseName(name)
+		}
+	}
+	if name == "" {
+		return parseName(name)
+	}
+	return nil
+}
+
+// readFile reads an open file into buf or a larger buffer, unless it has more than limit bytes.
+func readFile(f *os.File, buf []byte, limit int64) ([]byte, os.FileInfo, error) {
+	info, err := f.Stat()
+	if err != nil || info.Size() > limit {
+		return nil, info, err
+	}
+	content, err := readUpTo(f, info.Size(), buf, limit)
+	return content, info, err
+}
+
+// readUpTo reads a file that had size bytes a moment ago, up to limit. If that many are read at once, that is all.
+func readUpTo(f io.Reader, size int64, buf []byte, limit int64) ([]byte, error) {
+	if int64(cap(buf)) <= size {
+		buf = make([]byte, size+4096)
+	}
+	buf = buf[:cap(buf)]
+	n, err := f.Read(buf[:min(int64(len(buf)), max(limit, 1))])
+	if int64(n) == size || errors.Is(err, io.EOF) {
+		return buf[:n], nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	rest, err := io.ReadAll(io.LimitReader(f, limit-int64(n)))
+	return append(buf[:n:n], rest...), err
+}
+
+// lastName is the last name of where something is.
+func lastName(ref Ref) string {
+	if ref.rel == "." {
+		return base(ref.root.Dir)
+	}
+	return ref.rel[strings.LastIndexByte(ref.rel, '/')+1:]
 }

@@ -3,6 +3,8 @@ package workspace
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"syscall"
 )
 
 // ErrClosed is returned by operations on a closed Workspace.
@@ -69,18 +71,6 @@ func (e *NotTextError) Error() string {
 	}
 }
 
-// HardLinkError: a file that has other names, maybe outside the roots, and is not to be changed in place (C12).
-type HardLinkError struct {
-	Path string
-	// Links is how many names it has.
-	Links uint64
-}
-
-func (e *HardLinkError) Error() string {
-	return fmt.Sprintf("%s has %d hard links, and would change under all of these names: write it as a whole, which makes a new file",
-		e.Path, e.Links)
-}
-
 // ProtectedError: something that is not to be removed, moved or replaced, because the session needs it as it is.
 type ProtectedError struct {
 	Path string
@@ -92,34 +82,84 @@ func (e *ProtectedError) Error() string {
 	return fmt.Sprintf("%s stays where it is: it is, or holds, %s, which the session's roots or its policy name", e.Path, e.Dir)
 }
 
-// LeftoverError: something was moved to another file system, and what is left at its old place could not be removed.
-type LeftoverError struct {
+// OutsideError: a path that does not lie in the workspace, or whose way leaves it (A23).
+type OutsideError struct {
+	// Path is the path as it was asked for.
 	Path string
-	// At is where that is.
-	At  Ref
-	Err error
+	// Link is the real path of the link that leads out, "" if the path itself does.
+	Link string
+	// Why names the step that leaves the roots, in a person's words.
+	Why string
+	// Roots are the session's roots.
+	Roots Roots
 }
 
-func (e *LeftoverError) Error() string {
-	return fmt.Sprintf("%s was moved, but not all of it could be removed: delete %s (%v)", e.Path, e.At.Path(), e.Err)
+func (e *OutsideError) Error() string {
+	return fmt.Sprintf("%s is outside the session's roots: %s (%s)", e.Path, e.Why, few(e.Roots))
 }
 
-// Unwrap is what the system said.
-func (e *LeftoverError) Unwrap() error { return e.Err }
+// fewRoots is how many roots a message names.
+const fewRoots = 4
 
-// StrandedError: something was not moved to another file system after all, and cannot have its name back, because
-// something else has taken it meanwhile.
-type StrandedError struct {
+// few names the roots, or the first of many.
+func few(roots Roots) string {
+	var paths []string
+	for i, dir := range roots.All() {
+		if i == fewRoots {
+			return fmt.Sprintf("the roots are %s and %d more", strings.Join(paths, ", "), roots.Len()-i)
+		}
+		paths = append(paths, dir.path)
+	}
+	if len(paths) == 1 {
+		return "the only root is " + paths[0]
+	}
+	return "the roots are " + strings.Join(paths, ", ")
+}
+
+// MountError: something on a mounted file system that does not belong to the session (C7).
+type MountError struct {
 	Path string
-	// At is where it is, complete.
-	At Ref
-	// Err is why it was not moved.
-	Err error
+	// Why says what is wrong with it, and what to do.
+	Why error
 }
 
-func (e *StrandedError) Error() string {
-	return fmt.Sprintf("%s was not moved, and something else has its name by now: it is at %s (%v)", e.Path, e.At.Path(), e.Err)
+func (e *MountError) Error() string { return fmt.Sprintf("%s cannot be reached: %s", e.Path, e.Why) }
+
+// TooManyLinksError: a path that leads through more links than the system would follow, or in a circle.
+// It is [syscall.ELOOP] to errors.Is.
+type TooManyLinksError struct {
+	Path string
+	// Link is the real path of the link that was one too many.
+	Link string
+	// Limit is how many are followed.
+	Limit int
 }
 
-// Unwrap is why it was not moved.
-func (e *StrandedError) Unwrap() error { return e.Err }
+func (e *TooManyLinksError) Error() string {
+	return fmt.Sprintf("%s leads through more than %d links, maybe in a circle: the last was %s", e.Path, e.Limit, e.Link)
+}
+
+// Is reports whether target is syscall.ELOOP.
+func (e *TooManyLinksError) Is(target error) bool { return target == syscall.ELOOP }
+
+// DeniedError: a path that the user's policy refuses.
+type DeniedError struct {
+	Path string
+	// By is the denied directory that holds it.
+	By Dir
+}
+
+func (e *DeniedError) Error() string {
+	return fmt.Sprintf("%s is refused by policy: %s is denied", e.Path, e.By)
+}
+
+// SpecialFileError: something that is neither a regular file nor a directory (C6).
+type SpecialFileError struct {
+	Path string
+	// Kind is "fifo", "socket", "device" or "irregular file".
+	Kind string
+}
+
+func (e *SpecialFileError) Error() string {
+	return fmt.Sprintf("%s is a %s, not a regular file", e.Path, e.Kind)
+}

@@ -1,8 +1,11 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -11,47 +14,24 @@ import (
 	"github.com/spf13/afero"
 )
 
-// Access says what a file system that a workspace is seen as may do.
-type Access int
+var errFsUnsupported = fmt.Errorf("%w by a workspace, which reads files and writes whole ones", errors.ErrUnsupported)
 
-const (
-	// ReadOnly fails with [syscall.EROFS] for what would write.
-	ReadOnly Access = iota
-	// ReadWrite changes the disk, as the methods of Workspace do.
-	ReadWrite
-)
+// Fs returns the workspace as an [afero.Fs], for hosts whose tools take one. Paths mean what they mean to
+// [Workspace.Open], and every operation is contained in the same way.
+//
+// It opens files and directories for reading, and describes them; it reports links as links ([afero.Lstater],
+// [afero.LinkReader]), so that afero.Walk does not follow them. A file is written as a whole: open it with [os.O_TRUNC] or
+// [os.O_EXCL] (as Create and afero.WriteFile do), and Close writes it as [Workspace.WriteFile] does, or returns why not.
+// Everything else fails with [errors.ErrUnsupported]. Wrap it in [afero.NewReadOnlyFs] to permit no writes.
+func (w *Workspace) Fs() afero.Fs { return aferoFs{w} }
 
-// FsOptions configure [Workspace.FsWith].
-type FsOptions struct {
-	// Access says whether it can write. Default ReadOnly.
-	Access Access
-	// HardLinks says what to do with a file that has more than one name, before it is changed in
-	// place. Default RefuseHardLinks.
-	HardLinks HardLinks
-}
-
-// Fs is the workspace as an [afero.Fs] that can read, for code that takes one: paths mean what they
-// mean to [Workspace.Open], and every operation is contained in the same way. What would write fails
-// with [syscall.EROFS]. It tells links from what they point to ([afero.Lstater],
-// [afero.LinkReader]), so afero.Walk does not follow them.
-func (w *Workspace) Fs() afero.Fs { return w.FsWith(FsOptions{}) }
-
-// FsWith is Fs with options. One that can write does it in place, as the os package does: who wants a file
-// replaced as a whole takes [Workspace.WriteFile]. Chmod and Chtimes change what a path leads to, a file or
-// directory; Chown fails with [errors.ErrUnsupported], and there is no way to make a link.
-func (w *Workspace) FsWith(o FsOptions) afero.Fs { return aferoFs{w, o} }
-
-type aferoFs struct {
-	w *Workspace
-	o FsOptions
-}
+type aferoFs struct{ w *Workspace }
 
 var (
 	_ afero.Lstater    = aferoFs{}
 	_ afero.LinkReader = aferoFs{}
 )
 
-// Name is the kind of file system.
 func (aferoFs) Name() string { return "workspace" }
 
 // Open opens a file or directory for reading.
@@ -66,7 +46,7 @@ func (a aferoFs) Open(name string) (afero.File, error) {
 	}
 	file, err := a.w.openFile(where)
 	if err == nil {
-		return &aferoFile{File: file, name: name, refusal: a.o.Access.refusal()}, nil
+		return &aferoFile{File: file, unsupported: unsupported{name}}, nil
 	}
 	if !errors.Is(err, syscall.EISDIR) {
 		return nil, pathError("open", name, err)
@@ -75,30 +55,48 @@ func (a aferoFs) Open(name string) (afero.File, error) {
 	if err != nil {
 		return nil, pathError("open", name, err)
 	}
-	return &aferoDir{dir: dir, name: name, refusal: a.o.Access.refusal()}, nil
+	return &aferoDir{dir: dir, unsupported: unsupported{name}}, nil
 }
 
-// OpenFile opens a file by the flags of [os.OpenFile], or a directory for reading.
-func (a aferoFs) OpenFile(name string, flag int, perm fs.FileMode) (afero.File, error) {
+// OpenFile opens a file to be written as a whole, or a file or directory for reading. A new file gets the permissions that
+// the process gives to files.
+func (a aferoFs) OpenFile(name string, flag int, _ fs.FileMode) (afero.File, error) {
 	if flag&(os.O_WRONLY|os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_TRUNC) == 0 {
 		return a.Open(name)
 	}
-	if a.o.Access != ReadWrite {
-		return nil, readOnly("open", name)
+	if flag&(os.O_WRONLY|os.O_RDWR) == 0 || flag&os.O_APPEND != 0 || flag&(os.O_TRUNC|os.O_EXCL) == 0 {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errFsUnsupported}
 	}
-	file, err := a.w.OpenFile(name, flag, OpenOptions{Perm: perm, HardLinks: a.o.HardLinks})
+	at, err := a.w.WriteTarget(name)
 	if err != nil {
 		return nil, pathError("open", name, err)
 	}
-	return &aferoWritable{file, name}, nil
+	_, err = a.w.Stat(name)
+	o := WriteOptions{At: at}
+	switch {
+	case flag&os.O_CREATE == 0:
+		if err != nil {
+			return nil, pathError("open", name, err)
+		}
+		o.Create = ReplaceOnly
+	case flag&os.O_EXCL != 0:
+		if err == nil {
+			err = fs.ErrExist
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, pathError("open", name, err)
+		}
+		o.Create = CreateOnly
+	}
+	return &aferoWriter{w: a.w, o: o, unsupported: unsupported{name}}, nil
 }
 
-// Create makes a file, or empties the one that is there, and opens it for reading and writing.
+// Create opens a file to be written as a whole, whether it exists or not.
 func (a aferoFs) Create(name string) (afero.File, error) {
 	return a.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
 }
 
-// Stat describes what is at name; a link at the end is followed.
+// Stat describes what is at name; it follows a link at the end.
 func (a aferoFs) Stat(name string) (fs.FileInfo, error) {
 	info, err := a.w.Stat(name)
 	if err != nil {
@@ -107,7 +105,7 @@ func (a aferoFs) Stat(name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// LstatIfPossible describes what is at name, a link itself; that is always possible.
+// LstatIfPossible describes what is at name, a link itself. It is always possible.
 func (a aferoFs) LstatIfPossible(name string) (fs.FileInfo, bool, error) {
 	info, err := a.w.Lstat(name)
 	if err != nil {
@@ -116,7 +114,7 @@ func (a aferoFs) LstatIfPossible(name string) (fs.FileInfo, bool, error) {
 	return info, true, nil
 }
 
-// ReadlinkIfPossible is the target of the link at name; that is always possible.
+// ReadlinkIfPossible returns the target of the link at name. It is always possible.
 func (a aferoFs) ReadlinkIfPossible(name string) (string, error) {
 	target, err := a.w.Readlink(name)
 	if err != nil {
@@ -125,81 +123,164 @@ func (a aferoFs) ReadlinkIfPossible(name string) (string, error) {
 	return target, nil
 }
 
-// Mkdir is [Workspace.Mkdir].
-func (a aferoFs) Mkdir(name string, perm fs.FileMode) error {
-	return a.writing("mkdir", name, func() error {
-		_, err := a.w.Mkdir(name, perm, MkdirOptions{})
-		return err
-	})
-}
-
-// MkdirAll is [Workspace.MkdirAll].
-func (a aferoFs) MkdirAll(name string, perm fs.FileMode) error {
-	return a.writing("mkdir", name, func() error {
-		_, err := a.w.MkdirAll(name, perm)
-		return err
-	})
-}
-
-// Remove is [Workspace.Remove].
-func (a aferoFs) Remove(name string) error {
-	return a.writing("remove", name, func() error { return a.w.Remove(name, RemoveOptions{}) })
-}
-
-// RemoveAll is [Workspace.RemoveAll].
-func (a aferoFs) RemoveAll(name string) error {
-	return a.writing("remove", name, func() error {
-		return a.w.RemoveAll(context.Background(), name, RemoveOptions{})
-	})
-}
-
-// Rename is [Workspace.Rename].
-func (a aferoFs) Rename(name, newname string) error {
-	return a.writing("rename", name, func() error {
-		_, err := a.w.Rename(context.Background(), name, newname, RenameOptions{})
-		return err
-	})
-}
-
-// Chmod sets permissions.
-func (a aferoFs) Chmod(name string, perm fs.FileMode) error {
-	return a.writing("chmod", name, func() error { return a.w.chmod(name, perm, a.o.HardLinks) })
-}
-
-// Chtimes sets times; a zero one is left as it is.
-func (a aferoFs) Chtimes(name string, accessed, modified time.Time) error {
-	return a.writing("chtimes", name, func() error { return a.w.chtimes(name, accessed, modified, a.o.HardLinks) })
-}
-
-// Chown fails: nobody who edits files gives them away.
-func (a aferoFs) Chown(name string, _, _ int) error {
-	return a.writing("chown", name, func() error { return errors.ErrUnsupported })
-}
-
-// writing does what writes, if that may be.
-func (a aferoFs) writing(op, name string, it func() error) error {
-	if a.o.Access != ReadWrite {
-		return readOnly(op, name)
+// MkdirAll succeeds if name is a directory already.
+func (a aferoFs) MkdirAll(name string, _ fs.FileMode) error {
+	if info, err := a.w.Stat(name); err == nil && info.IsDir() {
+		return nil
 	}
-	if err := it(); err != nil {
-		return pathError(op, name, err)
+	return unsupported{name}.op("mkdir")
+}
+
+func (aferoFs) Mkdir(name string, _ fs.FileMode) error    { return unsupported{name}.op("mkdir") }
+func (aferoFs) Remove(name string) error                  { return unsupported{name}.op("remove") }
+func (aferoFs) RemoveAll(name string) error               { return unsupported{name}.op("remove") }
+func (aferoFs) Rename(name, _ string) error               { return unsupported{name}.op("rename") }
+func (aferoFs) Chmod(name string, _ fs.FileMode) error    { return unsupported{name}.op("chmod") }
+func (aferoFs) Chown(name string, _, _ int) error         { return unsupported{name}.op("chown") }
+func (aferoFs) Chtimes(name string, _, _ time.Time) error { return unsupported{name}.op("chtimes") }
+
+// unsupported is an afero.File, of this name, all of whose operations fail.
+type unsupported struct{ name string }
+
+func (u unsupported) op(op string) error {
+	return &fs.PathError{Op: op, Path: u.name, Err: errFsUnsupported}
+}
+
+func (u unsupported) Name() string                       { return u.name }
+func (u unsupported) Sync() error                        { return nil }
+func (u unsupported) Read([]byte) (int, error)           { return 0, u.op("read") }
+func (u unsupported) ReadAt([]byte, int64) (int, error)  { return 0, u.op("read") }
+func (u unsupported) Seek(int64, int) (int64, error)     { return 0, u.op("seek") }
+func (u unsupported) Write([]byte) (int, error)          { return 0, u.op("write") }
+func (u unsupported) WriteAt([]byte, int64) (int, error) { return 0, u.op("write") }
+func (u unsupported) WriteString(string) (int, error)    { return 0, u.op("write") }
+func (u unsupported) Truncate(int64) error               { return u.op("truncate") }
+func (u unsupported) Readdir(int) ([]fs.FileInfo, error) { return nil, u.op("readdir") }
+func (u unsupported) Readdirnames(int) ([]string, error) { return nil, u.op("readdir") }
+
+// aferoFile is a File as an afero.File.
+type aferoFile struct {
+	*File
+	unsupported
+}
+
+var _ afero.File = (*aferoFile)(nil)
+
+func (f *aferoFile) Read(p []byte) (int, error)                { return f.File.Read(p) }
+func (f *aferoFile) ReadAt(p []byte, off int64) (int, error)   { return f.File.ReadAt(p, off) }
+func (f *aferoFile) Seek(off int64, whence int) (int64, error) { return f.File.Seek(off, whence) }
+
+// aferoWriter is a file that is written as a whole when it is closed.
+type aferoWriter struct {
+	unsupported
+	w      *Workspace
+	o      WriteOptions
+	data   bytes.Buffer
+	closed bool
+}
+
+var _ afero.File = (*aferoWriter)(nil)
+
+// Write adds to the file, up to [DefaultMaxWrite] in all.
+func (f *aferoWriter) Write(p []byte) (int, error) {
+	if f.closed {
+		return 0, failed("write", f.name, fs.ErrClosed)
+	}
+	if err := f.o.checkSize(f.name, f.data.Len()+len(p)); err != nil {
+		return 0, pathError("write", f.name, err)
+	}
+	return f.data.Write(p)
+}
+
+func (f *aferoWriter) WriteString(s string) (int, error) { return f.Write([]byte(s)) }
+
+// Stat describes the file as it is on the disk until Close.
+func (f *aferoWriter) Stat() (fs.FileInfo, error) { return aferoFs{f.w}.Stat(f.name) }
+
+// Close writes the file.
+func (f *aferoWriter) Close() error {
+	if f.closed {
+		return failed("close", f.name, fs.ErrClosed)
+	}
+	f.closed = true
+	if _, err := f.w.WriteFile(context.Background(), f.name, f.data.Bytes(), f.o); err != nil {
+		return pathError("write", f.name, err)
 	}
 	return nil
 }
 
-// refusal is why a file that was opened for reading is not written.
-func (a Access) refusal() error {
-	if a == ReadWrite {
-		return syscall.EBADF
+// aferoDir is a Directory as an afero.File. It lists itself once, sorted, on the first request.
+type aferoDir struct {
+	unsupported
+	dir    *Directory
+	listed bool
+	rest   []Entry
+}
+
+var _ afero.File = (*aferoDir)(nil)
+
+func (d *aferoDir) Close() error { return d.dir.Close() }
+
+func (d *aferoDir) Stat() (fs.FileInfo, error) {
+	info, err := d.dir.Stat()
+	if err != nil {
+		return nil, pathError("stat", d.name, err)
 	}
-	return syscall.EROFS
+	a, err := parse(d.name)
+	if err != nil {
+		return nil, err
+	}
+	info.name = a.name(d.dir.Ref())
+	return info, nil
 }
 
-func readOnly(op, name string) error {
-	return &fs.PathError{Op: op, Path: name, Err: syscall.EROFS}
+// next returns the next n entries, all if n <= 0, by the rules of os.File.Readdir.
+func (d *aferoDir) next(n int) ([]Entry, error) {
+	if !d.listed {
+		entries, err := d.dir.Entries(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		d.listed, d.rest = true, entries
+	}
+	switch {
+	case n <= 0 || n > len(d.rest) && len(d.rest) > 0:
+		n = len(d.rest)
+	case len(d.rest) == 0:
+		return nil, io.EOF
+	}
+	some := d.rest[:n]
+	d.rest = d.rest[n:]
+	return some, nil
 }
 
-// pathError gives err the form that users of afero expect, and leaves it to be found inside.
+func (d *aferoDir) Readdirnames(n int) ([]string, error) {
+	entries, err := d.next(n)
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name
+	}
+	return names, err
+}
+
+// Readdir describes the entries, without those removed since they were listed.
+func (d *aferoDir) Readdir(n int) ([]fs.FileInfo, error) {
+	entries, err := d.next(n)
+	infos := make([]fs.FileInfo, 0, len(entries))
+	for _, e := range entries {
+		if info, err := d.dir.Lstat(e.Name); err == nil {
+			infos = append(infos, info)
+		}
+	}
+	return infos, err
+}
+
+func (d *aferoDir) Read([]byte) (int, error) { return 0, failed("read", d.name, syscall.EISDIR) }
+func (d *aferoDir) ReadAt([]byte, int64) (int, error) {
+	return 0, failed("read", d.name, syscall.EISDIR)
+}
+
+// pathError gives err the form that users of afero expect.
 func pathError(op, name string, err error) error {
 	if _, ok := err.(*fs.PathError); ok {
 		return err

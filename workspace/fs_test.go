@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -97,7 +98,52 @@ func TestFs_DirectoriesAreReadInParts(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EISDIR)
 }
 
-func TestFs_EveryWriteIsRefused(t *testing.T) {
+func TestFs_WritesWholeFilesOnClose(t *testing.T) {
+	g := newGrounds(t)
+	fsys := g.ws.Fs()
+	require.NoError(t, afero.WriteFile(fsys, "new", []byte("one"), 0o640))
+	require.NoError(t, afero.WriteFile(fsys, "new", []byte("two"), 0o600))
+	requireRead(t, g.ws, "new", "two", 0, "new")
+	require.NoError(t, afero.WriteReader(fsys, "../B/d/r", strings.NewReader("reader")))
+	require.Error(t, afero.SafeWriteReader(fsys, "../B/d/r", strings.NewReader("again")))
+	requireRead(t, g.ws, "../B/d/r", "reader", 1, "d/r")
+
+	f, err := fsys.Create("f")
+	require.NoError(t, err)
+	_, err = f.WriteString("half")
+	require.NoError(t, err)
+	require.NoError(t, f.Sync())
+	requireRead(t, g.ws, "f", "A/f", 0, "f")
+	info, err := f.Stat()
+	require.NoError(t, err)
+	require.EqualValues(t, 3, info.Size())
+	require.NoError(t, f.Close())
+	requireRead(t, g.ws, "f", "half", 0, "f")
+	require.ErrorIs(t, f.Close(), fs.ErrClosed)
+	_, err = f.Write(nil)
+	require.ErrorIs(t, err, fs.ErrClosed)
+
+	_, err = fsys.OpenFile("missing", os.O_WRONLY|os.O_TRUNC, 0)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = fsys.OpenFile("f", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0)
+	require.ErrorIs(t, err, fs.ErrExist)
+	var outside *workspace.OutsideError
+	require.ErrorAs(t, afero.WriteFile(fsys, "../out/new", nil, 0o644), &outside)
+}
+
+func TestC11_FsWritesWhereItOpened(t *testing.T) {
+	g := newGrounds(t)
+	link(t, "d", filepath.Join(g.a, "l"))
+	f, err := g.ws.Fs().Create("l/new")
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(g.a, "l")))
+	link(t, g.b, filepath.Join(g.a, "l"))
+	var moved *workspace.MovedError
+	require.ErrorAs(t, f.Close(), &moved)
+	require.NoFileExists(t, filepath.Join(g.b, "new"))
+}
+
+func TestFs_EverythingElseIsRefused(t *testing.T) {
 	g := newGrounds(t)
 	fsys := g.ws.Fs()
 	f, err := fsys.OpenFile("f", os.O_RDONLY, 0)
@@ -106,34 +152,37 @@ func TestFs_EveryWriteIsRefused(t *testing.T) {
 	d, err := fsys.Open("d")
 	require.NoError(t, err)
 	defer d.Close()
+	w, err := fsys.Create("w")
+	require.NoError(t, err)
 	now := time.Now()
 	for name, err := range map[string]error{
-		"Create":    second(fsys.Create("new")),
-		"write":     second(fsys.OpenFile("f", os.O_WRONLY, 0)),
-		"both":      second(fsys.OpenFile("f", os.O_RDWR, 0)),
-		"create":    second(fsys.OpenFile("new", os.O_CREATE, 0o644)),
-		"append":    second(fsys.OpenFile("f", os.O_APPEND, 0)),
-		"truncate":  second(fsys.OpenFile("f", os.O_TRUNC, 0)),
-		"Mkdir":     fsys.Mkdir("new", 0o755),
-		"MkdirAll":  fsys.MkdirAll("new/er", 0o755),
-		"Remove":    fsys.Remove("f"),
-		"RemoveAll": fsys.RemoveAll("d"),
-		"Rename":    fsys.Rename("f", "g"),
-		"Chmod":     fsys.Chmod("f", 0),
-		"Chown":     fsys.Chown("f", 0, 0),
-		"Chtimes":   fsys.Chtimes("f", now, now),
-		"Write":     second(f.Write([]byte("x"))),
-		"WriteAt":   second(f.WriteAt([]byte("x"), 0)),
-		"String":    second(f.WriteString("x")),
-		"Truncate":  f.Truncate(0),
-		"d.Write":   second(d.Write([]byte("x"))),
-		"d.WriteAt": second(d.WriteAt([]byte("x"), 0)),
-		"d.String":  second(d.WriteString("x")),
-		"d.Trunc":   d.Truncate(0),
+		"in place":   second(fsys.OpenFile("f", os.O_WRONLY, 0)),
+		"both":       second(fsys.OpenFile("f", os.O_RDWR, 0)),
+		"create":     second(fsys.OpenFile("new", os.O_CREATE, 0o644)),
+		"append":     second(fsys.OpenFile("f", os.O_APPEND|os.O_WRONLY, 0)),
+		"truncate":   second(fsys.OpenFile("f", os.O_TRUNC, 0)),
+		"Mkdir":      fsys.Mkdir("new", 0o755),
+		"MkdirAll":   fsys.MkdirAll("new/er", 0o755),
+		"Remove":     fsys.Remove("f"),
+		"RemoveAll":  fsys.RemoveAll("d"),
+		"Rename":     fsys.Rename("f", "g"),
+		"Chmod":      fsys.Chmod("f", 0),
+		"Chown":      fsys.Chown("f", 0, 0),
+		"Chtimes":    fsys.Chtimes("f", now, now),
+		"f.Write":    second(f.Write([]byte("x"))),
+		"f.WriteAt":  second(f.WriteAt([]byte("x"), 0)),
+		"f.String":   second(f.WriteString("x")),
+		"f.Truncate": f.Truncate(0),
+		"d.Write":    second(d.Write([]byte("x"))),
+		"d.Truncate": d.Truncate(0),
+		"w.Read":     second(w.Read(nil)),
+		"w.WriteAt":  second(w.WriteAt([]byte("x"), 0)),
+		"w.Seek":     second(w.Seek(0, 0)),
+		"w.Truncate": w.Truncate(0),
 	} {
-		require.ErrorIs(t, err, syscall.EROFS, name)
+		require.ErrorIs(t, err, errors.ErrUnsupported, name)
 		var pathError *fs.PathError
-		require.True(t, errors.As(err, &pathError), name)
+		require.ErrorAs(t, err, &pathError, name)
 	}
 	requireRead(t, g.ws, "f", "A/f", 0, "f")
 }

@@ -15,12 +15,6 @@ func identity(f *os.File, _ os.FileInfo) []uint64 {
 	return []uint64{uint64(about.VolumeSerialNumber), uint64(about.FileIndexHigh)<<32 | uint64(about.FileIndexLow)}
 }
 
-// links is how many names an open file has.
-func links(f *os.File, _ os.FileInfo) (uint64, error) {
-	about, err := handleInfo(f)
-	return uint64(about.NumberOfLinks), err
-}
-
 func handleInfo(f *os.File) (about windows.ByHandleFileInformation, err error) {
 	conn, err := f.SyscallConn()
 	if err != nil {

@@ -59,7 +59,6 @@ func TestC7_Mounts(t *testing.T) {
 		"C7/a name with spaces":          mountPointNames,
 		"C7/links lead into one":         linksIntoAMount,
 		"C7/nothing is written into one": mountsAreNotWritten,
-		"C7/nothing is emptied":          mountsStayWhenTheirParentsGo,
 		"C7/denied under another name":   deniedUnderAnotherName,
 	} {
 		t.Run(name, test)
@@ -248,7 +247,7 @@ func walksPassMounts(t *testing.T) {
 	ws := open(t, g.a, g.b)
 	bind(t, g.out, filepath.Join(g.a, "d/e"))
 	var walked, failed []string
-	require.NoError(t, ws.Walk(t.Context(), ".", func(v workspace.Visit) error {
+	require.NoError(t, walk(t.Context(), ws, ".", func(v visit) error {
 		walked = append(walked, v.Ref().Rel())
 		if v.Err != nil {
 			var refused *workspace.MountError
@@ -257,7 +256,7 @@ func walksPassMounts(t *testing.T) {
 		}
 		return nil
 	}))
-	require.Equal(t, []string{".", "d", "d/e", "d/e", "d/z", "f"}, walked)
+	require.Equal(t, []string{"d", "f", "d/e", "d/z", "d/e"}, walked)
 	require.Equal(t, []string{"d/e"}, failed)
 	require.Equal(t, []string{"f", "d/z", "! d/e"}, scanned(t, ws, ".", workspace.ScanOptions{}))
 }
@@ -294,33 +293,21 @@ func mountsAreNotWritten(t *testing.T) {
 	bind(t, g.out, filepath.Join(g.a, "d"))
 	ctx := t.Context()
 	for name, attempt := range map[string]func() error{
-		"write":  func() error { _, err := ws.WriteFile(ctx, "d/secret", nil, workspace.WriteOptions{}); return err },
-		"create": func() error { _, err := ws.WriteFile(ctx, "d/new", nil, workspace.WriteOptions{}); return err },
-		"open to create": func() error {
-			_, err := ws.OpenFile("d/new", os.O_CREATE|os.O_WRONLY, workspace.OpenOptions{})
-			return err
-		},
-		"append": func() error {
-			_, err := ws.Append(ctx, "d/secret", []byte("x"), workspace.InPlaceOptions{})
-			return err
-		},
-		"truncate":    func() error { _, err := ws.Truncate("d/secret", 0, workspace.InPlaceOptions{}); return err },
-		"mkdir":       func() error { _, err := ws.Mkdir("d/new", 0o755, workspace.MkdirOptions{}); return err },
-		"mkdirall":    func() error { _, err := ws.MkdirAll("d/new/x", 0o755); return err },
+		"write":       func() error { _, err := ws.WriteFile(ctx, "d/secret", nil, workspace.WriteOptions{}); return err },
+		"create":      func() error { _, err := ws.WriteFile(ctx, "d/new", nil, workspace.WriteOptions{}); return err },
+		"mkdir":       func() error { _, err := ws.Mkdir("d/new", workspace.MkdirOptions{}); return err },
 		"remove":      func() error { return ws.Remove("d/secret", workspace.RemoveOptions{}) },
-		"removeall":   func() error { return ws.RemoveAll(ctx, "d/e", workspace.RemoveOptions{}) },
-		"remove it":   func() error { return ws.RemoveAll(ctx, "d", workspace.RemoveOptions{}) },
-		"rename in":   func() error { _, err := ws.Rename(ctx, "f", "d/new", workspace.RenameOptions{}); return err },
-		"rename out":  func() error { _, err := ws.Rename(ctx, "d/secret", "new", workspace.RenameOptions{}); return err },
-		"rename it":   func() error { _, err := ws.Rename(ctx, "d", "new", workspace.RenameOptions{}); return err },
-		"rename over": func() error { _, err := ws.Rename(ctx, "../B/d", "d", workspace.RenameOptions{}); return err },
+		"remove it":   func() error { return ws.Remove("d", workspace.RemoveOptions{}) },
+		"rename in":   func() error { _, err := ws.Rename("f", "d/new", workspace.RenameOptions{}); return err },
+		"rename out":  func() error { _, err := ws.Rename("d/secret", "new", workspace.RenameOptions{}); return err },
+		"rename it":   func() error { _, err := ws.Rename("d", "new", workspace.RenameOptions{}); return err },
+		"rename over": func() error { _, err := ws.Rename("../B/d", "d", workspace.RenameOptions{}); return err },
 		"read text":   func() error { _, err := ws.ReadText(ctx, "d/secret", workspace.TextOptions{}); return err },
 		"readlink":    func() error { _, err := ws.Readlink("d/secret"); return err },
 	} {
 		var refused *workspace.MountError
 		require.ErrorAs(t, attempt(), &refused, name)
 	}
-	require.Error(t, ws.RemoveAll(ctx, "../A", workspace.RemoveOptions{}))
 	require.NoError(t, unix.Unmount(filepath.Join(g.a, "d"), unix.MNT_DETACH))
 	for path, text := range map[string]string{g.out + "/secret": "SECRET", g.out + "/e/f": "OUT", g.a + "/d/e/f": "A/d/e/f", g.a + "/f": "A/f"} {
 		got, err := os.ReadFile(path)
@@ -330,17 +317,6 @@ func mountsAreNotWritten(t *testing.T) {
 	list, err := os.ReadDir(g.out)
 	require.NoError(t, err)
 	require.Len(t, list, 2)
-}
-
-// mountsStayWhenTheirParentsGo: what is mounted in a directory is not emptied with it.
-func mountsStayWhenTheirParentsGo(t *testing.T) {
-	g := newGrounds(t)
-	ws := open(t, g.a, g.b)
-	bind(t, g.out, filepath.Join(g.a, "d/e"))
-	require.Error(t, ws.RemoveAll(t.Context(), "d", workspace.RemoveOptions{}))
-	text, err := os.ReadFile(filepath.Join(g.out, "secret"))
-	require.NoError(t, err)
-	require.Equal(t, "SECRET", string(text))
 }
 
 // deniedUnderAnotherName: a denied directory stays denied where it is mounted a second time.
@@ -369,7 +345,7 @@ func deniedUnderAnotherName(t *testing.T) {
 				requireRead(t, ws, "open/deep/../../f", "A/f", 0, "f")
 			}
 			require.NotContains(t, scanned(t, ws, ".", workspace.ScanOptions{}), "open/deep/key")
-			require.Error(t, ws.RemoveAll(t.Context(), "open", workspace.RemoveOptions{}))
+			require.Error(t, ws.Remove("open", workspace.RemoveOptions{}))
 			require.FileExists(t, filepath.Join(g.a, "secret/deep/key"))
 			d, err := ws.OpenDir(".")
 			require.NoError(t, err)
@@ -378,4 +354,57 @@ func deniedUnderAnotherName(t *testing.T) {
 			require.Error(t, err)
 		})
 	}
+}
+
+func TestC7_NothingIsChangedOnAMountThatWasNotGranted(t *testing.T) {
+	if !containmenttest.InNamespace(t) {
+		return
+	}
+	for name, policy := range policies {
+		t.Run("C7/"+name, func(t *testing.T) {
+			g := newGrounds(t)
+			write(t, filepath.Join(g.out, "e/f"), "SECRET")
+			mkdir(t, filepath.Join(g.a, "x/mounted"))
+			ws := withMounts(t, policy, g.a, g.b)
+			bind(t, g.out, filepath.Join(g.a, "x/mounted"))
+			out := snapshot(t, g.out, nil)
+			for _, path := range []string{"x/mounted/secret", "x/mounted/new", "x/mounted/e", "x/mounted/e/f", "x/mounted/../new"} {
+				if policy == workspace.AnyMounts {
+					continue
+				}
+				for name, change := range changes {
+					var refused *workspace.MountError
+					require.ErrorAs(t, change(ws, path), &refused, "%s %s", name, path)
+				}
+				require.Equal(t, out, snapshot(t, g.out, nil))
+			}
+			for _, path := range []string{"x/mounted", "x/mounted/", "x"} {
+				require.Error(t, ws.Remove(path, workspace.RemoveOptions{}), path)
+				if policy == workspace.AnyMounts {
+					continue
+				}
+				require.Equal(t, out, snapshot(t, g.out, nil))
+			}
+		})
+	}
+}
+
+// From one mount to another within a root there is no single step.
+func TestC7_NothingIsMovedBetweenMounts(t *testing.T) {
+	if !containmenttest.InNamespace(t) {
+		return
+	}
+	g := newGrounds(t)
+	mkdir(t, filepath.Join(g.a, "node_modules"))
+	mount(t, "tmpfs", filepath.Join(g.a, "node_modules"), "tmpfs", 0)
+	ws := withMounts(t, workspace.ExistingMounts, g.a, g.b)
+	write(t, filepath.Join(g.a, "node_modules/p/index.js"), "text")
+	_, err := ws.Rename("node_modules/p", "../B/p", workspace.RenameOptions{})
+	require.ErrorIs(t, err, unix.EXDEV)
+	_, err = ws.Rename("node_modules/p", "node_modules/q", workspace.RenameOptions{})
+	require.NoError(t, err)
+	requireRead(t, ws, "node_modules/q/index.js", "text", 0, "node_modules/q/index.js")
+	_, err = ws.Rename("node_modules", "moved", workspace.RenameOptions{})
+	require.ErrorIs(t, err, unix.EBUSY)
+	require.ErrorIs(t, ws.Remove("node_modules", workspace.RemoveOptions{}), unix.EBUSY)
 }

@@ -8,16 +8,13 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"time"
 )
 
-// move gives what is in one slot the name of another: here, within a root, through its handle, whose [os.Root]
+// rename gives the entry from the name to, which nothing has: within a root, through its handle, whose [os.Root]
 // nothing can leave. Between roots it fails with EXDEV.
-func move(w *Workspace, from, to slot, create Create) error {
-	if create == CreateOnly {
-		if _, err := to.dir.Lstat(to.name); !errors.Is(err, fs.ErrNotExist) {
-			return &os.LinkError{Op: "rename", Old: from.name, New: to.name, Err: syscall.EEXIST}
-		}
+func rename(w *Workspace, from, to target) error {
+	if _, err := to.dir.Lstat(to.name); !errors.Is(err, fs.ErrNotExist) {
+		return &os.LinkError{Op: "rename", Old: from.name, New: to.name, Err: syscall.EEXIST}
 	}
 	if from.root != to.root {
 		return from.dir.MoveTo(from.name, to.dir, to.name)
@@ -28,23 +25,7 @@ func move(w *Workspace, from, to slot, create Create) error {
 // moveNew would be MoveTo that takes the name from nothing that bears it; there is no such thing here.
 func (*handle) moveNew(string, *handle, string) error { return errors.ErrUnsupported }
 
-// rel is the way to a slot from its root.
-func (w *Workspace) rel(s slot) string {
-	return strings.Join(s.at.parent().child(s.name).names[len(w.real[s.root].names):], "/")
-}
-
-// symlink makes a link with the name and the target, whatever that is.
-func (h *handle) symlink(target, name string) error {
-	if err := inside("symlink", name); err != nil {
-		return err
-	}
-	return h.root.Symlink(target, name)
-}
-
-// setTimes sets the times of name, which is open as a file. A zero time is left as it is.
-func (h *handle) setTimes(_ *os.File, name string, accessed, modified time.Time) error {
-	if err := inside("chtimes", name); err != nil {
-		return err
-	}
-	return h.root.Chtimes(name, accessed, modified)
+// rel is the way to a target from its root.
+func (w *Workspace) rel(t target) string {
+	return strings.Join(t.at.parent().child(t.name).names[len(w.real[t.root].names):], "/")
 }

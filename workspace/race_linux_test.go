@@ -2,14 +2,22 @@ package workspace_test
 
 import (
 	"errors"
+	"io"
 	"io/fs"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/acp-agent/acp-agent/internal/testutil/containmenttest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -152,5 +160,462 @@ func TestC5_AFileThatIsReplacedIsReadAsItWasOrIs(t *testing.T) {
 		text, err := raced(g.ws, "../B/across/e/f", i)
 		require.NoError(t, err)
 		require.Equal(t, "A/d/e/f", text)
+	}
+}
+
+// raceOperations is how many operations the race test makes, unless WORKSPACE_RACE_OPERATIONS says more.
+const raceOperations = 100_000
+
+// racers is how many goroutines make them, beside the one that swaps.
+const racers = 3
+
+// Whatever is done while names are swapped, nothing outside is read, written, made or removed, nothing waits, and
+// every failure is one that says something.
+func TestC5_EveryOperationWhileNamesAreSwapped(t *testing.T) {
+	total := raceOperations
+	if more := os.Getenv("WORKSPACE_RACE_OPERATIONS"); more != "" {
+		var err error
+		total, err = strconv.Atoi(more)
+		require.NoError(t, err)
+	}
+	for _, c := range raceCases {
+		t.Run(c.name, func(t *testing.T) {
+			c.play(t, total/len(raceCases)+1)
+		})
+	}
+}
+
+// raceCase is a pair of names that are swapped, one for what is there by right and one for what is not.
+type raceCase struct {
+	name      string
+	good, bad string   // below the grounds
+	is        string   // what bad is: "fifo", or the target of a link
+	paths     []string // where things are done
+}
+
+var (
+	dirPaths  = []string{"d", "d/e", "d/e/f", "d/e/f", "d/new", "d/e/new", "d/e/../new", "d/"}
+	filePaths = []string{"d/e/f", "d/e/f", "d/e/new", "d/e"}
+)
+
+var raceCases = []raceCase{
+	{"directory with a link out", "A/d", "A/l", "$OUT", dirPaths},
+	{"directory with a relative link out", "A/d", "A/l", "../out", dirPaths},
+	{"the last directory with a link out", "A/d/e", "A/d/l", "$OUT/d", dirPaths[1:]},
+	{"file with a link out", "A/d/e/f", "A/d/e/l", "$OUT/secret", filePaths},
+	{"file with a dangling link out", "A/d/e/f", "A/d/e/l", "$OUT/new", filePaths},
+	{"file with a fifo", "A/d/e/f", "A/d/e/fifo", "fifo", filePaths},
+	{"directory with a fifo", "A/d/e", "A/d/fifo", "fifo", dirPaths[1:]},
+	{"a root itself", "A", "l", "$OUT", dirPaths},
+	{"behind a link from another root", "A/d", "A/l", "$OUT", []string{"../B/across/e/f", "../B/across/e", "../B/across/new", "../B/across/"}},
+	{"directory with a denied one's link", "A/d", "A/l", "denied", dirPaths},
+}
+
+func (c raceCase) play(t *testing.T, operations int) {
+	g := newGroundsInMemory(t)
+	for _, dir := range []string{g.out, filepath.Join(g.out, "d/e"), filepath.Join(g.out, "e"), filepath.Join(g.a, "denied/e")} {
+		write(t, filepath.Join(dir, "f"), "SECRET")
+	}
+	link(t, filepath.Join(g.a, "d"), filepath.Join(g.b, "across"))
+	ws := openWith(t, workspace.Options{Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "denied"))}}, g.a, g.b)
+	p := pair{good: filepath.Join(g.dir, c.good), bad: filepath.Join(g.dir, c.bad), is: strings.ReplaceAll(c.is, "$OUT", g.out)}
+	before := snapshot(t, g.out, nil)
+	denied := snapshot(t, filepath.Join(g.a, "denied"), nil)
+	p.mend()
+
+	stop := p.swapping(t)
+	var made, well atomic.Int64
+	failed := make(chan string, racers)
+	var all sync.WaitGroup
+	for n := range racers {
+		all.Go(func() {
+			r := racer{ws: ws, scratch: "scratch" + strconv.Itoa(n)}
+			for i := 0; i < operations/racers+1; i++ {
+				op := raceable[rand.IntN(len(raceable))]
+				path := c.paths[rand.IntN(len(c.paths))]
+				text, err := op.do(&r, path)
+				made.Add(1)
+				if err == nil {
+					well.Add(1)
+				}
+				if strings.Contains(text, "SECRET") || err != nil && !says(err) {
+					failed <- op.name + " " + path + ": " + text + ": " + errorText(err)
+					return
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(3 * time.Minute):
+		require.Fail(t, "an operation hangs")
+	}
+	stop()
+	close(failed)
+	for what := range failed {
+		t.Error(what)
+	}
+	t.Logf("%d of %d operations succeeded", well.Load(), made.Load())
+	require.Equal(t, before, snapshot(t, g.out, nil))
+	if c.is == "denied" {
+		require.Equal(t, denied, snapshot(t, filepath.Join(g.a, "denied"), nil))
+	}
+}
+
+// newGroundsInMemory is newGrounds where nothing waits for a disk, if there is such a place.
+func newGroundsInMemory(t *testing.T) grounds {
+	if dir, err := os.MkdirTemp("/dev/shm", "workspace"); err == nil {
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		t.Setenv("TMPDIR", dir)
+	}
+	return newGrounds(t)
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// says reports whether err is one that callers can tell apart.
+func says(err error) bool {
+	return expected(err) || as[*workspace.ChangedError](err) || as[*workspace.ProtectedError](err) ||
+		as[*workspace.NotTextError](err)
+}
+
+// pair is two names, of which one is good and one bad, as long as somebody mends what operations do to them.
+type pair struct{ good, bad, is string }
+
+func (p pair) swapping(t *testing.T) (stop func()) {
+	exchange := func() error {
+		return unix.Renameat2(unix.AT_FDCWD, p.good, unix.AT_FDCWD, p.bad, unix.RENAME_EXCHANGE)
+	}
+	if err := exchange(); errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+		t.Skip("this file system cannot exchange names:", err)
+	}
+	var stopped atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; !stopped.Load(); i++ {
+			if exchange() != nil || i%8 == 0 {
+				p.mend()
+			}
+		}
+	}()
+	return func() {
+		stopped.Store(true)
+		<-done
+	}
+}
+
+// mend makes what is missing of the pair.
+func (p pair) mend() {
+	one, oneErr := os.Lstat(p.good)
+	other, otherErr := os.Lstat(p.bad)
+	switch {
+	case oneErr == nil && otherErr == nil && p.isBad(one) != p.isBad(other):
+		return
+	case oneErr == nil && p.isBad(one) || otherErr == nil && !p.isBad(other):
+		p.good, p.bad = p.bad, p.good // it is the other way round just now
+	}
+	if info, err := os.Lstat(p.bad); err != nil || !p.isBad(info) {
+		_ = os.RemoveAll(p.bad)
+		if p.is == "fifo" {
+			_ = unix.Mkfifo(p.bad, 0o644)
+		} else {
+			_ = os.Symlink(p.is, p.bad)
+		}
+	}
+	if info, err := os.Lstat(p.good); err == nil && p.isBad(info) {
+		_ = os.Remove(p.good)
+	}
+	p.fill()
+}
+
+func (p pair) isBad(info os.FileInfo) bool {
+	return info.Mode()&(fs.ModeSymlink|fs.ModeNamedPipe) != 0
+}
+
+// fill makes what is good: A, A/d, A/d/e or A/d/e/f, with all that is in it.
+func (p pair) fill() {
+	below := map[string]string{"A": "d/e/f", "l": "d/e/f", "d": "e/f", "e": "f", "f": ""}
+	name := filepath.Base(p.good)
+	write := func(f *os.File, err error) {
+		if err == nil {
+			_, _ = io.WriteString(f, "A/d/e/f")
+			_ = f.Close()
+		}
+	}
+	switch {
+	case name == "l" && filepath.Base(p.bad) != "A", name == "fifo":
+		name = filepath.Base(p.bad)
+	}
+	rel := below[name]
+	if rel == "" {
+		write(os.OpenFile(p.good, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644))
+		return
+	}
+	// A move that is undone may put the link back at any moment: what is made here must not go through it.
+	_ = os.MkdirAll(filepath.Dir(p.good), 0o755)
+	_ = os.Mkdir(p.good, 0o755)
+	fd, err := unix.Open(p.good, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	dir, err := os.OpenRoot("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	_ = dir.MkdirAll(filepath.Dir(rel), 0o755)
+	write(dir.OpenFile(rel, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644))
+}
+
+// racer does things, and has a name of its own to move things to and from.
+type racer struct {
+	ws      *workspace.Workspace
+	scratch string
+}
+
+type raceOperation struct {
+	name string
+	do   func(r *racer, path string) (string, error)
+}
+
+// reading is an operation that is in the corpus too.
+func reading(name string) raceOperation {
+	for _, op := range operations {
+		if op.name == name {
+			return raceOperation{name, func(r *racer, path string) (string, error) { return op.do(r.ws, path) }}
+		}
+	}
+	panic("no operation " + name)
+}
+
+var raceable = []raceOperation{
+	reading("read"), reading("text"), reading("list"), reading("search"), reading("stat"), reading("lstat"), reading("readlink"),
+	reading("fs-read"), reading("write"), reading("write-new"), reading("fs-create"), reading("mkdir"), reading("remove"),
+	{"read by handle", (*racer).readByHandle},
+	{"rename from", (*racer).moveFrom},
+	{"rename to", (*racer).moveTo},
+}
+
+func (r *racer) readByHandle(path string) (string, error) {
+	d, err := r.ws.OpenDir(filepath.Dir(path))
+	if err != nil {
+		return "", err
+	}
+	defer d.Close()
+	f, err := d.Open(filepath.Base(path))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	return string(text), err
+}
+
+// moveFrom moves what is at path to a place of its own, and reads it there.
+func (r *racer) moveFrom(path string) (string, error) {
+	r.clear()
+	if _, err := r.ws.Rename(path, r.scratch, workspace.RenameOptions{}); err != nil {
+		return "", err
+	}
+	text, _, _ := read(r.ws, r.scratch)
+	return text, nil
+}
+
+// moveTo moves a file, or a directory with one, to path.
+func (r *racer) moveTo(path string) (string, error) {
+	r.clear()
+	name := r.scratch
+	if filepath.Base(path) != "f" {
+		name = filepath.Join(r.scratch, "f")
+		if _, err := r.ws.Mkdir(r.scratch, workspace.MkdirOptions{}); err != nil {
+			return "", err
+		}
+	}
+	if _, err := put(r.ws, name, "MOVED"); err != nil {
+		return "", err
+	}
+	_, err := r.ws.Rename(r.scratch, path, workspace.RenameOptions{})
+	return "", err
+}
+
+// clear gives the racer a new name of its own if it still has something there.
+func (r *racer) clear() {
+	if _, err := r.ws.Lstat(r.scratch); err == nil {
+		_ = r.ws.Remove(r.scratch, workspace.RemoveOptions{})
+		r.scratch = fresh("scratch")
+	}
+}
+
+// racedMounts is how many operations are made while something is mounted and unmounted.
+const racedMounts = 3000
+
+// What is mounted over a name between the look at it and its use belongs to nobody.
+func TestC7_EveryOperationWhileMountsComeAndGo(t *testing.T) {
+	if !containmenttest.InNamespace(t) {
+		return
+	}
+	for _, over := range []string{"d", "d/e", "d/e/f"} {
+		t.Run("C7/"+over, func(t *testing.T) {
+			g := newGroundsInMemory(t)
+			for _, path := range []string{"f", "e/f", "d/e/f"} {
+				write(t, filepath.Join(g.out, path), "SECRET")
+			}
+			source := map[string]string{"d": g.out, "d/e": filepath.Join(g.out, "e"), "d/e/f": filepath.Join(g.out, "secret")}[over]
+			before := snapshot(t, g.out, nil)
+			stop := mounting(source, filepath.Join(g.a, over))
+			defer unmountBelow(t, g.dir)
+			defer stop()
+			var all sync.WaitGroup
+			for n := range racers {
+				all.Go(func() {
+					r := racer{ws: g.ws, scratch: "scratch" + strconv.Itoa(n)}
+					for i := range racedMounts {
+						op, path := raceable[i%len(raceable)], dirPaths[i/len(raceable)%len(dirPaths)]
+						if text, err := op.do(&r, path); strings.Contains(text, "SECRET") {
+							t.Errorf("%s %s: %s %v", op.name, path, text, err)
+							return
+						}
+						if i%97 == 0 {
+							makeAgain(g.ws)
+						}
+					}
+				})
+			}
+			all.Wait()
+			stop()
+			require.Equal(t, before, snapshot(t, g.out, nil))
+		})
+	}
+}
+
+// makeAgain makes what the operations take away.
+func makeAgain(ws *workspace.Workspace) {
+	_, _ = ws.Mkdir("d", workspace.MkdirOptions{})
+	_, _ = ws.Mkdir("d/e", workspace.MkdirOptions{})
+	_, _ = put(ws, "d/e/f", "A/d/e/f")
+}
+
+// mounting mounts source over a name and takes it away again, over and over.
+func mounting(source, over string) (stop func()) {
+	var stopped atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !stopped.Load() {
+			if unix.Mount(source, over, "", unix.MS_BIND, "") == nil {
+				_ = unix.Unmount(over, unix.MNT_DETACH)
+			}
+		}
+	}()
+	return func() {
+		stopped.Store(true)
+		<-done
+	}
+}
+
+// unmountBelow takes away what is mounted below dir. A mount goes with the directory above it, to wherever that is moved.
+func unmountBelow(t *testing.T, dir string) {
+	t.Helper()
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(table)) {
+		if point := strings.Fields(line)[4]; strings.HasPrefix(point, dir+"/") {
+			require.NoError(t, unix.Unmount(point, unix.MNT_DETACH))
+		}
+	}
+}
+
+// A race is over after so many tries, or so many writes that succeeded, which wait for the disk.
+const (
+	writeTries = 3000
+	raceWrites = 60
+)
+
+func TestC5_NoByteIsWrittenOutsideWhileNamesAreSwapped(t *testing.T) {
+	for name, c := range map[string]struct {
+		swap [2]string // below the grounds
+		dir  string
+	}{
+		"directory with a link out":            {[2]string{"A/d", "A/l"}, "d/e"},
+		"the last directory with a link out":   {[2]string{"A/d/e", "A/d/l"}, "d/e"},
+		"file with a link out":                 {[2]string{"A/d/e/f", "A/d/e/l"}, "d/e"},
+		"file with a dangling link out":        {[2]string{"A/d/e/f", "A/d/e/dangling"}, "d/e"},
+		"behind a link to another root":        {[2]string{"A/d", "A/l"}, "../B/across/e"},
+		"a root itself":                        {[2]string{"A", "l"}, "d/e"},
+		"a link in with a link out":            {[2]string{"A/in", "A/l"}, "in/e"},
+		"a link across with a link out":        {[2]string{"B/across", "B/l"}, "../B/across/e"},
+		"a file with a fifo":                   {[2]string{"A/d/e/f", "A/d/e/fifo"}, "d/e"},
+		"a directory with a denied one's link": {[2]string{"A/d", "A/to-denied"}, "d/e"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGrounds(t)
+			for _, dir := range []string{g.out, filepath.Join(g.out, "e"), filepath.Join(g.out, "d/e"), filepath.Join(g.a, "denied/e")} {
+				write(t, filepath.Join(dir, "f"), "SECRET")
+			}
+			for _, path := range []string{"A/l", "A/d/l", "B/l", "l"} {
+				link(t, g.out, filepath.Join(g.dir, path))
+			}
+			link(t, filepath.Join(g.out, "secret"), filepath.Join(g.a, "d/e/l"))
+			link(t, filepath.Join(g.out, "new"), filepath.Join(g.a, "d/e/dangling"))
+			link(t, "d", filepath.Join(g.a, "in"))
+			link(t, "denied", filepath.Join(g.a, "to-denied"))
+			link(t, filepath.Join(g.a, "d"), filepath.Join(g.b, "across"))
+			require.NoError(t, unix.Mkfifo(filepath.Join(g.a, "d/e/fifo"), 0o644))
+			ws := openWith(t, workspace.Options{Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "denied"))}}, g.a, g.b)
+			out, denied := picture(t, g.out), picture(t, filepath.Join(g.a, "denied"))
+
+			stop := swapping(t, filepath.Join(g.dir, c.swap[0]), filepath.Join(g.dir, c.swap[1]))
+			good, tries := 0, 0
+			for ; tries < writeTries && good < raceWrites; tries++ {
+				path := c.dir + "/f"
+				if tries%2 == 1 {
+					path = c.dir + "/new" + strconv.Itoa(tries)
+				}
+				_, err := put(ws, path, "WRITTEN")
+				require.True(t, err == nil || expected(err), "%v", err)
+				if err == nil {
+					good++
+				}
+			}
+			stop()
+			t.Logf("%d of %d writes succeeded", good, tries)
+			require.Equal(t, out, picture(t, g.out))
+			if _, err := os.Lstat(filepath.Join(g.a, "denied/e")); errors.Is(err, os.ErrNotExist) {
+				return // the root stands under its other name
+			}
+			require.Equal(t, denied, picture(t, filepath.Join(g.a, "denied")))
+			for path := range picture(t, filepath.Join(g.b, "d")) {
+				require.NotContains(t, path, ".acp-agent-")
+			}
+		})
+	}
+}
+
+func TestC5_TwoWhoMakeOneFile(t *testing.T) {
+	g := newGrounds(t)
+	for i := range 100 {
+		path := "new" + strconv.Itoa(i)
+		made := make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := g.ws.WriteFile(t.Context(), path, []byte("x"), workspace.WriteOptions{Create: workspace.CreateOnly})
+				made <- err
+			}()
+		}
+		one, two := <-made, <-made
+		if one == nil {
+			one, two = two, one
+		}
+		require.NoError(t, two)
+		require.ErrorIs(t, one, os.ErrExist, "exactly one of them has made it")
 	}
 }

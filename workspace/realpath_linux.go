@@ -3,6 +3,7 @@ package workspace
 import (
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 )
 
@@ -26,3 +27,6 @@ func realPath(f *os.File) (string, error) {
 	}
 	return path, nil
 }
+
+// pathOf is where an open file is, as the kernel says it.
+func pathOf(fd int) (string, error) { return os.Readlink("/proc/self/fd/" + strconv.Itoa(fd)) }

@@ -3,6 +3,7 @@ package workspace
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -247,3 +248,245 @@ func (k *walker) here() *handle {
 }
 
 func (k *walker) failed(err error) error { return failed("open", k.asked.path, err) }
+
+// follow puts the target of the link name, which is at, in its place.
+func (k *walker) follow(name string, at location) error {
+	if k.hops++; k.hops > maxLinks {
+		return &TooManyLinksError{Path: k.asked.path, Link: at.String(), Limit: maxLinks}
+	}
+	link := k.kept(at)
+	if misleads, err := k.here().linksMislead(); err != nil {
+		return k.failed(err)
+	} else if misleads {
+		return &OutsideError{Path: k.asked.path, Link: link.String(), Roots: k.w.roots,
+			Why: fmt.Sprintf("the link %s is one of the system's own, which leads elsewhere than it says", link)}
+	}
+	target, err := k.here().Readlink(name)
+	if errors.Is(err, syscall.EINVAL) {
+		return errChanging // it is no link any more
+	}
+	if err != nil {
+		return k.failed(err)
+	}
+	top, names, dir := native{}.split(target)
+	if len(k.rest) == 0 && dir {
+		k.asked.dir = true
+	}
+	k.ends = append(k.ends, len(k.rest))
+	k.links = append(k.links, link)
+	k.rest = append(names, k.rest...)
+	if top != "" {
+		k.leave()
+		k.root = above
+		k.at = location{top: top}
+	}
+	return nil
+}
+
+// approach goes through the deepest door on the way, if there is one.
+func (k *walker) approach() bool {
+	target := k.rest[:len(k.rest)-k.end()]
+	ahead := location{k.at.top, target}
+	if len(k.at.names) > 0 {
+		ahead = k.at.child(target...)
+	}
+	root, taken, ok := k.w.enter(ahead)
+	if !ok {
+		return false
+	}
+	// The door may lie behind, when ".." led out of a root inside another.
+	if len(target) == len(k.rest) {
+		k.rest = ahead.names[taken:]
+	} else {
+		k.rest = slices.Concat(ahead.names[taken:], k.rest[len(target):])
+	}
+	k.enter(root)
+	return true
+}
+
+// stepAbove takes one name above the roots: only towards a root.
+func (k *walker) stepAbove() error {
+	if len(k.rest) == 0 {
+		return k.outside("it leads to")
+	}
+	name := k.rest[0]
+	k.rest = k.rest[1:]
+	if name == ".." {
+		k.at = k.at.parent()
+		return nil
+	}
+	k.at = k.into(name)
+	if !k.w.leadsToRoot(k.at) {
+		return k.outside("")
+	}
+	return nil
+}
+
+// outside says that the walker is in no root, and how it came there.
+func (k *walker) outside(how string) error {
+	e := &OutsideError{Path: k.asked.path, Roots: k.w.roots}
+	if n := len(k.links); n > 0 {
+		e.Link = k.links[n-1].String()
+		how = fmt.Sprintf("the link %s leads to", e.Link)
+	}
+	if how != "" {
+		e.Why = fmt.Sprintf("%s %s, which is in none of them", how, k.at)
+	} else {
+		e.Why = fmt.Sprintf("%s is in none of them", k.at)
+	}
+	return e
+}
+
+// end is the length of rest at which the innermost link's target ends.
+func (k *walker) end() int {
+	if len(k.ends) == 0 {
+		return 0
+	}
+	return k.ends[len(k.ends)-1]
+}
+
+// endLinks forgets the links whose targets were walked to the end. Each must have led into a
+// root (A23).
+func (k *walker) endLinks() error {
+	for len(k.ends) > 0 && len(k.rest) == k.end() {
+		if k.root == above {
+			return k.outside("it leads to")
+		}
+		k.ends = k.ends[:len(k.ends)-1]
+		k.links = k.links[:len(k.links)-1]
+	}
+	return nil
+}
+
+// maxAttempts is how often something is tried anew because it changed meanwhile.
+const maxAttempts = 64
+
+var errChanging = errors.New("it keeps changing while it is being opened")
+
+// One step down from a directory that is held by its handle. A name was looked at with Lstat and
+// found to be no link; what is opened by that name must be what was seen, so a link
+// that took its place meanwhile is noticed, and leads nowhere: it is followed within the directory
+// at most. Both return errChanging then.
+
+// stepInto opens the directory name of dir. The "." keeps it from waiting at a FIFO.
+func stepInto(dir *handle, name string, seen os.FileInfo) (*handle, error) {
+	child, err := dir.into(name)
+	if err != nil {
+		return nil, recheck(dir, name, seen, err)
+	}
+	if info, err := child.Lstat("."); err != nil || !os.SameFile(info, seen) {
+		_ = child.Close()
+		if err != nil {
+			return nil, err
+		}
+		return nil, errChanging
+	}
+	return child, nil
+}
+
+// stepOnto opens the file name of dir for reading.
+func stepOnto(dir *handle, name string, seen os.FileInfo) (*os.File, os.FileInfo, error) {
+	f, err := dir.OpenFile(name, readFlags, 0)
+	if err != nil {
+		return nil, nil, recheck(dir, name, seen, err)
+	}
+	info, err := f.Stat()
+	if err != nil || !os.SameFile(info, seen) {
+		_ = f.Close()
+		if err != nil {
+			return nil, nil, err
+		}
+		return nil, nil, errChanging
+	}
+	return f, info, nil
+}
+
+// openSeen opens for reading the file name of dir, which was seen, and is what path leads to.
+func openSeen(dir *handle, name string, seen sight, path string) (*os.File, error) {
+	if !seen.isRegular() {
+		return nil, unfit(path, seen.mode())
+	}
+	f, err := dir.openRegular(name)
+	if err != nil && err != errChanging {
+		err = failed("open", path, err)
+	}
+	return f, err
+}
+
+// recheck is err, or errChanging if name is no longer what was seen.
+func recheck(dir *handle, name string, seen os.FileInfo, err error) error {
+	if now, lstatErr := dir.Lstat(name); lstatErr == nil && !os.SameFile(now, seen) {
+		return errChanging
+	}
+	return err
+}
+
+// retry does it again as long as it fails with errChanging, up to a limit.
+func retry(it func() error) error {
+	err := it()
+	for range maxAttempts {
+		if !errors.Is(err, errChanging) {
+			break
+		}
+		err = it()
+	}
+	return err
+}
+
+// door is a location through which paths enter a root: its spelling or its real
+// path. Behind it is the handle that was opened, whatever stands there by now (C8).
+type door struct {
+	at   location
+	root int
+}
+
+// doorsOf lists the doors of the opened roots. Of roots with one real path the first owns
+// the doors of all.
+func doorsOf(opened []Root, real []location) []door {
+	var doors []door
+	for i, root := range opened {
+		owner := i
+		for j := range i {
+			if real[j].equal(real[i]) {
+				owner = j
+				break
+			}
+		}
+		doors = append(doors, door{real[i], owner})
+		if spelled := locate(root.Dir.path); !spelled.equal(real[i]) {
+			doors = append(doors, door{spelled, owner})
+		}
+	}
+	return doors
+}
+
+// enter finds the door deepest on the way to at, and how many of at's names it takes.
+func (w *Workspace) enter(at location) (root, names int, ok bool) {
+	names = -1
+	for _, d := range w.doors {
+		if len(d.at.names) > names && at.below(d.at) {
+			root, names, ok = d.root, len(d.at.names), true
+		}
+	}
+	return root, names, ok
+}
+
+// rootAt is the root whose real path at is.
+func (w *Workspace) rootAt(at location) (root int, ok bool) {
+	for i, real := range w.real {
+		if at.equal(real) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// leadsToRoot reports whether a root's real path lies below at.
+func (w *Workspace) leadsToRoot(at location) bool {
+	for _, real := range w.real {
+		if real.below(at) {
+			return true
+		}
+	}
+	return false
+}

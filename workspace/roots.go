@@ -3,10 +3,165 @@ package workspace
 import (
 	"encoding/json"
 	"iter"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
+
+// The members of a request that name roots, as violations call them.
+const (
+	fieldCwd        = "cwd"
+	fieldAdditional = "additionalDirectories"
+)
+
+// Dir is an absolute directory path in the spelling of its sender, normalised by
+// clause A8: no "." components, no repeated or trailing separators; ".." and
+// links are left alone. Dirs compare with ==. The zero Dir is no directory.
+type Dir struct{ path string }
+
+// ParseDir checks path by the rules of clause A4 and normalises it. It asks
+// nothing of the file system. The error is a [*violation.Error] with the field "cwd".
+func ParseDir(path string) (Dir, error) {
+	if broken := check(native{}, path); len(broken) > 0 {
+		return Dir{}, strictjson.Refuse(each(broken, fieldCwd, path)...)
+	}
+	return Dir{native{}.normalise(path)}, nil
+}
+
+// String is the path, "" for the zero Dir.
+func (d Dir) String() string { return d.path }
+
+// IsZero reports whether d is no directory.
+func (d Dir) IsZero() bool { return d.path == "" }
+
+// URI is the directory as a file URI (RFC 8089), percent-encoded so that a reader gets
+// the path back byte by byte (clause M11). A drive becomes file:///C:/dir, and a
+// directory on a server file://server/share/dir. A ".." is kept, and
+// most readers of URIs collapse it: give them real paths. It is "" for the zero Dir.
+func (d Dir) URI() string {
+	if d.IsZero() {
+		return ""
+	}
+	return native{}.uri(d.path)
+}
+
+// MarshalJSON encodes the path as a string.
+func (d Dir) MarshalJSON() ([]byte, error) { return json.Marshal(d.path) }
+
+// check lists the rules of clause A4 that path breaks.
+func check(r rules, path string) []strictjson.Reason {
+	if path == "" {
+		return []strictjson.Reason{strictjson.Empty}
+	}
+	var broken []strictjson.Reason
+	if !utf8.ValidString(path) {
+		broken = append(broken, strictjson.Encoding)
+	}
+	if hasNUL(path) {
+		broken = append(broken, strictjson.NUL)
+	}
+	if !r.absolute(path) {
+		broken = append(broken, strictjson.Relative)
+	}
+	return broken
+}
+
+func each(broken []strictjson.Reason, field, path string) []strictjson.Violation {
+	out := make([]strictjson.Violation, len(broken))
+	for i, reason := range broken {
+		out[i] = strictjson.NewViolation(field, path, reason)
+	}
+	return out
+}
+
+// Dirs is an ordered list of directories without exact duplicates. It is immutable; the
+// zero value is the empty list.
+type Dirs struct{ list []entry }
+
+// entry is a directory and its place in the list that was sent, so that a
+// violation found later points at what the client wrote.
+type entry struct {
+	dir  Dir
+	sent int
+}
+
+// ParseDirs checks each path as [ParseDir] does, and drops repeated directories, keeping the
+// first of each (A7). The error is a [*violation.Error] that lists the violations, up to [violation.Limit],
+// with the field "additionalDirectories" and the place in paths.
+func ParseDirs(paths []string) (Dirs, error) {
+	var (
+		out  Dirs
+		bad  []strictjson.Violation
+		seen = make(map[Dir]bool, len(paths))
+	)
+	for i, path := range paths {
+		if len(bad) >= strictjson.MaxViolations {
+			break // no more are listed
+		}
+		if broken := check(native{}, path); len(broken) > 0 {
+			for _, v := range each(broken, fieldAdditional, path) {
+				bad = append(bad, v.At(i))
+			}
+			continue
+		}
+		dir := Dir{native{}.normalise(path)}
+		if !seen[dir] {
+			seen[dir] = true
+			out.list = append(out.list, entry{dir, i})
+		}
+	}
+	if len(bad) > 0 {
+		return Dirs{}, strictjson.Refuse(bad...)
+	}
+	return out, nil
+}
+
+// Len is the number of directories.
+func (d Dirs) Len() int { return len(d.list) }
+
+// At is directory i. It panics if i is out of range.
+func (d Dirs) At(i int) Dir { return d.list[i].dir }
+
+// All yields each directory with its place in the list, from 0.
+func (d Dirs) All() iter.Seq2[int, Dir] {
+	return func(yield func(int, Dir) bool) {
+		for i, e := range d.list {
+			if !yield(i, e.dir) {
+				return
+			}
+		}
+	}
+}
+
+// Equal reports whether both lists hold the same directories in the same order.
+func (d Dirs) Equal(other Dirs) bool {
+	return slices.EqualFunc(d.list, other.list, func(a, b entry) bool { return a.dir == b.dir })
+}
+
+// Without is the list without dir.
+func (d Dirs) Without(dir Dir) Dirs {
+	kept := make([]entry, 0, len(d.list))
+	for _, e := range d.list {
+		if e.dir != dir {
+			kept = append(kept, e)
+		}
+	}
+	return Dirs{kept}
+}
+
+// Strings are the paths, not nil. The caller owns the slice.
+func (d Dirs) Strings() []string {
+	out := make([]string, len(d.list))
+	for i, e := range d.list {
+		out[i] = e.dir.path
+	}
+	return out
+}
+
+// MarshalJSON encodes an array of strings, [] for the empty list (A15).
+func (d Dirs) MarshalJSON() ([]byte, error) { return json.Marshal(d.Strings()) }
 
 // Roots is the ordered root set of a session, [cwd, ...additionalDirectories] (clause
 // A20): absolute, normalised, without exact duplicates, nested and overlapping roots
@@ -111,4 +266,23 @@ func (r Roots) violation(i int, reason strictjson.Reason) strictjson.Violation {
 	}
 	e := r.additional.list[i-1]
 	return strictjson.NewViolation(fieldAdditional, e.dir.path, reason).At(e.sent)
+}
+
+// Real is d's real path now, by the same means as an opened root's; d itself where it is not a
+// directory that can be opened. It is a key to compare by (clause A17), never a path to open.
+func Real(d Dir) Dir {
+	root, err := openDirectory(d.path)
+	if err != nil {
+		return d
+	}
+	defer root.Close()
+	path, err := realPathOf(root, d.path)
+	if err != nil {
+		return d
+	}
+	real, err := ParseDir(path)
+	if err != nil {
+		return d
+	}
+	return real
 }

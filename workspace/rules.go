@@ -107,3 +107,120 @@ func fileURI(host, path string) string {
 	u := url.URL{Scheme: "file", Host: host, Path: path}
 	return u.String()
 }
+
+// drives: how Windows does it. Drives (C:\dir), shares (\\server\share\dir), and both again behind \\?\;
+// two separators, kept as they were written.
+type drives struct{}
+
+func (w drives) absolute(path string) bool {
+	volume := w.volume(path)
+	switch rest := path[len(volume):]; {
+	case volume == "":
+		return false
+	case endsInDrive(volume):
+		return rest != "" && isEither(rest[0])
+	default:
+		return rest == "" || isEither(rest[0])
+	}
+}
+
+func (w drives) normalise(path string) string {
+	volume := w.volume(path)
+	rest := path[len(volume):]
+	clean := tidy(rest, isEither)
+	switch {
+	case clean != "":
+		return volume + rest[:1] + clean
+	case endsInDrive(volume):
+		return volume + rest[:1] // without it, "C:" is relative and \\?\C: the device
+	default:
+		return volume
+	}
+}
+
+func (w drives) uri(path string) string {
+	slashed := strings.ReplaceAll(plain(path), `\`, "/")
+	if share, ok := strings.CutPrefix(slashed, "//"); ok {
+		host, rest, _ := strings.Cut(share, "/")
+		return fileURI(host, "/"+rest)
+	}
+	return fileURI("", "/"+slashed)
+}
+
+func (w drives) split(path string) (top string, names []string, dir bool) {
+	volume := w.volume(path)
+	rest := path[len(volume):]
+	names, dir = components(rest, isEither)
+	switch {
+	case volume != "" && w.absolute(path):
+		top = plain(strings.ReplaceAll(volume, "/", `\`)) + `\`
+	case volume != "", rest != "" && isEither(rest[0]):
+		top = "?"
+	}
+	return top, names, dir
+}
+
+func (drives) join(top string, names []string) string { return top + strings.Join(names, `\`) }
+
+func (drives) same(a, b string) bool { return strings.EqualFold(a, b) && a != "?" }
+
+// plain is path without the \\?\ that lifts the limit on its length.
+func plain(path string) string {
+	if share, ok := strings.CutPrefix(path, `\\?\UNC\`); ok {
+		return `\\` + share
+	}
+	return strings.TrimPrefix(path, `\\?\`)
+}
+
+// volume is the part of path in front of its directories: a drive, a share, or "".
+func (drives) volume(path string) string {
+	switch {
+	case len(path) >= 2 && isDrive(path[:2]):
+		return path[:2]
+	case strings.HasPrefix(path, `\\?\UNC\`):
+		return share(path, len(`\\?\UNC\`))
+	case len(path) >= 2 && isEither(path[0]) && isEither(path[1]):
+		return share(path, 2)
+	default:
+		return ""
+	}
+}
+
+// share is path up to the end of the "server\share" that starts at from, "" if
+// there is none.
+func share(path string, from int) string {
+	server := component(path[from:])
+	if server == 0 || from+server == len(path) {
+		return ""
+	}
+	name := component(path[from+server+1:])
+	if name == 0 {
+		return ""
+	}
+	return path[:from+server+1+name]
+}
+
+// component is the length of path's first component.
+func component(path string) int {
+	for i := range len(path) {
+		if isEither(path[i]) {
+			return i
+		}
+	}
+	return len(path)
+}
+
+// endsInDrive reports whether volume is a drive, plain or behind \\?\.
+func endsInDrive(volume string) bool {
+	return isDrive(strings.TrimPrefix(volume, `\\?\`))
+}
+
+func isDrive(volume string) bool {
+	if len(volume) != 2 || volume[1] != ':' {
+		return false
+	}
+	letter := volume[0] | 0x20
+	return 'a' <= letter && letter <= 'z'
+}
+
+func isEither(c byte) bool { return c == '/' || c == '\\' }

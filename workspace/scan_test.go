@@ -204,3 +204,57 @@ func TestC3_AScanGoesThroughNoLink(t *testing.T) {
 	}
 	require.Equal(t, []string{"d/up", "d/e/f"}, scanned(t, g.ws, "in", workspace.ScanOptions{}), "where it starts is a path like any")
 }
+
+// What is left out can take long to tell: a repository may have many rules.
+func TestAScanThatEndsJudgesNoMoreEntries(t *testing.T) {
+	root := realDir(t)
+	for i := range 100 {
+		write(t, filepath.Join(root, fmt.Sprint(i)), "")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var judged atomic.Int64
+	err := open(t, root).Scan(ctx, ".", workspace.ScanOptions{Leave: func(workspace.Ref, workspace.Entry) bool {
+		judged.Add(1)
+		cancel()
+		return false
+	}}, func(*workspace.Folder) func() error { return nil })
+	require.ErrorIs(t, err, context.Canceled)
+	require.EqualValues(t, 1, judged.Load())
+}
+
+// A panic in a callback is the caller's, who may recover, whatever worker it happened on.
+func TestW8_APanicInAScanReachesItsCaller(t *testing.T) {
+	top := realDir(t)
+	for _, dir := range []string{"a/b", "c", "d/e/f"} {
+		mkdir(t, filepath.Join(top, dir))
+	}
+	w := open(t, top)
+	for _, workers := range []int{1, 4} {
+		for name, look := range map[string]func(*workspace.Folder) func() error{
+			"look":    func(*workspace.Folder) func() error { panic("in look") },
+			"deliver": func(*workspace.Folder) func() error { return func() error { panic("in deliver") } },
+			"deep": func(f *workspace.Folder) func() error {
+				if f.Ref().Rel() == "d/e" {
+					panic("in deep")
+				}
+				return nil
+			},
+		} {
+			err := recovered(func() {
+				_ = w.Scan(t.Context(), ".", workspace.ScanOptions{Workers: workers}, look)
+			})
+			require.Contains(t, err, "in "+name)
+		}
+	}
+	require.NoError(t, w.Scan(t.Context(), ".", workspace.ScanOptions{}, func(*workspace.Folder) func() error { return nil }))
+}
+
+func recovered(do func()) (text string) {
+	defer func() {
+		if value := recover(); value != nil {
+			text, _ = value.(string)
+		}
+	}()
+	do()
+	return ""
+}

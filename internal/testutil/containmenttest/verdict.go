@@ -4,15 +4,14 @@ package containmenttest
 
 import "strings"
 
-// Operations returns what the verdicts of an attempt are for: the operations of a workspace.
+// Operations returns the operations of a workspace that every attempt is made with.
 func Operations() []string {
-	return strings.Fields("read text list search stat lstat readlink fs-read write write-new open create append truncate fs-create " +
-		"chmod mkdir mkdirall rename-from rename-to copy-from remove removeall")
+	return strings.Fields("read text list search stat lstat readlink fs-read write write-new fs-create mkdir rename-from rename-to remove")
 }
 
-// Verdicts returns what may come of an operation: "ok", "any", "refused" for any failure, or a kind of failure.
+// Verdicts returns the possible outcomes of an operation: "ok", "any", "refused" for any failure, or a kind of failure.
 func Verdicts() []string {
-	return strings.Fields("ok any refused outside denied protected special linked missing exists invalid permission isdir notdir " +
+	return strings.Fields("ok any refused outside denied protected special missing exists invalid permission isdir notdir " +
 		"notempty loop toolong")
 }
 
@@ -28,7 +27,7 @@ func (a Attempt) Verdict(operation string) string {
 	return of[""]
 }
 
-// classes are what a path can be: the verdict for it by operation, and by "" for all others.
+// classes returns what a path can be: for each class the verdict by operation, and by "" for all others.
 func classes() map[string]map[string]string {
 	return map[string]map[string]string{
 		"outside": {"": "outside"},
@@ -38,29 +37,26 @@ func classes() map[string]map[string]string {
 		"notdir":  {"": "notdir"},
 		"refused": {"": "refused"},
 		"safe":    {"": "any"},
-		"file":    verdictsFor("ok", "notdir", "list search mkdirall", "exists", "write-new create mkdir", "invalid", "readlink"),
-		"linked": verdictsFor("ok", "notdir", "list search mkdirall", "exists", "write-new create mkdir", "invalid", "readlink",
-			"linked", "open append truncate fs-create chmod"),
-		"read-only": verdictsFor("ok", "notdir", "list search mkdirall", "exists", "write-new create mkdir", "invalid", "readlink",
-			"permission", "write open append truncate fs-create rename-to"),
-		"dir": verdictsFor("ok", "isdir", "read text write write-new open append truncate fs-create rename-to", "exists", "create mkdir",
-			"invalid", "readlink", "notempty", "remove"),
-		"root": verdictsFor("ok", "isdir", "read text write write-new open append truncate fs-create", "exists", "create mkdir",
-			"invalid", "readlink", "protected", "rename-from rename-to copy-from remove removeall"),
-		"missing": verdictsFor("missing", "ok", "write write-new create append fs-create mkdir mkdirall rename-to removeall"),
-		"nowhere": verdictsFor("missing", "ok", "mkdirall removeall"),
-		"special": verdictsFor("special", "notdir", "list search mkdirall", "ok", "stat lstat rename-from remove removeall",
-			"exists", "create mkdir", "invalid", "readlink"),
+		"file":    verdictsFor("ok", "notdir", "list search", "exists", "write-new mkdir rename-to", "invalid", "readlink"),
+		"read-only": verdictsFor("ok", "notdir", "list search", "exists", "write-new mkdir rename-to", "invalid", "readlink",
+			"permission", "write fs-create"),
+		"dir": verdictsFor("ok", "isdir", "read text write write-new fs-create", "exists", "mkdir rename-to", "invalid", "readlink",
+			"notempty", "remove"),
+		"root": verdictsFor("ok", "isdir", "read text write write-new fs-create", "exists", "mkdir", "invalid", "readlink",
+			"protected", "rename-from rename-to remove"),
+		"missing": verdictsFor("missing", "ok", "write write-new fs-create mkdir rename-to"),
+		"nowhere": verdictsFor("missing"),
+		"special": verdictsFor("special", "notdir", "list search", "ok", "stat lstat rename-from remove", "exists", "mkdir rename-to",
+			"invalid", "readlink"),
 		// A link that leads outside is a name inside, which may be moved and removed.
-		"link-out":  verdictsFor("outside", "ok", "lstat readlink rename-from rename-to copy-from remove removeall", "exists", "create mkdir"),
-		"link-out/": verdictsFor("outside", "notdir", "rename-from rename-to copy-from remove removeall", "exists", "create mkdir"),
-		"link-denied": verdictsFor("denied", "ok", "lstat readlink rename-from rename-to copy-from remove removeall",
-			"exists", "create mkdir"),
-		"loop": verdictsFor("loop", "ok", "lstat readlink rename-from rename-to copy-from remove removeall", "exists", "create mkdir"),
+		"link-out":    verdictsFor("outside", "ok", "lstat readlink rename-from remove", "exists", "mkdir rename-to"),
+		"link-out/":   verdictsFor("outside", "notdir", "rename-from remove", "exists", "mkdir rename-to"),
+		"link-denied": verdictsFor("denied", "ok", "lstat readlink rename-from remove", "exists", "mkdir rename-to"),
+		"loop":        verdictsFor("loop", "ok", "lstat readlink rename-from remove", "exists", "mkdir rename-to"),
 	}
 }
 
-// verdictsFor are the verdict for most operations, and pairs of one and the operations that it is for.
+// verdictsFor returns the verdict for most operations, and those of pairs: a verdict and the operations it is for.
 func verdictsFor(most string, pairs ...string) map[string]string {
 	all := map[string]string{"": most}
 	for i := 0; i < len(pairs); i += 2 {

@@ -2,11 +2,14 @@ package workspace_test
 
 import (
 	"context"
+	"crypto/rand"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"testing"
 
+	"github.com/spf13/afero"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -100,8 +103,8 @@ var ways = map[string]func(*workspace.Workspace, string) error{
 		_, err := ws.Stat(path)
 		return err
 	},
-	"Walk": func(ws *workspace.Workspace, path string) error {
-		return ws.Walk(context.Background(), path, func(v workspace.Visit) error { return v.Err })
+	"Scan": func(ws *workspace.Workspace, path string) error {
+		return walk(context.Background(), ws, path, func(v visit) error { return v.Err })
 	},
 	"WriteFile": func(ws *workspace.Workspace, path string) error {
 		_, err := ws.WriteFile(context.Background(), path, nil, workspace.WriteOptions{Create: workspace.ReplaceOnly})
@@ -136,4 +139,77 @@ func requireOutside(tb testing.TB, ws *workspace.Workspace, path string) {
 		require.ErrorAs(tb, err, &outside, "%s %s", name, path)
 		require.NotEmpty(tb, outside.Why)
 	}
+}
+
+// changes are the ways to change what is at a path.
+var changes = map[string]func(*workspace.Workspace, string) error{
+	"WriteFile": func(ws *workspace.Workspace, path string) error {
+		_, err := put(ws, path, "WRITTEN")
+		return err
+	},
+	"WriteFile, new": func(ws *workspace.Workspace, path string) error {
+		_, err := ws.WriteFile(context.Background(), path, []byte("WRITTEN"), workspace.WriteOptions{Create: workspace.CreateOnly})
+		return err
+	},
+	"Mkdir": func(ws *workspace.Workspace, path string) error {
+		_, err := ws.Mkdir(path, workspace.MkdirOptions{})
+		return err
+	},
+	"Remove": func(ws *workspace.Workspace, path string) error { return ws.Remove(path, workspace.RemoveOptions{}) },
+	"Rename from": func(ws *workspace.Workspace, path string) error {
+		_, err := ws.Rename(path, fresh("moved"), workspace.RenameOptions{})
+		return err
+	},
+	"Rename to": moveOnto,
+	"Fs.Create": func(ws *workspace.Workspace, path string) error {
+		return afero.WriteFile(ws.Fs(), path, []byte("WRITTEN"), 0o644)
+	},
+}
+
+// fresh returns an unused name.
+func fresh(prefix string) string { return prefix + rand.Text() }
+
+// moveOnto moves a new file to path.
+func moveOnto(ws *workspace.Workspace, path string) error {
+	name := fresh("mover")
+	if _, err := put(ws, name, "WRITTEN"); err != nil {
+		return err
+	}
+	_, err := ws.Rename(name, path, workspace.RenameOptions{})
+	if err != nil {
+		_ = ws.Remove(name, workspace.RemoveOptions{})
+	}
+	return err
+}
+
+// visit is something that walk came by.
+type visit struct {
+	workspace.Entry
+	Err    error // why a directory could not be read
+	folder *workspace.Folder
+}
+
+func (v visit) Ref() workspace.Ref {
+	if v.Err != nil {
+		return v.folder.Ref()
+	}
+	return v.folder.RefOf(v.Entry)
+}
+
+func (v visit) Open() (*workspace.File, error) { return v.folder.Open(v.Entry) }
+
+// walk visits everything below start, one folder after the other.
+func walk(ctx context.Context, ws *workspace.Workspace, start string, fn func(visit) error) error {
+	return ws.Scan(ctx, start, workspace.ScanOptions{Workers: 1}, func(f *workspace.Folder) func() error {
+		var err error
+		if f.Err != nil {
+			err = fn(visit{workspace.Entry{Name: path.Base(f.Ref().Rel())}, f.Err, f})
+		}
+		for _, e := range f.Entries {
+			if err == nil {
+				err = fn(visit{e, nil, f})
+			}
+		}
+		return func() error { return err }
+	})
 }

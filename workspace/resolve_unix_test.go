@@ -36,7 +36,7 @@ func TestC6_SpecialFilesAreRefusedAtOnce(t *testing.T) {
 			require.ErrorAs(t, ways[way](g.ws, path), &refused, "%s %s", way, path)
 			require.Equal(t, kind, refused.Kind)
 		}
-		for _, way := range []string{"OpenDir", "Walk"} {
+		for _, way := range []string{"OpenDir", "Scan"} {
 			require.ErrorIs(t, ways[way](g.ws, path), syscall.ENOTDIR, "%s %s", way, path)
 		}
 		info, err := g.ws.Stat(path)
@@ -150,7 +150,7 @@ func TestC6_PermissionsAreTheSystems(t *testing.T) {
 	require.EqualValues(t, len("A/f"), info.Size())
 
 	var failed []string
-	require.NoError(t, g.ws.Walk(t.Context(), "../B", func(v workspace.Visit) error {
+	require.NoError(t, walk(t.Context(), g.ws, "../B", func(v visit) error {
 		if v.Err != nil {
 			require.ErrorIs(t, v.Err, fs.ErrPermission)
 			failed = append(failed, v.Ref().Rel())

@@ -1,0 +1,290 @@
+package workspace
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// MkdirOptions configure [Workspace.Mkdir].
+type MkdirOptions struct {
+	// At, unless zero, is where path must still lead, as [Workspace.MkdirTarget] returned it. If it leads
+	// elsewhere the error is a *[MovedError].
+	At Ref
+}
+
+// Mkdir creates a directory and returns where it is. Its parent must exist. If something already has the name,
+// a link included, the error is [fs.ErrExist].
+func (w *Workspace) Mkdir(path string, o MkdirOptions) (Ref, error) {
+	return w.change(path, func(t target) error {
+		if err := w.expect(path, o.At, t); err != nil {
+			return err
+		}
+		if err := t.checkFree("mkdir"); err != nil {
+			return err
+		}
+		if err := t.dir.Mkdir(t.name, 0o777); err != nil {
+			return failed("mkdir", path, err)
+		}
+		return nil
+	})
+}
+
+// RemoveOptions configure [Workspace.Remove].
+type RemoveOptions struct {
+	// At, unless zero, is where path must still lead, as [Workspace.RemoveTarget] returned it. If it leads
+	// elsewhere the error is a *[MovedError].
+	At Ref
+}
+
+// Remove removes the file or empty directory at path. It removes a link itself, wherever it points, and a special
+// file without opening it. For a root, a denied directory, and a directory that holds one, the error is a
+// *[ProtectedError].
+func (w *Workspace) Remove(path string, o RemoveOptions) error {
+	_, err := w.change(path, func(t target) error {
+		if err := w.checkRemovable("remove", t); err != nil {
+			return err
+		}
+		if err := w.expect(path, o.At, t); err != nil {
+			return err
+		}
+		if err := t.dir.Remove(t.name); err != nil {
+			return failed("remove", path, err)
+		}
+		return nil
+	})
+	return err
+}
+
+// RenameOptions configure [Workspace.Rename].
+type RenameOptions struct {
+	// From and To, unless zero, are where the paths must still lead, as [Workspace.RenameTarget] returned them. If
+	// one leads elsewhere the error is a *[MovedError].
+	From, To Ref
+}
+
+// Rename moves the file, directory or link at from to the path to, in the same root or another on the same file
+// system, and returns where it is then. A link is moved itself. Rename replaces nothing: if something already has the
+// new name the error is [fs.ErrExist]. Between file systems it is [syscall.EXDEV]. A root, a denied directory, and a
+// directory that holds one stays where it is: a *[ProtectedError].
+func (w *Workspace) Rename(from, to string, o RenameOptions) (Ref, error) {
+	destination, err := parse(to)
+	if err != nil {
+		return Ref{}, err
+	}
+	var moved Ref
+	_, err = w.change(from, func(t target) error {
+		if err := w.checkRemovable("rename", t); err != nil {
+			return err
+		}
+		if err := w.expect(from, o.From, t); err != nil {
+			return err
+		}
+		return w.targetOnce(destination, func(new target) error {
+			moved = w.ref(new.root, new.at)
+			return w.move(t, new, o.To)
+		})
+	})
+	if err != nil {
+		return Ref{}, err
+	}
+	return moved, nil
+}
+
+// move gives the entry from the free name to.
+func (w *Workspace) move(from, to target, expected Ref) error {
+	if err := w.expect(to.asked.path, expected, to); err != nil {
+		return err
+	}
+	if to.name == "" {
+		return w.protected(to)
+	}
+	if err := to.checkFree("rename"); err != nil {
+		return err
+	}
+	var err error
+	switch {
+	case to.at.below(from.at): // a directory into itself
+		err = syscall.EINVAL
+	case to.asked.dir && !from.info.IsDir():
+		err = syscall.ENOTDIR
+	default:
+		err = rename(w, from, to)
+	}
+	if err != nil {
+		return failed("rename", from.asked.path, err)
+	}
+	return nil
+}
+
+// MkdirTarget returns where [Workspace.Mkdir] would make a directory, and fails where Mkdir would. It changes nothing.
+func (w *Workspace) MkdirTarget(path string) (Ref, error) {
+	return w.change(path, func(t target) error { return t.checkFree("mkdir") })
+}
+
+// RemoveTarget describes what [Workspace.Remove] would remove: a link itself, not what it points to. It fails where
+// Remove would, except that it does not look into a directory. It changes nothing.
+func (w *Workspace) RemoveTarget(path string) (Info, error) {
+	var info fs.FileInfo
+	ref, err := w.change(path, func(t target) error {
+		info = t.info
+		return w.checkRemovable("remove", t)
+	})
+	if err != nil {
+		return Info{}, err
+	}
+	return Info{info, ref, info.Name()}, nil
+}
+
+// RenameTarget describes what [Workspace.Rename] would move, and returns where to. It fails where Rename would, but for
+// a directory into itself and between file systems. It changes nothing.
+func (w *Workspace) RenameTarget(from, to string) (Info, Ref, error) {
+	info, err := w.RemoveTarget(from)
+	if err != nil {
+		return Info{}, Ref{}, err
+	}
+	ref, err := w.change(to, func(t target) error { return t.checkFree("rename") })
+	return info, ref, err
+}
+
+// target is a name in an open directory, where an entry is to be made, removed or moved. Everything is done through the
+// directory's handle and the name, so that later changes to the path cannot redirect it.
+type target struct {
+	asked asked
+	dir   *handle
+	name  string      // "" for a root, which is not in a directory
+	info  os.FileInfo // of the entry, nil if there is none
+	at    location
+	root  int
+}
+
+// change calls use with the target that path names, and returns where that is. It starts again if something changes on
+// the way.
+func (w *Workspace) change(path string, use func(target) error) (ref Ref, err error) {
+	if err := w.begin(); err != nil {
+		return Ref{}, err
+	}
+	defer w.end()
+	a, err := parse(path)
+	if err != nil {
+		return Ref{}, err
+	}
+	err = retry(func() error {
+		return w.targetOnce(a, func(t target) error {
+			ref = w.ref(t.root, t.at)
+			return use(t)
+		})
+	})
+	if err == errChanging {
+		err = failed("open", path, err)
+	}
+	if err != nil {
+		return Ref{}, err
+	}
+	return ref, nil
+}
+
+func (w *Workspace) targetOnce(a asked, use func(target) error) error {
+	entry := a
+	entry.dir = false // "l/" is about the name l as well
+	found := false
+	err := w.walkOnce(entry, keepLast, func(end arrival) error {
+		found = true
+		return use(target{a, end.dir, end.name, end.info, end.at, end.root})
+	})
+	if found || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return w.freeTargetOnce(a, err, use)
+}
+
+// freeTargetOnce is targetOnce for a path that leads to nothing, which missing says. Its directory must exist.
+func (w *Workspace) freeTargetOnce(a asked, missing error, use func(target) error) error {
+	n := len(a.at.names) - 1
+	if n < 0 || a.at.names[n] == ".." {
+		return missing
+	}
+	name := a.at.names[n]
+	parent := asked{path: a.path, at: location{a.at.top, a.at.names[:n:n]}, dir: true}
+	return w.walkOnce(parent, followLast, func(end arrival) error {
+		dir := end.dir
+		if end.name != "" {
+			var err error
+			if dir, err = stepInto(end.dir, end.name, end.info); err != nil {
+				return failed("open", a.path, err)
+			}
+			defer dir.Close()
+		}
+		t := target{asked: a, dir: dir, name: name, at: end.at.child(name), root: end.root}
+		if err := w.allowed(a.path, t.at); err != nil {
+			return err
+		}
+		switch _, err := dir.Lstat(name); {
+		case err == nil:
+			return failed("open", a.path, errChanging)
+		case !errors.Is(err, fs.ErrNotExist):
+			return failed("open", a.path, err)
+		}
+		return use(t)
+	})
+}
+
+// expect returns a *MovedError if t is not at the expected place. The zero Ref expects nothing.
+func (w *Workspace) expect(path string, expected Ref, t target) error {
+	if now := w.ref(t.root, t.at); expected != (Ref{}) && expected != now {
+		return &MovedError{Path: path, Was: expected, Now: now}
+	}
+	return nil
+}
+
+// checkRemovable returns an error unless t is an entry that may be taken away, by op.
+func (w *Workspace) checkRemovable(op string, t target) error {
+	switch {
+	case t.name == "":
+		return w.protected(t)
+	case t.info == nil:
+		return failed(op, t.asked.path, syscall.ENOENT)
+	case t.asked.dir && !t.info.IsDir():
+		return failed(op, t.asked.path, syscall.ENOTDIR)
+	default:
+		return w.checkHoldsNone(t)
+	}
+}
+
+// checkHoldsNone returns a *ProtectedError if t is or holds a root or a denied directory: moved, it would escape the
+// session's roots or policy.
+func (w *Workspace) checkHoldsNone(t target) error {
+	for _, d := range w.doors {
+		if d.at.below(t.at) {
+			return &ProtectedError{Path: t.asked.path, Dir: w.opened[d.root].Dir}
+		}
+	}
+	for _, d := range w.denied {
+		if d.at.below(t.at) {
+			return &ProtectedError{Path: t.asked.path, Dir: d.dir}
+		}
+	}
+	if !t.info.IsDir() {
+		return nil
+	}
+	// A root may have been moved here since it was opened.
+	for i, h := range w.handles {
+		if root, err := h.Lstat("."); err == nil && os.SameFile(root, t.info) {
+			return &ProtectedError{Path: t.asked.path, Dir: w.opened[i].Dir}
+		}
+	}
+	return nil
+}
+
+// checkFree returns an error unless nothing has the target's name.
+func (t target) checkFree(op string) error {
+	if t.name == "" || t.info != nil {
+		return failed(op, t.asked.path, syscall.EEXIST)
+	}
+	return nil
+}
+
+func (w *Workspace) protected(t target) error {
+	return &ProtectedError{Path: t.asked.path, Dir: w.opened[t.root].Dir}
+}

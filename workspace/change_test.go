@@ -1,0 +1,338 @@
+package workspace_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestMkdir(t *testing.T) {
+	g := newGrounds(t)
+	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "across"))
+	link(t, "nothing", filepath.Join(g.a, "dangling"))
+	for path, want := range map[string]string{
+		"new": "A/new", "new2/": "A/new2", "./d//new": "A/d/new", "../B/new": "B/new", filepath.Join(g.b, "new2"): "B/new2",
+		"across/new": "B/d/new", "across/../new3": "B/new3", "-p": "A/-p",
+	} {
+		target, err := g.ws.MkdirTarget(path)
+		require.NoError(t, err, path)
+		ref, err := g.ws.Mkdir(path, workspace.MkdirOptions{At: target})
+		require.NoError(t, err, path)
+		require.Equal(t, filepath.Join(g.dir, want), ref.Path())
+		require.Equal(t, target, ref)
+		require.DirExists(t, filepath.Join(g.dir, want))
+	}
+	before := picture(t, g.dir)
+	for path, want := range map[string]error{
+		"f": fs.ErrExist, "d": fs.ErrExist, "d/": fs.ErrExist, ".": fs.ErrExist, "d/..": fs.ErrExist, "across": fs.ErrExist,
+		"dangling": fs.ErrExist, g.b: fs.ErrExist, "no/new": fs.ErrNotExist, "f/new": syscall.ENOTDIR, "no/..": fs.ErrNotExist,
+		"": fs.ErrInvalid, "a\x00": fs.ErrInvalid, strings.Repeat("n", 256): syscall.ENAMETOOLONG,
+	} {
+		_, err := g.ws.Mkdir(path, workspace.MkdirOptions{})
+		require.ErrorIs(t, err, want, path)
+	}
+	require.Equal(t, before, picture(t, g.dir))
+}
+
+func TestC9_DeepDirectories(t *testing.T) {
+	g := newGrounds(t)
+	name := strings.Repeat("d", 200)
+	deep := ""
+	for range 30 { // 6,000 bytes, beyond PATH_MAX
+		deep += name + "/"
+		_, err := g.ws.Mkdir(deep, workspace.MkdirOptions{})
+		require.NoError(t, err)
+	}
+	_, err := put(g.ws, deep+"f", "deep")
+	require.NoError(t, err)
+	requireRead(t, g.ws, deep+"f", "deep", 0, deep+"f")
+	require.NoError(t, g.ws.Remove(deep+"f", workspace.RemoveOptions{}))
+	require.NoError(t, g.ws.Remove(deep, workspace.RemoveOptions{}))
+}
+
+func TestRemove(t *testing.T) {
+	g := newGrounds(t)
+	mkdir(t, filepath.Join(g.a, "empty"))
+	mkdir(t, filepath.Join(g.a, "empty2"))
+	want := picture(t, g.dir)
+	for _, path := range []string{"empty", "empty2/", "f", "../B/f", filepath.Join(g.b, "d/f")} {
+		target, err := g.ws.RemoveTarget(path)
+		require.NoError(t, err)
+		require.NoError(t, g.ws.Remove(path, workspace.RemoveOptions{At: target.Ref()}), path)
+	}
+	for _, gone := range []string{"A/empty", "A/empty2", "A/f", "B/f", "B/d/f"} {
+		delete(want, gone)
+	}
+	require.Equal(t, want, picture(t, g.dir))
+	for path, err := range map[string]error{
+		"d": syscall.ENOTEMPTY, "f": fs.ErrNotExist, "no/f": fs.ErrNotExist, "d/e/f/": syscall.ENOTDIR, "": fs.ErrInvalid,
+	} {
+		require.ErrorIs(t, g.ws.Remove(path, workspace.RemoveOptions{}), err, path)
+	}
+	require.Equal(t, want, picture(t, g.dir))
+}
+
+func TestC4_OnlyLinksThemselvesAreRemoved(t *testing.T) {
+	g := newGrounds(t)
+	want := picture(t, g.dir)
+	for name, target := range map[string]string{
+		"to-out": g.out, "to-secret": filepath.Join(g.out, "secret"), "dangling": filepath.Join(g.out, "no"), "to-d": "d",
+		"across": filepath.Join(g.b, "d"), "loop": "loop",
+	} {
+		link(t, target, filepath.Join(g.a, name))
+		for _, end := range []string{"/", "//", "/."} {
+			require.ErrorIs(t, g.ws.Remove(name+end, workspace.RemoveOptions{}), syscall.ENOTDIR, name+end)
+			_, err := g.ws.Rename(name+end, "moved", workspace.RenameOptions{})
+			require.ErrorIs(t, err, syscall.ENOTDIR, name+end)
+		}
+		require.NoError(t, g.ws.Remove(name, workspace.RemoveOptions{}))
+	}
+	require.Equal(t, want, picture(t, g.dir))
+}
+
+func TestRename(t *testing.T) {
+	g := newGrounds(t)
+	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "across"))
+	link(t, "../x", filepath.Join(g.a, "d/l"))
+	for _, c := range []struct{ from, to, want string }{
+		{"f", "g", "A/g"},
+		{"g", "../B/g", "B/g"},
+		{"../B/g", "across/g", "B/d/g"},
+		{"across/g", g.b + "/h", "B/h"},
+		{"across", "link", "A/link"},
+		{"d/", "../B/tree/", "B/tree"},
+	} {
+		from, to, err := g.ws.RenameTarget(c.from, c.to)
+		require.NoError(t, err)
+		ref, err := g.ws.Rename(c.from, c.to, workspace.RenameOptions{From: from.Ref(), To: to})
+		require.NoError(t, err, "%s to %s", c.from, c.to)
+		require.Equal(t, filepath.Join(g.dir, c.want), ref.Path())
+	}
+	require.Equal(t, map[string]string{
+		".": "d---------", "A": "d---------", "A/link": "-> " + g.b + "/d", "B": "d---------", "B/d": "d---------", "B/d/f": "B/d/f",
+		"B/f": "B/f", "B/h": "A/f", "B/tree": "d---------", "B/tree/e": "d---------", "B/tree/e/f": "A/d/e/f", "B/tree/l": "-> ../x",
+		"out": "d---------", "out/secret": "SECRET",
+	}, picture(t, g.dir))
+}
+
+func TestRenameRefuses(t *testing.T) {
+	g := newGrounds(t)
+	mkdir(t, filepath.Join(g.a, "empty"))
+	link(t, g.out, filepath.Join(g.a, "to-out"))
+	link(t, "d", filepath.Join(g.a, "to-d"))
+	before := picture(t, g.dir)
+	var outside *workspace.OutsideError
+	for _, c := range []struct {
+		from, to string
+		want     error
+	}{
+		{"no", "x", fs.ErrNotExist},
+		{"f", "no/x", fs.ErrNotExist},
+		{"f", "empty", fs.ErrExist},
+		{"d", "f", fs.ErrExist},
+		{"f", "f", fs.ErrExist},
+		{"f", "x/", syscall.ENOTDIR},
+		{"f/", "x", syscall.ENOTDIR},
+		{"f", "to-d", fs.ErrExist},
+		{"f", "to-d/", fs.ErrExist},
+		{"empty", "d", fs.ErrExist},
+		{"d", "d/e/x", syscall.EINVAL},
+		{"d", "to-d/x", syscall.EINVAL},
+		{"f", "../B/f", fs.ErrExist},
+		{"", "x", fs.ErrInvalid},
+		{"f", "x\x00", fs.ErrInvalid},
+		{"f", "../out/x", nil},
+		{"../out/secret", "x", nil},
+		{"to-out/secret", "x", nil},
+		{"f", "to-out/x", nil},
+	} {
+		_, err := g.ws.Rename(c.from, c.to, workspace.RenameOptions{})
+		if c.want == nil {
+			require.ErrorAs(t, err, &outside, "%s to %s", c.from, c.to)
+		} else {
+			require.ErrorIs(t, err, c.want, "%s to %s", c.from, c.to)
+		}
+		require.Equal(t, before, picture(t, g.dir), "%s to %s", c.from, c.to)
+	}
+}
+
+func TestRenameBetweenFileSystems(t *testing.T) {
+	other, err := os.MkdirTemp("/dev/shm", "workspace")
+	if err != nil {
+		t.Skip("there is no second file system:", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(other) })
+	root := realDir(t)
+	write(t, filepath.Join(root, "f"), "text")
+	if err := os.Rename(filepath.Join(root, "f"), filepath.Join(other, "f")); !errors.Is(err, syscall.EXDEV) {
+		t.Skip("there is no second file system:", err)
+	}
+	ws := open(t, root, other)
+	_, err = ws.Rename("f", filepath.Join(other, "f"), workspace.RenameOptions{})
+	require.ErrorIs(t, err, syscall.EXDEV)
+	requireRead(t, ws, "f", "text", 0, "f")
+}
+
+func TestC1_NoRootIsRemovedMovedOrReplaced(t *testing.T) {
+	dir := realDir(t)
+	outer, inner := filepath.Join(dir, "outer"), filepath.Join(dir, "outer/x/inner")
+	write(t, filepath.Join(inner, "f"), "inner")
+	write(t, filepath.Join(outer, "f"), "outer")
+	mkdir(t, filepath.Join(outer, "empty"))
+	link(t, "x/inner", filepath.Join(outer, "spelled"))
+	other := mkdir(t, filepath.Join(dir, "other"))
+	ws := open(t, outer, filepath.Join(outer, "spelled"), other)
+	before := picture(t, dir)
+	for _, path := range []string{
+		".", "./", outer, outer + "/", "../outer", "x/..", "x", "x/", inner, inner + "/.", "x/inner", "spelled", "../other", other,
+		other + "/../outer", "x/inner/..",
+	} {
+		var protected *workspace.ProtectedError
+		require.ErrorAs(t, ws.Remove(path, workspace.RemoveOptions{}), &protected, path)
+		for _, to := range []string{"y", "../other/y"} {
+			_, err := ws.Rename(path, to, workspace.RenameOptions{})
+			require.ErrorAs(t, err, &protected, path)
+		}
+		for _, from := range []string{"f", "empty"} {
+			_, err := ws.Rename(from, path, workspace.RenameOptions{})
+			require.Error(t, err, path)
+		}
+		require.Equal(t, before, picture(t, dir), path)
+	}
+	var outside *workspace.OutsideError
+	for _, path := range []string{"..", "/", dir, dir + "/", "../.."} {
+		require.ErrorAs(t, ws.Remove(path, workspace.RemoveOptions{}), &outside, path)
+	}
+}
+
+func TestTargets(t *testing.T) {
+	g := newGrounds(t)
+	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "across"))
+	link(t, g.out, filepath.Join(g.a, "away"))
+	before := picture(t, g.dir)
+
+	ref, err := g.ws.MkdirTarget("across/new")
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(g.b, "d/new"), ref.Path())
+	info, err := g.ws.RemoveTarget("away")
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(g.a, "away"), info.Ref().Path(), "the link itself")
+	require.Equal(t, fs.ModeSymlink, info.Mode().Type())
+	info, ref, err = g.ws.RenameTarget("f", "across/new")
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(g.a, "f"), info.Ref().Path())
+	require.Equal(t, filepath.Join(g.b, "d/new"), ref.Path())
+
+	var outside *workspace.OutsideError
+	_, err = g.ws.MkdirTarget("away/new")
+	require.ErrorAs(t, err, &outside)
+	_, err = g.ws.RemoveTarget("away/secret")
+	require.ErrorAs(t, err, &outside)
+	_, _, err = g.ws.RenameTarget("f", "away/new")
+	require.ErrorAs(t, err, &outside)
+	_, err = g.ws.MkdirTarget("d")
+	require.ErrorIs(t, err, fs.ErrExist)
+	_, _, err = g.ws.RenameTarget("f", "d")
+	require.ErrorIs(t, err, fs.ErrExist)
+	_, err = g.ws.RemoveTarget("missing")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	var protected *workspace.ProtectedError
+	_, err = g.ws.RemoveTarget(".")
+	require.ErrorAs(t, err, &protected)
+	require.Equal(t, before, picture(t, g.dir))
+}
+
+// A root inside another stays a root wherever somebody moves it.
+func TestC8_AMovedRootIsProtected(t *testing.T) {
+	outer := realDir(t)
+	inner := filepath.Join(outer, "inner")
+	write(t, filepath.Join(inner, "f"), "inner")
+	ws := open(t, outer, inner)
+	require.NoError(t, os.Mkdir(filepath.Join(outer, "d"), 0o755))
+	require.NoError(t, os.Rename(inner, filepath.Join(outer, "d/moved")))
+	var protected *workspace.ProtectedError
+	require.ErrorAs(t, ws.Remove("d/moved", workspace.RemoveOptions{}), &protected)
+	_, err := ws.Rename("d/moved", "y", workspace.RenameOptions{})
+	require.ErrorAs(t, err, &protected)
+	requireRead(t, ws, inner+"/f", "inner", 1, "f")
+}
+
+func TestC11_APathThatLeadsElsewhereIsNotChanged(t *testing.T) {
+	g := newGrounds(t)
+	mkdir(t, filepath.Join(g.a, "d/empty"))
+	link(t, "d", filepath.Join(g.a, "l"))
+	shown, free, err := g.ws.RenameTarget("l/empty", "l/new")
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(g.a, "l")))
+	link(t, g.b, filepath.Join(g.a, "l"))
+	mkdir(t, filepath.Join(g.b, "empty"))
+	before := picture(t, g.dir)
+	var moved *workspace.MovedError
+	require.ErrorAs(t, g.ws.Remove("l/empty", workspace.RemoveOptions{At: shown.Ref()}), &moved)
+	_, err = g.ws.Rename("l/empty", "x", workspace.RenameOptions{From: shown.Ref()})
+	require.ErrorAs(t, err, &moved)
+	_, err = g.ws.Rename("f", "l/new", workspace.RenameOptions{To: free})
+	require.ErrorAs(t, err, &moved)
+	_, err = g.ws.Mkdir("l/new", workspace.MkdirOptions{At: free})
+	require.ErrorAs(t, err, &moved)
+	require.Equal(t, before, picture(t, g.dir))
+}
+
+func TestA6_NothingIsChangedInADeniedDirectory(t *testing.T) {
+	g := newGrounds(t)
+	write(t, filepath.Join(g.a, "x/denied/f"), "SECRET")
+	link(t, "x/denied", filepath.Join(g.a, "l"))
+	missing := filepath.Join(g.a, "not/yet")
+	ws := openWith(t, workspace.Options{Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "x/denied"), missing)}}, g.a, g.b)
+	mkdir(t, filepath.Dir(missing))
+	before := picture(t, g.dir)
+	var denied *workspace.DeniedError
+	for _, path := range []string{"x/denied/f", "x/denied/new", "l/f", "l/new", "not/yet", "../B/../A/x/denied/f"} {
+		for name, change := range changes {
+			err := change(ws, path)
+			if !strings.HasSuffix(path, "f") && errors.Is(err, fs.ErrNotExist) {
+				continue // nothing is there
+			}
+			require.ErrorAs(t, err, &denied, "%s %s", name, path)
+		}
+	}
+	var protected *workspace.ProtectedError
+	for _, path := range []string{"x", "x/", "./x"} {
+		require.ErrorAs(t, ws.Remove(path, workspace.RemoveOptions{}), &protected)
+		_, err := ws.Rename(path, "y", workspace.RenameOptions{})
+		require.ErrorAs(t, err, &protected)
+	}
+	require.Equal(t, before, picture(t, g.dir))
+}
+
+func TestC12_AHardLinkedFileKeepsItsOtherNames(t *testing.T) {
+	for name, change := range changes {
+		t.Run("C12/"+name, func(t *testing.T) {
+			g := newGrounds(t)
+			secret := filepath.Join(g.out, "secret")
+			require.NoError(t, os.Link(secret, filepath.Join(g.a, "name")))
+			link(t, "name", filepath.Join(g.a, "to-name"))
+			for _, path := range []string{"to-name", "name"} {
+				_ = change(g.ws, path)
+				require.Equal(t, "SECRET", picture(t, g.out)["secret"], path)
+			}
+		})
+	}
+}
+
+func TestNothingIsChangedInAClosedWorkspace(t *testing.T) {
+	g := newGrounds(t)
+	require.NoError(t, g.ws.Close())
+	for name, change := range changes {
+		require.ErrorIs(t, change(g.ws, "f"), workspace.ErrClosed, name)
+	}
+	require.Equal(t, "A/f", picture(t, g.dir)["A/f"])
+}
