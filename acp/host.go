@@ -78,12 +78,14 @@ func (h *host) enter(phase hostPhase) (held []backend.Update, s *session) {
 }
 
 // heldKinds are the kinds of update that the runtime said while it opened.
-func (h *host) heldKinds() map[string]bool {
+func (h *host) heldKinds() map[sessionstore.Kind]bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	kinds := make(map[string]bool)
+	kinds := make(map[sessionstore.Kind]bool)
 	for _, u := range h.held {
-		kinds[updateKind(u)] = true
+		if parsed, err := sessionstore.ParseUpdate(u); err == nil {
+			kinds[parsed.Kind] = true
+		}
 	}
 	return kinds
 }
@@ -213,9 +215,20 @@ func (h *host) history(given iter.Seq2[backend.Update, error]) iter.Seq2[backend
 		h.mu.Unlock()
 		switch {
 		case committed:
-			h.agent.options.Store.History(h.agent.base, h.id)(yield)
+			rawHistory(h.agent.options.Store.History(h.agent.base, h.id))(yield)
 		case given != nil:
 			given(yield)
+		}
+	}
+}
+
+// rawHistory yields the JSON of a stored history.
+func rawHistory(stored iter.Seq2[sessionstore.Update, error]) iter.Seq2[backend.Update, error] {
+	return func(yield func(backend.Update, error) bool) {
+		for u, err := range stored {
+			if !yield(u.Raw, err) {
+				return
+			}
 		}
 	}
 }

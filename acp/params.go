@@ -75,20 +75,21 @@ func lifecycleResult(result backend.Raw) (json.RawMessage, error) {
 	return rest, nil
 }
 
-// checkUpdate refuses an update of the runtime that is none. It may be spread over lines: who writes it makes it one.
-func checkUpdate(u backend.Update) error {
-	if !isObject(u) {
-		return jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent sent an update that is not an object")
+// parseUpdate rejects an update of the backend that is invalid.
+func parseUpdate(u backend.Update) (sessionstore.Update, error) {
+	parsed, err := sessionstore.ParseUpdate(u)
+	if err != nil {
+		return parsed, jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent sent an invalid update: %v", err)
 	}
-	return nil
+	return parsed, nil
 }
 
 // titleIn is the title in a session_info_update, "" if that removes it; nil if u says nothing of a title.
-func titleIn(u backend.Update) *string {
-	if !bytes.Contains(u, []byte("session_info_update")) || updateKind(u) != "session_info_update" {
+func titleIn(u sessionstore.Update) *string {
+	if u.Kind != sessionstore.SessionInfoUpdate {
 		return nil
 	}
-	raw, given := members(members(u)["update"])["title"]
+	raw, given := members(members(u.Raw)["update"])["title"]
 	if !given {
 		return nil
 	}
@@ -100,8 +101,8 @@ func titleIn(u backend.Update) *string {
 }
 
 // titleUpdate tells the client of a session's title (A29).
-func titleUpdate(title string) backend.Update {
-	return backend.Update(`{"update":{"sessionUpdate":"session_info_update","title":` + string(quote(title)) + `}}`)
+func titleUpdate(title string) json.RawMessage {
+	return json.RawMessage(`{"update":{"sessionUpdate":"session_info_update","title":` + string(quote(title)) + `}}`)
 }
 
 // put is object with a member set. What is not an object is taken as an empty one.

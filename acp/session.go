@@ -181,7 +181,8 @@ func (s *session) takeOver(ctx context.Context, change sessionstore.Activation) 
 // update shows the client an update and records it: first the wire, then the record, whose commits
 // nobody waits for here (W11).
 func (s *session) update(ctx context.Context, u backend.Update) error {
-	if err := checkUpdate(u); err != nil {
+	parsed, err := parseUpdate(u)
+	if err != nil {
 		return err
 	}
 	select {
@@ -195,7 +196,7 @@ func (s *session) update(ctx context.Context, u backend.Update) error {
 	if err := s.show(ctx, u); err != nil {
 		return err
 	}
-	return s.record.recorder().Record(ctx, u)
+	return s.record.recorder().Record(ctx, parsed)
 }
 
 // saveState stores the runtime's own value. A refusal ends the session, but not here: this may be called by what the

@@ -22,7 +22,7 @@ func (a *agent) acceptFork(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		if err != nil {
 			return nil, err
 		}
-		act := backend.Activation{Cause: backend.Fork, State: source.State, History: a.options.Store.Finished(ctx, p.id)}
+		act := backend.Activation{Cause: backend.Fork, State: source.State, History: rawHistory(a.options.Store.Finished(ctx, p.id))}
 		return a.create(ctx, r, p, act, source.Title, func(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
 			if n.State == nil {
 				n.State = source.State

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -110,7 +109,7 @@ func (o *reopening) replace(ctx context.Context) (*session, *activation, error) 
 	a, in := o.agent, o.at.lane
 	stop := sync.OnceValue(func() error { return in.endTurn(ctx, backend.ErrCancelled) })
 	ra := backend.Activation{
-		Cause: o.cause, State: o.stored.State, History: a.options.Store.History(ctx, o.stored.ID),
+		Cause: o.cause, State: o.stored.State, History: rawHistory(a.options.Store.History(ctx, o.stored.ID)),
 		Stop: func(context.Context) error { return stop() },
 	}
 	if o.before != nil {
@@ -241,11 +240,11 @@ func (a *agent) replay(ctx context.Context, s *session, opened backend.Opened, p
 	said := s.host.heldKinds()
 	result := members(opened.Result)
 	for _, u := range states {
-		kind := updateKind(u)
+		kind := u.Kind
 		if said[kind] || len(result[statedBy(kind)]) > 0 {
 			continue
 		}
-		if err := s.show(ctx, u); err != nil {
+		if err := s.show(ctx, u.Raw); err != nil {
 			return err
 		}
 	}
@@ -253,11 +252,11 @@ func (a *agent) replay(ctx context.Context, s *session, opened backend.Opened, p
 }
 
 // statedBy is the member of a lifecycle response that says what a state kind says.
-func statedBy(kind string) string {
+func statedBy(kind sessionstore.Kind) string {
 	switch kind {
-	case "current_mode_update":
+	case sessionstore.CurrentModeUpdate:
 		return "modes"
-	case "config_option_update":
+	case sessionstore.ConfigOptionUpdate:
 		return "configOptions"
 	}
 	return ""
@@ -272,7 +271,7 @@ func (a *agent) replayHistory(ctx context.Context, s *session, p *pace) error {
 		}
 		open.see(u)
 		p.wait(ctx)
-		if err := s.show(ctx, u); err != nil {
+		if err := s.show(ctx, u.Raw); err != nil {
 			return err
 		}
 	}
@@ -293,11 +292,7 @@ type openCalls struct {
 
 // see takes note of an update.
 func (o *openCalls) see(u sessionstore.Update) {
-	if isChunk(u) || !bytes.Contains(u, []byte("tool_call")) {
-		return // most updates, which need not be read
-	}
-	kind := updateKind(u)
-	if kind != "tool_call" && kind != "tool_call_update" {
+	if u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
 		return
 	}
 	var call struct {
@@ -306,14 +301,14 @@ func (o *openCalls) see(u sessionstore.Update) {
 			Status string `json:"status"`
 		} `json:"update"`
 	}
-	if json.Unmarshal(u, &call) != nil {
+	if json.Unmarshal(u.Raw, &call) != nil {
 		return
 	}
 	id, status := call.Update.ID, call.Update.Status
 	switch {
 	case status == "completed" || status == "failed":
 		delete(o.open, id)
-	case kind == "tool_call" || status != "":
+	case u.Kind == sessionstore.ToolCall || status != "":
 		if o.open == nil {
 			o.open = make(map[string]bool)
 		}
@@ -324,41 +319,16 @@ func (o *openCalls) see(u sessionstore.Update) {
 	}
 }
 
-// chunkStart is how most updates begin.
-var chunkStart = []byte(`{"update":{"sessionUpdate":"agent_message_chunk","`)
-
-// isChunk reports whether an update is seen from its start to be a piece of a message.
-func isChunk(u sessionstore.Update) bool { return bytes.HasPrefix(u, chunkStart) }
-
 // failures are updates that end the open calls (A27).
-func (o *openCalls) failures() []backend.Update {
-	var updates []backend.Update
+func (o *openCalls) failures() []json.RawMessage {
+	var updates []json.RawMessage
 	for _, id := range o.order {
 		if o.open[id] {
 			delete(o.open, id)
-			updates = append(updates, backend.Update(`{"update":{"sessionUpdate":"tool_call_update","toolCallId":`+string(quote(id))+`,"status":"failed"}}`))
+			updates = append(updates, json.RawMessage(`{"update":{"sessionUpdate":"tool_call_update","toolCallId":`+string(quote(id))+`,"status":"failed"}}`))
 		}
 	}
 	return updates
-}
-
-// updateKind is the kind of an update, "" if it has none.
-func updateKind(u backend.Update) string {
-	object, err := strictjson.ParseObject(u)
-	if err != nil {
-		return ""
-	}
-	raw, _ := object.Get("update")
-	inner, err := strictjson.ParseObject(raw)
-	if err != nil {
-		return ""
-	}
-	kind, _ := inner.Get("sessionUpdate")
-	var name string
-	if json.Unmarshal(kind, &name) != nil {
-		return ""
-	}
-	return name
 }
 
 // replaying is the history that a runtime shows the client while it opens: stored in segments beside that, to
@@ -403,7 +373,8 @@ func (h *host) Replay(ctx context.Context, u backend.Update) error {
 	if err := h.stop(ctx); err != nil {
 		return err
 	}
-	if err := checkUpdate(u); err != nil {
+	parsed, err := parseUpdate(u)
+	if err != nil {
 		return err
 	}
 	h.replays.Lock()
@@ -425,7 +396,7 @@ func (h *host) Replay(ctx context.Context, u backend.Update) error {
 	if err := h.agent.conn.Notify(ctx, methodUpdate, putSession(u, h.id)); err != nil {
 		return err
 	}
-	return h.replayed.recorder.Record(ctx, u)
+	return h.replayed.recorder.Record(ctx, parsed)
 }
 
 // takeReplayed returns what was replayed as the history of the commit, which may be empty. From then on the host

@@ -114,7 +114,7 @@ func (u *unreadable) History(ctx context.Context, id sessionstore.ID) iter.Seq2[
 	if u.err == nil {
 		return u.Memory.History(ctx, id)
 	}
-	return func(yield func(sessionstore.Update, error) bool) { yield(nil, u.err) }
+	return func(yield func(sessionstore.Update, error) bool) { yield(sessionstore.Update{}, u.err) }
 }
 
 func TestA12_ALoadThatTookEffectWaitsForItsTurnThoughItWasCancelled(t *testing.T) {
@@ -817,7 +817,7 @@ func (r *replayer) Open(ctx context.Context, a backend.Activation, h backend.Hos
 		return session, opened, err
 	}
 	for _, text := range r.says {
-		if err := h.Replay(ctx, apart(text)); err != nil {
+		if err := h.Replay(ctx, apart(text).Raw); err != nil {
 			return nil, opened, err
 		}
 	}
@@ -889,7 +889,7 @@ func recorded(t *testing.T, store sessionstore.Store, id string) []string {
 	var messages []message
 	for u, err := range store.History(t.Context(), sessionstore.ID(id)) {
 		require.NoError(t, err)
-		messages = append(messages, message{Method: "session/update", Params: []byte(`{"sessionId":"` + id + `",` + string(u[1:]))})
+		messages = append(messages, message{Method: "session/update", Params: []byte(`{"sessionId":"` + id + `",` + string(u.Raw[1:]))})
 	}
 	return texts(messages, id)
 }

@@ -503,7 +503,10 @@ func checkBlock(block strictjson.Field) []strictjson.Violation {
 func (p promptParams) updates() []sessionstore.Update {
 	updates := make([]sessionstore.Update, len(p.blocks))
 	for i, block := range p.blocks {
-		updates[i] = sessionstore.Update(`{"update":{"sessionUpdate":"user_message_chunk","content":` + string(block) + `}}`)
+		updates[i] = sessionstore.Update{
+			Kind: sessionstore.UserMessageChunk,
+			Raw:  json.RawMessage(`{"update":{"sessionUpdate":"user_message_chunk","content":` + string(block) + `}}`),
+		}
 	}
 	return updates
 }

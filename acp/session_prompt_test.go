@@ -247,7 +247,7 @@ func TestS8_ThePromptIsStoredBeforeTheRuntimeActs(t *testing.T) {
 		first = u
 		break
 	}
-	require.JSONEq(t, `{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"wait"}}}`, string(first))
+	require.JSONEq(t, `{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"wait"}}}`, first.String())
 }
 
 func TestW12_MCPServersAreDecodedStrictly(t *testing.T) {

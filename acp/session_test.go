@@ -54,7 +54,7 @@ func TestW11_WhatIsSaidBehindALifecycleResponseIsNotLost(t *testing.T) {
 	r.opened = func(_ backend.Activation, h backend.Host) {
 		host = h
 		for _, text := range all[:before] {
-			require.NoError(t, h.Update(t.Context(), apart(text)))
+			require.NoError(t, h.Update(t.Context(), apart(text).Raw))
 		}
 	}
 	goOn := c.stall()
@@ -67,14 +67,14 @@ func TestW11_WhatIsSaidBehindALifecycleResponseIsNotLost(t *testing.T) {
 		var err error
 		for _, text := range all[before:] {
 			if err == nil {
-				err = host.Update(t.Context(), apart(text))
+				err = host.Update(t.Context(), apart(text).Raw)
 			}
 		}
 		said <- err
 	}()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, host.Update(ended, apart("never")), context.Canceled)
+	require.ErrorIs(t, host.Update(ended, apart("never").Raw), context.Canceled)
 	goOn()
 	require.NoError(t, within(t, said))
 	c.response(request)
@@ -91,7 +91,7 @@ func TestW11_WhatIsHeldForALifecycleResponseIsBounded(t *testing.T) {
 	fit := func(text string) (n int) {
 		r.opened = func(_ backend.Activation, h backend.Host) {
 			for n = 0; n < 2000; n++ {
-				if err := h.Update(t.Context(), apart(text)); err != nil {
+				if err := h.Update(t.Context(), apart(text).Raw); err != nil {
 					require.ErrorIs(t, err, backend.ErrTooManyUpdates)
 					require.ErrorContains(t, err, "1,000")
 					require.ErrorContains(t, err, "4 MiB")
@@ -121,7 +121,7 @@ func TestW6_AnUpdateBehindABlockedOneEndsWithItsContext(t *testing.T) {
 		var err error
 		for _, text := range numbers(1000) {
 			if err == nil {
-				err = host.Update(t.Context(), apart(text))
+				err = host.Update(t.Context(), apart(text).Raw)
 			}
 		}
 		said <- err
@@ -131,7 +131,7 @@ func TestW6_AnUpdateBehindABlockedOneEndsWithItsContext(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_ = host.Update(ctx, apart("more"))
+			_ = host.Update(ctx, apart("more").Raw)
 		}()
 		within(t, ended)
 		cancel()
@@ -317,7 +317,7 @@ func remember(t *testing.T, store sessionstore.Store, id string, texts ...string
 
 // apart is a message of its own, which is not joined with its neighbours.
 func apart(text string) sessionstore.Update {
-	return sessionstore.Update(`{"update":{"sessionUpdate":"agent_message_chunk","messageId":` + encode(text) + `,"content":` + encode(map[string]string{"type": "text", "text": text}) + `}}`)
+	return sessionstore.StoredUpdate([]byte(`{"update":{"sessionUpdate":"agent_message_chunk","messageId":` + encode(text) + `,"content":` + encode(map[string]string{"type": "text", "text": text}) + `}}`))
 }
 
 // numbers are those below n.

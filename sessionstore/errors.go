@@ -36,21 +36,6 @@ func (e *ReplacedError) Error() string {
 	return fmt.Sprintf("the history of session %q was replaced while it was read", string(e.ID))
 }
 
-// UpdateError: something that is no [Update].
-type UpdateError struct {
-	// Index is its place among the updates that were given.
-	Index int
-	// Err is what is wrong with it.
-	Err error
-}
-
-func (e *UpdateError) Error() string {
-	return fmt.Sprintf("update %d is not an object with an update: %v", e.Index, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *UpdateError) Unwrap() error { return e.Err }
-
 // CursorError: the cursor is malformed, or was made with other filters.
 type CursorError struct{ Cursor Cursor }
 
@@ -74,3 +59,11 @@ func (e *UnavailableError) Error() string {
 
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// DraftError: an activation was given a draft that is not of this store and session, or was used or discarded before,
+// or was left alone for so long that the store dropped it.
+type DraftError struct{ ID ID }
+
+func (e *DraftError) Error() string {
+	return "the new history of session " + string(e.ID) + " is not there any more; load it again"
+}

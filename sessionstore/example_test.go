@@ -26,12 +26,12 @@ func Example() {
 
 	// A turn: its prompt is stored before anything happens, its answer as it comes.
 	_ = store.BeginTurn(ctx, lease, sessionstore.Turn{Title: "Where is the parser?", Prompt: []sessionstore.Update{
-		[]byte(`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Where is the parser?"}}}`),
+		parse(`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Where is the parser?"}}}`),
 	}})
 	recorder := sessionstore.NewRecorder(store, lease, sessionstore.RecorderOptions{})
 	for _, word := range []string{"In ", "/src/lib."} {
-		_ = recorder.Record(ctx, fmt.Appendf(nil,
-			`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}`, word))
+		_ = recorder.Record(ctx, parse(fmt.Sprintf(
+			`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}`, word)))
 	}
 	_ = recorder.Flush(ctx) // before the turn is answered
 	_ = store.EndTurn(ctx, lease, "end_turn")
@@ -40,10 +40,18 @@ func Example() {
 	page, _ := store.List(ctx, sessionstore.Query{})
 	fmt.Println(page.Sessions[0].Title)
 	for u := range store.History(ctx, "1") {
-		fmt.Println(string(u))
+		fmt.Println(u)
 	}
 	// Output:
 	// Where is the parser?
 	// {"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Where is the parser?"}}}
 	// {"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"In /src/lib."}}}
+}
+
+func parse(raw string) sessionstore.Update {
+	u, err := sessionstore.ParseUpdate([]byte(raw))
+	if err != nil {
+		panic(err)
+	}
+	return u
 }

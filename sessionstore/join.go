@@ -4,112 +4,151 @@ import (
 	"bytes"
 	"iter"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
 )
 
 const (
-	// maxRun is how many chunks are joined at most, so that a client still sees a long answer grow.
-	maxRun = 256
-	// maxRunBytes is how long they may get. Longer ones are few, and not worth the copying.
-	maxRunBytes = 8 << 10
+	// maxJoined is the number of chunks that are joined at most, so that a client still sees a long answer grow.
+	maxJoined = 256
+	// maxJoinedBytes limits the length of a joined chunk. Longer ones are few, and not worth the copying.
+	maxJoinedBytes = 8 << 10
 )
 
-// Joined yields a history with neighbouring text chunks of the agent joined, which a client shows as one
-// anyway, also where they were stored in different segments. That is what [Merge] does within one; it is
-// quicker, and joins only chunks that agree byte for byte but for their text. A user's chunks stay
-// as they are: two neighbours may be two prompts.
+// Joined yields a history with neighbouring text chunks of the agent joined, which a client shows as one anyway. Chunks are
+// joined only if they are the same byte for byte except for their text, and contain nothing but text: one with _meta,
+// annotations or an unknown member stays as it is. The user's chunks are not joined: two neighbours may be two prompts.
 func Joined(history iter.Seq2[Update, error]) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
-		var r run
+		var j joiner
 		for u, err := range history {
 			if err != nil {
-				if r.count == 0 || yield(r.end(), nil) {
-					yield(nil, err)
+				if j.count == 0 || yield(j.result(), nil) {
+					yield(Update{}, err)
 				}
 				return
 			}
-			if r.take(u) {
+			if j.join(u) {
 				continue
 			}
-			if r.count > 0 && !yield(r.end(), nil) {
+			if j.count > 0 && !yield(j.result(), nil) {
 				return
 			}
-			r.begin(u)
+			j.start(u)
 		}
-		if r.count > 0 {
-			yield(r.end(), nil)
+		if j.count > 0 {
+			yield(j.result(), nil)
 		}
 	}
 }
 
-// run is a chunk and those that were joined to it.
-type run struct {
+// joinedSlice is [Joined] for a slice.
+func joinedSlice(history []Update) []Update {
+	joined := make([]Update, 0, len(history))
+	var j joiner
+	for _, u := range history {
+		if j.join(u) {
+			continue
+		}
+		if j.count > 0 {
+			joined = append(joined, j.result())
+		}
+		j.start(u)
+	}
+	if j.count > 0 {
+		joined = append(joined, j.result())
+	}
+	return joined
+}
+
+// joiner holds a chunk and those that were joined to it.
+type joiner struct {
 	first  Update
-	head   []byte // of first, up to its text; nil if nothing joins it
-	tail   []byte // what follows the text; nil until a second chunk has asked for it
-	joined []byte // head and texts; nil as long as there is only first
+	head   []byte // of first, up to and including the opening quote of its text; nil if nothing can be joined to it
+	tail   []byte // of first, from the closing quote of its text; nil until there is a candidate
+	joined []byte // head and texts; nil while there is only first
 	count  int
 }
 
-// textMember is how the text of a chunk begins. Within a JSON string it cannot stand.
+// textMember precedes the text of a chunk. It cannot occur inside a JSON string.
 var textMember = []byte(`"text":"`)
 
-// begin starts a run with u.
-func (r *run) begin(u Update) {
-	*r = run{first: u, count: 1}
-	if i := bytes.Index(u, textMember); i >= 0 {
-		r.head = u[:i+len(textMember)]
+// start begins with the update u.
+func (j *joiner) start(u Update) {
+	*j = joiner{first: u, count: 1}
+	if u.Kind != AgentMessageChunk && u.Kind != AgentThoughtChunk {
+		return
+	}
+	if i := bytes.Index(u.Raw, textMember); i >= 0 {
+		j.head = u.Raw[:i+len(textMember)]
 	}
 }
 
-// take adds u to the run, if it can.
-func (r *run) take(u Update) bool {
-	// What is quickly seen comes first: most neighbours that are not joined are long, or of other messages.
-	if r.head == nil || r.count == maxRun || max(len(r.first), len(r.joined))+len(u) > maxRunBytes ||
-		!bytes.HasPrefix(u, r.head) || !r.open() || !bytes.HasSuffix(u, r.tail) || len(u) < len(r.head)+len(r.tail) {
+// join appends the text of u if possible, and reports whether it was.
+func (j *joiner) join(u Update) bool {
+	// The cheap conditions come first: most neighbours that are not joined are long or belong to other messages.
+	if j.head == nil || j.count == maxJoined || max(len(j.first.Raw), len(j.joined))+len(u.Raw) > maxJoinedBytes ||
+		!bytes.HasPrefix(u.Raw, j.head) || !j.examine() || !bytes.HasSuffix(u.Raw, j.tail) || len(u.Raw) < len(j.head)+len(j.tail) {
 		return false
 	}
-	text := u[len(r.head) : len(u)-len(r.tail)]
+	text := u.Raw[len(j.head) : len(u.Raw)-len(j.tail)]
 	if !isText(text) {
 		return false
 	}
-	r.joined = append(r.joined, text...)
-	r.count++
+	j.joined = append(j.joined, text...)
+	j.count++
 	return true
 }
 
-// open looks closely at the run's first chunk, once: a chunk with the same bytes around its text is then
-// as plain as this one.
-func (r *run) open() bool {
-	if r.tail != nil {
+// examine reports whether first contains only text. It decodes first once: another chunk with the same head and tail then
+// needs no decoding.
+func (j *joiner) examine() bool {
+	if j.tail != nil {
 		return true
 	}
-	chunk, plain := plainText(r.first)
-	end := textEnd(r.first[len(r.head):])
-	if !plain || chunk.Update.Kind == "user_message_chunk" || end < 0 {
-		r.head = nil
+	end := textEnd(j.first.Raw[len(j.head):])
+	if end < 0 || !isPlainText(j.first) {
+		j.head = nil
 		return false
 	}
-	end += len(r.head)
-	r.tail = r.first[end:]
-	r.joined = append(make([]byte, 0, 4*len(r.first)), r.first[:end]...)
+	end += len(j.head)
+	j.tail = j.first.Raw[end:]
+	j.joined = append(make([]byte, 0, 4*len(j.first.Raw)), j.first.Raw[:end]...)
 	return true
 }
 
-// end is what the run has become. A chunk that stands alone keeps its bytes.
-func (r *run) end() Update {
-	if r.count == 1 {
-		return r.first
+// result returns the joined chunk. A single chunk is returned unchanged.
+func (j *joiner) result() Update {
+	if j.count == 1 {
+		return j.first
 	}
-	return append(r.joined, r.tail...)
+	return Update{Kind: j.first.Kind, Raw: append(j.joined, j.tail...)}
 }
 
-// isText reports whether b, which stands between the quotes of valid JSON, is the inside of a single string
-// that can be continued: valid UTF-8, without surrogates, whose halves might be in two chunks.
+// isPlainText reports whether u is a chunk of text without anything else. Duplicate names, invalid Unicode and unknown
+// members are rejected.
+func isPlainText(u Update) bool {
+	var chunk struct {
+		Update struct {
+			Kind    Kind `json:"sessionUpdate"`
+			Content struct {
+				Type string `json:"type"`
+				Text string `json:"text"`
+			} `json:"content"`
+			MessageID *string `json:"messageId"`
+		} `json:"update"`
+	}
+	err := json.Unmarshal(u.Raw, &chunk, json.RejectUnknownMembers(true))
+	return err == nil && chunk.Update.Content.Type == "text"
+}
+
+// isText reports whether b, which is between quotes in valid JSON, is the content of a single string to which another one can be
+// appended: valid UTF-8 without escaped surrogates, whose halves could be in two chunks.
 func isText(b []byte) bool {
 	return textEnd(b) < 0 && utf8.Valid(b) && !bytes.Contains(b, []byte(`\ud`)) && !bytes.Contains(b, []byte(`\uD`))
 }
 
-// textEnd is where the string that b is inside of ends, -1 if it goes on.
+// textEnd returns the index of the quote that ends the JSON string whose content b starts with, or -1.
 func textEnd(b []byte) int {
 	for at := 0; ; {
 		i := bytes.IndexByte(b[at:], '"')

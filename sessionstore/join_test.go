@@ -1,7 +1,6 @@
 package sessionstore_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,75 +14,83 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// yielding is a history that ends with err, if there is one.
-func yielding(updates []sessionstore.Update, err error) iter.Seq2[sessionstore.Update, error] {
-	return func(yield func(sessionstore.Update, error) bool) {
+// yielding is a history that ends with err unless it is nil.
+func yielding(updates []update, err error) iter.Seq2[update, error] {
+	return func(yield func(update, error) bool) {
 		for _, u := range updates {
-			if !yield(bytes.Clone(u), nil) {
+			if !yield(sessionstore.StoredUpdate([]byte(u.String())), nil) {
 				return
 			}
 		}
 		if err != nil {
-			yield(nil, err)
+			yield(update{}, err)
 		}
 	}
 }
 
-func joined(t require.TestingT, updates []sessionstore.Update) (out []sessionstore.Update) {
+func joined(t require.TestingT, updates []update) (out []update) {
 	for u, err := range sessionstore.Joined(yielding(updates, nil)) {
 		require.NoError(t, err)
-		require.True(t, json.Valid(u), "%s", u)
 		out = append(out, u)
 	}
 	return out
 }
 
-func piece(kind, around, text string) sessionstore.Update {
-	return sessionstore.Update(`{"update":{"sessionUpdate":"` + kind + `",` + around + `"content":{"type":"text","text":"` + text + `"}}}`)
+func piece(kind, around, text string) update {
+	return sessionstore.StoredUpdate([]byte(`{"update":{"sessionUpdate":"` + kind + `",` + around + `"content":{"type":"text","text":"` + text + `"}}}`))
 }
 
-func TestA27_NeighbouringChunksAreJoinedInAReplay(t *testing.T) {
+func TestA27_Joined(t *testing.T) {
 	const agent = "agent_message_chunk"
 	one, two := piece(agent, "", "one "), piece(agent, "", "two")
-	for name, tc := range map[string]struct{ in, want []sessionstore.Update }{
+	odd := func(raw string) []update {
+		u := sessionstore.StoredUpdate([]byte(raw))
+		return []update{u, u}
+	}
+	for name, tc := range map[string]struct{ in, want []update }{
 		"none":                  {},
-		"one":                   {[]sessionstore.Update{one}, []sessionstore.Update{one}},
-		"two":                   {[]sessionstore.Update{one, two}, []sessionstore.Update{piece(agent, "", "one two")}},
-		"escapes":               {[]sessionstore.Update{piece(agent, "", `a\"\\`), piece(agent, "", `\\\"b\u00e9`)}, []sessionstore.Update{piece(agent, "", `a\"\\\\\"b\u00e9`)}},
-		"looks like the end":    {[]sessionstore.Update{one, piece(agent, "", `x\"}}}`)}, []sessionstore.Update{piece(agent, "", `one x\"}}}`)}},
-		"same message":          {[]sessionstore.Update{piece(agent, `"messageId":"m",`, "a"), piece(agent, `"messageId":"m",`, "b")}, []sessionstore.Update{piece(agent, `"messageId":"m",`, "ab")}},
-		"other message":         {[]sessionstore.Update{piece(agent, `"messageId":"m",`, "a"), piece(agent, `"messageId":"n",`, "b")}, nil},
-		"other kind":            {[]sessionstore.Update{one, piece("agent_thought_chunk", "", "b")}, nil},
-		"two prompts":           {[]sessionstore.Update{piece("user_message_chunk", "", "a"), piece("user_message_chunk", "", "b")}, nil},
-		"meta":                  {[]sessionstore.Update{piece(agent, `"_meta":{},`, "a"), piece(agent, `"_meta":{},`, "b")}, nil},
-		"unknown member":        {[]sessionstore.Update{piece(agent, `"x":1,`, "a"), piece(agent, `"x":1,`, "b")}, nil},
-		"unknown kind":          {[]sessionstore.Update{piece("x", "", "a"), piece("x", "", "b")}, nil},
-		"something behind it":   {[]sessionstore.Update{one, sessionstore.Update(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a","annotations":{"x":"b"}}}}`)}, nil},
-		"half a character":      {[]sessionstore.Update{one, piece(agent, "", "\xc3")}, nil},
-		"half a pair":           {[]sessionstore.Update{one, piece(agent, "", `\ud83d`)}, nil},
-		"the other half":        {[]sessionstore.Update{one, piece(agent, "", `\uDE00`)}, nil},
-		"shorter than its ends": {[]sessionstore.Update{piece(agent, "", ""), sessionstore.Update(`{"update":{}}`)}, nil},
+		"one keeps its bytes":   {[]update{parse(`{ "update" : {"content":{"text":"\u0061","type":"text"},"sessionUpdate":"agent_message_chunk"}}`)}, nil},
+		"two":                   {[]update{one, two}, []update{piece(agent, "", "one two")}},
+		"thoughts":              {[]update{piece("agent_thought_chunk", "", "a"), piece("agent_thought_chunk", "", "b")}, []update{piece("agent_thought_chunk", "", "ab")}},
+		"other order":           {odd(`{"update":{"content":{"text":"a","type":"text"},"sessionUpdate":"agent_message_chunk"}}`), []update{parse(`{"update":{"content":{"text":"aa","type":"text"},"sessionUpdate":"agent_message_chunk"}}`)}},
+		"escapes":               {[]update{piece(agent, "", `a\"\\`), piece(agent, "", `\\\"b\u00e9`)}, []update{piece(agent, "", `a\"\\\\\"b\u00e9`)}},
+		"looks like the end":    {[]update{one, piece(agent, "", `x\"}}}`)}, []update{piece(agent, "", `one x\"}}}`)}},
+		"same message":          {[]update{piece(agent, `"messageId":"m",`, "a"), piece(agent, `"messageId":"m",`, "b")}, []update{piece(agent, `"messageId":"m",`, "ab")}},
+		"other message":         {[]update{piece(agent, `"messageId":"m",`, "a"), piece(agent, `"messageId":"n",`, "b"), one}, nil},
+		"other kind":            {[]update{one, piece("agent_thought_chunk", "", "b"), two}, nil},
+		"an event in between":   {[]update{one, call(1), two}, nil},
+		"two prompts":           {[]update{piece("user_message_chunk", "", "a"), piece("user_message_chunk", "", "b")}, nil},
+		"something after it":    {[]update{one, parse(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a","annotations":{"x":"b"}}}}`)}, nil},
+		"half a character":      {[]update{one, piece(agent, "", "\xc3")}, nil},
+		"half a pair":           {[]update{one, piece(agent, "", `\ud83d`)}, nil},
+		"the other half":        {[]update{one, piece(agent, "", `\uDE00`)}, nil},
+		"shorter than its ends": {[]update{piece(agent, "", ""), parse(`{"update":{}}`)}, nil},
+
+		"P6/_meta of the update":    {odd(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"},"_meta":{}}}`), nil},
+		"P6/_meta of the content":   {odd(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x","_meta":{}}}}`), nil},
+		"P6/_meta of the params":    {odd(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}},"_meta":{}}`), nil},
+		"P6/annotations":            {odd(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x","annotations":{}}}}`), nil},
+		"P6/an unknown member":      {odd(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"},"parent":"1"}}`), nil},
+		"P6/a member in other case": {odd(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","Text":"x","text":"y"}}}`), nil},
+		"P6/a member twice":         {odd(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x","text":"y"}}}`), nil},
+		"P6/an image":               {odd(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"image","text":"","mimeType":"image/png"}}}`), nil},
+		"P6/a lone surrogate":       {odd(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\ud800"}}}`), nil},
+		"P6/invalid UTF-8":          {odd("{\"update\":{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"\xff\"}}}"), nil},
+		"P6/an unknown kind":        {odd(`{"update":{"sessionUpdate":"agent_song_chunk","content":{"type":"text","text":"x"}}}`), nil},
+		"P6/a number for text":      {odd(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":1}}}`), nil},
 	} {
-		want := tc.want
-		if want == nil {
-			want = tc.in
-		}
-		require.Equal(t, encoded(want), encoded(joinedAsIs(tc.in)), name)
+		t.Run(name, func(t *testing.T) {
+			want := tc.want
+			if want == nil {
+				want = tc.in
+			}
+			require.Equal(t, strs(want), strs(joined(t, tc.in)))
+		})
 	}
 }
 
-// joinedAsIs is joined for updates that are no valid JSON, as a store never has them.
-func joinedAsIs(updates []sessionstore.Update) (out []sessionstore.Update) {
-	for u := range sessionstore.Joined(yielding(updates, nil)) {
-		out = append(out, u)
-	}
-	return out
-}
-
-func encoded(updates []sessionstore.Update) string { return fmt.Sprintf("%q", updates) }
-
-func TestA27_RunsOfChunksAreBounded(t *testing.T) {
-	var short, long []sessionstore.Update
+func TestA27_JoinedIsBounded(t *testing.T) {
+	var short, long []update
 	for range 1000 {
 		short = append(short, piece("agent_message_chunk", "", "x"))
 		long = append(long, piece("agent_message_chunk", "", strings.Repeat("x", 1000)))
@@ -91,50 +98,50 @@ func TestA27_RunsOfChunksAreBounded(t *testing.T) {
 	require.Len(t, joined(t, short), 4)
 	require.Less(t, len(joined(t, long)), 150)
 	for _, u := range joined(t, long) {
-		require.Less(t, len(u), 8<<10)
+		require.Less(t, len(u.Raw), 8<<10)
 	}
 }
 
-func TestA27_AnErrorComesBehindWhatWasRead(t *testing.T) {
+func TestA27_JoinedYieldsAnErrorAfterWhatWasRead(t *testing.T) {
 	failure := errors.New("damaged")
-	history := []sessionstore.Update{piece("agent_message_chunk", "", "a"), piece("agent_message_chunk", "", "b")}
+	history := []update{piece("agent_message_chunk", "", "a"), piece("agent_message_chunk", "", "b")}
 	var got []string
 	for u, err := range sessionstore.Joined(yielding(history, failure)) {
-		got = append(got, fmt.Sprint(string(u), err))
+		got = append(got, fmt.Sprint(u, err))
 	}
-	require.Equal(t, []string{string(piece("agent_message_chunk", "", "ab")) + "<nil>", "damaged"}, got)
+	require.Equal(t, []string{fmt.Sprint(piece("agent_message_chunk", "", "ab"), nil), fmt.Sprint(update{}, failure)}, got)
 	for range sessionstore.Joined(yielding(history, failure)) {
 		break
 	}
 }
 
-func TestA27_JoiningChangesNoText(t *testing.T) {
+func TestA27_JoinedKeepsTheConversation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		kinds := rapid.SampledFrom([]string{"agent_message_chunk", "agent_thought_chunk", "user_message_chunk"})
+		kinds := rapid.SampledFrom([]string{"agent_message_chunk", "agent_thought_chunk", "user_message_chunk", "plan"})
 		around := rapid.SampledFrom([]string{"", `"messageId":"m",`, `"_meta":{"text":"x"},`})
-		var history []sessionstore.Update
+		var history []update
 		for range rapid.IntRange(0, 30).Draw(t, "chunks") {
 			text, err := json.Marshal(rapid.String().Draw(t, "text"))
 			require.NoError(t, err)
 			history = append(history, piece(kinds.Draw(t, "kind"), around.Draw(t, "around"), string(text[1:len(text)-1])))
 		}
-		require.Equal(t, spoken(t, history), spoken(t, joined(t, history)))
+		require.Equal(t, conversation(t, history), conversation(t, joined(t, history)))
 	})
 }
 
-// spoken is a history's text, with neighbours of a kind and message as one.
-func spoken(t *rapid.T, history []sessionstore.Update) (out []string) {
+// conversation returns the text of a history, with neighbouring chunks of the same kind and message as one.
+func conversation(t *rapid.T, history []update) (out []string) {
 	last := ""
 	for _, u := range history {
 		var c struct {
 			Update struct {
-				SessionUpdate, MessageID string
-				Content                  struct{ Text string }
-				Meta                     json.RawMessage `json:"_meta"`
+				MessageID string
+				Content   struct{ Text string }
+				Meta      json.RawMessage `json:"_meta"`
 			}
 		}
-		require.NoError(t, json.Unmarshal(u, &c))
-		of := fmt.Sprint(c.Update.SessionUpdate, c.Update.MessageID, string(c.Update.Meta))
+		require.NoError(t, json.Unmarshal(u.Raw, &c))
+		of := fmt.Sprint(u.Kind, c.Update.MessageID, string(c.Update.Meta))
 		if of != last {
 			out = append(out, of+": ")
 			last = of

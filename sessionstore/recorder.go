@@ -54,7 +54,7 @@ type Recorder struct {
 	stop   context.CancelFunc
 
 	mu        sync.Mutex
-	queue     []recorded
+	queue     []Update
 	bytes     int       // of queue
 	since     time.Time // when the first of queue came
 	taken     int64     // updates that left the queue
@@ -63,12 +63,6 @@ type Recorder struct {
 	progress  chan struct{}
 	closing   bool
 	err       error
-}
-
-// recorded is an update and what [kindOf] said of it.
-type recorded struct {
-	kind   string
-	update Update
 }
 
 // NewRecorder starts a Recorder of the leased session. The caller closes it.
@@ -84,12 +78,8 @@ func NewRecorder(store Store, lease Lease, options RecorderOptions) *Recorder {
 }
 
 // Record takes u, which must not be modified afterwards. It returns before u is stored, and blocks
-// only while QueueBytes wait for the store. An [*UpdateError] refuses u alone.
+// only while QueueBytes wait for the store.
 func (r *Recorder) Record(ctx context.Context, u Update) error {
-	kind, err := kindOf(u)
-	if err != nil {
-		return &UpdateError{Err: err}
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.await(ctx, func() bool { return r.closing || r.bytes < r.options.QueueBytes }); err != nil {
@@ -101,8 +91,8 @@ func (r *Recorder) Record(ctx context.Context, u Update) error {
 	if len(r.queue) == 0 {
 		r.since = time.Now()
 	}
-	r.queue = append(r.queue, recorded{kind, u})
-	r.bytes += len(u)
+	r.queue = append(r.queue, u)
+	r.bytes += len(u.Raw)
 	if len(r.queue) == 1 || r.bytes >= r.options.SegmentBytes {
 		r.rouse()
 	}
@@ -200,7 +190,7 @@ func (r *Recorder) run(ctx context.Context) {
 }
 
 // next waits for a segment that is due and takes it from the queue; false at the end.
-func (r *Recorder) next() ([]recorded, bool) {
+func (r *Recorder) next() ([]Update, bool) {
 	timer := time.NewTimer(r.options.Interval)
 	defer timer.Stop()
 	r.mu.Lock()
@@ -236,10 +226,10 @@ func (r *Recorder) urgent() bool {
 }
 
 // take removes a segment's worth from the queue: at least one update.
-func (r *Recorder) take() []recorded {
+func (r *Recorder) take() []Update {
 	n, size := 0, 0
 	for n < len(r.queue) && size < r.options.SegmentBytes {
-		size += len(r.queue[n].update)
+		size += len(r.queue[n].Raw)
 		n++
 	}
 	batch := slices.Clone(r.queue[:n])
@@ -263,16 +253,16 @@ func (r *Recorder) settle(n int, err error) {
 	r.announce()
 }
 
-// segment is what is stored of batch. States come last, so that they do not part chunks.
-func segment(batch []recorded) []Update {
+// segment returns what is stored of batch: its events with their chunks joined, then its states, so that a state does not separate
+// two chunks.
+func segment(batch []Update) []Update {
 	var history, states []Update
-	kinds := StateKinds()
-	for _, r := range batch {
-		if slices.Contains(kinds, r.kind) {
-			states = append(states, r.update)
+	for _, u := range batch {
+		if u.Kind.IsState() {
+			states = append(states, u)
 		} else {
-			history = append(history, r.update)
+			history = append(history, u)
 		}
 	}
-	return append(Merge(history), states...)
+	return append(joinedSlice(history), states...)
 }

@@ -2,17 +2,12 @@ package sessionstore
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 	"time"
 )
 
 // ID names a session. It is opaque, and unique in a store.
 type ID string
-
-// Update is the params of one session/update notification without sessionId: an
-// object with the member "update". Whoever hands one over does not modify it afterwards.
-type Update = json.RawMessage
 
 // Agent is whom a session belongs to (clause A31).
 type Agent struct {
@@ -95,7 +90,7 @@ type StopReason string
 // Store keeps sessions. It is safe for concurrent use, by goroutines and, where its
 // medium is shared, by processes. What a method returned without error survives the death of the
 // process (clause S1). A call whose context ended either did its work or did nothing.
-// Errors: [*NotFoundError], [*FencedError], [*ExistsError], [*CursorError], [*UpdateError], [*DraftError];
+// Errors: [*NotFoundError], [*FencedError], [*ExistsError], [*CursorError], [*DraftError];
 // [*UnavailableError] when the medium fails, which names the file and what to do; or the
 // context's.
 //
@@ -176,4 +171,14 @@ type Store interface {
 
 	// Close frees the medium, after the calls that run. Calls after it fail with [ErrClosed]; a second Close does nothing.
 	Close() error
+}
+
+// Draft is a history on its way: segments that are stored as they come, however many, and that nobody sees
+// until an [Activation] puts them in the place of a session's history (clause P7). A draft that comes to
+// nothing is discarded; one whose process died, the store drops by and by. It is used by one goroutine at a time.
+type Draft interface {
+	// Append adds a segment, as [Store.Append] does.
+	Append(ctx context.Context, segment []Update) error
+	// Discard drops what was added. After an activation with the draft it does nothing.
+	Discard(ctx context.Context) error
 }

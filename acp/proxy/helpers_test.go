@@ -389,11 +389,11 @@ func (h *house) history(id string) []string {
 	var words []string
 	for u, err := range h.store.History(h.t.Context(), sessionstore.ID(id)) {
 		require.NoError(h.t, err)
-		require.NotContains(h.t, string(u), "acp-agent-context", "P7: what the child was told is no history")
+		require.NotContains(h.t, u.String(), "acp-agent-context", "P7: what the child was told is no history")
 		var p struct {
 			Update struct{ Content struct{ Text string } }
 		}
-		require.NoError(h.t, json.Unmarshal(u, &p))
+		require.NoError(h.t, json.Unmarshal(u.Raw, &p))
 		words = append(words, p.Update.Content.Text)
 	}
 	return words

@@ -87,15 +87,14 @@ func (t *transcript) session(r sessionReport) error {
 
 func (t *transcript) update(ctx context.Context, u sessionstore.Update) error {
 	if t.json {
-		_, err := fmt.Fprintf(t.out.out, "%s\n", u)
+		_, err := fmt.Fprintf(t.out.out, "%s\n", u.Raw)
 		return err
 	}
 	var params struct{ Update json.RawMessage }
-	var kind struct{ SessionUpdate string }
-	if json.Unmarshal(u, &params) != nil || json.Unmarshal(params.Update, &kind) != nil {
+	if json.Unmarshal(u.Raw, &params) != nil {
 		return nil
 	}
-	t.printer.update(ctx, client.Update{Kind: kind.SessionUpdate, Update: params.Update})
+	t.printer.update(ctx, client.Update{Kind: string(u.Kind), Update: params.Update})
 	return t.printer.err()
 }
 

@@ -242,7 +242,7 @@ func TestA27_LongLoadOfStoredHistoryGoSDK(t *testing.T) {
 			for i := range history {
 				text := fmt.Sprintf("update %d of many\n", i)
 				words.Write([]byte(text))
-				history[i] = fmt.Appendf(nil, `{"update":{"sessionUpdate":"agent_message_chunk","messageId":"m%d","content":{"type":"text","text":%q}}}`, i%messages, text)
+				history[i] = sessionstore.StoredUpdate(fmt.Appendf(nil, `{"update":{"sessionUpdate":"agent_message_chunk","messageId":"m%d","content":{"type":"text","text":%q}}}`, i%messages, text))
 			}
 			store(t, state, cwd, history)
 			ctx, cancel := context.WithTimeout(t.Context(), 2*patience) // it takes its time

@@ -131,14 +131,14 @@ func BenchmarkOpen(b *testing.B) {
 func updates(n int) []sessionstore.Update {
 	out := make([]sessionstore.Update, n)
 	for i := range out {
-		out[i] = fmt.Appendf(nil, `{"update":{"sessionUpdate":"tool_call_update","toolCallId":"%06d","content":%q}}`, i, strings.Repeat("x", 100))
+		out[i] = sessionstore.StoredUpdate(fmt.Appendf(nil, `{"update":{"sessionUpdate":"tool_call_update","toolCallId":"%06d","content":%q}}`, i, strings.Repeat("x", 100)))
 	}
 	return out
 }
 
 func size(updates []sessionstore.Update) (n int64) {
 	for _, u := range updates {
-		n += int64(len(u))
+		n += int64(len(u.Raw))
 	}
 	return n
 }

@@ -91,7 +91,7 @@ func whisper(t *testing.T, s *sqlite.Store, sessions int) []sessionstore.Lease {
 		words := say(secret(i) + strings.Repeat("x", random.IntN(3000)) + secret(i))
 		require.NoError(t, s.BeginTurn(t.Context(), leases[i], sessionstore.Turn{Prompt: []sessionstore.Update{words}}))
 		require.NoError(t, s.Append(t.Context(), leases[i], []sessionstore.Update{
-			words, []byte(`{"update":{"sessionUpdate":"current_mode_update","currentModeId":"` + secret(i) + `"}}`),
+			words, parse(`{"update":{"sessionUpdate":"current_mode_update","currentModeId":"` + secret(i) + `"}}`),
 		}))
 		require.NoError(t, s.SetTitle(t.Context(), leases[i], strings.Repeat("t", random.IntN(90))+secret(i)))
 	}

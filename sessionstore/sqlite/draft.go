@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -18,12 +20,12 @@ type draft struct {
 	id     sessionstore.ID
 	strand int64
 	last   int64
-	states map[string]sessionstore.Update
+	states map[sessionstore.Kind]sessionstore.Update
 }
 
 // NewDraft implements [sessionstore.Store].
 func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.Draft, error) {
-	d := &draft{store: s, id: id, states: map[string]sessionstore.Update{}}
+	d := &draft{store: s, id: id, states: map[sessionstore.Kind]sessionstore.Update{}}
 	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 		if err := s.dropOldDrafts(ctx, tx); err != nil {
 			return err
@@ -64,17 +66,14 @@ func dropDrafts(ctx context.Context, tx *sql.Tx, condition string, value int64) 
 
 // Append implements [sessionstore.Draft].
 func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error {
-	parts, err := sessionstore.Split(segment)
-	if err != nil {
-		return err
-	}
+	history, states := sessionstore.Split(segment)
 	var last int64
-	err = d.store.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err := d.store.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if err := d.check(ctx, tx); err != nil {
 			return err
 		}
 		r := row{strand: d.strand, last: d.last}
-		err := r.add(ctx, tx, sessionstore.Parts{History: parts.History})
+		err := r.add(ctx, tx, history, nil)
 		last = r.last
 		return err
 	})
@@ -82,8 +81,8 @@ func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error
 		return err
 	}
 	d.last = last
-	for _, state := range parts.States {
-		d.states[state.Kind] = state.Update
+	for _, u := range states {
+		d.states[u.Kind] = u
 	}
 	return nil
 }
@@ -141,5 +140,5 @@ func (d *draft) replace(ctx context.Context, tx *sql.Tx, r *row) error {
 	if err := release(ctx, tx, old); err != nil {
 		return err
 	}
-	return r.keepStates(ctx, tx, d.states)
+	return r.keepStates(ctx, tx, slices.Collect(maps.Values(d.states)))
 }

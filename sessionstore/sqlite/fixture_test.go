@@ -46,7 +46,15 @@ func create(t testing.TB, s *sqlite.Store, id string) sessionstore.Lease {
 }
 
 func say(words string) sessionstore.Update {
-	return sessionstore.Update(fmt.Sprintf(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}`, words))
+	return parse(fmt.Sprintf(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}`, words))
+}
+
+func parse(raw string) sessionstore.Update {
+	u, err := sessionstore.ParseUpdate([]byte(raw))
+	if err != nil {
+		panic(err)
+	}
+	return u
 }
 
 // contents are the bytes of all files in dir. The store must be closed: reading the file by hand

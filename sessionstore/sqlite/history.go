@@ -36,14 +36,14 @@ func (s *Store) pages(ctx context.Context, id sessionstore.ID, last func(row) in
 				for len(body) > 0 {
 					line, rest, _ := bytes.Cut(body, []byte("\n"))
 					body = rest
-					if !yield(line[:len(line):len(line)], nil) {
+					if !yield(sessionstore.StoredUpdate(line[:len(line):len(line)]), nil) {
 						return
 					}
 				}
 			}
 		}
 		if err != nil {
-			yield(nil, err)
+			yield(sessionstore.Update{}, err)
 		}
 	}
 }
@@ -137,14 +137,14 @@ func (s *Store) States(ctx context.Context, id sessionstore.ID) (states []sessio
 		}
 		for _, kind := range sessionstore.StateKinds() {
 			var body []byte
-			err := tx.QueryRowContext(ctx, "SELECT body FROM states WHERE session = ? AND kind = ?", r.key, kind).Scan(&body)
+			err := tx.QueryRowContext(ctx, "SELECT body FROM states WHERE session = ? AND kind = ?", r.key, string(kind)).Scan(&body)
 			if errors.Is(err, sql.ErrNoRows) {
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			states = append(states, body)
+			states = append(states, sessionstore.Update{Kind: kind, Raw: body})
 		}
 		return nil
 	})

@@ -100,7 +100,7 @@ func keptAnswers(t *testing.T, s *sqlite.Store, when string) int {
 		}
 		require.NoError(t, err, when)
 		if updates%2 == 0 {
-			require.JSONEq(t, string(say(fmt.Sprint(updates/2))), string(u), when)
+			require.JSONEq(t, say(fmt.Sprint(updates/2)).String(), u.String(), when)
 		}
 		updates++
 	}

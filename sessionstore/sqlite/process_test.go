@@ -112,7 +112,7 @@ func requireHistory(t *testing.T, dir string, acknowledged []string) (words []st
 	defer func() { require.NoError(t, s.Close()) }()
 	for u, err := range s.History(t.Context(), "one") {
 		require.NoError(t, err)
-		_, rest, _ := strings.Cut(string(u), `"text":"`)
+		_, rest, _ := strings.Cut(u.String(), `"text":"`)
 		word, _, _ := strings.Cut(rest, `"`)
 		words = append(words, word)
 	}

@@ -59,7 +59,7 @@ func requireUsable(t *testing.T, dir string) (sessions []string) {
 	for _, id := range sessions {
 		for u, err := range s.History(t.Context(), sessionstore.ID(id)) {
 			require.NoError(t, err)
-			require.Contains(t, string(u), `"update"`)
+			require.Contains(t, u.String(), `"update"`)
 		}
 		lease, err := s.Activate(t.Context(), sessionstore.ID(id), sessionstore.Activation{Keys: rooted(t, "app", "lib")})
 		require.NoError(t, err)

@@ -182,12 +182,13 @@ func (c *copying) segments(ctx context.Context) error {
 			return 0, err
 		}
 		lines := bytes.Split(body, []byte("\n"))
-		history := make([]sessionstore.Update, len(lines))
-		for i, line := range lines {
-			history[i] = line
-		}
-		if parts, err := sessionstore.Split(history); err != nil || len(parts.History) != int(updates) {
+		if len(lines) != int(updates) {
 			return rowid, nil
+		}
+		for _, line := range lines {
+			if _, err := sessionstore.ParseUpdate(line); err != nil {
+				return rowid, nil
+			}
 		}
 		return rowid, c.keep(ctx, "INSERT OR IGNORE INTO segments (strand, seq, turn, updates, body) VALUES (?, ?, ?, ?, ?)",
 			strand, seq, turn, updates, body)

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 
@@ -14,10 +13,7 @@ const segmentBytes = 64 << 10
 
 // BeginTurn implements [sessionstore.Store].
 func (s *Store) BeginTurn(ctx context.Context, l sessionstore.Lease, t sessionstore.Turn) error {
-	prompt, err := sessionstore.Split(t.Prompt)
-	if err != nil {
-		return err
-	}
+	prompt, states := sessionstore.Split(t.Prompt)
 	return s.leased(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
 		if err := s.interrupt(ctx, tx, &r); err != nil {
 			return err
@@ -29,7 +25,7 @@ func (s *Store) BeginTurn(ctx context.Context, l sessionstore.Lease, t sessionst
 		if err != nil {
 			return err
 		}
-		if err := r.add(ctx, tx, prompt); err != nil {
+		if err := r.add(ctx, tx, prompt, states); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, `
@@ -44,15 +40,12 @@ func (s *Store) BeginTurn(ctx context.Context, l sessionstore.Lease, t sessionst
 
 // Append implements [sessionstore.Store].
 func (s *Store) Append(ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update) error {
-	parts, err := sessionstore.Split(segment)
-	if err != nil {
-		return err
-	}
-	if len(parts.History) == 0 && len(parts.States) == 0 {
+	history, states := sessionstore.Split(segment)
+	if len(history) == 0 && len(states) == 0 {
 		return s.Check(ctx, l)
 	}
 	return s.leased(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
-		if err := r.add(ctx, tx, parts); err != nil {
+		if err := r.add(ctx, tx, history, states); err != nil {
 			return err
 		}
 		return r.store(ctx, tx)
@@ -92,14 +85,14 @@ func (s *Store) interrupt(ctx context.Context, tx *sql.Tx, r *row) error {
 }
 
 // add appends to the session's strand, and stores states. The caller stores the row.
-func (r *row) add(ctx context.Context, tx *sql.Tx, parts sessionstore.Parts) error {
+func (r *row) add(ctx context.Context, tx *sql.Tx, history, states []sessionstore.Update) error {
 	var turn int64
 	if r.open != 0 {
 		turn = r.turns
 	}
-	for updates := parts.History; len(updates) > 0; {
-		body, n := pack(updates)
-		updates = updates[n:]
+	for len(history) > 0 {
+		body, n := pack(history)
+		history = history[n:]
 		r.last++
 		_, err := tx.ExecContext(ctx, "INSERT INTO segments (strand, seq, turn, updates, body) VALUES (?, ?, ?, ?, ?)",
 			r.strand, r.last, turn, n, body)
@@ -107,19 +100,15 @@ func (r *row) add(ctx context.Context, tx *sql.Tx, parts sessionstore.Parts) err
 			return err
 		}
 	}
-	states := make(map[string]sessionstore.Update, len(parts.States))
-	for _, state := range parts.States {
-		states[state.Kind] = state.Update
-	}
 	return r.keepStates(ctx, tx, states)
 }
 
 // keepStates stores the latest update of each state kind.
-func (r *row) keepStates(ctx context.Context, tx *sql.Tx, states map[string]sessionstore.Update) error {
-	for kind, update := range states {
+func (r *row) keepStates(ctx context.Context, tx *sql.Tx, states []sessionstore.Update) error {
+	for _, u := range states {
 		_, err := tx.ExecContext(ctx, `
 			INSERT INTO states (session, kind, body) VALUES (?, ?, ?)
-			ON CONFLICT (session, kind) DO UPDATE SET body = excluded.body`, r.key, kind, []byte(update))
+			ON CONFLICT (session, kind) DO UPDATE SET body = excluded.body`, r.key, string(u.Kind), []byte(u.Raw))
 		if err != nil {
 			return err
 		}
@@ -130,17 +119,16 @@ func (r *row) keepStates(ctx context.Context, tx *sql.Tx, states map[string]sess
 // pack joins the first n updates, at least one, as a segment's body.
 func pack(updates []sessionstore.Update) (body []byte, n int) {
 	size := 0
-	for n < len(updates) && (n == 0 || size+len(updates[n]) < segmentBytes) {
-		size += len(updates[n]) + 1
+	for n < len(updates) && (n == 0 || size+len(updates[n].Raw) < segmentBytes) {
+		size += len(updates[n].Raw) + 1
 		n++
 	}
-	return bytes.Join(asBytes(updates[:n]), []byte("\n")), n
-}
-
-func asBytes(updates []sessionstore.Update) [][]byte {
-	out := make([][]byte, len(updates))
-	for i, u := range updates {
-		out[i] = u
+	body = make([]byte, 0, size)
+	for i, u := range updates[:n] {
+		if i > 0 {
+			body = append(body, '\n')
+		}
+		body = append(body, u.Raw...)
 	}
-	return out
+	return body, n
 }

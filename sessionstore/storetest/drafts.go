@@ -53,7 +53,7 @@ func longDraft(t *testing.T, s store) {
 		var segment []update
 		for j := range 100 {
 			segment = append(segment, say(fmt.Sprint(i, " ", j)), mode(fmt.Sprintf("%d.%d", i, j)))
-			want = append(want, string(say(fmt.Sprint(i, " ", j))))
+			want = append(want, say(fmt.Sprint(i, " ", j)).String())
 		}
 		require.NoError(t, d.Append(t.Context(), segment))
 	}
@@ -62,7 +62,7 @@ func longDraft(t *testing.T, s store) {
 	require.Equal(t, want, history(t, s, "one"))
 	require.Equal(t, texts(mode("49.99")), states(t, s, "one"))
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("more")}))
-	require.Equal(t, append(want, string(say("more"))), history(t, s, "one"))
+	require.Equal(t, append(want, say("more").String()), history(t, s, "one"))
 }
 
 func draftOnce(t *testing.T, s store) {

@@ -81,13 +81,22 @@ func record(t *testing.T, s store, l sessionstore.Lease, prompt string, answer .
 }
 
 func text(kind, words string) update {
-	return update(fmt.Sprintf(`{"update":{"sessionUpdate":%q,"content":{"type":"text","text":%q}}}`, kind, words))
+	return parse(fmt.Sprintf(`{"update":{"sessionUpdate":%q,"content":{"type":"text","text":%q}}}`, kind, words))
+}
+
+// parse returns an update that is known to be one.
+func parse(raw string) update {
+	u, err := sessionstore.ParseUpdate([]byte(raw))
+	if err != nil {
+		panic(err)
+	}
+	return u
 }
 
 func say(words string) update { return text("agent_message_chunk", words) }
 
 func mode(name string) update {
-	return update(fmt.Sprintf(`{"update":{"sessionUpdate":"current_mode_update","currentModeId":%q}}`, name))
+	return parse(fmt.Sprintf(`{"update":{"sessionUpdate":"current_mode_update","currentModeId":%q}}`, name))
 }
 
 func history(t require.TestingT, s store, id string) []string {
@@ -98,7 +107,7 @@ func collected(t require.TestingT, history iter.Seq2[update, error]) []string {
 	out := []string{}
 	for u, err := range history {
 		require.NoError(t, err)
-		out = append(out, string(u))
+		out = append(out, u.String())
 	}
 	return out
 }
@@ -112,7 +121,7 @@ func states(t require.TestingT, s store, id string) []string {
 func texts(updates ...update) []string {
 	out := []string{}
 	for _, u := range updates {
-		out = append(out, string(u))
+		out = append(out, u.String())
 	}
 	return out
 }

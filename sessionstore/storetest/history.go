@@ -73,7 +73,7 @@ func noLaterAppends(t *testing.T, s store) {
 		if len(got)%100 == 0 {
 			require.NoError(t, s.Append(t.Context(), lease, []update{say("later")}))
 		}
-		got = append(got, string(u))
+		got = append(got, u.String())
 	}
 	require.Equal(t, texts(want...), got)
 	require.Greater(t, len(history(t, s, "one")), len(want))
@@ -87,7 +87,7 @@ func readAgain(t *testing.T, s store) {
 		n := 0
 		for u, err := range seq {
 			require.NoError(t, err)
-			u[0] = '!' // the updates are the caller's
+			u.Raw[0] = '!' // the updates are the caller's
 			if n++; n == 5 {
 				break
 			}
@@ -98,13 +98,13 @@ func readAgain(t *testing.T, s store) {
 
 func replaced(t *testing.T, s store) {
 	lease := create(t, s, "one")
-	record(t, s, lease, "ours", say("x"), mode("ask"), update(`{"update":{"sessionUpdate":"usage_update","used":1}}`))
+	record(t, s, lease, "ours", say("x"), mode("ask"), parse(`{"update":{"sessionUpdate":"usage_update","used":1}}`))
 	next, err := s.Activate(t.Context(), "one", sessionstore.Activation{
 		Keys: keys(t, "app"), History: drafted(t, s, "one", say("theirs"), mode("code"), say("too")),
 	})
 	require.NoError(t, err)
 	require.Equal(t, texts(say("theirs"), say("too")), history(t, s, "one"))
-	require.Equal(t, texts(mode("code"), update(`{"update":{"sessionUpdate":"usage_update","used":1}}`)), states(t, s, "one"))
+	require.Equal(t, texts(mode("code"), parse(`{"update":{"sessionUpdate":"usage_update","used":1}}`)), states(t, s, "one"))
 	require.NoError(t, s.Append(t.Context(), next, []update{say("more")}))
 	_, err = s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
 	require.NoError(t, err)

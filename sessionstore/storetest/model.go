@@ -210,12 +210,12 @@ func (m *model) delete(t *rapid.T) {
 func (m *model) begin(t *rapid.T) {
 	_, s := m.pick(t)
 	prompt := m.say()
-	require.NoError(t, m.store.BeginTurn(t.Context(), s.lease, sessionstore.Turn{Prompt: []update{prompt}, Title: string(prompt)}))
+	require.NoError(t, m.store.BeginTurn(t.Context(), s.lease, sessionstore.Turn{Prompt: []update{prompt}, Title: prompt.String()}))
 	s.open = len(s.history)
-	s.history = append(s.history, string(prompt))
+	s.history = append(s.history, prompt.String())
 	s.turns++
 	if s.title == "" {
-		s.title = string(prompt)
+		s.title = prompt.String()
 	}
 }
 
@@ -225,11 +225,11 @@ func (m *model) append(t *rapid.T) {
 	for range rapid.IntRange(0, 3).Draw(t, "updates") {
 		u := m.say()
 		segment = append(segment, u)
-		s.history = append(s.history, string(u))
+		s.history = append(s.history, u.String())
 	}
 	if rapid.Bool().Draw(t, "mode") {
-		s.mode = string(mode(fmt.Sprint(m.words)))
-		segment = append(segment, update(s.mode))
+		s.mode = mode(fmt.Sprint(m.words)).String()
+		segment = append(segment, parse(s.mode))
 	}
 	require.NoError(t, m.store.Append(t.Context(), s.lease, segment))
 }

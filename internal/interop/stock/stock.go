@@ -86,5 +86,5 @@ func (s *Store) record(ctx context.Context, lease sessionstore.Lease, n Session)
 }
 
 func chunk(members, text string) sessionstore.Update {
-	return fmt.Appendf(nil, `{"update":{"sessionUpdate":"agent_message_chunk",%s"content":{"type":"text","text":%q}}}`, members, text)
+	return sessionstore.StoredUpdate(fmt.Appendf(nil, `{"update":{"sessionUpdate":"agent_message_chunk",%s"content":{"type":"text","text":%q}}}`, members, text))
 }

@@ -33,7 +33,7 @@ func TestAHistoryIsRecordedAsItWouldBe(t *testing.T) {
 	var updates []string
 	for u, err := range open(t, dir).History(t.Context(), "long") {
 		require.NoError(t, err)
-		updates = append(updates, string(u))
+		updates = append(updates, u.String())
 	}
 	require.Less(t, len(updates), 5000, "chunks are joined")
 	require.Contains(t, updates[0], "update 0\\nupdate 1\\n")

@@ -1,0 +1,146 @@
+package sessionstore
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Update is the params of a session/update notification without sessionId. [ParseUpdate] makes one from JSON.
+type Update struct {
+	// Kind is the member "sessionUpdate" of the member "update".
+	Kind Kind
+	// Raw is the JSON object. It must not be modified after the Update was handed over.
+	Raw json.RawMessage
+}
+
+// String returns the update's JSON.
+func (u Update) String() string { return string(u.Raw) }
+
+// Kind is the type of an update: one of the constants, another one, or "" if the update does not state it as a string.
+type Kind string
+
+// The kinds of updates that this program handles differently from others.
+const (
+	UserMessageChunk        Kind = "user_message_chunk"
+	AgentMessageChunk       Kind = "agent_message_chunk"
+	AgentThoughtChunk       Kind = "agent_thought_chunk"
+	ToolCall                Kind = "tool_call"
+	ToolCallUpdate          Kind = "tool_call_update"
+	AvailableCommandsUpdate Kind = "available_commands_update"
+	CurrentModeUpdate       Kind = "current_mode_update"
+	ConfigOptionUpdate      Kind = "config_option_update"
+	UsageUpdate             Kind = "usage_update"
+	SessionInfoUpdate       Kind = "session_info_update"
+)
+
+// StateKinds returns the kinds that describe a state rather than an event, in the order of [Store.States]. A store keeps
+// only the latest update of each.
+func StateKinds() []Kind {
+	return []Kind{AvailableCommandsUpdate, CurrentModeUpdate, ConfigOptionUpdate, UsageUpdate}
+}
+
+// IsState reports whether k is one of [StateKinds].
+func (k Kind) IsState() bool {
+	switch k {
+	case AvailableCommandsUpdate, CurrentModeUpdate, ConfigOptionUpdate, UsageUpdate:
+		return true
+	}
+	return false
+}
+
+// ParseUpdate validates an update and determines its kind. It must be a JSON object with an object as its member "update".
+// The result shares memory with raw.
+func ParseUpdate(raw json.RawMessage) (Update, error) {
+	if kind, ok := leadingKind(raw); ok && jsontext.Value(raw).IsValid(lenient...) {
+		return Update{Kind: kind, Raw: raw}, nil
+	}
+	kind, err := decodeKind(raw)
+	if err != nil {
+		return Update{}, fmt.Errorf("not an object with an update: %w", err)
+	}
+	return Update{Kind: kind, Raw: raw}, nil
+}
+
+// StoredUpdate returns an update that [ParseUpdate] accepted before it was stored. It determines the kind without validating
+// the JSON again.
+func StoredUpdate(raw json.RawMessage) Update {
+	kind, ok := leadingKind(raw)
+	if !ok {
+		kind, _ = decodeKind(raw)
+	}
+	return Update{Kind: kind, Raw: raw}
+}
+
+// lenient accepts what other implementations may send: updates are passed on and stored byte for byte.
+var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+
+var kindPrefix = []byte(`{"update":{"sessionUpdate":"`)
+
+// leadingKind returns the kind of an update that starts with it, as nearly all do.
+func leadingKind(raw []byte) (kind Kind, ok bool) {
+	rest, ok := bytes.CutPrefix(raw, kindPrefix)
+	if !ok {
+		return "", false
+	}
+	for i, c := range rest {
+		switch {
+		case c == '"':
+			return Kind(rest[:i]), true
+		case (c < 'a' || c > 'z') && c != '_':
+			return "", false
+		}
+	}
+	return "", false
+}
+
+// decodeKind returns the kind of any update.
+func decodeKind(raw []byte) (Kind, error) {
+	var params struct {
+		Update *struct {
+			Kind jsontext.Value `json:"sessionUpdate"`
+		} `json:"update"`
+	}
+	err := json2.Unmarshal(raw, &params, lenient...)
+	switch {
+	case err != nil:
+		return "", err
+	case params.Update == nil:
+		return "", errors.New(`it has no member "update"`)
+	case params.Update.Kind.Kind() != '"':
+		return "", nil
+	}
+	kind, _ := jsontext.AppendUnquote(nil, params.Update.Kind)
+	return Kind(kind), nil
+}
+
+// Split separates updates by how a store keeps them. history are the events in order, states the latest update of each state kind
+// in the order of [StateKinds]. Neither contains session_info_update, which is stored as the session's title. Each update in
+// the result is on one line.
+func Split(updates []Update) (history, states []Update) {
+	history = make([]Update, 0, len(updates))
+	kinds := StateKinds()
+	latest := make([]Update, len(kinds))
+	for _, u := range updates {
+		switch {
+		case u.Kind.IsState():
+			latest[slices.Index(kinds, u.Kind)] = u.onOneLine()
+		case u.Kind != SessionInfoUpdate:
+			history = append(history, u.onOneLine())
+		}
+	}
+	return history, slices.DeleteFunc(latest, func(u Update) bool { return u.Raw == nil })
+}
+
+// onOneLine returns u without line feeds. Valid JSON contains them only as white space.
+func (u Update) onOneLine() Update {
+	if bytes.IndexByte(u.Raw, '\n') >= 0 {
+		u.Raw = bytes.ReplaceAll(u.Raw, []byte("\n"), []byte(" "))
+	}
+	return u
+}
