@@ -8,7 +8,7 @@
 // the checks on what goes to the client (A26).
 //
 //	err := acp.Serve(ctx, os.Stdin, os.Stdout, acp.Options{
-//		Backend: func() runtime.Runtime { return explore.New(explore.Options{}) },
+//		Backend: func() backend.Backend { return explore.New() },
 //		Store:   sqlite.New(sqlite.Options{Dir: dir}),
 //	})
 //

@@ -22,7 +22,7 @@ func BenchmarkSearch(b *testing.B) {
 		}
 		roots = append(roots, plant(b, tree))
 	}
-	c := open(b, Options{}, roots...)
+	c := open(b, limits{}, roots...)
 	for name, question := range map[string]string{
 		"literal": "/search needle", "class": `/search n[e]{2}d\w+$`, "words": "Needle", "find": "/find **/*.go",
 	} {

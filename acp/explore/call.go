@@ -1,50 +1,51 @@
 package explore
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// call answers /call. The servers' side of it shows the call to the client, and asks.
+// call answers /call. The host shows the call to the user and asks for permission.
 func (t *turn) call(ctx context.Context, p prompt) error {
 	name, arguments := cutWord(p.text)
 	if !strings.Contains(name, ".") {
-		return t.write("Say which tool to call: " + code("/call SERVER.TOOL [JSON]") + ", such as " +
-			code(`/call files.read {"path": "a.txt"}`) + ". " + code("/mcp tools") + " lists them.\n")
+		return t.write("Give the name of a tool: " + text.Code("/call SERVER.TOOL [JSON]") + ", for example " +
+			text.Code(`/call files.read {"path": "a.txt"}`) + ". " + text.Code("/mcp tools") + " lists them.\n")
 	}
 	if arguments != "" && !json.Valid([]byte(arguments)) {
-		return t.write("The arguments of " + code(name) + " are no JSON: " + code(clip(arguments, 200)) + ".\n")
+		return t.write("The arguments of " + text.Code(name) + " are not valid JSON: " + text.Code(text.Truncate(arguments, 200)) + ".\n")
 	}
 	if err := t.flush(); err != nil {
 		return err
 	}
-	t.offers.stale = true
 	result, err := t.host.Tools().Call(ctx, t.updates, name, backend.Raw(arguments))
 	if err != nil {
-		return t.unserved(ctx, err)
+		return t.writeServerError(ctx, err)
 	}
 	return t.showResult(name, result)
 }
 
-// showResult shows what a tool gave, as its server's word.
+// showResult shows the result of a tool, attributed to it.
 func (t *turn) showResult(name string, result backend.ToolResult) error {
-	said := "The tool " + code(name) + " gave:\n\n"
+	intro := "The tool " + text.Code(name) + " returned"
 	if result.Failed {
-		said = "The tool " + code(name) + " reports an error:\n\n"
+		intro = "The tool " + text.Code(name) + " reports an error"
 	}
 	if len(result.Content) == 0 && len(result.Structured) == 0 {
-		said = strings.TrimSuffix(said, ":\n\n") + ", and nothing with it.\n"
+		return t.write(intro + " without content.\n")
 	}
-	if err := t.write(said); err != nil {
+	if err := t.write(intro + ":\n\n"); err != nil {
 		return err
 	}
-	if err := t.showBlocks(result.Content); err != nil {
-		return err
+	for _, raw := range result.Content {
+		if err := t.showBlock(raw); err != nil {
+			return err
+		}
 	}
 	if len(result.Structured) > 0 && len(result.Content) == 0 {
 		if err := t.quote(string(result.Structured)); err != nil {
@@ -52,60 +53,44 @@ func (t *turn) showResult(name string, result backend.ToolResult) error {
 		}
 	}
 	if result.Truncated {
-		return t.write("Cut: the tool gave more than is taken of a result.\n")
+		return t.write("Cut: the result of the tool was too long.\n")
 	}
 	return nil
 }
 
-// showBlocks shows content blocks of a server: text quoted, and of others what they are.
-func (t *turn) showBlocks(blocks []backend.Raw) error {
-	for _, raw := range blocks {
-		text, what := readBlock(raw)
-		if what != "" {
-			if err := t.write(what + "\n\n"); err != nil {
-				return err
-			}
-		}
-		if text == nil {
-			continue
-		}
-		if err := t.quote(*text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readBlock is the text of a content block, nil if it has none, and what else there is to say of it.
-func readBlock(raw backend.Raw) (text *string, what string) {
+// showBlock shows a content block: text quoted, and a description of anything else.
+func (t *turn) showBlock(raw backend.Raw) error {
 	var b struct {
-		Type, URI, Name, MIMEType string
-		Text                      *string
-		Resource                  struct {
+		Type, URI, MIMEType string
+		Text                *string
+		Resource            struct {
 			URI, MIMEType string
 			Text          *string
 		}
 	}
-	if err := json.Unmarshal(raw, &b); err != nil {
-		return nil, fmt.Sprintf("A block of %s that cannot be read.", size(len(raw)))
-	}
-	switch b.Type {
-	case "text":
-		return b.Text, ""
-	case "resource":
-		return b.Resource.Text, fmt.Sprintf("The resource %s, of type %s:", code(clip(b.Resource.URI, longestSaid)), code(clip(b.Resource.MIMEType, 100)))
-	case "resource_link":
-		return nil, fmt.Sprintf("A link to %s.", code(clip(b.URI, longestSaid)))
+	var quoted *string
+	var described string
+	name := func(s string) string { return text.Code(text.Truncate(s, maxDescription)) }
+	switch err := json.Unmarshal(raw, &b); {
+	case err != nil:
+		described = fmt.Sprintf("An invalid block of %s.", text.Size(len(raw)))
+	case b.Type == "text":
+		quoted = b.Text
+	case b.Type == "resource":
+		quoted = b.Resource.Text
+		described = fmt.Sprintf("The resource %s, of type %s:", name(b.Resource.URI), name(b.Resource.MIMEType))
+	case b.Type == "resource_link":
+		described = fmt.Sprintf("A link to %s.", name(b.URI))
 	default:
-		return nil, fmt.Sprintf("A block of type %s (%s) of %s.", code(clip(b.Type, 50)), code(clip(b.MIMEType, 100)), size(len(raw)))
+		described = fmt.Sprintf("A block of type %s (%s) of %s.", name(b.Type), name(b.MIMEType), text.Size(len(raw)))
 	}
-}
-
-// compact is JSON without the spaces between its tokens.
-func compact(raw backend.Raw) string {
-	var b bytes.Buffer
-	if json.Compact(&b, raw) != nil {
-		return string(raw)
+	if described != "" {
+		if err := t.write(described + "\n\n"); err != nil {
+			return err
+		}
 	}
-	return b.String()
+	if quoted == nil {
+		return nil
+	}
+	return t.quote(*quoted)
 }

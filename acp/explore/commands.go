@@ -1,37 +1,54 @@
 package explore
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// command is something that a prompt can ask for.
+// command is a built-in slash command.
 type command struct {
-	name string
-	// input is what follows the name, "" for nothing.
-	input       string
+	name        string
+	input       string // what follows the name, "" for nothing
 	description string
 	run         func(*turn, context.Context, prompt) error
 }
 
-// commands lists them in the order in which they are announced.
+func (c command) usage() string { return strings.TrimSpace("/" + c.name + " " + c.input) }
+
+// commands returns the built-in commands in the order in which they are announced.
 func commands() []command {
 	return []command{
-		{"roots", "", "Show the session's roots and MCP servers, and the state of each", (*turn).showRoots},
-		{"find", "GLOB", "Find files by name in every root", (*turn).find},
-		{"search", "REGEXP", "Search every root for lines that match a regular expression", (*turn).search},
-		{"read", "PATH[:FIRST-LAST]", "Read a file, or some of its lines", (*turn).read},
-		{"write", "PATH", "Write a file, whose content is on the lines below; asks first", (*turn).writeFile},
-		{"edit", "PATH", "Replace lines of a file, given on the lines below; asks first", (*turn).editFile},
-		{"instructions", "[PATH]", "Show the instructions that the roots hold, with a path also those on the way to it", (*turn).instructions},
-		{"skills", "", "Show the skills that the roots hold, and the state of each", (*turn).skills},
-		{"skill", "NAME [ARGUMENTS]", "Show what a skill says", (*turn).skill},
-		{"commands", "", "Show the commands that the roots hold, and the state of each", (*turn).foundCommands},
-		{"mcp", "[tools | start NAME]", "Show the MCP servers; show what they offer; start one that a root names, asks first", (*turn).mcp},
+		{"roots", "", "Show the session's roots and MCP servers, with their state", (*turn).showRoots},
+		{"find", "GLOB", "Find files by name in all roots", (*turn).find},
+		{"search", "REGEXP", "Search all roots for lines that match a regular expression", (*turn).search},
+		{"read", "PATH[:FIRST-LAST]", "Read a file or some of its lines", (*turn).read},
+		{"write", "PATH", "Write a file with the content on the lines below; asks first", (*turn).writeFile},
+		{"edit", "PATH", "Replace a text in a file, both given on the lines below; asks first", (*turn).editFile},
+		{"instructions", "[PATH]", "Show the instructions found in the roots, and with a path those that apply to it", (*turn).instructions},
+		{"skills", "", "List the skills found in the roots, with their state", (*turn).listSkills},
+		{"skill", "NAME [ARGUMENTS]", "Show a skill", (*turn).skill},
+		{"commands", "", "List the commands found in the roots, with their state", (*turn).listCommands},
+		{"mcp", "[tools | start NAME]", "List the MCP servers, list their tools, or start one configured in a root (asks first)", (*turn).mcp},
 		{"call", "SERVER.TOOL [JSON]", "Call a tool of an MCP server; asks first", (*turn).call},
-		{"help", "", "Show what can be asked", (*turn).help},
+		{"help", "", "Show this list", (*turn).help},
 	}
+}
+
+// builtinNames returns the names of the built-in commands, which nothing else can have.
+func builtinNames() []string {
+	var names []string
+	for _, c := range commands() {
+		names = append(names, c.name)
+	}
+	return names
 }
 
 // turn answers one prompt.
@@ -44,22 +61,19 @@ func (t *turn) answer(ctx context.Context, p prompt) error {
 	if err := t.write(p.notes()); err != nil {
 		return err
 	}
-	if err := t.announceCommands(ctx); err != nil {
+	if err := t.announceCommands(ctx, t.updates); err != nil {
 		return err
 	}
 	if err := t.dispatch(ctx, p); err != nil {
 		return err
 	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	return t.announceCommands(ctx) // a server that was used may have prompts
+	return t.flush()
 }
 
 func (t *turn) dispatch(ctx context.Context, p prompt) error {
 	switch {
 	case p.command != "":
-		return t.command(ctx, p)
+		return t.runCommand(ctx, p)
 	case p.text != "":
 		return t.searchWords(ctx, p)
 	case len(p.links) > 0:
@@ -69,38 +83,88 @@ func (t *turn) dispatch(ctx context.Context, p prompt) error {
 	}
 }
 
-// command runs a command: one of our own, else one that the roots hold, else a prompt of an MCP server.
-func (t *turn) command(ctx context.Context, p prompt) error {
+// runCommand runs a built-in command, or shows a skill or command found in the roots.
+func (t *turn) runCommand(ctx context.Context, p prompt) error {
 	for _, c := range commands() {
 		if c.name == p.command {
 			return c.run(t, ctx, p)
 		}
 	}
-	offered, _ := t.host.Catalog().SlashCommands(reserved()...)
+	offered, _ := t.host.Catalog().SlashCommands(builtinNames()...)
 	for _, c := range offered {
 		if c.Name == p.command {
-			return t.showFound(ctx, c.Artifact, p.text)
+			return t.showArtifact(ctx, c.Artifact, p.text)
 		}
 	}
-	if t.ofServer(p.command) {
-		return t.serverPrompt(ctx, p.command, p.text)
-	}
-	return t.write(fmt.Sprintf("There is no command %s.\n\n%s", code("/"+p.command), helpText()))
+	return t.write(fmt.Sprintf("There is no command %s.\n\n%s", text.Code("/"+p.command), helpText()))
 }
 
+// help answers /help.
 func (t *turn) help(context.Context, prompt) error { return t.write(helpText()) }
 
 func helpText() string {
 	var b strings.Builder
-	b.WriteString("This is what can be asked:\n\n")
+	b.WriteString("You can use these commands:\n\n")
 	for _, c := range commands() {
-		fmt.Fprintf(&b, "- %s: %s\n", code(c.usage()), c.description)
+		fmt.Fprintf(&b, "- %s: %s\n", text.Code(c.usage()), c.description)
 	}
-	b.WriteString("\nThe names of skills and commands that the roots hold are commands too, and so are prompts of MCP servers, as " +
-		code("/SERVER.PROMPT") + ".\n")
-	b.WriteString("\nAny other text is searched for as words, in all roots.\n")
-	b.WriteString("\nAn edit looks like this. The old lines must be in the file exactly once:\n\n" + editForm)
+	b.WriteString("\nSkills and commands found in the roots are commands too.\n")
+	b.WriteString("\nAny other text is searched for in all roots: lines that contain all of its words are found.\n")
+	b.WriteString("\n" + editUsage)
 	return b.String()
 }
 
-func (c command) usage() string { return strings.TrimSpace("/" + c.name + " " + c.input) }
+// announceCommands sends the list of slash commands, unless it is the one that was sent last.
+func (s *session) announceCommands(ctx context.Context, to backend.Updates) error {
+	update := encodeUpdate(sdk.SessionAvailableCommandsUpdate{
+		SessionUpdate: "available_commands_update", AvailableCommands: s.availableCommands(),
+	})
+	if bytes.Equal(update, s.announced) {
+		return nil
+	}
+	if err := to.Update(ctx, update); err != nil {
+		return err
+	}
+	s.announced = update
+	return nil
+}
+
+// availableCommands returns the built-in commands, then those found in the roots.
+func (s *session) availableCommands() []sdk.AvailableCommand {
+	var list []sdk.AvailableCommand
+	add := func(name, description, hint string) {
+		c := sdk.AvailableCommand{Name: name, Description: description}
+		if hint != "" {
+			c.Input = &sdk.AvailableCommandInput{Unstructured: &sdk.UnstructuredCommandInput{Hint: hint}}
+		}
+		list = append(list, c)
+	}
+	for _, c := range commands() {
+		add(c.name, c.description, c.input)
+	}
+	offered, _ := s.host.Catalog().SlashCommands(builtinNames()...)
+	for _, c := range offered[:min(len(offered), s.limits.commands)] {
+		kind := "Command"
+		if c.Artifact.Kind == discovery.Skill {
+			kind = "Skill"
+		}
+		hint := "[ARGUMENTS]"
+		if given := text.Line(c.Hint, maxDescription); given != "" {
+			hint = text.Printable(given)
+		}
+		add(c.Name, attributed(kind+" of "+s.roots[c.Artifact.Root.Index].label, c.Description), hint)
+	}
+	return list
+}
+
+// maxDescription bounds a description from a folder or server in a list, in characters.
+const maxDescription = 300
+
+// attributed returns a description from a folder or server on one line, after the label that says whose it is.
+func attributed(label, description string) string {
+	label = text.Printable(label)
+	if description = text.Line(description, maxDescription); description == "" {
+		return label
+	}
+	return label + ": " + text.Printable(description)
+}

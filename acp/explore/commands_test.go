@@ -9,7 +9,7 @@ import (
 )
 
 func TestOpenAnnouncesTheCommands(t *testing.T) {
-	c := open(t, Options{}, plant(t, nil))
+	c := open(t, limits{}, plant(t, nil))
 	require.Len(t, c.client.updates, 1)
 	u := c.client.updates[0]
 	require.Equal(t, "available_commands_update", u.Kind)
@@ -25,7 +25,7 @@ func TestOpenAnnouncesTheCommands(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	c := open(t, Options{}, plant(t, nil))
+	c := open(t, limits{}, plant(t, nil))
 	for _, text := range []string{"/help", "", "/", " /help me "} {
 		a := c.ask(text)
 		require.Equal(t, "end_turn", a.stop)
@@ -36,18 +36,18 @@ func TestHelp(t *testing.T) {
 }
 
 func TestAnUnknownCommandIsNamedWithTheListOfThose(t *testing.T) {
-	a := open(t, Options{}, plant(t, nil)).ask("/fly away")
+	a := open(t, limits{}, plant(t, nil)).ask("/fly away")
 	require.Equal(t, "end_turn", a.stop)
 	require.Contains(t, a.text(), "There is no command `/fly`")
 	require.Contains(t, a.text(), "/search REGEXP")
 }
 
 func TestACommandWithoutItsInputSaysHow(t *testing.T) {
-	c := open(t, Options{}, plant(t, nil))
+	c := open(t, limits{}, plant(t, nil))
 	for text, usage := range map[string]string{
 		"/find": "/find GLOB", "/search ": "/search REGEXP", "/read\n": "/read PATH[:FIRST-LAST]",
 		"/write": "/write PATH", "/write a": "/write PATH", "/write\na": "/write PATH", "/write a\n": "/write PATH",
-		"/edit": "/edit PATH", "/edit a": "/edit PATH", "/edit a\nb": "/edit PATH",
+		"/edit": "/edit PATH", "/edit a": "/edit PATH", "/edit a\nb": "/edit PATH", "/edit\nb\n=======\nc": "/edit PATH",
 	} {
 		a := c.ask(text)
 		require.Equal(t, "end_turn", a.stop)
@@ -57,11 +57,11 @@ func TestACommandWithoutItsInputSaysHow(t *testing.T) {
 }
 
 func TestWhatIsNoPromptIsNotServed(t *testing.T) {
-	r := New(Options{})
+	r := New()
 	require.Nil(t, r.Call(t.Context(), "authenticate", nil))
 	r.Notify(t.Context(), "anything", nil)
 
-	s := open(t, Options{}, plant(t, nil)).session
+	s := open(t, limits{}, plant(t, nil)).session
 	require.Nil(t, s.Call(t.Context(), "session/set_mode", nil))
 	s.Notify(t.Context(), "anything", nil)
 	s.Cancel(nil)

@@ -8,10 +8,10 @@ import (
 	"github.com/acp-agent/acp-agent/acp/explore"
 )
 
-// The adapter makes one runtime for each connection.
+// acp.Serve makes one backend for each connection.
 func Example() {
 	var factory func() backend.Backend = func() backend.Backend {
-		return explore.New(explore.Options{MaxHits: 50})
+		return explore.New()
 	}
 	r := factory()
 	info, err := r.Initialize(context.Background(), nil, nil)

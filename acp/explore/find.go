@@ -5,36 +5,40 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// maxDepth is how deep directories are entered.
+// maxDepth is how deep directories are searched.
 const maxDepth = 100
 
-// scan goes through the files of all roots.
+// scan returns the search that /find and /search have in common.
 func (t *turn) scan() tools.Scan {
-	return tools.Scan{Workspace: t.workspace(), Ignored: workspace.LeaveIgnored, MaxFiles: t.options.MaxFiles, MaxDepth: maxDepth}
+	return tools.Scan{Workspace: t.workspace(), Ignored: workspace.LeaveIgnored, MaxFiles: t.limits.files, MaxDepth: maxDepth}
 }
 
 // find answers /find.
 func (t *turn) find(ctx context.Context, p prompt) error {
 	if p.text == "" {
-		return t.write("Say what to find: " + code("/find GLOB") + ", such as " + code("/find **/*.go") + ".\n")
+		return t.write("Give a glob: " + text.Code("/find GLOB") + ", for example " + text.Code("/find **/*.go") + ".\n")
 	}
 	scan := t.scan()
 	var err error
 	if scan.Only, err = tools.NewGlob(p.text); err != nil {
-		var bad *tools.GlobError
-		_ = errors.As(err, &bad)
-		return t.write(code(p.text) + " is no glob: " + bad.Why + ".\n")
+		var invalid *tools.GlobError
+		_ = errors.As(err, &invalid)
+		return t.write("Invalid glob " + text.Code(p.text) + ": " + invalid.Why + ".\n")
 	}
-	call, err := t.begin(toolSearch, "Find "+p.text, map[string]string{"glob": p.text})
+	call, err := t.begin(sdk.ToolKindSearch, "Find "+p.text, map[string]string{"glob": p.text})
 	if err != nil {
 		return err
 	}
-	list := t.listing("file", "files")
+	list := t.newListing("file", "files")
 	folder := ""
 	tally, err := scan.Files(ctx, func(f tools.File) error {
 		if now := filepath.Dir(f.Path()); now != folder {
@@ -44,30 +48,133 @@ func (t *turn) find(ctx context.Context, p prompt) error {
 			}
 		}
 		root := t.roots[f.Root().Index]
-		return list.add(root.Index, root.show(f.Rel()), location{Path: f.Path()})
+		return list.add(root.Index, root.show(f.Rel()), f.Path(), 0)
 	})
 	return t.finish(err, call, list, tally)
 }
 
-// finish ends a look at the files: err is what ended it.
-func (t *turn) finish(err error, call tool, list *listing, tally tools.Tally) error {
-	if err != nil && err != errEnough {
+// errFull ends a search whose answer is full.
+var errFull = errors.New("the answer is full")
+
+// listing writes hits grouped by root as they are found, within the limits of the answer.
+type listing struct {
+	reply        *reply
+	roots        []root
+	noun, plural string     // of what is counted
+	left         int        // how many more hits may be shown
+	cut          string     // why not all hits are shown, "" if they are
+	open         int        // the root whose group is being written, -1 for none
+	counts       []hitCount // by root
+	locations    []sdk.ToolCallLocation
+}
+
+type hitCount struct{ hits, files int }
+
+func (t *turn) newListing(noun, plural string) *listing {
+	return &listing{
+		reply: t.reply, roots: t.roots, noun: noun, plural: plural,
+		left: t.limits.hits, open: -1, counts: make([]hitCount, len(t.roots)),
+	}
+}
+
+// add writes a hit on a line of its own. The error is errFull if the answer is full.
+func (l *listing) add(root int, line, path string, number int) error {
+	if l.left == 0 {
+		l.cut = fmt.Sprintf("the first %s are shown", text.Count(l.hits(), l.noun, l.plural))
+		return errFull
+	}
+	if !l.reply.take(len(line) + 1) {
+		l.cut = fmt.Sprintf("the first %s are shown, because an answer holds %s", text.Count(l.hits(), l.noun, l.plural), text.Size(l.reply.bound))
+		return errFull
+	}
+	l.left--
+	l.counts[root].hits++
+	l.locations = append(l.locations, locations(path, number)...)
+	heading := ""
+	if l.open != root {
+		// No line can close the fence, because each begins with the name of a file.
+		heading = fmt.Sprintf("%s**%s**\n\n```text\n", l.end(), text.Code(l.roots[root].label))
+		l.open = root
+	}
+	return l.reply.write(heading + line + "\n")
+}
+
+// end returns the end of the group being written.
+func (l *listing) end() string {
+	if l.open < 0 {
+		return ""
+	}
+	l.open = -1
+	return "```\n\n"
+}
+
+func (l *listing) hits() int {
+	n := 0
+	for _, c := range l.counts {
+		n += c.hits
+	}
+	return n
+}
+
+// summary says what was found in each root.
+func (l *listing) summary() string {
+	var parts, names []string
+	for i, c := range l.counts {
+		label := text.Code(l.roots[i].label)
+		names = append(names, label)
+		switch {
+		case c.hits == 0:
+			parts = append(parts, label+": none")
+		case c.files == 0:
+			parts = append(parts, label+": "+text.Count(c.hits, l.noun, l.plural))
+		default:
+			parts = append(parts, fmt.Sprintf("%s: %s in %s", label, text.Count(c.hits, l.noun, l.plural), text.Count(c.files, "file", "files")))
+		}
+	}
+	if l.hits() == 0 {
+		return fmt.Sprintf("No %s found in %s.", l.plural, strings.Join(names, ", "))
+	}
+	return strings.Join(parts, "; ") + "."
+}
+
+// finish ends a search that returned err.
+func (t *turn) finish(err error, call activeCall, list *listing, tally tools.Tally) error {
+	if err != nil && err != errFull {
 		return err
 	}
 	if err := t.write(list.end()); err != nil {
 		return err
 	}
-	said := list.summary()
+	summary := list.summary()
 	if tally.Full {
-		said += fmt.Sprintf(" Only the first %d files were looked at, which is the limit.", t.options.MaxFiles)
+		summary += fmt.Sprintf(" Only the first %d files were searched, which is the limit.", t.limits.files)
 	}
 	if list.cut != "" {
-		said += " Cut: " + list.cut + ". Ask for something narrower to see the rest."
+		summary += " Cut: " + list.cut + ". Narrow the search to see the rest."
 	} else if left := t.leftOut(tally.Skipped); left != "" {
-		said += " " + left
+		summary += " " + left
 	}
-	if err := call.end(toolCompleted, said, list.places); err != nil {
+	if err := call.end(sdk.ToolCallStatusCompleted, summary, list.locations); err != nil {
 		return err
 	}
-	return t.write(said + "\n")
+	return t.write(summary + "\n")
+}
+
+// leftOut says which files were not searched, "" if all were.
+func (t *turn) leftOut(s tools.Skipped) string {
+	var parts []string
+	if s.Binary > 0 {
+		parts = append(parts, text.Count(s.Binary, "binary file", "binary files"))
+	}
+	if s.Large > 0 {
+		parts = append(parts, text.Count(s.Large, "file", "files")+" over "+text.Size(t.limits.fileSize))
+	}
+	if s.Unreadable > 0 {
+		first := t.roots[s.First.Root.Index].show(s.First.Rel) + ": " + reason(s.First.Err)
+		parts = append(parts, text.Count(s.Unreadable, "entry", "entries")+" that could not be read ("+first+")")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Left out: " + strings.Join(parts, ", ") + "."
 }

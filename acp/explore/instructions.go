@@ -3,89 +3,84 @@ package explore
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // instructions answers /instructions.
 func (t *turn) instructions(ctx context.Context, p prompt) error {
 	catalog := t.host.Catalog()
-	list, text := catalog.Of(discovery.Instruction), catalog.Instructions(discovery.EveryRoot)
-	about := ""
+	list, found := catalog.Of(discovery.Instruction), catalog.Instructions(discovery.EveryRoot)
+	note := ""
 	if p.text != "" {
 		further, err := catalog.For(ctx, p.text)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			return t.write(t.whyNoInstructions(p.text, err) + "\n")
+			name := text.Code(text.Truncate(p.text, 200))
+			why := refusal(name, err)
+			if why == "" {
+				why = "Cannot find the instructions for " + name + ": " + reason(err) + "."
+			}
+			return t.write(why + "\n")
 		}
 		more := catalog.Assemble(further)
 		list = append(list, further...)
-		text.Sources = append(text.Sources, more.Sources...)
-		about = t.beyond(p.text, more.Sources) + "\n\n"
+		found.Sources = append(found.Sources, more.Sources...)
+		note = t.describeFurther(p.text, more.Sources) + "\n\n"
 	}
-	said := tame(text.String())
-	if said == "" {
-		said = "The roots hold no instructions.\n"
+	shown := text.Plain(found.String())
+	if shown == "" {
+		shown = "The roots contain no instructions.\n"
 	}
-	if err := t.write(said + "\n" + about); err != nil {
+	if err := t.write(shown + "\n" + note); err != nil {
 		return err
 	}
-	return t.leftOutInstructions(list)
+	return t.listUnusedInstructions(list)
 }
 
-// beyond says which of the shown instructions are there for the sake of a path.
-func (t *turn) beyond(path string, sources []discovery.Source) string {
-	said := "For " + code(clip(path, 200)) + ", beyond those of whole roots: "
+// describeFurther says which of the instructions shown apply to a path but not to a whole root.
+func (t *turn) describeFurther(path string, sources []discovery.Source) string {
+	intro := "In addition to those of whole roots, these apply to " + text.Code(text.Truncate(path, 200)) + ": "
 	if len(sources) == 0 {
-		said += "nothing."
+		intro += "none."
 		if _, err := t.workspace().Stat(path); err != nil {
-			said += t.elsewhere("/instructions", path)
+			intro += t.suggest("/instructions", path)
 		}
-		return said
+		return intro
 	}
-	for i, s := range sources {
-		if i > 0 {
-			said += ", "
-		}
-		said += code(t.roots[s.Root.Index].place(s.Path))
+	var names []string
+	for _, s := range sources {
+		names = append(names, text.Code(t.roots[s.Root.Index].showPath(s.Path)))
 	}
-	return said + "."
+	return intro + strings.Join(names, ", ") + "."
 }
 
-// whyNoInstructions says why nothing is said about a path.
-func (t *turn) whyNoInstructions(path string, err error) string {
-	name := code(clip(path, 200))
-	if why := refusal(name, err); why != "" {
-		return why
-	}
-	return "The instructions for " + name + " cannot be looked for: " + reason(err) + "."
-}
-
-// leftOutInstructions shows the instructions that do not count, or break a rule.
-func (t *turn) leftOutInstructions(list []discovery.Artifact) error {
+// listUnusedInstructions lists the instructions that are not active or break a rule.
+func (t *turn) listUnusedInstructions(list []discovery.Artifact) error {
 	seen := make(map[string]bool)
 	list = slices.DeleteFunc(list, func(a discovery.Artifact) bool {
 		again := seen[a.Path]
 		seen[a.Path] = true
 		return again || a.State == discovery.Active && len(a.Diagnostics) == 0
 	})
-	cuts := t.host.Catalog().Cuts()
 	for _, r := range t.roots {
-		var lines []string
-		for _, a := range list {
+		lines := t.limitsReached(r)
+		for _, a := range slices.Backward(list) {
 			if a.Root.Index == r.Index {
-				lines = append(lines, describeFound(r, a, "")...)
+				lines = append(describeArtifact(r, a, ""), lines...)
 			}
 		}
-		if len(lines) == 0 && !slices.ContainsFunc(cuts, func(c discovery.Cut) bool { return c.Root.Index == r.Index }) {
+		if len(lines) == 0 {
 			continue
 		}
-		if err := t.write("Files that do not count, or break a rule: "); err != nil {
+		if err := t.write("Files that are not used, or that break a rule: "); err != nil {
 			return err
 		}
-		if err := t.rootGroup(r, lines); err != nil {
+		if err := t.writeGroup(r, lines); err != nil {
 			return err
 		}
 	}

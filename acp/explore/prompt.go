@@ -2,44 +2,37 @@ package explore
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"net/url"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// prompt is what the user asks.
+// prompt is a parsed prompt.
 type prompt struct {
-	// command is the name behind a leading slash, "" if there is none.
-	command string
-	// text is what follows the command, or all of the text.
-	text string
-	// line is the rest of the command's own line, and body the lines below it as they were sent.
-	line, body string
-	// blocks is how many blocks there are, of any type.
-	blocks int
-	// links are the files that the user linked.
-	links []link
-	// refused are the links that no file can be read from, with the reason.
-	refused []string
-	// ignored counts the blocks of other types, by type.
-	ignored map[string]int
+	command string         // the name after a leading slash, "" if there is none
+	text    string         // what follows the command, or the whole text
+	line    string         // the rest of the command's own line
+	body    string         // the lines below it, unchanged
+	blocks  int            // number of content blocks of any type
+	links   []link         // linked files
+	refused []string       // why other links are not used
+	ignored map[string]int // number of unused blocks by type
 }
 
-// block is a content block, as far as it is read.
-type block struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-	URI  string `json:"uri"`
-}
-
-// readPrompt reads the params of a session/prompt.
+// readPrompt parses the params of a session/prompt.
 func readPrompt(params []byte) (prompt, error) {
 	var request struct {
-		Prompt []block `json:"prompt"`
+		Prompt []struct{ Type, Text, URI string } `json:"prompt"`
 	}
 	if err := json.Unmarshal(params, &request); err != nil {
 		return prompt{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "prompt: %v", err)
@@ -55,36 +48,40 @@ func readPrompt(params []byte) (prompt, error) {
 			texts = append(texts, strings.TrimSpace(b.Text))
 		case "resource_link":
 			if l, err := parseLink(b.URI); err != nil {
-				p.refused = append(p.refused, fmt.Sprintf("The link %s was left out: %v.", code(clip(b.URI, 200)), err))
+				p.refused = append(p.refused, fmt.Sprintf("The link %s was left out: %v.", text.Code(text.Truncate(b.URI, 200)), err))
 			} else {
 				p.links = append(p.links, l)
 			}
 		default:
-			p.ignored[clip(b.Type, 50)]++
+			p.ignored[text.Truncate(b.Type, 50)]++
 		}
 	}
 	p.text = strings.TrimSpace(strings.Join(texts, " "))
-	// The slash counts in the first block only, where the user began to write.
+	// A slash in a later block does not start a command.
 	if len(texts) > 0 && strings.HasPrefix(texts[0], "/") {
-		name, rest := p.text[1:], ""
-		if i := strings.IndexAny(name, " \t\r\n"); i >= 0 {
-			name, rest = name[:i], strings.TrimSpace(name[i:])
-		}
-		p.command, p.text = name, rest
-		p.line = strings.TrimSpace(strings.TrimPrefix(p.line, "/"+name))
-		if name == "" {
+		p.command, p.text = cutWord(p.text[1:])
+		p.line = strings.TrimSpace(strings.TrimPrefix(p.line, "/"+p.command))
+		if p.command == "" {
 			p.command, p.text = "help", ""
 		}
 	}
 	return p, nil
 }
 
-// notes says what of the prompt is not used.
+// cutWord returns the first word of s, and the rest.
+func cutWord(s string) (word, rest string) {
+	if i := strings.IndexAny(s, " \t\r\n"); i >= 0 {
+		return s[:i], strings.TrimSpace(s[i:])
+	}
+	return s, ""
+}
+
+// notes says which parts of the prompt are not used.
 func (p prompt) notes() string {
 	var b strings.Builder
 	for _, kind := range slices.Sorted(maps.Keys(p.ignored)) {
-		fmt.Fprintf(&b, "%s of type %s left out: only text and links to files are read here.\n\n",
-			count(p.ignored[kind], "block", "blocks"), code(kind))
+		fmt.Fprintf(&b, "%s of type %s left out: only text and links to files are used.\n\n",
+			text.Count(p.ignored[kind], "block", "blocks"), text.Code(kind))
 	}
 	for _, note := range p.refused {
 		b.WriteString(note + "\n\n")
@@ -94,3 +91,99 @@ func (p prompt) notes() string {
 	}
 	return b.String()
 }
+
+// link is a file to read, with the lines that are wanted.
+type link struct {
+	path  string
+	lines lines
+}
+
+// parseLink parses a file URI. Its fragment may name lines as editors do: #L3, #L3-L9, #L3:9. Whether the path lies in the roots
+// is checked when the file is opened.
+func parseLink(uri string) (link, error) {
+	u, err := url.Parse(uri)
+	switch {
+	case err != nil:
+		return link{}, errors.New("it is not a URI")
+	case u.Scheme != "file":
+		return link{}, errors.New("only links to files are supported")
+	case u.Host != "" && u.Host != "localhost":
+		return link{}, errors.New("it names another computer")
+	case !strings.HasPrefix(u.Path, "/"):
+		return link{}, errors.New("it has no absolute path")
+	}
+	path := u.Path
+	if filepath.VolumeName(filepath.FromSlash(path[1:])) != "" { // file:///C:/dir
+		path = path[1:]
+	}
+	return link{path: filepath.FromSlash(path), lines: fragmentLines(u.Fragment)}, nil
+}
+
+// lines is a range of line numbers from 1, both included. The zero value is the whole file; last 0 is its end.
+type lines struct{ first, last int }
+
+func (l lines) whole() bool { return l == lines{} }
+
+func (l lines) String() string {
+	switch {
+	case l.whole():
+		return ""
+	case l.last == 0:
+		return strconv.Itoa(l.first) + "-"
+	case l.first == l.last:
+		return strconv.Itoa(l.first)
+	default:
+		return strconv.Itoa(l.first) + "-" + strconv.Itoa(l.last)
+	}
+}
+
+var (
+	fragmentForm = regexp.MustCompile(`^L(\d+)(?:[-:]L?(\d+))?$`)
+	argumentForm = regexp.MustCompile(`(?s)^(.+):(\d+)(-(\d*))?$`)
+)
+
+func fragmentLines(fragment string) lines {
+	m := fragmentForm.FindStringSubmatch(fragment)
+	if m == nil {
+		return lines{}
+	}
+	if m[2] == "" {
+		m[2] = m[1]
+	}
+	return newLines(lineNumber(m[1]), lineNumber(m[2]))
+}
+
+// splitLines splits ":FIRST-LAST" off an argument. ":FIRST" is one line, ":FIRST-" extends to the end.
+func splitLines(argument string) (path string, l lines, ok bool) {
+	m := argumentForm.FindStringSubmatch(argument)
+	if m == nil {
+		return argument, lines{}, false
+	}
+	if m[3] == "" {
+		m[4] = m[2]
+	}
+	return m[1], newLines(lineNumber(m[2]), lineNumber(m[4])), true
+}
+
+// newLines returns a range with its ends in order.
+func newLines(first, last int) lines {
+	first = max(first, 1)
+	if last != 0 && last < first {
+		first, last = last, first
+	}
+	return lines{first, last}
+}
+
+// lineNumber parses a number; 0 stands for none. Larger numbers than fit are clamped.
+func lineNumber(digits string) int {
+	if digits == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(digits, 10, 32)
+	if err != nil {
+		return maxLines
+	}
+	return int(n)
+}
+
+const maxLines = 1<<31 - 1

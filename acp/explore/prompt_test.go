@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
@@ -41,7 +42,7 @@ func TestAPromptOfAnotherShapeIsRefused(t *testing.T) {
 }
 
 func TestBlocksOfOtherTypesAreLeftOutWithANote(t *testing.T) {
-	c := open(t, Options{}, plant(t, fileTree{"a.txt": "needle\n"}))
+	c := open(t, limits{}, plant(t, fileTree{"a.txt": "needle\n"}))
 	a := c.prompt(t.Context(), []map[string]any{
 		{"type": "image", "data": "", "mimeType": "image/png"},
 		{"type": "text", "text": "needle"},
@@ -57,7 +58,7 @@ func TestBlocksOfOtherTypesAreLeftOutWithANote(t *testing.T) {
 func TestLinks(t *testing.T) {
 	cwd := plant(t, fileTree{"a b.txt": "one\ntwo\nthree\n"})
 	uri := dir(t, cwd).URI()
-	c := open(t, Options{}, cwd)
+	c := open(t, limits{}, cwd)
 
 	a := c.ask("", uri+"/a%20b.txt")
 	require.Equal(t, []string{"one", "two", "three"}, a.lines())
@@ -77,11 +78,11 @@ func TestLinks(t *testing.T) {
 // A link is the user's word, not a grant: it is contained like any path.
 func TestA24_ALinkOutsideTheRootsIsNotRead(t *testing.T) {
 	outside := plant(t, fileTree{"secret": "hidden\n"})
-	a := open(t, Options{}, plant(t, nil)).ask("", dir(t, outside).URI()+"/secret")
+	a := open(t, limits{}, plant(t, nil)).ask("", dir(t, outside).URI()+"/secret")
 	require.Equal(t, "end_turn", a.stop)
 	require.Contains(t, a.text(), "outside the session's roots")
 	require.NotContains(t, a.text(), "hidden")
-	require.Equal(t, toolFailed, a.call(t).Status)
+	require.Equal(t, sdk.ToolCallStatusFailed, a.call(t).Status)
 }
 
 func TestFragmentLines(t *testing.T) {

@@ -5,50 +5,52 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
-	"strings"
 	"syscall"
 
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// read answers /read, and a prompt of nothing but links.
+// read answers /read, and a prompt that consists of links.
 func (t *turn) read(ctx context.Context, p prompt) error {
 	wanted := p.links
 	if p.text != "" {
-		wanted = append([]link{t.argument(p.text)}, wanted...)
+		wanted = append([]link{t.readArgument(p.text)}, wanted...)
 	}
 	if len(wanted) == 0 {
-		return t.write("Say what to read: " + code("/read PATH[:FIRST-LAST]") + ", such as " + code("/read main.go:1-20") + ".\n")
+		return t.write("Give a path: " + text.Code("/read PATH[:FIRST-LAST]") + ", for example " + text.Code("/read main.go:1-20") + ".\n")
 	}
 	for _, l := range wanted {
-		if err := t.readOne(ctx, l); err != nil {
+		if err := t.readFile(ctx, l); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// argument is what /read was given. A file whose own name ends like a range of lines goes first.
-func (t *turn) argument(text string) link {
-	path, lines, ok := splitLines(text)
+// readArgument parses the argument of /read. A file whose name ends like a range of lines takes precedence.
+func (t *turn) readArgument(argument string) link {
+	path, lines, ok := splitLines(argument)
 	if !ok {
-		return link{path: text}
+		return link{path: argument}
 	}
-	if _, err := t.workspace().Stat(text); err == nil {
-		return link{path: text}
+	if _, err := t.workspace().Stat(argument); err == nil {
+		return link{path: argument}
 	}
 	return link{path, lines}
 }
 
-func (t *turn) readOne(ctx context.Context, l link) error {
-	title := "Read " + clip(l.path, 200)
+// readFile shows a file.
+func (t *turn) readFile(ctx context.Context, l link) error {
+	title := "Read " + text.Truncate(l.path, 200)
 	input := map[string]any{"path": l.path}
 	if !l.lines.whole() {
 		title += ":" + l.lines.String()
 		input["lines"] = l.lines.String()
 	}
-	call, err := t.begin(toolRead, title, input)
+	call, err := t.begin(sdk.ToolKindRead, title, input)
 	if err != nil {
 		return err
 	}
@@ -57,86 +59,112 @@ func (t *turn) readOne(ctx context.Context, l link) error {
 		if errors.Is(err, workspace.ErrClosed) {
 			return err
 		}
-		return call.fail(t.whyNot(l.path, err))
+		return call.fail(t.whyUnreadable(l.path, err))
 	}
 	defer file.Close()
 	ref := file.Ref()
-	name := t.roots[ref.Root().Index].show(ref.Rel())
-	p := part{cut: true, next: max(l.lines.first, 1)} // what is read where there is no room
+	name := text.Code(t.show(ref))
+	p := part{cut: true, next: max(l.lines.first, 1)} // if there is no room
 	if t.room > 0 {
-		var text workspace.Text
-		text, err = file.ReadText(ctx, l.lines.options(t.room))
-		p = partOf(text)
+		var content workspace.Text
+		content, err = file.ReadText(ctx, l.lines.options(t.room))
+		p = partOf(content)
 	}
-	var no *workspace.NotTextError
+	var notText *workspace.NotTextError
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.As(err, &no):
-		return call.fail(code(name) + " is not text.")
+	case errors.As(err, &notText):
+		return call.fail(name + " is not a text file.")
 	case err != nil:
-		return call.fail(code(name) + " cannot be read: " + reason(err) + ".")
+		return call.fail("Cannot read " + name + ": " + reason(err) + ".")
 	}
-	return t.show(call, ref, name, p)
-}
-
-// show writes the lines that were read.
-func (t *turn) show(call tool, ref workspace.Ref, name string, p part) error {
-	said := p.summary(name)
+	summary := p.summary(name)
 	if p.cut {
-		said += fmt.Sprintf(" Cut: an answer holds %s.", size(t.bound))
-		said += " Go on with " + code(fmt.Sprintf("/read %s:%d-", ref.Path(), p.next)) + "."
+		summary += fmt.Sprintf(" Cut: an answer holds %s. Continue with %s.", text.Size(t.bound), text.Code(fmt.Sprintf("/read %s:%d-", ref.Path(), p.next)))
 	}
-	var places []location
-	if validPath(ref.Path()) {
-		places = []location{{Path: ref.Path(), Line: p.first}}
-	}
-	t.take(len(p.text))
-	if len(p.text) > 0 {
-		if err := t.writeFenced(p.text); err != nil {
+	if p.content != "" {
+		t.take(len(p.content))
+		if err := t.writeBlock(p.content); err != nil {
 			return err
 		}
 	}
-	if err := call.end(toolCompleted, said, places); err != nil {
+	if err := call.end(sdk.ToolCallStatusCompleted, summary, locations(ref.Path(), p.first)); err != nil {
 		return err
 	}
-	return t.write(said + "\n\n")
+	return t.write(summary + "\n\n")
 }
 
-// writeFenced writes a text as a block, line by line, so that it goes out in chunks.
-func (t *turn) writeFenced(text string) error {
-	mark := fence(text)
-	if err := t.write(mark + "text\n"); err != nil {
-		return err
-	}
-	for line := range strings.Lines(text) {
-		if err := t.write(line); err != nil {
-			return err
-		}
-	}
-	if !strings.HasSuffix(text, "\n") {
-		mark = "\n" + mark
-	}
-	return t.write(mark + "\n\n")
+// part is what was read of a file.
+type part struct {
+	content     string
+	first, last int  // the lines in content; 0 if there are none
+	total       int  // the number of lines in the file, 0 if unknown
+	cut         bool // there was no room for all lines that were asked for
+	next        int  // the line to continue with
 }
 
-// whyNot says why a path cannot be read, and where what was meant may be.
-func (t *turn) whyNot(path string, err error) string {
-	name := code(clip(path, 200))
+// options returns the options for reading the lines, up to room bytes, which must not be 0.
+func (l lines) options(room int) workspace.TextOptions {
+	o := workspace.TextOptions{First: max(l.first, 1), MaxLines: maxLines, MaxBytes: room, MaxWhole: 1}
+	if l.last > 0 {
+		o.MaxLines = l.last - o.First + 1
+	}
+	return o
+}
+
+func partOf(t workspace.Text) part {
+	p := part{content: t.Content, cut: t.Cut == workspace.CutByBytes || t.Cut == workspace.CutInLine, next: t.Next()}
+	if t.Content != "" {
+		p.first, p.last = t.First, t.First+t.Lines-1
+	} else if p.cut {
+		p.next = t.First
+	}
+	if t.Total > 0 && (t.Cut == workspace.NotCut || p.first == 0) {
+		p.total = t.Total
+	}
+	return p
+}
+
+// summary says what was read of the file called name.
+func (p part) summary(name string) string {
+	switch {
+	case p.first == 0 && p.cut:
+		return fmt.Sprintf("%s is not shown.", name)
+	case p.first == 0 && p.total == 0:
+		return fmt.Sprintf("%s is empty.", name)
+	case p.first == 0:
+		return fmt.Sprintf("%s has only %s.", name, text.Count(p.total, "line", "lines"))
+	case p.first == 1 && p.last == p.total:
+		return fmt.Sprintf("%s, %s.", name, text.Count(p.total, "line", "lines"))
+	}
+	of := ""
+	if p.total > 0 {
+		of = fmt.Sprintf(" of %d", p.total)
+	}
+	if p.first == p.last {
+		return fmt.Sprintf("%s, line %d%s.", name, p.first, of)
+	}
+	return fmt.Sprintf("%s, lines %d to %d%s.", name, p.first, p.last, of)
+}
+
+// whyUnreadable says why a path cannot be read, and what may have been meant.
+func (t *turn) whyUnreadable(path string, err error) string {
+	name := text.Code(text.Truncate(path, 200))
 	if why := refusal(name, err); why != "" {
 		return why
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "There is no file " + name + "." + t.elsewhere("/read", path)
+		return "There is no file " + name + "." + t.suggest("/read", path)
 	case errors.Is(err, syscall.EISDIR):
-		return name + " is a directory. " + code("/find") + " lists files."
+		return name + " is a directory. Use " + text.Code("/find") + " to list files."
 	default:
-		return name + " cannot be read: " + reason(err) + "."
+		return "Cannot read " + name + ": " + reason(err) + "."
 	}
 }
 
-// refusal says why nothing is done with a path that the workspace refuses, "" if it does not.
+// refusal says why the workspace refuses a path, "" if err has another cause.
 func refusal(name string, err error) string {
 	var outside *workspace.OutsideError
 	var special *workspace.SpecialFileError
@@ -145,7 +173,7 @@ func refusal(name string, err error) string {
 	case errors.As(err, &outside):
 		return fmt.Sprintf("%s is outside the session's roots: %s.", name, outside.Why)
 	case errors.As(err, &denied):
-		return fmt.Sprintf("%s is refused by policy: %s is denied.", name, code(denied.By.String()))
+		return fmt.Sprintf("%s is refused by policy: %s is denied.", name, text.Code(denied.By.String()))
 	case errors.As(err, &special):
 		return fmt.Sprintf("%s is a %s, not a regular file.", name, special.Kind)
 	default:
@@ -153,18 +181,19 @@ func refusal(name string, err error) string {
 	}
 }
 
-// elsewhere tells a user who gave a relative path that starts in another root, or with the
-// name of a root as answers write it, what to give instead (A20).
-func (t *turn) elsewhere(command, path string) string {
-	if filepath.IsAbs(path) {
-		return ""
+// reason returns why something could not be opened, without the path.
+func reason(err error) string {
+	var outside *workspace.OutsideError
+	var limit *workspace.LimitError
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &outside):
+		return outside.Why
+	case errors.As(err, &limit):
+		return fmt.Sprintf("more than %d %s", limit.Limit, limit.What)
+	case errors.As(err, &path):
+		return path.Err.Error()
+	default:
+		return err.Error()
 	}
-	for _, r := range t.roots {
-		for _, rel := range []string{path, strings.TrimPrefix(filepath.ToSlash(path), r.label+"/")} {
-			if info, err := t.workspace().Stat(r.path(rel)); err == nil && info.Mode().IsRegular() {
-				return fmt.Sprintf(" A relative path starts at %s. Did you mean %s?", code(t.roots[0].label), code(command+" "+r.path(rel)))
-			}
-		}
-	}
-	return ""
 }

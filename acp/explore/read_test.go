@@ -1,12 +1,12 @@
 package explore
 
 import (
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,7 +19,7 @@ func TestRead(t *testing.T) {
 		"code.md":   "````\n```\nx\n",
 		"sub/b.txt": "b\n",
 	})
-	c := open(t, Options{}, cwd)
+	c := open(t, limits{}, cwd)
 	label := c.session.(*session).roots[0].label
 	for _, test := range []struct {
 		argument string
@@ -43,8 +43,8 @@ func TestRead(t *testing.T) {
 			require.Equal(t, test.lines, a.lines())
 			require.Contains(t, a.text(), test.says)
 			call := a.call(t)
-			require.Equal(t, toolRead, call.Tool)
-			require.Equal(t, toolCompleted, call.Status)
+			require.Equal(t, sdk.ToolKindRead, call.Tool)
+			require.Equal(t, sdk.ToolCallStatusCompleted, call.Status)
 			require.Contains(t, call.text(), test.says)
 		})
 	}
@@ -53,13 +53,13 @@ func TestRead(t *testing.T) {
 
 func TestA20_RelativePathsStartAtCwdOnly(t *testing.T) {
 	app, shared, skills := example(t)
-	c := open(t, Options{}, app, shared, skills)
+	c := open(t, limits{}, app, shared, skills)
 
 	require.Contains(t, c.ask("/read README.md").text(), "# Orders", "of all the roots' it is cwd's")
 	require.Contains(t, c.ask("/read ../shared/README.md").text(), "# Shared")
 	for _, path := range []string{"retry/retry.go", "shared/retry/retry.go"} {
 		a := c.ask("/read " + path)
-		require.Equal(t, toolFailed, a.call(t).Status)
+		require.Equal(t, sdk.ToolCallStatusFailed, a.call(t).Status)
 		require.Empty(t, a.lines())
 		require.Contains(t, a.text(), "There is no file")
 		require.Contains(t, a.text(), "Did you mean `/read "+filepath.Join(shared, "retry", "retry.go")+"`?")
@@ -72,7 +72,7 @@ func TestA23_PathsOutOfTheRootsAreRefused(t *testing.T) {
 	symlink(t, filepath.Join(outside, "secret"), cwd, "file")
 	symlink(t, outside, cwd, "dir")
 	symlink(t, filepath.Join(other, "c"), cwd, "good")
-	c := open(t, Options{}, cwd, other)
+	c := open(t, limits{}, cwd, other)
 
 	secret := filepath.Join(outside, "secret")
 	for _, path := range []string{"file", "dir/secret", "a/../dir/secret", secret, "../" + filepath.Base(outside) + "/secret"} {
@@ -80,14 +80,14 @@ func TestA23_PathsOutOfTheRootsAreRefused(t *testing.T) {
 		require.Equal(t, "end_turn", a.stop)
 		require.NotContains(t, a.text(), "hidden")
 		require.Contains(t, a.text(), "is outside the session's roots: ", path)
-		require.Equal(t, toolFailed, a.call(t).Status)
+		require.Equal(t, sdk.ToolCallStatusFailed, a.call(t).Status)
 		require.Empty(t, a.call(t).Places)
 	}
 	require.Equal(t, []string{"sibling"}, c.ask("/read good").lines(), "a link from one root into another")
 }
 
 func TestADirectoryIsNotRead(t *testing.T) {
-	a := open(t, Options{}, plant(t, fileTree{"a/b": "b\n"})).ask("/read a")
+	a := open(t, limits{}, plant(t, fileTree{"a/b": "b\n"})).ask("/read a")
 	require.Contains(t, a.text(), "`a` is a directory")
 }
 
@@ -97,13 +97,13 @@ func TestALongReadIsCutAndSaysHowToGoOn(t *testing.T) {
 		b.WriteString("line " + strconv.Itoa(i+1) + "\n")
 	}
 	cwd := plant(t, fileTree{"long.txt": b.String(), "wide.txt": strings.Repeat("é", 4000) + "\nshort\n"})
-	c := open(t, Options{MaxBytes: 1000}, cwd)
+	c := open(t, limits{bytes: 1000}, cwd)
 
 	var got []string
 	for ask := "/read long.txt:4800-"; ask != ""; {
 		a := c.ask(ask)
 		got = append(got, a.lines()...)
-		_, ask, _ = strings.Cut(a.text(), "Go on with `")
+		_, ask, _ = strings.Cut(a.text(), "Continue with `")
 		ask, _, _ = strings.Cut(ask, "`")
 		if ask != "" {
 			require.Contains(t, a.text(), "Cut: an answer holds 1000 bytes.")
@@ -121,29 +121,7 @@ func TestALongReadIsCutAndSaysHowToGoOn(t *testing.T) {
 func TestSeveralLinksShareTheBound(t *testing.T) {
 	cwd := plant(t, fileTree{"a": strings.Repeat("a", 90) + "\n", "b": strings.Repeat("b", 90) + "\n", "c": "c\n"})
 	uri := dir(t, cwd).URI()
-	a := open(t, Options{MaxBytes: 91}, cwd).ask("", uri+"/a", uri+"/b", uri+"/c")
+	a := open(t, limits{bytes: 91}, cwd).ask("", uri+"/a", uri+"/b", uri+"/c")
 	require.Equal(t, []string{strings.Repeat("a", 90)}, a.lines())
-	require.Equal(t, 2, strings.Count(a.text(), "Nothing of"))
-}
-
-func TestRoots(t *testing.T) {
-	top := plant(t, fileTree{"one/app/a": "", "two/app/b": "", "lib/c": ""})
-	symlink(t, filepath.Join(top, "lib"), top, "spelled")
-	one, two, spelled := filepath.Join(top, "one", "app"), filepath.Join(top, "two", "app"), filepath.Join(top, "spelled")
-	c := open(t, Options{}, one, two, spelled)
-	c.client.tools = served{status: servers()}
-
-	text := c.ask("/roots").text()
-	for _, want := range []string{
-		"Root 0: **`one/app`**, the working directory", "Root 1: **`two/app`**\n", "Root 2: **`spelled`**\n",
-		"- path: `" + spelled + "`\n", "- real path: `" + filepath.Join(top, "lib") + "`\n",
-		"- URI: `" + dir(t, filepath.Join(top, "lib")).URI() + "`\n", "- state: ok\n",
-		"- `files` (stdio): idle\n", "- `docs` (http): ready\n",
-	} {
-		require.Contains(t, text, want)
-	}
-	require.Less(t, strings.Index(text, "Root 0"), strings.Index(text, "Root 1"))
-
-	require.NoError(t, os.Rename(two, filepath.Join(top, "moved")))
-	require.Contains(t, c.ask("/roots").text(), "- state: moved")
+	require.Equal(t, 2, strings.Count(a.text(), "is not shown."))
 }

@@ -3,34 +3,40 @@ package explore
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// chunkSize is the text that makes a chunk worth sending, in bytes.
-const chunkSize = 1 << 10
+const (
+	// chunkSize is how many bytes of text are collected before they are sent.
+	chunkSize = 1 << 10
+	// maxDelay is how long found text may wait for more before it is sent.
+	maxDelay = 200 * time.Millisecond
+)
 
-// longestWait is how long found text is gathered before it is sent, as long as more is found.
-const longestWait = 200 * time.Millisecond
-
-// reply is what a turn sends. Text is gathered into chunks; tool calls keep their place among
-// them. It is used by one goroutine at a time.
+// reply sends what a turn says and does. Text is collected into chunks; tool calls keep their position among them. It is used by
+// one goroutine at a time.
 type reply struct {
-	ctx     context.Context // the turn's: a reply lives no longer
+	ctx     context.Context // the turn's
 	updates backend.Updates
 	pending strings.Builder
-	// bound is how many bytes of found text the answer takes, and room how many are left of it.
-	bound, room int
-	sent        time.Time // when text was last sent
+	bound   int       // how many bytes of found text the answer may contain
+	room    int       // how many of these are left
+	sent    time.Time // when text was last sent
 }
 
 func newReply(ctx context.Context, updates backend.Updates, bound int) *reply {
 	return &reply{ctx: ctx, updates: updates, bound: bound, room: bound}
 }
 
-// write adds text that is not bounded by room, because it is short or has been bounded.
+// write adds text that is short, or for which room has been taken.
 func (r *reply) write(s string) error {
 	r.pending.WriteString(s)
 	if r.pending.Len() < chunkSize {
@@ -39,7 +45,7 @@ func (r *reply) write(s string) error {
 	return r.flush()
 }
 
-// take reserves room for n bytes of found text. It reports false when there is not enough.
+// take reserves room for n bytes of found text. It reports whether there is enough.
 func (r *reply) take(n int) bool {
 	if n > r.room {
 		return false
@@ -48,66 +54,130 @@ func (r *reply) take(n int) bool {
 	return true
 }
 
-// flushNow sends the text that was gathered, unless some was sent a moment ago.
-func (r *reply) flushNow() error {
-	if time.Since(r.sent) < longestWait {
+// flushSoon sends the collected text, unless some was sent a moment ago.
+func (r *reply) flushSoon() error {
+	if time.Since(r.sent) < maxDelay {
 		return nil
 	}
 	return r.flush()
 }
 
-// flush sends the text that was gathered.
+// flush sends the collected text.
 func (r *reply) flush() error {
 	if r.pending.Len() == 0 {
 		return nil
 	}
-	chunk := encode(textChunk{Kind: "agent_message_chunk", Content: text(r.pending.String())})
+	chunk := backend.Text(r.pending.String())
 	r.pending.Reset()
 	r.sent = time.Now()
 	return r.updates.Update(r.ctx, chunk)
 }
 
-// tool is a tool call that was begun.
-type tool struct {
-	reply *reply
-	id    string
-}
-
-// begin shows a tool call in progress. input is what the user asked for.
-func (r *reply) begin(kind toolKind, title string, input any) (tool, error) {
-	return r.announce(toolCall{Title: title, Tool: kind, Status: toolInProgress, RawInput: input})
-}
-
-// announce shows a tool call, whatever its status.
-func (r *reply) announce(c toolCall) (tool, error) {
-	if err := r.flush(); err != nil {
-		return tool{}, err
+// writeBlock writes s as a code block, line by line, so that it is sent in chunks.
+func (r *reply) writeBlock(s string) error {
+	for line := range strings.Lines(text.Block("text", s)) {
+		if err := r.write(line); err != nil {
+			return err
+		}
 	}
-	// The id must be unlike any other of the session, also of those that an earlier process stored.
-	t := tool{r, string(c.Tool) + "-" + rand.Text()}
-	c.Kind, c.ID = "tool_call", t.id
-	return t, r.updates.Update(r.ctx, encode(c))
+	return r.write("\n")
 }
 
-// update shows what has become of the tool call.
-func (t tool) update(c toolCall) error {
-	if err := t.reply.flush(); err != nil {
+// quote writes text of a folder or server as a code block, as far as there is room. The caller says whose it is.
+func (r *reply) quote(s string) error {
+	s = text.Plain(s)
+	if strings.TrimSpace(s) == "" {
+		return r.write("It is empty.\n\n")
+	}
+	size := len(s)
+	if !r.take(size) {
+		s = text.Prefix(s, r.room)
+		r.room = 0
+	}
+	if s != "" {
+		if err := r.writeBlock(s); err != nil {
+			return err
+		}
+	}
+	if len(s) == size {
+		return nil
+	}
+	return r.write(fmt.Sprintf("Cut: an answer holds %s, and this has %s.\n\n", text.Size(r.bound), text.Size(size)))
+}
+
+// toolCall is a tool_call or a tool_call_update, which leaves out what does not change, or the toolCall of a permission request.
+type toolCall struct {
+	SessionUpdate string `json:"sessionUpdate,omitempty"` // "" in a permission request
+	sdk.ToolCallUpdate
+	Content []any `json:"content,omitempty"`
+}
+
+// diffContent is a diff whose oldText is null for a new file. The SDK's type leaves it out.
+type diffContent struct {
+	sdk.ToolCallContentDiff
+	OldText *string `json:"oldText"`
+}
+
+// activeCall is a tool call that was announced.
+type activeCall struct {
+	reply *reply
+	id    sdk.ToolCallId
+}
+
+// begin announces a tool call in progress. input is what the user asked for.
+func (r *reply) begin(kind sdk.ToolKind, title string, input any) (activeCall, error) {
+	return r.announce(toolCall{ToolCallUpdate: sdk.ToolCallUpdate{
+		Title: &title, Kind: &kind, Status: sdk.Ptr(sdk.ToolCallStatusInProgress), RawInput: input,
+	}})
+}
+
+// announce announces a tool call.
+func (r *reply) announce(c toolCall) (activeCall, error) {
+	if err := r.flush(); err != nil {
+		return activeCall{}, err
+	}
+	// The id must differ from all others of the session, including those stored by earlier processes.
+	call := activeCall{r, sdk.ToolCallId(string(*c.Kind) + "-" + rand.Text())}
+	c.SessionUpdate, c.ToolCallId = "tool_call", call.id
+	return call, r.updates.Update(r.ctx, encodeUpdate(c))
+}
+
+// update reports progress of the tool call.
+func (a activeCall) update(c toolCall) error {
+	if err := a.reply.flush(); err != nil {
 		return err
 	}
-	c.Kind, c.ID = "tool_call_update", t.id
-	return t.reply.updates.Update(t.reply.ctx, encode(c))
+	c.SessionUpdate, c.ToolCallId = "tool_call_update", a.id
+	return a.reply.updates.Update(a.reply.ctx, encodeUpdate(c))
 }
 
-// end shows the tool call completed or failed, with a summary and the places that it came by.
-func (t tool) end(status toolStatus, summary string, places []location) error {
-	said := text(summary)
-	return t.update(toolCall{Status: status, Locations: places, Content: []toolContent{{Type: "content", Content: &said}}})
+// end ends the tool call with a summary and the locations it concerned.
+func (a activeCall) end(status sdk.ToolCallStatus, summary string, locations []sdk.ToolCallLocation) error {
+	return a.update(toolCall{
+		ToolCallUpdate: sdk.ToolCallUpdate{Status: &status, Locations: locations},
+		Content:        []any{sdk.ToolContent(sdk.TextBlock(summary))},
+	})
 }
 
 // fail ends the tool call with a reason, and tells the user the same.
-func (t tool) fail(reason string) error {
-	if err := t.end(toolFailed, reason, nil); err != nil {
+func (a activeCall) fail(reason string) error {
+	if err := a.end(sdk.ToolCallStatusFailed, reason, nil); err != nil {
 		return err
 	}
-	return t.reply.write(reason + "\n\n")
+	return a.reply.write(reason + "\n\n")
 }
+
+// locations returns a location, unless JSON cannot represent the path. Line 0 stands for the whole file.
+func locations(path string, line int) []sdk.ToolCallLocation {
+	switch {
+	case !utf8.ValidString(path):
+		return nil
+	case line == 0:
+		return []sdk.ToolCallLocation{{Path: path}}
+	default:
+		return []sdk.ToolCallLocation{{Path: path, Line: &line}}
+	}
+}
+
+// encodeUpdate encodes the params of a session/update.
+func encodeUpdate(update any) backend.Update { return backend.Encode(map[string]any{"update": update}) }

@@ -1,87 +1,177 @@
 package explore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // search answers /search.
 func (t *turn) search(ctx context.Context, p prompt) error {
 	if p.text == "" {
-		return t.write("Say what to search for: " + code("/search REGEXP") + ", such as " + code("/search func New") + ".\n")
+		return t.write("Give a regular expression: " + text.Code("/search REGEXP") + ", for example " + text.Code("/search func New") + ".\n")
 	}
-	query, err := tools.NewPattern(p.text, tools.Expression, tools.CaseMatters)
+	pattern, err := tools.NewPattern(p.text, tools.Expression, tools.CaseMatters)
 	if err != nil {
-		var bad *tools.PatternError
-		_ = errors.As(err, &bad)
-		return t.write(fmt.Sprintf("%s cannot be searched for: %s. Regular expressions are those of Go (RE2).\n",
-			code(clip(p.text, 200)), bad.Why))
+		var invalid *tools.PatternError
+		_ = errors.As(err, &invalid)
+		return t.write(fmt.Sprintf("Invalid regular expression %s: %s. The syntax is that of Go (RE2).\n",
+			text.Code(text.Truncate(p.text, 200)), invalid.Why))
 	}
-	call, err := t.begin(toolSearch, "Search for "+clip(p.text, 200), map[string]string{"regexp": p.text})
-	if err != nil {
-		return err
-	}
-	list := t.listing("line", "lines")
-	tally, err := t.scan().Search(ctx, t.lookup(query), list.found)
-	return t.finish(err, call, list, tally)
+	return t.searchFor(ctx, pattern, p.text, map[string]string{"regexp": p.text})
 }
 
-// lookup says how found lines are shown. Of one file there is one more than of all, to know that there are more.
-func (t *turn) lookup(q tools.Query) tools.Lookup {
-	return tools.Lookup{
-		Query: q, MaxFileSize: t.options.MaxFileSize, MaxHits: t.options.MaxHits + 1,
-		Show: func(line []byte, at int) string { return excerpt(string(line), at) },
-	}
-}
-
-// found lists the lines of one file.
-func (l *listing) found(in tools.Found) error {
-	root := l.roots[in.Root().Index]
-	name := root.show(in.Rel())
-	for i, h := range in.Lines {
-		line := fmt.Sprintf("%s:%d: %s", name, h.Number, h.Text)
-		if err := l.add(root.Index, line, location{Path: in.Path(), Line: h.Number}); err != nil {
-			return err
-		}
-		if i == 0 {
-			l.tally[root.Index].files++
-		}
-	}
-	return l.reply.flushNow()
-}
-
-// searchWords answers a prompt that is no command.
+// searchWords answers a prompt that is not a command.
 func (t *turn) searchWords(ctx context.Context, p prompt) error {
-	query, left := newWords(p.text)
-	if left > 0 {
+	query, dropped := newWords(p.text)
+	if dropped {
 		if err := t.write(fmt.Sprintf("Only the first %d words are searched for.\n\n", maxWords)); err != nil {
 			return err
 		}
 	}
-	title := "Search for " + clip(strings.Join(query.strings(), " "), 200)
-	call, err := t.begin(toolSearch, title, map[string][]string{"words": query.strings()})
+	return t.searchFor(ctx, query, strings.Join(query.strings(), " "), map[string][]string{"words": query.strings()})
+}
+
+// searchFor searches all roots. title and input describe the query in the tool call.
+func (t *turn) searchFor(ctx context.Context, query tools.Query, title string, input any) error {
+	call, err := t.begin(sdk.ToolKindSearch, "Search for "+text.Truncate(title, 200), input)
 	if err != nil {
 		return err
 	}
-	list := t.listing("line", "lines")
-	best := &runnersUp{bound: t.options.MaxHits}
-	tally, err := t.scan().Search(ctx, t.lookup(query), func(in tools.Found) error {
-		if in.Score < query.Full() {
-			best.keep(in)
-			return nil
+	list := t.newListing("line", "lines")
+	lookup := tools.Lookup{
+		Query: query, MaxFileSize: t.limits.fileSize, MaxHits: t.limits.hits + 1, // one more shows that there are more
+		Show: func(line []byte, at int) string { return excerpt(string(line), at) },
+	}
+	tally, err := t.scan().Search(ctx, lookup, list.addFile)
+	return t.finish(err, call, list, tally)
+}
+
+// addFile writes the lines found in one file.
+func (l *listing) addFile(in tools.Found) error {
+	root := l.roots[in.Root().Index]
+	name := root.show(in.Rel())
+	for i, h := range in.Lines {
+		if err := l.add(root.Index, fmt.Sprintf("%s:%d: %s", name, h.Number, h.Text), in.Path(), h.Number); err != nil {
+			return err
 		}
-		best.drop()
-		return list.found(in)
-	})
-	if err == nil && list.hits() == 0 && best.score > 0 {
-		err = t.write(fmt.Sprintf("No line has all %d words. These have %d of them:\n\n", query.Full(), best.score))
-		if err == nil {
-			err = best.list(list)
+		if i == 0 {
+			l.counts[root.Index].files++
 		}
 	}
-	return t.finish(err, call, list, tally)
+	return l.reply.flushSoon()
+}
+
+// excerpt returns a line as answers show it: without indentation and control characters, and if it is long the part around the
+// match at at.
+func excerpt(line string, at int) string {
+	const before, longest = 80, 300
+	start := len(line) - len(strings.TrimLeft(line, " \t"))
+	lead := ""
+	if at-start > longest-before {
+		start, lead = at-before, "…"
+		for !utf8.RuneStart(line[start]) {
+			start--
+		}
+	}
+	return lead + text.Plain(text.Truncate(strings.TrimRight(line[start:], " \t\r"), longest))
+}
+
+// maxWords is how many words are searched for at once.
+const maxWords = 16
+
+// words is a [tools.Query] for lines that contain all of the words, in any order and case.
+type words [][]byte
+
+// newWords returns the distinct words of s in lower case, without surrounding punctuation. dropped reports whether there were more
+// than maxWords.
+func newWords(s string) (w words, dropped bool) {
+	seen := make(map[string]bool)
+	for word := range strings.FieldsSeq(strings.ToLower(s)) {
+		if bare := strings.TrimFunc(word, unicode.IsPunct); bare != "" {
+			word = bare
+		}
+		if seen[word] {
+			continue
+		}
+		if len(w) == maxWords {
+			return w, true
+		}
+		seen[word] = true
+		w = append(w, []byte(word))
+	}
+	return w, false
+}
+
+func (w words) strings() []string {
+	list := make([]string, len(w))
+	for i, word := range w {
+		list[i] = string(word)
+	}
+	return list
+}
+
+// Full returns the score of all matches.
+func (words) Full() int { return 1 }
+
+// checkInterval is how many bytes are searched between two checks of the context.
+const checkInterval = 16 << 10
+
+// Find calls found with each line that contains all words.
+func (w words) Find(ctx context.Context, content []byte, found func(tools.Match) bool) error {
+	// Lower case can change the length of a line, but not where lines end.
+	lower := bytes.ToLower(content)
+	if w.match(lower) < 0 {
+		return nil
+	}
+	number, start, unchecked := 1, 0, 0
+	for start < len(content) {
+		end := start + lineSize(content[start:])
+		folded := lower[:lineSize(lower)]
+		if unchecked += end - start + 1; unchecked >= checkInterval {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			unchecked = 0
+		}
+		if at := w.match(folded); at >= 0 {
+			if !found(tools.Match{Number: number, Start: start, End: end, At: min(at, end-start), Score: 1}) {
+				return nil
+			}
+		}
+		number++
+		start = end + 1
+		lower = lower[min(len(folded)+1, len(lower)):]
+	}
+	return nil
+}
+
+// match returns where the first of the words is in a lower-case text, -1 if not all of them are.
+func (w words) match(folded []byte) int {
+	first := len(folded)
+	for _, word := range w {
+		at := bytes.Index(folded, word)
+		if at < 0 {
+			return -1
+		}
+		first = min(first, at)
+	}
+	return first
+}
+
+// lineSize returns the length of the first line without its end.
+func lineSize(content []byte) int {
+	if end := bytes.IndexByte(content, '\n'); end >= 0 {
+		return end
+	}
+	return len(content)
 }

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 )
 
 func TestSearch(t *testing.T) {
 	app, shared, skills := example(t)
-	c := open(t, Options{}, app, shared, skills)
+	c := open(t, limits{}, app, shared, skills)
 	a := c.ask(`/search ^func Retry\w+`)
 	require.Equal(t, "end_turn", a.stop)
 	require.Equal(t, []string{
@@ -18,18 +19,18 @@ func TestSearch(t *testing.T) {
 	}, a.lines())
 
 	call := a.call(t)
-	require.Equal(t, toolSearch, call.Tool)
-	require.Equal(t, toolCompleted, call.Status)
+	require.Equal(t, sdk.ToolKindSearch, call.Tool)
+	require.Equal(t, sdk.ToolCallStatusCompleted, call.Status)
 	require.Equal(t, map[string]any{"regexp": `^func Retry\w+`}, call.RawInput)
 	require.Contains(t, call.text(), "`app`: none; `shared`: 1 line in 1 file; `skills`: none.")
 
 	a = c.ask("/search no such thing anywhere")
-	require.Contains(t, a.text(), "No line in `app`, `shared`, `skills`.")
+	require.Contains(t, a.text(), "No lines found in `app`, `shared`, `skills`.")
 	require.Empty(t, a.lines())
 }
 
 func TestABadRegexpIsExplained(t *testing.T) {
-	c := open(t, Options{}, plant(t, nil))
+	c := open(t, limits{}, plant(t, nil))
 	for expression, why := range map[string]string{
 		"(":                       "missing closing )",
 		`(?:[a-z]{50}){1000}`:     "", // too many repeats for Go
@@ -37,7 +38,7 @@ func TestABadRegexpIsExplained(t *testing.T) {
 	} {
 		a := c.ask("/search " + expression)
 		require.Equal(t, "end_turn", a.stop)
-		require.Contains(t, a.text(), "cannot be searched for")
+		require.Contains(t, a.text(), "Invalid regular expression")
 		require.Contains(t, a.text(), why)
 		require.Len(t, a.updates, 1, "no tool call")
 	}
@@ -47,7 +48,7 @@ func TestToolCallsHaveIdsOfTheirOwn(t *testing.T) {
 	cwd := plant(t, fileTree{"a.txt": "x\n"})
 	seen := make(map[string]bool)
 	for range 3 { // as after restarts
-		id := open(t, Options{}, cwd).ask("x").call(t).ID
+		id := open(t, limits{}, cwd).ask("x").call(t).ID
 		require.False(t, seen[id])
 		seen[id] = true
 	}
@@ -58,7 +59,7 @@ func TestWords(t *testing.T) {
 		"a.txt": "The Payment is retried later.\nA payment fails.\nÉTÉ\n",
 		"b.txt": "retrying payments\nnothing\n",
 	})
-	c := open(t, Options{}, cwd)
+	c := open(t, limits{}, cwd)
 	name := c.session.(*session).roots[0].label
 	for _, test := range []struct {
 		name, text string
@@ -68,7 +69,7 @@ func TestWords(t *testing.T) {
 		{"punctuation around them", `"Payment", fails?`, []string{"a.txt:2: A payment fails."}},
 		{"a word twice", "nothing nothing", []string{"b.txt:2: nothing"}},
 		{"beyond ASCII", "été", []string{"a.txt:3: ÉTÉ"}},
-		{"those with the most", "a payment fails sometimes", []string{"a.txt:2: A payment fails."}},
+		{"only some of them", "a payment fails sometimes", nil},
 		{"none", "xyzzy", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -80,7 +81,6 @@ func TestWords(t *testing.T) {
 			require.Equal(t, want, a.lines())
 		})
 	}
-	require.Contains(t, c.ask("a payment fails sometimes").text(), "No line has all 4 words. These have 3 of them:")
 	require.Contains(t, c.ask(strings.Repeat("w1 w2 w3 w4 w5 ", 9)+strings.Join(strings.Split("abcdefghijklmnop", ""), " ")).text(),
 		"Only the first 16 words are searched for.")
 }
@@ -91,7 +91,7 @@ func TestTheOrderIsThatOfTheFiles(t *testing.T) {
 	for i := range 300 {
 		files[fmt.Sprintf("%02d/%03d.txt", i%7, i)] = strings.Repeat("x\n", i*i%500) + "needle\n"
 	}
-	c := open(t, Options{MaxHits: 1000, MaxBytes: 1 << 20}, plant(t, files))
+	c := open(t, limits{hits: 1000, bytes: 1 << 20}, plant(t, files))
 	first := c.ask("needle")
 	require.Len(t, first.lines(), 300)
 	require.IsIncreasing(t, first.lines())
@@ -101,7 +101,7 @@ func TestTheOrderIsThatOfTheFiles(t *testing.T) {
 }
 
 func TestAHitStaysOnItsLine(t *testing.T) {
-	c := open(t, Options{}, plant(t, fileTree{
+	c := open(t, limits{}, plant(t, fileTree{
 		"a.txt": "\t needle \x1b[31m\r\n" + strings.Repeat("é", 400) + "needle" + strings.Repeat("x", 5000) + "\n",
 	}))
 	lines := c.ask("/search needle").lines()
@@ -114,7 +114,7 @@ func TestAHitStaysOnItsLine(t *testing.T) {
 }
 
 func TestALongLineIsSearchedToo(t *testing.T) {
-	c := open(t, Options{}, plant(t, fileTree{"a.txt": strings.Repeat("x", 100_000) + "needle\n"}))
+	c := open(t, limits{}, plant(t, fileTree{"a.txt": strings.Repeat("x", 100_000) + "needle\n"}))
 	require.Len(t, c.ask("/search n..dle$").lines(), 1)
 	require.Len(t, c.ask("needle").lines(), 1)
 }

@@ -89,7 +89,7 @@ func names(profiles []proxy.Profile) []string {
 // newRuntime is what answers: the agent behind us, or the built-in one.
 func newRuntime(b behind, state string, logger *slog.Logger) backend.Backend {
 	if b.command.Path == "" {
-		return explore.New(explore.Options{})
+		return explore.New()
 	}
 	return proxy.New(b.command, proxy.Options{
 		Profile: b.profile, RootsTools: b.tools,

@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
-const edited = "\n<<<<<<< old\ntwo\n=======\n2\n>>>>>>> new"
+const edited = "\ntwo\n=======\n2"
 
 func TestA30_WhatIsAllowedIsWritten(t *testing.T) {
 	old := "one\ntwo\nthree\n"
@@ -30,7 +31,7 @@ func TestA30_WhatIsAllowedIsWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cwd := plant(t, fileTree{"a.txt": old})
-			talk := open(t, Options{}, cwd)
+			talk := open(t, limits{}, cwd)
 			talk.client.onAsk = func(ctx context.Context, q question) (backend.Raw, error) {
 				require.Equal(t, fileTree{"a.txt": old}, files(t, cwd), "nothing is written before")
 				return selected("allow-once")(ctx, q)
@@ -40,7 +41,7 @@ func TestA30_WhatIsAllowedIsWritten(t *testing.T) {
 			want := fileTree{"a.txt": old}
 			want[c.path] = c.new
 			require.Equal(t, want, files(t, cwd))
-			require.Equal(t, []toolStatus{toolPending, toolInProgress, toolCompleted}, a.statuses())
+			require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending, sdk.ToolCallStatusInProgress, sdk.ToolCallStatusCompleted}, a.statuses())
 			require.Contains(t, a.text(), c.says)
 
 			path := filepath.Join(cwd, c.path)
@@ -52,8 +53,8 @@ func TestA30_WhatIsAllowedIsWritten(t *testing.T) {
 			require.Len(t, talk.client.asked, 1)
 			q := talk.client.asked[0]
 			require.Equal(t, a.updates[0].ID, q.ToolCall.ID)
-			require.Equal(t, toolPending, q.ToolCall.Status)
-			require.Equal(t, toolEdit, q.ToolCall.Tool)
+			require.Equal(t, sdk.ToolCallStatusPending, q.ToolCall.Status)
+			require.Equal(t, sdk.ToolKindEdit, q.ToolCall.Tool)
 			require.Equal(t, place, q.ToolCall.Places)
 			require.Equal(t, []shown{{"diff", path, c.old, c.new}}, q.ToolCall.diffs(t))
 			var kinds []string
@@ -85,13 +86,13 @@ func TestA30_WhatIsNotAllowedIsNotWritten(t *testing.T) {
 			t.Run(name+" "+ask[:12], func(t *testing.T) {
 				planted := fileTree{"a.txt": "one\ntwo\n"}
 				cwd := plant(t, planted)
-				talk := open(t, Options{}, cwd)
+				talk := open(t, limits{}, cwd)
 				talk.client.onAsk = c.answer
 				a := talk.ask(ask)
 				require.Equal(t, c.stop, a.stop)
 				require.Len(t, talk.client.asked, 1)
 				require.Equal(t, planted, files(t, cwd))
-				require.Equal(t, []toolStatus{toolPending, toolFailed}, a.statuses())
+				require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending, sdk.ToolCallStatusFailed}, a.statuses())
 				require.Contains(t, a.last(t).text(), "Nothing was written")
 			})
 		}
@@ -103,7 +104,7 @@ func TestA30_ACancelledTurnWritesNothing(t *testing.T) {
 	for name, answered := range map[string]bool{"before the answer": false, "with the answer": true} {
 		t.Run(name, func(t *testing.T) {
 			cwd := plant(t, planted)
-			talk := open(t, Options{}, cwd)
+			talk := open(t, limits{}, cwd)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			talk.client.onAsk = func(_ context.Context, q question) (backend.Raw, error) {
 				cancel(backend.ErrCancelled)
@@ -124,7 +125,7 @@ func TestC11_TheQuestionShowsTheResolvedPathAndItsRoot(t *testing.T) {
 	symlink(t, filepath.Join(top, "lib"), top, "spelled")
 	spelled := filepath.Join(top, "spelled")
 	symlink(t, filepath.Join(top, "lib", "b.txt"), top, "app/link")
-	talk := open(t, Options{}, filepath.Join(top, "app"), spelled)
+	talk := open(t, limits{}, filepath.Join(top, "app"), spelled)
 	talk.client.onAsk = selected("allow-once")
 	a := talk.ask("/edit link" + edited)
 
@@ -156,10 +157,10 @@ func TestC11_ThePathIsCheckedAgainAfterTheAnswer(t *testing.T) {
 		do   func(t *testing.T, top string)
 		says string
 	}{
-		"link to another root":      {"/edit l/a.txt" + edited, relink("lib"), "now, and led to"},
+		"link to another root":      {"/edit l/a.txt" + edited, relink("lib"), "now; it led to"},
 		"link out":                  {"/edit l/a.txt" + edited, relink("out"), "outside the session's roots"},
 		"link out, a new file":      {"/write l/new\nx", relink("out"), "outside the session's roots"},
-		"link to another, new file": {"/write l/new\nx", relink("lib"), "now, and led to"},
+		"link to another, new file": {"/write l/new\nx", relink("lib"), "now; it led to"},
 		"changed":                   {"/edit l/a.txt" + edited, put("app/d/a.txt", "one\ntwo\n!"), "has changed"},
 		"changed, same size":        {"/write l/a.txt\nx", put("app/d/a.txt", "one\nTWO\n"), "has changed"},
 		"made":                      {"/write l/new\nx", put("app/d/new", "theirs"), "has changed"},
@@ -169,7 +170,7 @@ func TestC11_ThePathIsCheckedAgainAfterTheAnswer(t *testing.T) {
 			text := "one\ntwo\n"
 			top := plant(t, fileTree{"app/d/a.txt": text, "lib/a.txt": text, "out/a.txt": text})
 			symlink(t, filepath.Join(top, "app", "d"), top, "app/l")
-			talk := open(t, Options{}, filepath.Join(top, "app"), filepath.Join(top, "lib"))
+			talk := open(t, limits{}, filepath.Join(top, "app"), filepath.Join(top, "lib"))
 			var then fileTree
 			talk.client.onAsk = after(t, func() {
 				c.do(t, top)
@@ -178,7 +179,7 @@ func TestC11_ThePathIsCheckedAgainAfterTheAnswer(t *testing.T) {
 			a := talk.ask(c.ask)
 			require.Equal(t, "end_turn", a.stop)
 			require.Equal(t, then, files(t, top))
-			require.Equal(t, []toolStatus{toolPending, toolInProgress, toolFailed}, a.statuses())
+			require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending, sdk.ToolCallStatusInProgress, sdk.ToolCallStatusFailed}, a.statuses())
 			require.Contains(t, a.text(), c.says)
 		})
 	}
@@ -191,7 +192,7 @@ func TestC11_WhatIsOutsideIsRefusedWithoutAQuestion(t *testing.T) {
 	symlink(t, filepath.Join(out, "a.txt"), top, "app/file")
 	symlink(t, filepath.Join(out, "new"), top, "app/dangling")
 	before := files(t, top)
-	talk := open(t, Options{}, filepath.Join(top, "app"))
+	talk := open(t, limits{}, filepath.Join(top, "app"))
 	talk.client.onAsk = selected("allow-once")
 	for _, path := range []string{
 		"../out/a.txt", "../out/new", filepath.Join(out, "a.txt"), "dir/a.txt", "dir/new", "file", "dangling",
@@ -199,7 +200,7 @@ func TestC11_WhatIsOutsideIsRefusedWithoutAQuestion(t *testing.T) {
 	} {
 		for _, ask := range []string{"/write " + path + "\nx", "/edit " + path + edited} {
 			a := talk.ask(ask)
-			require.Equal(t, []toolStatus{toolPending, toolFailed}, a.statuses(), ask)
+			require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending, sdk.ToolCallStatusFailed}, a.statuses(), ask)
 			require.Contains(t, a.text(), "is outside the session's roots", ask)
 			require.Empty(t, a.last(t).Places)
 		}
@@ -210,7 +211,7 @@ func TestC11_WhatIsOutsideIsRefusedWithoutAQuestion(t *testing.T) {
 
 func TestA20_ARelativePathIsWrittenBelowCwdOnly(t *testing.T) {
 	cwd, lib := plant(t, fileTree{"a": ""}), plant(t, fileTree{"sub/b.txt": "two\n"})
-	talk := open(t, Options{}, cwd, lib)
+	talk := open(t, limits{}, cwd, lib)
 	talk.client.onAsk = selected("allow-once")
 	require.Contains(t, talk.ask("/write sub/b.txt\nx").text(), "There is no directory for `sub/b.txt`")
 	require.Contains(t, talk.ask("/edit sub/b.txt"+edited).text(), "Did you mean `/edit "+filepath.Join(lib, "sub", "b.txt")+"`?")
@@ -226,28 +227,28 @@ func TestWhatCannotBeChangedIsNotAskedFor(t *testing.T) {
 		"a.txt": "one\ntwo\nthree\n", "twice": "two\ntwo\n", "binary": "two\n\x00", "latin": "two\n\xe9\n", "large": strings.Repeat("two\n", 50), "d/e": "",
 	}
 	cwd := plant(t, planted)
-	talk := open(t, Options{MaxFileSize: 100}, cwd)
+	talk := open(t, limits{fileSize: 100}, cwd)
 	talk.client.onAsk = selected("allow-once")
 	for ask, says := range map[string]string{
 		"/edit missing" + edited:                    "There is no file `missing`",
-		"/edit d/e" + edited:                        "these lines are not in it",
-		"/edit twice" + edited:                      "in it 2 times, first at lines 1 and 2",
-		"/edit binary" + edited:                     "`binary` is not text",
-		"/write latin\nx":                           "`latin` is not text",
-		"/edit large" + edited:                      "too large: a file of at most 100 bytes",
+		"/edit d/e" + edited:                        "does not contain the old text",
+		"/edit twice" + edited:                      "contains the old text 2 times, first on lines 1 and 2",
+		"/edit binary" + edited:                     "`binary` is not a text file",
+		"/write latin\nx":                           "`latin` is not a text file",
+		"/edit large" + edited:                      "too large: the limit is 100 bytes",
 		"/write a.txt\n" + strings.Repeat("x", 100): "too large",
 		"/write d\nx":                               "`d` is a directory",
-		"/write a.txt/b\nx":                         "cannot be changed: not a directory",
+		"/write a.txt/b\nx":                         "Cannot change `a.txt/b`: not a directory",
 		"/write no/a.txt\nx":                        "There is no directory for",
 	} {
 		a := talk.ask(ask)
 		require.Equal(t, "end_turn", a.stop)
 		require.Contains(t, a.text(), says, ask)
-		require.Equal(t, []toolStatus{toolPending, toolFailed}, a.statuses(), ask)
+		require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending, sdk.ToolCallStatusFailed}, a.statuses(), ask)
 	}
 	same := talk.ask("/write a.txt\none\ntwo\nthree\n")
-	require.Contains(t, same.text(), "is like that already")
-	require.Equal(t, []toolStatus{toolPending, toolCompleted}, same.statuses())
+	require.Contains(t, same.text(), "already has this content")
+	require.Equal(t, []sdk.ToolCallStatus{sdk.ToolCallStatusPending, sdk.ToolCallStatusCompleted}, same.statuses())
 
 	several := talk.prompt(t.Context(), blocks("/write a.txt\nsee ", "file:///a"))
 	require.Contains(t, several.text(), "as one text")
@@ -258,7 +259,7 @@ func TestWhatCannotBeChangedIsNotAskedFor(t *testing.T) {
 
 func TestAPathMayHoldSpaces(t *testing.T) {
 	cwd := plant(t, fileTree{"a": ""})
-	talk := open(t, Options{}, cwd)
+	talk := open(t, limits{}, cwd)
 	talk.client.onAsk = selected("allow-once")
 	talk.ask("  \n/write  my file.txt \r\n\n  text\n")
 	require.Equal(t, fileTree{"a": "", "my file.txt": "\n  text\n"}, files(t, cwd))

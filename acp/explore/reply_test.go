@@ -39,28 +39,28 @@ func many(n int) fileTree {
 
 func TestAnswersAreCutAndSaySo(t *testing.T) {
 	cwd := plant(t, many(50))
-	for _, question := range []string{"needle", "/search needle", "needle but with more", "/find *.txt"} {
+	for _, question := range []string{"needle", "/search needle", "/find *.txt"} {
 		t.Run(question, func(t *testing.T) {
-			a := open(t, Options{MaxHits: 7}, cwd).ask(question)
+			a := open(t, limits{hits: 7}, cwd).ask(question)
 			require.Len(t, a.lines(), 7)
 			require.Len(t, a.call(t).Places, 7)
 			require.Regexp(t, "Cut: the first 7 (lines|files) are shown.", a.text())
 			require.Contains(t, a.call(t).text(), "Cut: ")
 
-			a = open(t, Options{MaxBytes: 300}, cwd).ask(question)
+			a = open(t, limits{bytes: 300}, cwd).ask(question)
 			require.LessOrEqual(t, len(strings.Join(a.lines(), "\n"))+1, 300)
 			require.NotEmpty(t, a.lines())
-			require.Contains(t, a.text(), "which is all that an answer of 300 bytes holds")
+			require.Contains(t, a.text(), "because an answer holds 300 bytes")
 
-			a = open(t, Options{MaxFiles: 5}, cwd).ask(question)
-			require.Contains(t, a.text(), "Only the first 5 files were looked at")
+			a = open(t, limits{files: 5}, cwd).ask(question)
+			require.Contains(t, a.text(), "Only the first 5 files were searched")
 		})
 	}
 }
 
 func TestAnAnswerThatJustFitsIsNotCut(t *testing.T) {
 	cwd := plant(t, many(5))
-	a := open(t, Options{MaxHits: 10, MaxFiles: 5}, cwd).ask("/search needle")
+	a := open(t, limits{hits: 10, files: 5}, cwd).ask("/search needle")
 	require.Len(t, a.lines(), 10)
 	require.NotContains(t, a.text(), "Cut")
 	require.NotContains(t, a.text(), "Only the first")
@@ -68,13 +68,13 @@ func TestAnAnswerThatJustFitsIsNotCut(t *testing.T) {
 
 func TestLargeFilesAreLeftOut(t *testing.T) {
 	cwd := plant(t, fileTree{"large": strings.Repeat("needle\n", 1000), "fits": strings.Repeat("n", 1018) + "needle"})
-	a := open(t, Options{MaxFileSize: 1024}, cwd).ask("/search needle")
+	a := open(t, limits{fileSize: 1024}, cwd).ask("/search needle")
 	require.Len(t, a.lines(), 1)
 	require.Contains(t, a.text(), "Left out: 1 file over 1 KiB.")
 }
 
 func TestTextStreamsWhileTheSearchRuns(t *testing.T) {
-	c := open(t, Options{}, plant(t, many(80)))
+	c := open(t, limits{}, plant(t, many(80)))
 	for _, question := range []string{"/search needle", "/find *.txt"} {
 		var order []string
 		for _, u := range c.ask(question).updates {
@@ -92,7 +92,7 @@ func TestW6_ACancelledTurnStopsAtOnce(t *testing.T) {
 	for _, question := range []string{"needle", "/search needle", "/find *.txt", "/read 00/000.txt", "/search nothing"} {
 		for _, kind := range []string{"tool_call", "agent_message_chunk", "tool_call_update"} {
 			t.Run(question+" at "+kind, func(t *testing.T) {
-				c := open(t, Options{}, cwd)
+				c := open(t, limits{}, cwd)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				c.client.onUpdate = func(u update) error {
@@ -110,7 +110,7 @@ func TestW6_ACancelledTurnStopsAtOnce(t *testing.T) {
 }
 
 func TestW6_ATurnThatWasCancelledBeforeItBeganDoesNothing(t *testing.T) {
-	c := open(t, Options{}, plant(t, many(1)))
+	c := open(t, limits{}, plant(t, many(1)))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, question := range []string{"needle", "/search needle", "/find *", "/read 00/000.txt", "/roots", "/help", "/skills", "/instructions", "/mcp", "/mcp tools", "/call a.b"} {
@@ -124,13 +124,13 @@ func TestASearchForWordsIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	words, _ := newWords("ab")
-	text := []byte(strings.Repeat("ab\n", checkedAtOnce))
+	text := []byte(strings.Repeat("ab\n", checkInterval))
 	require.ErrorIs(t, words.Find(ctx, text, func(tools.Match) bool { return true }), context.Canceled)
 }
 
 // What the client does not take is the turn's end, and no worker stays behind.
 func TestAFailedUpdateEndsTheTurn(t *testing.T) {
-	c := open(t, Options{}, plant(t, many(300)))
+	c := open(t, limits{}, plant(t, many(300)))
 	broken := errors.New("broken")
 	c.client.onUpdate = func(u update) error {
 		if u.Kind == "agent_message_chunk" {

@@ -19,7 +19,7 @@ func TestAnUnreadableDirectoryIsCounted(t *testing.T) {
 	cwd := plant(t, fileTree{"a.txt": "needle\n", "closed/b.txt": "needle\n"})
 	require.NoError(t, os.Chmod(filepath.Join(cwd, "closed"), 0))
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(cwd, "closed"), 0o700) })
-	a := open(t, Options{}, cwd).ask("needle")
+	a := open(t, limits{}, cwd).ask("needle")
 	require.Len(t, a.lines(), 1)
 	require.Contains(t, a.text(), "1 entry that could not be read")
 }

@@ -1,6 +1,9 @@
 package explore
 
 import (
+	"cmp"
+	sdk "github.com/coder/acp-go-sdk"
+
 	"bytes"
 	"context"
 	"encoding/json"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -51,15 +55,21 @@ type client struct {
 
 // update is an update as a client reads it.
 type update struct {
-	Kind     string           `json:"sessionUpdate"`
-	ID       string           `json:"toolCallId"`
-	Title    string           `json:"title"`
-	Tool     toolKind         `json:"kind"`
-	Status   toolStatus       `json:"status"`
-	RawInput map[string]any   `json:"rawInput"`
-	Places   []location       `json:"locations"`
-	Content  json.RawMessage  `json:"content"`
-	Commands []map[string]any `json:"availableCommands"`
+	Kind     string             `json:"sessionUpdate"`
+	ID       string             `json:"toolCallId"`
+	Title    string             `json:"title"`
+	Tool     sdk.ToolKind       `json:"kind"`
+	Status   sdk.ToolCallStatus `json:"status"`
+	RawInput map[string]any     `json:"rawInput"`
+	Places   []location         `json:"locations"`
+	Content  json.RawMessage    `json:"content"`
+	Commands []map[string]any   `json:"availableCommands"`
+}
+
+// location is a location of a tool call as a client reads it.
+type location struct {
+	Path string
+	Line int
 }
 
 // text is that of a chunk, or of the first content of a tool call.
@@ -114,8 +124,8 @@ type conversation struct {
 	session backend.Session
 }
 
-// open starts a session on roots, cwd first.
-func open(t testing.TB, o Options, roots ...string) *conversation {
+// open starts a session on roots, cwd first. Zero limits are the default ones.
+func open(t testing.TB, l limits, roots ...string) *conversation {
 	t.Helper()
 	set, err := workspace.NewRoots(roots[0], roots[1:])
 	require.NoError(t, err)
@@ -126,7 +136,11 @@ func open(t testing.TB, o Options, roots ...string) *conversation {
 	catalog, err := discovery.Scan(t.Context(), ws, discovery.Options{})
 	require.NoError(t, err)
 	c := &client{workspace: ws, catalog: catalog, tools: backend.NoTools{}}
-	r := New(o)
+	r := explorer{limits{
+		hits: cmp.Or(l.hits, defaultLimits.hits), bytes: cmp.Or(l.bytes, defaultLimits.bytes),
+		fileSize: cmp.Or(l.fileSize, defaultLimits.fileSize), files: cmp.Or(l.files, defaultLimits.files),
+		commands: cmp.Or(l.commands, defaultLimits.commands),
+	}}
 	_, err = r.Initialize(t.Context(), backend.Raw(`{}`), c)
 	require.NoError(t, err)
 	session, _, err := r.Open(t.Context(), backend.Activation{Cause: backend.New}, c)
@@ -217,7 +231,7 @@ func (a answer) call(t testing.TB) update {
 	}
 	require.Len(t, begun, 1)
 	require.Len(t, ended, 1)
-	require.Equal(t, toolInProgress, begun[0].Status)
+	require.Equal(t, sdk.ToolCallStatusInProgress, begun[0].Status)
 	require.Equal(t, begun[0].ID, ended[0].ID)
 	whole := begun[0]
 	whole.Status, whole.Places, whole.Content = ended[0].Status, ended[0].Places, ended[0].Content
@@ -230,4 +244,87 @@ func example(t testing.TB) (app, shared, skills string) {
 	top := dirtest.New(t)
 	require.NoError(t, os.CopyFS(top, os.DirFS(filepath.Join("..", "..", "testdata", "workspace"))))
 	return filepath.Join(top, "app"), filepath.Join(top, "shared"), filepath.Join(top, "skills")
+}
+
+// question is a session/request_permission as a client reads it.
+type question struct {
+	ToolCall update
+	Options  []map[string]string
+}
+
+// Call implements [backend.Client].
+func (c *client) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	return func() (backend.Raw, error) {
+		var q question
+		if err := json.Unmarshal(params, &q); err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		c.asked = append(c.asked, q)
+		c.mu.Unlock()
+		if method != "session/request_permission" || c.onAsk == nil {
+			return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "there is no %s", method)
+		}
+		return c.onAsk(ctx, q)
+	}
+}
+
+func selected(option string) func(context.Context, question) (backend.Raw, error) {
+	return func(context.Context, question) (backend.Raw, error) {
+		return backend.Raw(`{"outcome":{"outcome":"selected","optionId":"` + option + `"}}`), nil
+	}
+}
+
+// after does something between the question and the answer, which allows.
+func after(t *testing.T, do func()) func(context.Context, question) (backend.Raw, error) {
+	return func(ctx context.Context, q question) (backend.Raw, error) {
+		do()
+		return selected(q.Options[0]["optionId"])(ctx, q)
+	}
+}
+
+// shown is a diff as a client reads it.
+type shown struct {
+	Type, Path string
+	OldText    *string
+	NewText    string
+}
+
+func (u update) diffs(t testing.TB) []shown {
+	t.Helper()
+	var all []shown
+	require.NoError(t, json.Unmarshal(u.Content, &all))
+	return all
+}
+
+// statuses are those of the tool calls, in order.
+func (a answer) statuses() (all []sdk.ToolCallStatus) {
+	for _, u := range a.updates {
+		if u.Status != "" {
+			all = append(all, u.Status)
+		}
+	}
+	return all
+}
+
+// last is the last update of a tool call.
+func (a answer) last(t testing.TB) update {
+	t.Helper()
+	for i := len(a.updates) - 1; i >= 0; i-- {
+		if a.updates[i].Status != "" {
+			return a.updates[i]
+		}
+	}
+	require.FailNow(t, "no tool call")
+	return update{}
+}
+
+// files are the files below dir with their content.
+func files(t testing.TB, dir string) fileTree {
+	t.Helper()
+	return dirtest.Planted(t, dir)
+}
+
+func raw(result string) func(context.Context, question) (backend.Raw, error) {
+	return func(context.Context, question) (backend.Raw, error) { return backend.Raw(result), nil }
 }

@@ -12,7 +12,7 @@ import (
 func TestA20_AnswersComeInTheOrderOfTheRoots(t *testing.T) {
 	app, shared, skills := example(t)
 	for _, roots := range [][]string{{app, shared, skills}, {skills, app, shared}} {
-		a := open(t, Options{}, roots...).ask("retry")
+		a := open(t, limits{}, roots...).ask("retry")
 		require.Equal(t, "end_turn", a.stop)
 		var order []string
 		for _, line := range a.lines() {
@@ -27,9 +27,9 @@ func TestA20_AnswersComeInTheOrderOfTheRoots(t *testing.T) {
 
 func TestA30_EveryRootIsSearchedAlike(t *testing.T) {
 	app, shared, skills := example(t)
-	a := open(t, Options{}, app, shared, skills).ask("/find AGENTS.md")
+	a := open(t, limits{}, app, shared, skills).ask("/find AGENTS.md")
 	require.Equal(t, []string{"app/AGENTS.md", "skills/AGENTS.md"}, a.lines())
-	a = open(t, Options{}, shared, app).ask("/search FIXME")
+	a = open(t, limits{}, shared, app).ask("/search FIXME")
 	require.Contains(t, a.text(), "`shared`: 1 line in 1 file; `app`: 2 lines in 2 files.")
 }
 
@@ -55,7 +55,7 @@ func TestWhatGitIgnoresIsLeftOut(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(content+"\n"), 0o600))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(shared, "notes.txt"), []byte("needle\n"), 0o600))
-	c := open(t, Options{}, app, shared)
+	c := open(t, limits{}, app, shared)
 
 	want := []string{"app/.env.example:1: needle", "app/docs/keep.txt:1: needle", "shared/notes.txt:1: needle"}
 	require.Equal(t, want, c.ask("needle").lines())
@@ -71,13 +71,13 @@ func TestBinaryFilesAreLeftOut(t *testing.T) {
 		"far nul": strings.Repeat("x", 9000) + "\nneedle\x00\n",
 		"text":    "needle é\n",
 	})
-	c := open(t, Options{}, cwd)
+	c := open(t, limits{}, cwd)
 	a := c.ask("/search needle")
 	require.Len(t, a.lines(), 2)
 	require.Contains(t, a.text(), "Left out: 2 binary files.")
 	require.Len(t, c.ask("/find *").lines(), 4)
-	require.Contains(t, c.ask("/read nul").text(), "is not text")
-	require.Contains(t, c.ask("/read latin1").text(), "is not text")
+	require.Contains(t, c.ask("/read nul").text(), "is not a text file")
+	require.Contains(t, c.ask("/read latin1").text(), "is not a text file")
 }
 
 func TestLinksAreNotFollowed(t *testing.T) {
@@ -88,7 +88,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	symlink(t, "real", cwd, "again")
 	symlink(t, filepath.Join("real", "a.txt"), cwd, "again.txt")
 	symlink(t, ".", cwd, "loop")
-	c := open(t, Options{}, cwd)
+	c := open(t, limits{}, cwd)
 	require.Len(t, c.ask("needle").lines(), 1)
 	require.Len(t, c.ask("/find *.txt").lines(), 1)
 }
@@ -102,20 +102,20 @@ func TestOverlappingRoots(t *testing.T) {
 	})
 	src, lib, gen := filepath.Join(top, "src"), filepath.Join(top, "src", "lib"), filepath.Join(top, "src", "gen")
 	t.Run("the outer first", func(t *testing.T) {
-		a := open(t, Options{}, src, lib).ask("needle")
+		a := open(t, limits{}, src, lib).ask("needle")
 		require.Equal(t, []string{"src/a.txt:1: needle", "src/lib/b.txt:1: needle"}, a.lines())
 	})
 	t.Run("the inner first", func(t *testing.T) {
-		a := open(t, Options{}, lib, src).ask("needle")
+		a := open(t, limits{}, lib, src).ask("needle")
 		require.Equal(t, []string{"lib/b.txt:1: needle", "src/a.txt:1: needle"}, a.lines())
 	})
 	t.Run("the outer ignores the inner", func(t *testing.T) {
-		a := open(t, Options{}, src, gen).ask("needle")
+		a := open(t, limits{}, src, gen).ask("needle")
 		require.Equal(t, []string{"src/a.txt:1: needle", "src/lib/b.txt:1: needle", "gen/c.txt:1: needle"}, a.lines())
 	})
 	t.Run("two spellings of one", func(t *testing.T) {
 		symlink(t, lib, top, "other")
-		a := open(t, Options{}, lib, filepath.Join(top, "other")).ask("needle")
+		a := open(t, limits{}, lib, filepath.Join(top, "other")).ask("needle")
 		require.Equal(t, []string{"lib/b.txt:1: needle"}, a.lines())
 	})
 }
@@ -125,7 +125,7 @@ func TestLocationsAreSpelledTheClientsWay(t *testing.T) {
 	symlink(t, filepath.Join(top, "real"), top, "spelled")
 	spelled := filepath.Join(top, "spelled")
 	want := filepath.Join(spelled, "sub", "a.txt")
-	c := open(t, Options{}, spelled)
+	c := open(t, limits{}, spelled)
 
 	require.Equal(t, []location{{want, 2}}, c.ask("needle").call(t).Places)
 	require.Equal(t, []location{{want, 2}}, c.ask("/search needle").call(t).Places)
@@ -136,9 +136,9 @@ func TestLocationsAreSpelledTheClientsWay(t *testing.T) {
 func TestDirectoriesAreEnteredToABound(t *testing.T) {
 	deep := strings.Repeat("d/", maxDepth)
 	cwd := plant(t, fileTree{deep + "a.txt": "needle\n", deep + "d/b.txt": "needle\n"})
-	a := open(t, Options{}, cwd).ask("needle")
+	a := open(t, limits{}, cwd).ask("needle")
 	require.Len(t, a.lines(), 1)
-	require.Contains(t, a.text(), "it lies more than 100 directories deep")
+	require.Contains(t, a.text(), "more than 100 directories deep")
 }
 
 func symlink(t testing.TB, target, directory, name string) {

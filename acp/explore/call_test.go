@@ -1,0 +1,71 @@
+package explore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+)
+
+func TestCall(t *testing.T) {
+	f := &fakeTools{status: []backend.ServerStatus{ready("e")}}
+	c := withTools(t, f, plant(t, nil))
+	for _, one := range []struct {
+		name   string
+		result backend.ToolResult
+		lines  []string
+		says   string
+	}{
+		{"text", backend.ToolResult{Content: []backend.Raw{blockOf("a\nb"), blockOf("")}}, []string{"a", "b"}, "The tool `e.t` returned:"},
+		{"an error", backend.ToolResult{Failed: true, Content: []backend.Raw{blockOf("no")}}, []string{"no"}, "The tool `e.t` reports an error:"},
+		{"nothing", backend.ToolResult{}, nil, "The tool `e.t` returned without content."},
+		{"structure", backend.ToolResult{Structured: backend.Raw(`{"a":1}`), Truncated: true}, []string{`{"a":1}`}, "Cut: the result of the tool was too long."},
+		{"an image", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"image","mimeType":"image/png","data":""}`)}}, nil, "A block of type `image` (`image/png`) of 49 bytes."},
+		{"a resource", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b","text":"t"}}`)}}, []string{"t"}, "The resource `a:b`"},
+		{"a link", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource_link","uri":"a:b"}`)}}, nil, "A link to `a:b`."},
+		{"what is none", backend.ToolResult{Content: []backend.Raw{backend.Raw(`7`)}}, nil, "An invalid block of 1 byte."},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			f.result, f.log = one.result, nil
+			a := c.ask("/call e.t\n {\"x\": 1}")
+			require.Contains(t, f.log, `call e.t {"x": 1}`)
+			require.Equal(t, one.lines, a.lines())
+			require.Contains(t, a.text(), one.says)
+		})
+	}
+	f.log = nil
+	require.Contains(t, c.ask("/call").text(), "/call SERVER.TOOL [JSON]")
+	require.Contains(t, c.ask("/call e.t {").text(), "are not valid JSON: `{`")
+	require.Empty(t, f.log)
+}
+
+func TestAResultIsBounded(t *testing.T) {
+	f := &fakeTools{result: backend.ToolResult{Content: []backend.Raw{blockOf(strings.Repeat("x", 500)), blockOf("later")}}}
+	c := open(t, limits{bytes: 100}, plant(t, nil))
+	c.client.tools = f
+	a := c.ask("/call e.t")
+	require.Equal(t, []string{strings.Repeat("x", 100)}, a.lines())
+	require.Contains(t, a.text(), "Cut: an answer holds 100 bytes, and this has 500 bytes.")
+	require.Contains(t, a.text(), "Cut: an answer holds 100 bytes, and this has 5 bytes.")
+}
+
+func TestACallThatFailsSaysWhy(t *testing.T) {
+	f := &fakeTools{status: []backend.ServerStatus{ready("e")}}
+	c := withTools(t, f, plant(t, nil))
+	f.err = &backend.UnknownNameError{Kind: "tool", Name: "e.t"}
+	require.Contains(t, c.ask("/call e.t").text(), "have no tool e.t. `/mcp tools` lists the tools.")
+	f.err = errors.New("e.t was not used: the user did not allow it")
+	require.Contains(t, c.ask("/call e.t").text(), "This did not work: e.t was not used")
+	f.err = fmt.Errorf("asking: %w", backend.ErrCancelled)
+	require.Equal(t, "cancelled", c.ask("/call e.t").stop)
+	f.err = backend.ErrClosed
+	params, err := json.Marshal(map[string]any{"prompt": blocks("/call e.t")})
+	require.NoError(t, err)
+	_, err = c.session.Prompt(t.Context(), params, c.client)()
+	require.ErrorIs(t, err, backend.ErrClosed)
+}

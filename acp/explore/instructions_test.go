@@ -1,0 +1,38 @@
+package explore
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/discovery"
+)
+
+func TestA25_InstructionsOfEveryRootInOrder(t *testing.T) {
+	app, shared, skills := example(t)
+	c := open(t, limits{}, skills, app, shared)
+	text := c.ask("/instructions").text()
+	require.Equal(t, c.client.catalog.Instructions(discovery.EveryRoot).String(), text[:strings.Index(text, "\nFiles that are not used")])
+	require.Less(t, strings.Index(text, "# How we work"), strings.Index(text, "# Working on the order service"))
+	require.Contains(t, text, "not of the user", "A30")
+	require.Contains(t, text, "(frontmatter/yaml)")
+	require.Contains(t, open(t, limits{}, plant(t, nil)).ask("/instructions").text(), "The roots contain no instructions.")
+}
+
+func TestInstructionsForAPath(t *testing.T) {
+	cwd := plant(t, fileTree{"AGENTS.md": "Of all.\n", "web/CLAUDE.md": "Of the web.\n", "web/AGENTS.md": "First.\n", "web/a.ts": ""})
+	other := plant(t, fileTree{"lib/a.go": ""})
+	c := open(t, limits{}, cwd, other)
+	label := filepath.Base(cwd)
+	text := c.ask("/instructions web/a.ts").text()
+	require.Contains(t, text, "Of all.")
+	require.Contains(t, text, "First.")
+	require.NotContains(t, text, "Of the web.")
+	require.Contains(t, text, "In addition to those of whole roots, these apply to `web/a.ts`: `"+label+"/web/AGENTS.md`.")
+	require.Contains(t, text, "CLAUDE.md: shadowed")
+
+	require.Contains(t, c.ask("/instructions lib/a.go").text(), "Did you mean `/instructions "+filepath.Join(other, "lib", "a.go")+"`?", "A20")
+	require.Contains(t, c.ask("/instructions "+plant(t, nil)+"/x").text(), "outside the session's roots")
+}

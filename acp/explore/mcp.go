@@ -1,0 +1,284 @@
+package explore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// Bounds of what is shown of a server, in bytes.
+const (
+	maxError  = 2 << 10
+	maxSchema = 1 << 10
+)
+
+// mcp answers /mcp.
+func (t *turn) mcp(ctx context.Context, p prompt) error {
+	verb, rest := cutWord(p.text)
+	switch {
+	case verb == "":
+		return t.showServers()
+	case verb == "tools" && rest == "":
+		return t.showTools(ctx)
+	case verb == "start" && rest != "":
+		return t.startServer(ctx, rest)
+	default:
+		return t.write("Use " + text.Code("/mcp") + ", " + text.Code("/mcp tools") + " or " + text.Code("/mcp start NAME") + ".\n")
+	}
+}
+
+// showServers shows the session's MCP servers and those configured in the roots. It starts none.
+func (t *turn) showServers() error {
+	servers := t.host.Tools().Servers()
+	if len(servers) == 0 {
+		if err := t.write("The session has no MCP servers.\n\n"); err != nil {
+			return err
+		}
+	}
+	for _, s := range servers {
+		if err := t.write(describeServer(s) + "\n"); err != nil {
+			return err
+		}
+	}
+	for _, r := range t.roots {
+		var lines []string
+		for _, a := range t.host.Catalog().Of(discovery.MCPServer) {
+			if a.Root.Index == r.Index {
+				lines = append(lines, t.describeConfigured(r, a)...)
+			}
+		}
+		if len(lines) == 0 {
+			continue
+		}
+		if err := t.write("MCP servers configured in "); err != nil {
+			return err
+		}
+		if err := t.writeGroup(r, append(lines, t.limitsReached(r)...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describeServer describes a server of the session. Names and texts that come from it are quoted.
+func describeServer(s backend.ServerStatus) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "MCP server **%s** (%s): %s\n\n", text.Code(s.Name), s.Transport, describeServerState(s.State))
+	if s.Prefix != s.Name {
+		fmt.Fprintf(&b, "- its tools are called %s\n", text.Code(s.Prefix+".…"))
+	}
+	if s.Revision != "" {
+		era := "legacy era: it requests roots itself"
+		if s.Modern {
+			era = "modern era: it requests roots in the results of calls"
+		}
+		fmt.Fprintf(&b, "- product: %s\n- protocol: %s, %s\n",
+			text.Code(text.Truncate(s.Product, maxDescription)), text.Code(text.Truncate(s.Revision, maxDescription)), era)
+	}
+	switch {
+	case !s.SentAt.IsZero():
+		fmt.Fprintf(&b, "- received %s at %s:\n", text.Count(len(s.SentRoots), "root", "roots"), s.SentAt.Format(time.RFC3339))
+		for i, uri := range s.SentRoots {
+			fmt.Fprintf(&b, "  %d. %s\n", i+1, text.Code(uri))
+		}
+	case s.Revision == "":
+	case !s.RootsDeclared:
+		b.WriteString("- received no roots: it may not request them\n")
+	default:
+		b.WriteString("- received no roots: it has not requested them\n")
+	}
+	if s.Restarts > 0 {
+		fmt.Fprintf(&b, "- restarted: %s\n", text.Count(s.Restarts, "time", "times"))
+	}
+	for _, warning := range s.Warnings {
+		fmt.Fprintf(&b, "- warning: %s\n", text.Printable(warning))
+	}
+	if s.Err != nil {
+		fmt.Fprintf(&b, "- error: %s\n", text.Code(text.Truncate(s.Err.Error(), maxError)))
+	}
+	return b.String()
+}
+
+func describeServerState(state backend.ServerState) string {
+	switch state {
+	case backend.ServerIdle:
+		return "idle; it starts when it is first used, for example by " + text.Code("/mcp tools")
+	case backend.ServerWaiting:
+		return "waiting; it ended and will be restarted"
+	case backend.ServerFailed:
+		return "failed; the next use tries again"
+	default:
+		return string(state)
+	}
+}
+
+// serverKey identifies a server configured in a root.
+type serverKey struct{ file, name string }
+
+func keyOf(a discovery.Artifact) serverKey { return serverKey{a.Path, a.Name} }
+
+// describeConfigured describes a server configured in a root: its whole command without secrets, and how to start it.
+func (t *turn) describeConfigured(r root, a discovery.Artifact) []string {
+	if a.State != discovery.Active || a.Server == nil {
+		return describeArtifact(r, a, "")
+	}
+	lines := []string{text.Printable(a.Name) + ": " + text.Printable(a.Server.String()), "  in " + r.showPath(a.Path)}
+	if !a.Server.Env.IsZero() {
+		lines = append(lines, "  with the variables "+text.Printable(a.Server.Env.String()))
+	}
+	if !a.Server.Headers.IsZero() {
+		lines = append(lines, "  with the headers "+text.Printable(a.Server.Headers.String()))
+	}
+	for _, d := range a.Diagnostics {
+		lines = append(lines, "  "+text.Printable(d.String()))
+	}
+	switch {
+	case t.started[keyOf(a)]:
+		return append(lines, "  started in this session, see above")
+	case t.hasServer(a.Name):
+		return append(lines, "  found, not started: the client provides another server with this name")
+	default:
+		return append(lines, "  found, not started: /mcp start "+text.Printable(a.Name)+" starts it, if you allow it")
+	}
+}
+
+// hasServer reports whether the session has an MCP server called name.
+func (s *session) hasServer(name string) bool {
+	for _, server := range s.host.Tools().Servers() {
+		if server.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// startServer answers /mcp start. The host asks the user.
+func (t *turn) startServer(ctx context.Context, name string) error {
+	named := t.host.Catalog().Named(discovery.MCPServer, name)
+	if len(named) == 0 {
+		return t.write("No root configures an MCP server called " + text.Code(text.Truncate(name, 200)) + ". " + text.Code("/mcp") + " lists those there are.\n")
+	}
+	a := named[0]
+	switch {
+	case a.State != discovery.Active:
+		return t.write(fmt.Sprintf("The MCP server %s cannot be started: %s.\n", text.Code(name), text.Printable(a.Reason)))
+	case t.hasServer(name) && !t.started[keyOf(a)]:
+		return t.write(fmt.Sprintf("The MCP server %s was not started: the client provides another server with this name.\n", text.Code(name)))
+	}
+	if err := t.host.StartServer(ctx, a); err != nil {
+		return t.writeServerError(ctx, err)
+	}
+	if t.started == nil {
+		t.started = make(map[serverKey]bool)
+	}
+	t.started[keyOf(a)] = true
+	if _, err := t.host.Tools().List(ctx); err != nil { // listing its tools starts it
+		return t.writeServerError(ctx, err)
+	}
+	for _, s := range t.host.Tools().Servers() {
+		if s.Name == name {
+			return t.write(describeServer(s))
+		}
+	}
+	return nil
+}
+
+// showTools answers /mcp tools: it lists the tools and resources of all servers, and starts these if necessary.
+func (t *turn) showTools(ctx context.Context) error {
+	from := t.host.Tools()
+	tools, err := from.List(ctx)
+	if err != nil {
+		return t.writeServerError(ctx, err)
+	}
+	resources, err := from.Resources(ctx)
+	if err != nil {
+		return t.writeServerError(ctx, err)
+	}
+	servers := from.Servers()
+	if len(servers) == 0 {
+		return t.write("The session has no MCP servers.\n")
+	}
+	for _, s := range servers {
+		if s.State != backend.ServerReady {
+			if err := t.write(describeServer(s) + "\n"); err != nil {
+				return err
+			}
+			continue
+		}
+		var lines []string
+		for _, tool := range tools {
+			if tool.Server == s.Name {
+				lines = append(lines, describeTool(tool)...)
+			}
+		}
+		for _, r := range resources {
+			if r.Server == s.Name {
+				lines = append(lines, attributed("resource "+text.Truncate(r.URI, maxDescription), r.Description))
+			}
+		}
+		if err := t.write("MCP server **" + text.Code(s.Name) + "** offers:\n\n"); err != nil {
+			return err
+		}
+		if len(lines) == 0 {
+			err = t.write("Nothing.\n\n")
+		} else {
+			err = t.quote(strings.Join(lines, "\n") + "\n")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describeTool says how to call a tool, and what its server says about it.
+func describeTool(tool backend.Tool) []string {
+	effect := "changes something"
+	switch {
+	case tool.Hints.ReadOnly:
+		effect = "only reads"
+	case tool.Hints.Destructive:
+		effect = "may destroy data"
+	}
+	if tool.Hints.OpenWorld {
+		effect += " and contacts other systems"
+	}
+	lines := []string{attributed("/call "+tool.Name, tool.Description), "  according to its server it " + effect}
+	if len(tool.Input) > 0 {
+		var compact bytes.Buffer
+		if json.Compact(&compact, tool.Input) != nil {
+			compact.Reset()
+			compact.Write(tool.Input)
+		}
+		lines = append(lines, "  input: "+text.Truncate(text.Printable(compact.String()), maxSchema))
+	}
+	return lines
+}
+
+// writeServerError says why an operation of an MCP server failed, or returns the error if it ends the turn.
+func (t *turn) writeServerError(ctx context.Context, err error) error {
+	var unknown *backend.UnknownNameError
+	var refused *jsonrpc.Error
+	message := err.Error()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, backend.ErrCancelled), errors.Is(err, backend.ErrClosed), errors.Is(err, backend.ErrFenced),
+		errors.Is(err, backend.ErrTurnOver):
+		return err
+	case errors.As(err, &unknown):
+		return t.write("This did not work: " + text.Printable(message) + ". " + text.Code("/mcp tools") + " lists the tools.\n")
+	case errors.As(err, &refused):
+		message = refused.Message
+	}
+	return t.write("This did not work: " + text.Truncate(text.Printable(message), maxError) + ".\n")
+}

@@ -1,0 +1,131 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/discovery"
+)
+
+// fakeTools are MCP servers that answer at once.
+type fakeTools struct {
+	backend.NoTools
+	status []backend.ServerStatus
+	tools  []backend.Tool
+	result backend.ToolResult
+	err    error
+	// what was asked for, in order
+	log []string
+}
+
+func (f *fakeTools) Servers() []backend.ServerStatus { return f.status }
+
+func (f *fakeTools) List(context.Context) ([]backend.Tool, error) {
+	f.log = append(f.log, "list")
+	return f.tools, nil
+}
+
+func (f *fakeTools) Call(_ context.Context, _ backend.Updates, name string, arguments backend.Raw) (backend.ToolResult, error) {
+	f.log = append(f.log, "call "+name+" "+string(arguments))
+	return f.result, f.err
+}
+
+func (f *fakeTools) Resources(context.Context) ([]backend.Resource, error) {
+	return []backend.Resource{{Server: "e", URI: "demo://x", Description: "A thing"}}, nil
+}
+
+func blockOf(text string) backend.Raw { return backend.Encode(sdk.TextBlock(text)) }
+
+// withTools is a session whose MCP servers are f.
+func withTools(t testing.TB, f *fakeTools, roots ...string) *conversation {
+	c := open(t, limits{}, roots...)
+	c.client.tools = f
+	return c
+}
+
+func ready(name string) backend.ServerStatus {
+	return backend.ServerStatus{
+		Name: name, Prefix: name, Transport: "stdio", State: backend.ServerReady, Product: name + " 1.0", Revision: "2025-11-25", RootsDeclared: true,
+	}
+}
+
+func TestMCPShowsTheServers(t *testing.T) {
+	at := time.Date(2026, 8, 1, 12, 30, 0, 0, time.UTC)
+	told := ready("e")
+	told.SentRoots, told.SentAt, told.Restarts = []string{"file:///b", "file:///a"}, at, 1
+	told.Warnings = []string{"roots are deprecated"}
+	modern := ready("m")
+	modern.Modern, modern.Revision = true, "2026-07-28"
+	withheld := ready("w")
+	withheld.RootsDeclared = false
+	failed := backend.ServerStatus{Name: "no such", Prefix: "no_such", Transport: "http", State: backend.ServerFailed, Err: errors.New("no\x1b route")}
+	f := &fakeTools{status: []backend.ServerStatus{told, modern, withheld, failed, {Name: "i", Prefix: "i", Transport: "stdio", State: backend.ServerIdle}}}
+	text := withTools(t, f, plant(t, nil)).ask("/mcp").text()
+	for _, part := range []string{
+		"MCP server **`e`** (stdio): ready\n", "- product: `e 1.0`\n- protocol: `2025-11-25`, legacy era",
+		"- received 2 roots at 2026-08-01T12:30:00Z:\n  1. `file:///b`\n  2. `file:///a`\n", "- restarted: 1 time\n", "- warning: roots are deprecated\n",
+		"- protocol: `2026-07-28`, modern era", "received no roots: it has not requested", "received no roots: it may not request",
+		"**`no such`** (http): failed; the next use tries again", "- its tools are called `no_such.…`", `- error: ` + "`" + `"no\x1b route"`,
+		"**`i`** (stdio): idle; it starts when",
+	} {
+		require.Contains(t, text, part)
+	}
+	require.Empty(t, f.log, "looking at servers starts none")
+}
+
+const oneServer = `{"mcpServers": {"db": {"command": "db", "args": ["a b"], "env": {"TOKEN": "s3cret"}}, "broken": {}}}`
+
+func TestA25_AFoundServerIsNotStartedUntilItIsAskedFor(t *testing.T) {
+	first, second := plant(t, fileTree{".mcp.json": oneServer}), plant(t, fileTree{".mcp.json": oneServer})
+	f := &fakeTools{}
+	c := withTools(t, f, first, second)
+	text := c.ask("/mcp").text()
+	require.Contains(t, text, "The session has no MCP servers.")
+	require.Contains(t, text, "not started: /mcp start db starts it")
+	require.Contains(t, text, "with the variables TOKEN")
+	require.Contains(t, text, "broken: invalid, it has neither a command nor a url")
+	require.Contains(t, text, "db: shadowed, an earlier root")
+	require.NotContains(t, text, "s3cret")
+	require.Empty(t, c.client.started)
+	require.Empty(t, f.log)
+
+	require.Contains(t, c.ask("/mcp start broken").text(), "cannot be started: it has neither")
+	require.Contains(t, c.ask("/mcp start other").text(), "No root configures an MCP server called `other`")
+	f.status = []backend.ServerStatus{ready("db")}
+	require.Contains(t, c.ask("/mcp start db").text(), "the client provides another server with this name")
+	require.Empty(t, c.client.started)
+
+	f.status = nil
+	c.client.onStart = func(discovery.Artifact) error { f.status = []backend.ServerStatus{ready("db")}; return nil }
+	require.Contains(t, c.ask("/mcp start db").text(), "MCP server **`db`** (stdio): ready")
+	require.Equal(t, []string{"db"}, c.client.started)
+	require.Contains(t, c.ask("/mcp").text(), "started in this session")
+
+	c.client.onStart = func(discovery.Artifact) error { return errors.New("the user did not allow it") }
+	require.Contains(t, c.ask("/mcp start db").text(), "This did not work: the user did not allow it.")
+	require.Contains(t, c.ask("/mcp stop db").text(), "/mcp start NAME")
+}
+
+func TestMCPToolsListsWhatServersOffer(t *testing.T) {
+	f := &fakeTools{
+		status: []backend.ServerStatus{ready("e"), {Name: "x", Prefix: "x", Transport: "stdio", State: backend.ServerFailed, Err: errors.New("gone")}, ready("n")},
+		tools: []backend.Tool{{
+			Name: "e.echo", Server: "e", Description: "Echoes\nit", Input: backend.Raw(`{ "type": "object" }`), Hints: backend.Hints{ReadOnly: true, OpenWorld: true},
+		}},
+	}
+	a := withTools(t, f, plant(t, nil)).ask("/mcp tools")
+	require.Equal(t, []string{
+		"/call e.echo: Echoes it", "  according to its server it only reads and contacts other systems", `  input: {"type":"object"}`,
+		"resource demo://x: A thing",
+	}, a.lines())
+	require.Contains(t, a.text(), "MCP server **`e`** offers:")
+	require.Contains(t, a.text(), "- error: `gone`")
+	require.Contains(t, a.text(), "MCP server **`n`** offers:\n\nNothing.")
+	require.Contains(t, open(t, limits{}, plant(t, nil)).ask("/mcp tools").text(), "The session has no MCP servers.")
+}

@@ -1,0 +1,178 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/tools"
+)
+
+const (
+	writeUsage    = "Give the path after the command, and the content of the file on the lines below:\n\n```text\n/write PATH\ncontent\n```\n"
+	oneBlockUsage = "To change a file, send the command and its lines as one text, without links or other blocks.\n"
+)
+
+// writeFile answers /write.
+func (t *turn) writeFile(ctx context.Context, p prompt) error {
+	switch {
+	case p.blocks > 1:
+		return t.write(oneBlockUsage)
+	case p.line == "" || p.body == "":
+		return t.write(writeUsage)
+	}
+	content := p.body
+	if !strings.HasSuffix(content, "\n") {
+		content += "\n" // most editors strip the last one from a prompt
+	}
+	return t.change(ctx, change{verb: "Write"}, p.line, func(*string) (string, error) { return content, nil })
+}
+
+// change is a planned change of a file.
+type change struct {
+	verb string // "Write" or "Edit"
+	tools.Change
+}
+
+// change shows what rewrite makes of a file, asks whether it may be written, and writes it if the path and the file are still the
+// same. Files outside the roots are rejected without asking.
+func (t *turn) change(ctx context.Context, c change, path string, rewrite func(old *string) (string, error)) error {
+	var refused error
+	c.Change, refused = tools.Plan(ctx, t.workspace(), path, t.limits.fileSize, rewrite)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(refused, workspace.ErrClosed) {
+		return refused
+	}
+	call, err := t.announce(c.toolCall())
+	if err != nil {
+		return err
+	}
+	switch {
+	case refused != nil:
+		return call.fail(t.whyUnchanged(c, refused))
+	case c.Unchanged():
+		summary := text.Code(t.show(c.Ref)) + " already has this content."
+		if err := call.end(sdk.ToolCallStatusCompleted, summary, c.locations()); err != nil {
+			return err
+		}
+		return t.write(summary + "\n\n")
+	}
+	answer, err := t.ask(ctx, c, call)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return call.fail("Nothing was written: " + err.Error() + ".")
+	case answer == backend.Cancelled:
+		return errors.Join(backend.ErrCancelled, call.end(sdk.ToolCallStatusFailed, "Nothing was written: the request was cancelled.", nil))
+	case answer != backend.AllowOnce:
+		return call.fail("Nothing was written: the change of " + text.Code(t.show(c.Ref)) + " was not allowed.")
+	}
+	return t.apply(ctx, c, call)
+}
+
+// apply writes a change that was allowed.
+func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
+	if err := call.update(toolCall{ToolCallUpdate: sdk.ToolCallUpdate{Status: sdk.Ptr(sdk.ToolCallStatusInProgress)}}); err != nil {
+		return err
+	}
+	if err := c.Apply(ctx, t.workspace()); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return call.fail(t.whyUnchanged(c, err))
+	}
+	err := call.update(toolCall{
+		ToolCallUpdate: sdk.ToolCallUpdate{Status: sdk.Ptr(sdk.ToolCallStatusCompleted), Locations: c.locations()}, Content: c.diff(),
+	})
+	if err != nil {
+		return err
+	}
+	n := strings.Count(c.New, "\n")
+	if c.New != "" && !strings.HasSuffix(c.New, "\n") {
+		n++
+	}
+	return t.write("Wrote " + text.Code(t.show(c.Ref)) + ", " + text.Count(n, "line", "lines") + ".\n\n")
+}
+
+// ask shows the change and asks whether to make it. There is no answer that allows later changes.
+func (t *turn) ask(ctx context.Context, c change, call activeCall) (backend.Answer, error) {
+	shown := c.toolCall()
+	shown.ToolCallId, shown.Content = call.id, c.diff()
+	q := backend.Question{ToolCall: backend.Encode(shown), Offers: []backend.Offer{
+		{Answer: backend.AllowOnce, Label: "Allow"}, {Answer: backend.RejectOnce, Label: "Reject"},
+	}}
+	return q.Ask(ctx, t.host)
+}
+
+// toolCall describes the change before it is made. It names the resolved path and its root, if these are known.
+func (c change) toolCall() toolCall {
+	title := c.verb + " " + text.Truncate(text.Printable(c.Asked), 200)
+	input := map[string]any{"path": c.Asked}
+	if c.Ref != (workspace.Ref{}) {
+		path, root := c.Ref.Path(), c.Ref.Root().Dir.String()
+		title = c.verb + " " + text.Printable(path) + " in root " + text.Printable(root)
+		input["resolvedPath"], input["root"] = path, root
+	}
+	return toolCall{ToolCallUpdate: sdk.ToolCallUpdate{
+		Title: &title, Kind: sdk.Ptr(sdk.ToolKindEdit), Status: sdk.Ptr(sdk.ToolCallStatusPending), RawInput: input, Locations: c.locations(),
+	}}
+}
+
+// locations returns where the change begins, nothing if the path is not known.
+func (c change) locations() []sdk.ToolCallLocation {
+	if c.Ref == (workspace.Ref{}) {
+		return nil
+	}
+	return locations(c.Ref.Path(), c.FirstLine())
+}
+
+func (c change) diff() []any {
+	return []any{diffContent{sdk.ToolCallContentDiff{Type: "diff", Path: c.Ref.Path(), NewText: c.New}, c.Old}}
+}
+
+// whyUnchanged says why nothing was written.
+func (t *turn) whyUnchanged(c change, err error) string {
+	name := text.Code(c.Asked)
+	if why := refusal(name, err); why != "" {
+		return why
+	}
+	var moved *workspace.MovedError
+	var changed *workspace.ChangedError
+	var notText *workspace.NotTextError
+	var large *workspace.TooLargeError
+	var match *tools.MatchError
+	switch {
+	case errors.As(err, &moved):
+		return fmt.Sprintf("Nothing was written: %s leads to %s now; it led to %s.", name, text.Code(moved.Now.Path()), text.Code(moved.Was.Path()))
+	case errors.As(err, &changed), errors.Is(err, fs.ErrExist):
+		return "Nothing was written: " + name + " has changed since it was shown. Try again."
+	case errors.As(err, &match) && match.Count == 0:
+		return name + " does not contain the old text, exactly as it was given."
+	case errors.As(err, &match):
+		return fmt.Sprintf("%s contains the old text %d times, first on lines %d and %d. Include more of the text around it.",
+			name, match.Count, match.Lines[0], match.Lines[1])
+	case errors.Is(err, fs.ErrNotExist) && c.verb == "Edit":
+		return "There is no file " + name + "." + t.suggest("/edit", c.Asked)
+	case errors.Is(err, fs.ErrNotExist):
+		return "There is no directory for " + name + ". A relative path starts at " + text.Code(t.roots[0].label) + "."
+	case errors.Is(err, syscall.EISDIR):
+		return name + " is a directory."
+	case errors.As(err, &notText):
+		return name + " is not a text file."
+	case errors.As(err, &large):
+		return fmt.Sprintf("%s is too large: the limit is %s.", name, text.Size(t.limits.fileSize))
+	default:
+		return "Cannot change " + name + ": " + reason(err) + "."
+	}
+}
