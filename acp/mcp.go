@@ -130,7 +130,7 @@ func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error 
 	config.Secrets, config.Dir = e.values, dir
 	asWritten := configOf(found, func(text string) string { return text })
 	asWritten.Dir = dir
-	err = mcpclient.NewConsents(h.agent.options.ConsentDir).Ask(ctx, h, mcpclient.Candidate{Root: found.Root.Real, File: found.Path, Config: asWritten})
+	err = mcpclient.NewConsents(h.agent.options.ConsentDir).Ask(ctx, h, mcpclient.FoundServer{Root: found.Root.Real, File: found.Path, Config: asWritten})
 	if err != nil {
 		return err
 	}

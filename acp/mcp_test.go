@@ -51,20 +51,19 @@ func (c *client) changes(id, server string) int {
 func TestM4_NothingStartsAtSessionNew(t *testing.T) {
 	h := proctest.Watch(t)
 	c := served(t, acp.Options{}.With(acp.Tuning{
-		MCP:     mcpclient.Options{Wait: time.Millisecond},
-		Starter: mcpclient.NewStarter(mcpclient.StarterOptions{Parallel: 10}),
+		MCP: mcpclient.Options{Wait: time.Millisecond},
 	}))
-	var ten []map[string]any
+	var servers []map[string]any
 	var idle []string
-	for i := range 10 {
+	for i := range 8 { // as many as start at once
 		name := fmt.Sprint("s", i)
-		ten, idle = append(ten, server(name, "silent", h.Env())), append(idle, name+" idle")
+		servers, idle = append(servers, server(name, "silent", h.Env())), append(idle, name+" idle")
 	}
-	id := c.serve([]string{folder(t)}, ten...)
+	id := c.serve([]string{folder(t)}, servers...)
 	require.Equal(t, []string{strings.Join(idle, ", ")}, c.texts(id, "servers"))
 	h.None()
 	require.Equal(t, []string{""}, c.texts(id, "tools"), "slow servers delay no listing beyond its bound")
-	for range ten {
+	for range servers {
 		started := h.Next()
 		defer started.Ended()
 	}
@@ -94,7 +93,7 @@ func TestM15_TheListOfAReopenedSessionIsComplete(t *testing.T) {
 func TestM15_AFailedRequestChangesNoServer(t *testing.T) {
 	r := &scripted{}
 	store := &failing{Memory: sessionstore.NewMemory()}
-	c := served(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{MCP: mcpclient.Options{MaxServers: 2}}))
+	c := served(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	a, b := folder(t), folder(t)
 	old, other := server("old", "files"), server("other", "files")
 	id := c.serve([]string{a, b}, old)
@@ -108,7 +107,7 @@ func TestM15_AFailedRequestChangesNoServer(t *testing.T) {
 		"the store":        {[]string{a}, []map[string]any{other}, func() { store.activate = errors.New("disk full") }},
 		"a missing root":   {[]string{a, filepath.Join(a, "missing")}, []map[string]any{other}, nil},
 		"another cwd":      {[]string{b}, []map[string]any{other}, nil},
-		"too many servers": {[]string{a}, []map[string]any{old, other, other}, nil},
+		"too many servers": {[]string{a}, slices.Repeat([]map[string]any{other}, 65), nil},
 		"a broken server":  {[]string{a}, []map[string]any{{"name": "broken"}}, nil},
 	} {
 		for _, method := range []string{"session/load", "session/resume"} {
@@ -128,11 +127,11 @@ func TestM15_AFailedRequestChangesNoServer(t *testing.T) {
 }
 
 func TestW12_TooManyServersAreInvalidParams(t *testing.T) {
-	c := served(t, acp.Options{}.With(acp.Tuning{MCP: mcpclient.Options{MaxServers: 1}}))
-	m := c.try("session/new", servedParams("", []string{folder(t)}, server("a", "files"), server("b", "files")))
+	c := served(t, acp.Options{})
+	m := c.try("session/new", servedParams("", []string{folder(t)}, slices.Repeat([]map[string]any{server("a", "files")}, 65)...))
 	require.NotNil(t, m.Error)
 	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
-	require.Contains(t, m.Error.Message, "1")
+	require.Contains(t, m.Error.Message, "64")
 	require.Empty(t, c.list(`{}`))
 }
 
@@ -160,7 +159,7 @@ func TestA12_M3_ALoadWithFewerRootsRestartsServersThatKnowThem(t *testing.T) {
 	require.Equal(t, uris(t, a, b), c.use(id, "one.roots"))
 	c.call("session/load", servedParams(id, []string{a}, one))
 	c.await(0, func(m message) bool { // the user sees it
-		return strings.Contains(string(m.Params), "The MCP server one is started again, because it knows "+b)
+		return strings.Contains(string(m.Params), "Restarting MCP server one, because it knows "+b)
 	})
 	require.Equal(t, uris(t, a), c.use(id, "one.roots"))
 	require.NotEqual(t, before, c.use(id, "one.where"))
@@ -268,7 +267,7 @@ func TestA28_W9_TheEndOfASessionEndsItsServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, store := proctest.Watch(t), sessionstore.NewMemory()
-			c := served(t, acp.Options{Store: store}.With(acp.Tuning{MCP: mcpclient.Options{Wait: time.Millisecond, StopTimeout: 50 * time.Millisecond}}))
+			c := served(t, acp.Options{Store: store}.With(acp.Tuning{MCP: mcpclient.Options{Wait: time.Millisecond}}))
 			cwd := folder(t)
 			id := c.serve([]string{cwd}, server("one", "wrapper", h.Env()), server("two", "stubborn", h.Env()))
 			c.texts(id, "tools")
@@ -286,7 +285,7 @@ func TestA28_W9_TheEndOfASessionEndsItsServers(t *testing.T) {
 func TestM2_ARuntimeThatConnectsServersItselfHasNoneOfOurs(t *testing.T) {
 	h := proctest.Watch(t)
 	r := &scripted{mcp: backend.BackendConnects}
-	c := served(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{MCP: mcpclient.Options{MaxServers: 1}}))
+	c := served(t, acp.Options{Backend: func() backend.Backend { return r }})
 	a := folder(t)
 	require.NoError(t, os.WriteFile(filepath.Join(a, ".mcp.json"), []byte(`{"mcpServers":{"found":{"command":"x"}}}`), 0o600))
 	id := c.serve([]string{a}, server("one", "files", h.Env()), server("two", "files", h.Env()))
@@ -523,7 +522,7 @@ func TestS5_ExpandedSecretsAreNotLogged(t *testing.T) {
 	t.Setenv("ACP_TEST_KEY", "tangerine-k3y")
 	a, log := folder(t), &logtest.Text{}
 	state := t.TempDir()
-	c := served(t, acp.Options{Logger: log.Logger(slog.LevelDebug), ConsentDir: state}.With(acp.Tuning{MCP: mcpclient.Options{MaxRestarts: -1}}))
+	c := served(t, acp.Options{Logger: log.Logger(slog.LevelDebug), ConsentDir: state})
 	c.permit("allow-always")
 	declare(t, a, "found", "note", []string{"--token=${ACP_TEST_TOKEN}"}, map[string]string{"TOKEN": "${ACP_TEST_KEY}"})
 	id := c.serve([]string{a})

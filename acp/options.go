@@ -93,7 +93,7 @@ func (o Options) withDefaults() Options {
 	}
 	t.MCP.Logger, t.MCP.Name, t.MCP.Version = o.Logger, agentName, o.Version
 	if t.Starter == nil {
-		t.Starter = mcpclient.NewStarter(mcpclient.StarterOptions{})
+		t.Starter = mcpclient.NewStarter()
 	}
 	return o
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,9 +69,6 @@ func (c forgetFlags) chosen(consents *mcpclient.Consents, names []string) ([]mcp
 	var found []mcpclient.Consent
 	for _, name := range names {
 		one, err := consents.Find(mcpclient.ConsentID(name))
-		if unknown, ok := errors.AsType[*mcpclient.UnknownConsentError](err); ok {
-			return nil, fmt.Errorf("%w: acp-agent consents list shows those that there are", unknown)
-		}
 		if err != nil {
 			return nil, err
 		}

@@ -7,297 +7,222 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"sync"
 	"time"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// ArgumentsError: arguments that are no JSON object.
-type ArgumentsError struct{ Tool string }
-
-func (e *ArgumentsError) Error() string {
-	return fmt.Sprintf("the arguments of %s are not a JSON object", e.Tool)
-}
-
-// ChangedToolError: a tool that its server changed after the user was asked for permission, or since it was looked up.
-type ChangedToolError struct{ Tool string }
-
-func (e *ChangedToolError) Error() string {
-	return fmt.Sprintf("%s was not called: its server changed it in the meantime; call it again to be asked anew", e.Tool)
-}
+// maxTitle is the most characters of a tool call's title.
+const maxTitle = 300
 
 // Call implements [backend.Tools].
 func (s *Set) Call(ctx context.Context, u backend.Updates, name string, arguments backend.Raw) (backend.ToolResult, error) {
-	if len(arguments) == 0 {
-		arguments = nil
+	if len(arguments) > 0 {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(arguments, &object) != nil || object == nil {
+			return backend.ToolResult{}, fmt.Errorf("the arguments of %s are not a JSON object", name)
+		}
 	}
-	if !isObject(arguments) {
-		return backend.ToolResult{}, &ArgumentsError{Tool: name}
-	}
-	m, l, t, err := s.tool(ctx, name)
+	t, conn, err := s.findTool(ctx, name)
 	if err != nil {
 		return backend.ToolResult{}, err
 	}
-	c := &call{set: s, member: m, tool: t, name: name, arguments: arguments, updates: u, id: "mcp-" + rand.Text()[:16]}
-	if err := c.show(ctx, pending, nil); err != nil {
+	c := &call{set: s, server: conn.server, tool: t, arguments: arguments, updates: u, id: sdk.ToolCallId("mcp-" + rand.Text()[:16])}
+	if err := c.showStart(ctx); err != nil {
 		return backend.ToolResult{}, err
 	}
-	result, err := c.make(ctx, l)
+	result, err := c.run(ctx, conn)
 	if err != nil {
-		c.fail(ctx, err)
+		c.showFailure(ctx, err)
 		return backend.ToolResult{}, err
 	}
-	status := completed
-	if result.Failed {
-		status = failed
-	}
-	return result, c.show(context.WithoutCancel(ctx), status, shown(result, s.options.MaxShown))
-}
-
-// isObject reports whether arguments are a JSON object or absent.
-func isObject(arguments backend.Raw) bool {
-	if arguments == nil {
-		return true
-	}
-	var object map[string]json.RawMessage
-	return json.Unmarshal(arguments, &object) == nil && object != nil
+	return result, c.showResult(context.WithoutCancel(ctx), result)
 }
 
 // call is one call of a tool.
 type call struct {
 	set       *Set
-	member    member
+	server    *server
 	tool      tool
-	name      string
-	arguments backend.Raw
+	arguments backend.Raw // empty for none
 	updates   backend.Updates
-	id        string
+	id        sdk.ToolCallId
 }
 
-// make asks the user where that is needed, and calls.
-func (c *call) make(ctx context.Context, l *link) (backend.ToolResult, error) {
-	if !c.allowed() {
-		if err := c.ask(ctx); err != nil {
+// run asks for permission if necessary, and calls the tool.
+func (c *call) run(ctx context.Context, conn *connection) (backend.ToolResult, error) {
+	if !c.isAllowed() {
+		if err := c.askPermission(ctx); err != nil {
 			return backend.ToolResult{}, err
 		}
 		var err error
-		if l, err = c.again(ctx); err != nil { // the question may have taken long
+		if conn, err = c.reconnect(ctx); err != nil { // the user may have taken a long time
 			return backend.ToolResult{}, err
 		}
 	}
-	if err := c.show(ctx, inProgress, nil); err != nil {
+	if err := c.showUpdate(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
 		return backend.ToolResult{}, err
 	}
-	return c.send(ctx, l)
+	return c.send(ctx, conn)
+}
+
+// reconnect returns the current connection to the server, provided that the tool is still the one that the user was shown.
+func (c *call) reconnect(ctx context.Context) (*connection, error) {
+	t, conn, err := c.set.findTool(ctx, c.tool.Name)
+	if err == nil && (conn.server != c.server || t.fingerprint != c.tool.fingerprint) {
+		err = fmt.Errorf("%s was not called, because its server has changed it in the meantime; call it again to be asked for permission", c.tool.Name)
+	}
+	return conn, err
 }
 
 // send calls the tool and shows its progress.
-func (c *call) send(ctx context.Context, l *link) (backend.ToolResult, error) {
-	o := c.set.options
-	ctx, cancel := context.WithTimeoutCause(ctx, o.CallTimeout, &LateError{Server: c.member.config.Name, What: "answered a call", Bound: o.CallTimeout})
+func (c *call) send(ctx context.Context, conn *connection) (backend.ToolResult, error) {
+	timeout := c.set.options.limits.CallTimeout
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, timeoutError(c.server.config.Name, "answered the call", timeout))
 	defer cancel()
 	var showing sync.WaitGroup
-	ctx, l, running, err := c.begin(ctx, l, func(ctx context.Context, r *running) {
-		showing.Go(func() { c.showProgress(ctx, r) })
+	ctx, conn, active, err := c.begin(ctx, conn, func(ctx context.Context, a *activeCall) {
+		showing.Go(func() { c.showProgress(ctx, a) })
 	})
 	if err != nil {
 		return backend.ToolResult{}, err
 	}
-	params := &mcp.CallToolParams{Name: c.tool.Remote, Meta: mcp.Meta{"progressToken": running.token}}
-	if c.arguments != nil {
+	params := &mcp.CallToolParams{Name: c.tool.Remote, Meta: mcp.Meta{"progressToken": active.token}}
+	if len(c.arguments) > 0 {
 		params.Arguments = c.arguments
 	}
-	withdrawn := newWithdrawal()
-	answer, err := l.session.CallTool(withdrawn.in(ctx), params)
-	if err != nil && ctx.Err() != nil && l.lines != nil {
-		withdrawn.wait(l.ended)
+	cancelled := newCancellation()
+	answer, err := conn.session.CallTool(cancelled.in(ctx), params)
+	if err != nil && ctx.Err() != nil && conn.stdio != nil {
+		cancelled.wait(conn.ended)
 	}
 	if err != nil {
-		err = c.why(ctx, l, err)
+		err = c.callError(ctx, conn, err)
 	}
-	running.end()
+	active.end()
 	showing.Wait()
 	if err != nil {
 		return backend.ToolResult{}, err
 	}
-	return resultOf(answer, o.MaxResult), nil
+	return toolResult(answer, c.set.options.limits.MaxResultBytes), nil
 }
 
-// begin notes the call at a connection: l, or if that has just ended the one after it, since nothing was sent yet.
-func (c *call) begin(ctx context.Context, l *link, first func(context.Context, *running)) (context.Context, *link, *running, error) {
-	for range maxLinks {
-		if began, r, err := l.calls.begin(ctx, first); err == nil {
-			return began, l, r, nil
+// begin records the call at conn, or at the next connection if conn has just ended, since nothing was sent yet.
+func (c *call) begin(ctx context.Context, conn *connection, onProgress func(context.Context, *activeCall)) (context.Context, *connection, *activeCall, error) {
+	for range maxConnections {
+		if callCtx, active, ok := conn.calls.begin(ctx, onProgress); ok {
+			return callCtx, conn, active, nil
 		}
 		var err error
-		if l, err = c.again(ctx); err != nil {
+		if conn, err = c.reconnect(ctx); err != nil {
 			return nil, nil, nil, err
 		}
 	}
-	return nil, nil, nil, &FailedError{Server: c.member.config.Name, Err: errEndedInCall}
+	return nil, nil, nil, serverError(c.server.config.Name, errEndedInCall)
 }
 
-// again is the connection to the server as it is now, if the tool is still what was shown to the user.
-func (c *call) again(ctx context.Context) (*link, error) {
-	m, l, t, err := c.set.tool(ctx, c.name)
-	switch {
-	case err != nil:
-		return nil, err
-	case m.server != c.member.server, t.fingerprint != c.tool.fingerprint:
-		return nil, &ChangedToolError{Tool: c.name}
-	}
-	return l, nil
-}
-
-// maxLinks is how many connections of one server a call tries.
-const maxLinks = 3
-
-// why is why a call failed: the context's cause, that the server ended, or what it said.
-func (c *call) why(ctx context.Context, l *link, err error) error {
+// callError returns why a call failed: the cause of ctx, that the server ended, or the server's error.
+func (c *call) callError(ctx context.Context, conn *connection, err error) error {
 	cause := context.Cause(ctx)
 	switch {
-	case errors.Is(cause, errEndedInCall), gone(err):
-		l.calls.end()
-		return &FailedError{Server: c.member.config.Name, Err: errEndedInCall}
+	case errors.Is(cause, errEndedInCall), isDisconnected(err):
+		conn.calls.close()
+		return serverError(c.server.config.Name, errEndedInCall)
 	case cause != nil:
 		return cause
 	}
-	return &FailedError{Server: c.member.config.Name, Err: c.member.scrubber.err(err)}
+	return serverError(c.server.config.Name, c.server.redactor.err(err))
 }
 
-// gone reports whether an error is that the connection is over.
-func gone(err error) bool { return errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF) }
+func (c *call) title() string {
+	name := c.tool.Remote
+	if c.tool.Title != "" && c.tool.Title != name {
+		name = fmt.Sprintf("%s (%s)", c.tool.Title, name)
+	}
+	return text.Line(fmt.Sprintf("%s, of MCP server %s", name, c.tool.Server), maxTitle)
+}
 
-var errEndedInCall = errors.New("it ended during the call; why is in the log and in the list of servers, and it is started again when needed")
+func (c *call) input() backend.Raw {
+	if len(c.arguments) == 0 {
+		return backend.Raw("{}")
+	}
+	return c.arguments
+}
 
-// fail shows that nothing, or not all, was done.
-func (c *call) fail(ctx context.Context, err error) {
-	text := err.Error()
+func textContent(s string) []sdk.ToolCallContent {
+	return []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(s))}
+}
+
+// showStart shows the pending call.
+func (c *call) showStart(ctx context.Context) error {
+	return c.update(ctx, sdk.SessionUpdateToolCall{
+		SessionUpdate: "tool_call", ToolCallId: c.id, Title: c.title(), Kind: sdk.ToolKindOther, Status: sdk.ToolCallStatusPending, RawInput: c.input(),
+	})
+}
+
+// showUpdate shows a new status, and content unless it is nil.
+func (c *call) showUpdate(ctx context.Context, status sdk.ToolCallStatus, content []sdk.ToolCallContent) error {
+	return c.update(ctx, sdk.SessionToolCallUpdate{SessionUpdate: "tool_call_update", ToolCallId: c.id, Status: &status, Content: content})
+}
+
+// showResult shows the end of the call. The server's content blocks are passed on as they are, up to a limit.
+func (c *call) showResult(ctx context.Context, r backend.ToolResult) error {
+	type block struct {
+		Type    string      `json:"type"`
+		Content backend.Raw `json:"content"`
+	}
+	status := sdk.ToolCallStatusCompleted
+	if r.Failed {
+		status = sdk.ToolCallStatusFailed
+	}
+	update := struct {
+		sdk.SessionToolCallUpdate
+		Content []block `json:"content,omitempty"`
+	}{SessionToolCallUpdate: sdk.SessionToolCallUpdate{SessionUpdate: "tool_call_update", ToolCallId: c.id, Status: &status}}
+	shown := boundedContent{left: c.set.options.limits.MaxShownBytes}
+	for _, raw := range r.Content {
+		shown.addRaw(raw)
+	}
+	for _, raw := range shown.blocks {
+		update.Content = append(update.Content, block{"content", raw})
+	}
+	return c.update(ctx, update)
+}
+
+// showFailure shows that the call was not made or did not complete.
+func (c *call) showFailure(ctx context.Context, err error) {
+	message := err.Error()
 	if ctx.Err() != nil {
-		text = "The call was cancelled."
+		message = "The call was cancelled."
 	}
-	_ = c.show(context.WithoutCancel(ctx), failed, []backend.Raw{textBlock(text)})
+	_ = c.showUpdate(context.WithoutCancel(ctx), sdk.ToolCallStatusFailed, textContent(message))
 }
 
-// calls are the calls that run on a connection.
-type calls struct {
-	mu     sync.Mutex
-	over   bool
-	last   int
-	active map[string]*running
+func (c *call) update(ctx context.Context, update any) error {
+	return c.updates.Update(ctx, backend.Encode(map[string]any{"update": update}))
 }
 
-// running is a call that was sent.
-type running struct {
-	token  string
-	calls  *calls
-	cancel context.CancelCauseFunc
-	news   chan struct{} // has one when latest is new
-	latest string        // guarded by calls.mu
-	first  func()        // called once, with the first news; guarded by calls.mu
-}
+// progressInterval is the least time between two progress updates of one call.
+const progressInterval = 200 * time.Millisecond
 
-// begin notes a call. The context ends with the connection. first is called once, if there is news of how far the
-// call is, until its end; it must not block.
-func (c *calls) begin(ctx context.Context, first func(context.Context, *running)) (context.Context, *running, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over {
-		return nil, nil, errStopped
-	}
-	c.last++
-	r := &running{token: strconv.Itoa(c.last), calls: c, news: make(chan struct{}, 1)}
-	ctx, r.cancel = context.WithCancelCause(ctx)
-	r.first = func() { first(ctx, r) }
-	if c.active == nil {
-		c.active = map[string]*running{}
-	}
-	c.active[r.token] = r
-	return ctx, r, nil
-}
-
-func (r *running) end() {
-	r.calls.mu.Lock()
-	defer r.calls.mu.Unlock()
-	delete(r.calls.active, r.token)
-	r.cancel(nil)
-}
-
-// end ends all calls.
-func (c *calls) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.over = true
-	for _, r := range c.active {
-		r.cancel(errEndedInCall)
-	}
-}
-
-// ended reports whether no call can begin any more.
-func (c *calls) ended() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.over
-}
-
-// progress notes how far a call is. It does not block: only the latest is kept.
-func (c *calls) progress(p *mcp.ProgressNotificationParams) {
-	if p == nil {
-		return
-	}
-	token, _ := p.ProgressToken.(string)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r := c.active[token]
-	if r == nil {
-		return
-	}
-	r.latest = describeProgress(p)
-	if r.first != nil {
-		r.first()
-		r.first = nil
-	}
-	select {
-	case r.news <- struct{}{}:
-	default:
-	}
-}
-
-func describeProgress(p *mcp.ProgressNotificationParams) string {
-	const most = 500
-	text := strconv.FormatFloat(p.Progress, 'g', 6, 64)
-	if p.Total > 0 {
-		text = fmt.Sprintf("%s of %s", text, strconv.FormatFloat(p.Total, 'g', 6, 64))
-	}
-	if message := cut(p.Message, most); message != "" {
-		text += ": " + message
-	}
-	return text
-}
-
-// betweenProgress is the least time between two updates of one call.
-const betweenProgress = 200 * time.Millisecond
-
-// showProgress shows how far the call is, until ctx ends.
-func (c *call) showProgress(ctx context.Context, r *running) {
+// showProgress shows the progress of the call until ctx ends.
+func (c *call) showProgress(ctx context.Context, a *activeCall) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.news:
+		case <-a.changed:
 		}
-		r.calls.mu.Lock()
-		latest := cmp.Or(r.latest, "…")
-		r.calls.mu.Unlock()
-		if c.show(ctx, inProgress, []backend.Raw{textBlock(latest)}) != nil {
+		if c.showUpdate(ctx, sdk.ToolCallStatusInProgress, textContent(a.progress())) != nil {
 			return
 		}
-		timer := time.NewTimer(betweenProgress)
+		timer := time.NewTimer(progressInterval)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -307,82 +232,117 @@ func (c *call) showProgress(ctx context.Context, r *running) {
 	}
 }
 
-// callStatus is that of a tool call in ACP.
-type callStatus string
-
-const (
-	pending    callStatus = "pending"
-	inProgress callStatus = "in_progress"
-	completed  callStatus = "completed"
-	failed     callStatus = "failed"
-)
-
-// toolCall is a tool_call, a tool_call_update, or the toolCall of a question for permission, which has no kind of update.
-type toolCall struct {
-	Update  string      `json:"sessionUpdate,omitempty"`
-	ID      string      `json:"toolCallId"`
-	Title   string      `json:"title,omitempty"`
-	Kind    string      `json:"kind,omitempty"`
-	Status  callStatus  `json:"status"`
-	Content []content   `json:"content,omitempty"`
-	Input   backend.Raw `json:"rawInput,omitempty"`
+// activeCalls are the calls in progress on a connection.
+type activeCalls struct {
+	mu        sync.Mutex
+	closed    bool
+	lastToken int
+	byToken   map[string]*activeCall
 }
 
-type content struct {
-	Type    string      `json:"type"`
-	Content backend.Raw `json:"content"`
+// activeCall is a call that was sent.
+type activeCall struct {
+	token   string
+	calls   *activeCalls
+	cancel  context.CancelCauseFunc
+	changed chan struct{} // receives when latest is new
+
+	// Guarded by calls.mu.
+	latest     string
+	onProgress func() // called on the first progress, then nil
 }
 
-func contents(blocks []backend.Raw) []content {
-	var all []content
-	for _, b := range blocks {
-		all = append(all, content{"content", b})
+// begin records a call, whose context ends with the connection. It returns false if the connection has ended. onProgress is
+// called at the first progress, if there is any before the end of the call; it must not block.
+func (s *activeCalls) begin(ctx context.Context, onProgress func(context.Context, *activeCall)) (context.Context, *activeCall, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, nil, false
 	}
-	return all
-}
-
-// shape is the call as it is first shown.
-func (c *call) shape(status callStatus) toolCall {
-	input := c.arguments
-	if input == nil {
-		input = backend.Raw("{}")
+	s.lastToken++
+	a := &activeCall{token: strconv.Itoa(s.lastToken), calls: s, changed: make(chan struct{}, 1)}
+	ctx, a.cancel = context.WithCancelCause(ctx)
+	a.onProgress = func() { onProgress(ctx, a) }
+	if s.byToken == nil {
+		s.byToken = map[string]*activeCall{}
 	}
-	return toolCall{ID: c.id, Title: c.title(), Kind: "other", Status: status, Input: input}
+	s.byToken[a.token] = a
+	return ctx, a, true
 }
 
-func (c *call) title() string {
-	what := c.tool.Remote
-	if c.tool.Title != "" && c.tool.Title != what {
-		what = fmt.Sprintf("%s (%s)", c.tool.Title, what)
+// close cancels all calls, since the connection has ended.
+func (s *activeCalls) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, a := range s.byToken {
+		a.cancel(errEndedInCall)
 	}
-	return cut(oneLine(fmt.Sprintf("%s, of MCP server %s", what, c.tool.Server)), 300)
 }
 
-// show shows how the call is.
-func (c *call) show(ctx context.Context, status callStatus, blocks []backend.Raw) error {
-	update := toolCall{Update: "tool_call_update", ID: c.id, Status: status, Content: contents(blocks)}
-	if status == pending {
-		update = c.shape(status)
-		update.Update = "tool_call"
+func (s *activeCalls) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// progress records the progress of a call. It does not block: only the latest is kept.
+func (s *activeCalls) progress(p *mcp.ProgressNotificationParams) {
+	if p == nil {
+		return
 	}
-	return c.updates.Update(ctx, backend.Encode(map[string]any{"update": update}))
-}
-
-func textBlock(text string) backend.Raw {
-	return backend.Encode(struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}{"text", text})
-}
-
-// resultOf is a tool's result with at most limit bytes of content. The content blocks of MCP are those of ACP.
-func resultOf(r *mcp.CallToolResult, limit int) backend.ToolResult {
-	result := backend.ToolResult{Failed: r.IsError}
-	b := bounded{left: limit}
-	for _, c := range r.Content {
-		b.add(c)
+	token, _ := p.ProgressToken.(string)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.byToken[token]
+	if a == nil {
+		return
 	}
-	result.Content, result.Truncated = b.blocks, b.cut
+	a.latest = describeProgress(p)
+	if a.onProgress != nil {
+		a.onProgress()
+		a.onProgress = nil
+	}
+	select {
+	case a.changed <- struct{}{}:
+	default:
+	}
+}
+
+// end removes the call and ends its context.
+func (a *activeCall) end() {
+	a.calls.mu.Lock()
+	defer a.calls.mu.Unlock()
+	delete(a.calls.byToken, a.token)
+	a.cancel(nil)
+}
+
+func (a *activeCall) progress() string {
+	a.calls.mu.Lock()
+	defer a.calls.mu.Unlock()
+	return cmp.Or(a.latest, "…")
+}
+
+func describeProgress(p *mcp.ProgressNotificationParams) string {
+	const maxMessage = 500
+	progress := strconv.FormatFloat(p.Progress, 'g', 6, 64)
+	if p.Total > 0 {
+		progress += " of " + strconv.FormatFloat(p.Total, 'g', 6, 64)
+	}
+	if message := text.Truncate(p.Message, maxMessage); message != "" {
+		progress += ": " + message
+	}
+	return progress
+}
+
+// toolResult returns a result with at most limit bytes of content. MCP's content blocks are valid in ACP.
+func toolResult(r *mcp.CallToolResult, limit int) backend.ToolResult {
+	content := boundedContent{left: limit}
+	for _, block := range r.Content {
+		content.add(block)
+	}
+	result := backend.ToolResult{Failed: r.IsError, Content: content.blocks, Truncated: content.truncated}
 	if r.StructuredContent != nil {
 		if raw, err := json.Marshal(r.StructuredContent); err == nil && len(raw) <= limit {
 			result.Structured = raw
@@ -393,58 +353,47 @@ func resultOf(r *mcp.CallToolResult, limit int) backend.ToolResult {
 	return result
 }
 
-// bounded gathers content up to a number of bytes. Of text the beginning is kept; of what else is too large the first
-// are named.
-type bounded struct {
-	left   int
-	blocks []backend.Raw
-	cut    bool
-	named  int // of what was left out
+// boundedContent collects content blocks up to a number of bytes. It truncates text, and names the first other blocks that are
+// too large.
+type boundedContent struct {
+	left      int
+	blocks    []backend.Raw
+	truncated bool
+	omitted   int // blocks replaced by a note
 }
 
-// maxNamed is how many blocks are named that were left out.
-const maxNamed = 10
+// maxOmitted is how many notes about blocks that were left out are added.
+const maxOmitted = 10
 
-func (b *bounded) add(c mcp.Content) {
-	if c == nil {
-		return
+func (b *boundedContent) add(c mcp.Content) {
+	if raw, err := json.Marshal(c); c != nil && err == nil {
+		b.addRaw(raw)
 	}
-	raw, err := json.Marshal(c)
-	if err != nil {
-		return
-	}
-	b.addRaw(raw)
 }
 
-func (b *bounded) addRaw(raw backend.Raw) {
+func (b *boundedContent) addRaw(raw backend.Raw) {
 	if len(raw) <= b.left {
 		b.left -= len(raw)
 		b.blocks = append(b.blocks, raw)
 		return
 	}
 	var block struct{ Type, Text string }
-	_ = json.Unmarshal(raw, &block) // what cannot be read is not text
-	first := !b.cut
-	b.cut = true
+	_ = json.Unmarshal(raw, &block) // a block that cannot be read is not text
+	first := !b.truncated
+	b.truncated = true
 	switch {
 	case block.Type == "text" && b.left > 0:
-		kept := cut(block.Text, b.left)
-		b.blocks = append(b.blocks, textBlock(fmt.Sprintf("%s\n[cut: the text has %d bytes]", kept, len(block.Text))))
+		b.note("%s\n[truncated: the text has %s]", text.Truncate(block.Text, b.left), text.Size(len(block.Text)))
 		b.left = 0
-	case b.named == maxNamed:
-		b.named++
-		b.blocks = append(b.blocks, textBlock("[more is left out]"))
-	case b.named < maxNamed && (first || block.Type != "text"):
-		b.named++
-		b.blocks = append(b.blocks, textBlock(fmt.Sprintf("[left out: %s of %d bytes]", cut(block.Type, 40), len(raw))))
+	case b.omitted == maxOmitted:
+		b.omitted++
+		b.note("[more was left out]")
+	case b.omitted < maxOmitted && (first || block.Type != "text"):
+		b.omitted++
+		b.note("[left out: %s of %s]", text.Truncate(block.Type, 40), text.Size(len(raw)))
 	}
 }
 
-// shown is a result as the client is shown it, bounded once more.
-func shown(r backend.ToolResult, limit int) []backend.Raw {
-	b := bounded{left: limit}
-	for _, raw := range r.Content {
-		b.addRaw(raw)
-	}
-	return b.blocks
+func (b *boundedContent) note(format string, args ...any) {
+	b.blocks = append(b.blocks, backend.Encode(sdk.TextBlock(fmt.Sprintf(format, args...))))
 }

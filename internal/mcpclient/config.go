@@ -6,11 +6,9 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"reflect"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
 // Transport is how a server is reached.
@@ -23,48 +21,48 @@ const (
 	SSE   Transport = "sse"
 )
 
-// Pair is a name and its value, which may be a secret.
+// Pair is an environment variable or a header. The value may be a secret.
 type Pair struct{ Name, Value string }
 
-// Config is a server as the client configured it (W12), and the user's policy for it. It holds secrets, and prints and
-// encodes without them.
+// Config is a server's configuration, from the client or from a file in a root, and the user's policy for it. It holds
+// secrets; it is printed, logged and encoded without them.
 type Config struct {
-	// Name is the client's name for it, for people. Names need not be distinct.
+	// Name is the client's name for the server. Names need not be unique.
 	Name      string
 	Transport Transport
-	// Command, Args and Env are for stdio.
+	// Command, Args and Env start a stdio server.
 	Command string
 	Args    []string
 	Env     []Pair
-	// Dir is where a stdio server runs, "" for the session's cwd (M4).
+	// Dir is the working directory of a stdio server. Default: the session's cwd.
 	Dir string
-	// URL and Headers are for http and sse.
+	// URL and Headers reach an http or sse server.
 	URL     string
 	Headers []Pair
-	// Secrets are values in Args or URL that no log and no error may hold. Those of Env and Headers need not be repeated.
+	// Secrets are values in Args or URL to keep out of logs and errors. Values of Env and Headers are kept out anyway.
 	Secrets []string
-	// Policy is the user's, from their own configuration, never from the client or a repository.
+	// Policy comes from the user's own configuration, never from the client or a root.
 	Policy Policy
 }
 
-// Policy says what a server is given. The zero value is the default.
+// Policy says what a server may do. The zero value is the default.
 type Policy struct {
-	// Roots says whether it may ask for the roots. Default: stdio and loopback servers may (M2).
+	// Roots says whether the server may ask for the roots. Default: stdio servers and servers on this machine may.
 	Roots Switch
 	// OnShrink says what happens to a server that knows a root which the session no longer has. Default: Restart.
 	OnShrink OnShrink
-	// Templates says whether ${cwd}, ${roots}, ${root:N}, ${roots:json} and ${roots:uris} are replaced in Args
-	// and Env (M14). Default: they are not.
+	// Templates says whether ${cwd}, ${roots}, ${root:N}, ${roots:json} and ${roots:uris} are replaced in Args and Env.
+	// Default: Off.
 	Templates Switch
 	// ReadOnly says whether tools that claim to be read-only are called without asking. Default: Ask.
 	ReadOnly ReadOnly
-	// SettleAfterRoots is how long after its last answered roots/list it is ready. Default 100 ms.
+	// SettleAfterRoots is how long after its last answered roots/list a server counts as ready. Default 100 ms.
 	SettleAfterRoots time.Duration
-	// SettleWithoutRoots is how long after initialized one that does not ask is ready. Default 500 ms.
+	// SettleWithoutRoots is how long after initialized a server that does not ask for roots counts as ready. Default 500 ms.
 	SettleWithoutRoots time.Duration
 }
 
-// Switch is a choice with a default.
+// Switch is on, off, or the default.
 type Switch int
 
 // The positions of a Switch.
@@ -77,69 +75,62 @@ const (
 // OnShrink is what happens to a server when its session loses a root.
 type OnShrink int
 
-// What happens on a loss.
+// The reactions to a lost root.
 const (
-	// Restart ends a stdio server and starts it anew, and connects to others anew: some keep a root they were once told.
+	// Restart restarts a stdio server and reconnects to others, because some servers keep a root that they once knew.
 	Restart OnShrink = iota
-	// Notify sends it the notification alone.
+	// Notify only sends notifications/roots/list_changed.
 	Notify
 )
 
-// ReadOnly is how tools are called that claim to change nothing.
+// ReadOnly says how tools that claim to be read-only are called.
 type ReadOnly int
 
-// How such tools are called.
+// The ways to call a tool that claims to be read-only.
 const (
-	// Ask asks, as for every tool.
+	// Ask asks the user, as for every tool.
 	Ask ReadOnly = iota
-	// Allow believes the claim.
+	// Allow trusts the claim.
 	Allow
 )
 
-// rootsOn reports whether the server may ask for roots (M2).
-func (c Config) rootsOn() bool {
+// declaresRoots reports whether the server may ask for the roots.
+func (c Config) declaresRoots() bool {
 	switch c.Policy.Roots {
 	case On:
 		return true
 	case Off:
 		return false
+	default:
+		return c.Transport == Stdio || isLoopback(c.URL)
 	}
-	return c.Transport == Stdio || loopback(c.URL)
 }
 
-func loopback(address string) bool {
+func isLoopback(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
 		return false
 	}
-	host := u.Hostname()
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
+	ip := net.ParseIP(u.Hostname())
+	return strings.EqualFold(u.Hostname(), "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// equal reports whether a server of one configuration can go on under the other.
+// equal reports whether a server started with one configuration can be kept under the other.
 func (c Config) equal(other Config) bool {
-	same := func(a, b []Pair) bool { return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b) }
-	args := len(c.Args) == 0 && len(other.Args) == 0 || reflect.DeepEqual(c.Args, other.Args)
 	return c.Name == other.Name && c.Transport == other.Transport && c.Command == other.Command && c.URL == other.URL && c.Dir == other.Dir &&
-		c.Policy == other.Policy && args && same(c.Env, other.Env) && same(c.Headers, other.Headers)
+		c.Policy == other.Policy && slices.Equal(c.Args, other.Args) && slices.Equal(c.Env, other.Env) && slices.Equal(c.Headers, other.Headers)
 }
 
-// secrets are the values that no log and no error may hold.
+// secrets returns the values to keep out of logs and errors.
 func (c Config) secrets() []string {
-	all := append([]string(nil), c.Secrets...)
-	for _, p := range append(append([]Pair{}, c.Env...), c.Headers...) {
+	all := slices.Clone(c.Secrets)
+	for _, p := range slices.Concat(c.Env, c.Headers) {
 		all = append(all, p.Value)
-		all = append(all, strings.Fields(p.Value)...) // a server may echo the token of "Bearer TOKEN" alone
+		all = append(all, strings.Fields(p.Value)...) // a server may echo only the token of "Bearer TOKEN"
 	}
 	if u, err := url.Parse(c.URL); err == nil && c.URL != "" {
-		all = append(all, u.RawQuery, u.User.String())
-		if password, ok := u.User.Password(); ok {
-			all = append(all, password)
-		}
+		password, _ := u.User.Password()
+		all = append(all, u.RawQuery, u.User.String(), password)
 		for _, values := range u.Query() {
 			all = append(all, values...)
 		}
@@ -147,27 +138,19 @@ func (c Config) secrets() []string {
 	return all
 }
 
-// String is the name and the transport.
+// String returns the name and the transport.
 func (c Config) String() string { return fmt.Sprintf("%s (%s)", c.Name, c.Transport) }
 
-// GoString is String.
+// GoString returns String.
 func (c Config) GoString() string { return c.String() }
 
 // LogValue implements [slog.LogValuer].
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// MarshalJSON encodes the name and the transport.
+// MarshalJSON encodes the name and the transport only.
 func (c Config) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Name      string    `json:"name"`
 		Transport Transport `json:"transport"`
 	}{c.Name, c.Transport})
-}
-
-// Host is what a set needs of its session. A [backend.Host] is one.
-type Host interface {
-	// Client asks for permission.
-	backend.Client
-	// Updates show what happens outside of calls.
-	backend.Updates
 }

@@ -74,7 +74,7 @@ func TestM15_EachChangeOfARemotesConfigurationMakesANewServer(t *testing.T) {
 		"transport": func(c *mcpclient.Config) { c.Transport = mcpclient.SSE },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := with(t, mcpclient.Options{MaxRestarts: 1})
+			f := with(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
 			f.change(w, one())
 			_, err := f.List(t.Context())
 			require.NoError(t, err)

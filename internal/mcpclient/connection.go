@@ -1,5 +1,7 @@
 package mcpclient
 
+//lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577); existing servers still use them
+
 import (
 	"cmp"
 	"context"
@@ -16,292 +18,220 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/mcproots"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// link is one connection to a server: a process, or a remote.
-type link struct {
-	server  *server
-	session *mcproots.Session
-	process *process.Process // nil for a remote
-	lines   *lines           // nil for a remote
-	remote  *remote          // nil for a process
-	cancel  context.CancelCauseFunc
-	barrier *barrier
-	ended   chan struct{} // closed when the connection is over
-	lists   lists
-	calls   calls
+// connection is one connection to a server. A reconnected server has a new one.
+type connection struct {
+	server    *server
+	session   *mcproots.Session
+	process   *process.Process // nil for http and sse
+	stdio     *stdioTransport  // nil for http and sse
+	http      *httpTransport   // nil for stdio
+	cancel    context.CancelCauseFunc
+	readiness *readiness
+	ended     chan struct{} // closed when the connection has ended
+	tools     listCache[tool]
+	prompts   listCache[backend.Prompt]
+	resources listCache[backend.Resource]
+	calls     activeCalls
 
 	mu     sync.Mutex
-	told   []string
-	toldAt time.Time
+	sent   []string // the roots last sent to the server, as URIs
+	sentAt time.Time
 }
 
-var errStopped = errors.New("the server was stopped")
-
-// connect starts a process or connects to a remote. ctx is for that alone.
-func (s *server) connect(ctx context.Context, revision string) (*link, error) {
-	l := &link{server: s, barrier: newBarrier(s.config.Policy, s.set.options.SettleMax), ended: make(chan struct{})}
+// connect starts a stdio server or connects to another. ctx bounds only that, not the connection.
+func (s *server) connect(ctx context.Context, revision string) (*connection, error) {
+	c := &connection{server: s, readiness: newReadiness(s.config.Policy, s.set.options.limits.SettleMax), ended: make(chan struct{})}
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	l.cancel = cancel
-	transport, err := l.open(ctx, life)
+	c.cancel = cancel
+	transport, err := c.open(ctx, life)
 	if err == nil {
-		// The SDK ties some connections to the context that begins them.
-		begun := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+		// Some of the SDK's transports end with the context passed to Connect, so ctx cannot be passed.
+		connected := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 		var session *mcproots.Session
-		session, err = l.client().Connect(life, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
-		begun()
-		l.mu.Lock()
-		l.session = session
-		l.mu.Unlock()
+		session, err = c.client().Connect(life, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+		connected()
+		c.mu.Lock()
+		c.session = session
+		c.mu.Unlock()
 	}
 	if err != nil {
 		if life.Err() != nil {
 			err = context.Cause(life)
 		}
-		return nil, l.abandon(ctx, err)
+		return nil, c.abandon(ctx, err)
 	}
 	go func() {
-		_ = l.session.Wait()
-		l.calls.end()
-		close(l.ended)
+		_ = c.session.Wait()
+		c.calls.close()
+		close(c.ended)
 	}()
-	return l, nil
+	return c, nil
 }
 
-// open makes the transport.
-func (l *link) open(ctx, life context.Context) (mcp.Transport, error) {
-	s := l.server
+// open starts the process, if any, and returns the transport.
+func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
+	s := c.server
 	if s.config.Transport != Stdio {
-		r, err := newRemote(life, l.cancel, s.config, s.set.options)
+		t, err := newHTTPTransport(life, c.cancel, s.config, s.set.options.limits)
 		if err != nil {
 			return nil, err
 		}
-		l.remote = r
-		return r.over(s.config.Transport), nil
+		c.http = t
+		return t.forSDK(s.config.Transport), nil
 	}
-	cwd, roots := s.set.place()
-	args, env, err := expanded(s.config, roots)
+	s.set.mu.Lock()
+	cwd, roots := s.set.cwd, s.set.roots
+	s.set.mu.Unlock()
+	args, env, err := expandTemplates(s.config, roots)
 	if err != nil {
 		return nil, err
 	}
-	c := process.Command{Path: s.config.Command, Args: args, Dir: cmp.Or(s.config.Dir, cwd), Name: s.config.Name}
+	command := process.Command{Path: s.config.Command, Args: args, Dir: cmp.Or(s.config.Dir, cwd), Name: s.config.Name}
 	for _, p := range env {
-		c.Env = append(c.Env, p.Name+"="+p.Value)
+		command.Env = append(command.Env, p.Name+"="+p.Value)
 	}
-	o := s.set.options.Child
-	o.Logger = s.log
-	if l.process, err = process.Start(ctx, c, o); err != nil {
+	if c.process, err = process.Start(ctx, command, process.Options{Logger: s.log}); err != nil {
 		return nil, err
 	}
-	l.lines = newLines(l.process.Stdout(), l.process.Stdin(), s.set.options, s.log)
-	return l.lines, nil
+	c.stdio = newStdioTransport(c.process.Stdout(), c.process.Stdin(), s.set.options.limits, s.log)
+	return c.stdio, nil
 }
 
-// client makes the client of this connection, and of no other.
-func (l *link) client() *mcproots.Client {
-	s := l.server
+// client returns the MCP client of this connection.
+func (c *connection) client() *mcproots.Client {
+	s := c.server
 	o := mcproots.Options{
-		ProbeTimeout: s.set.options.ProbeTimeout,
+		ProbeTimeout: s.set.options.limits.ProbeTimeout,
 		SDK: mcp.ClientOptions{
 			Logger:                      s.log,
-			ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { l.lists.tools.forget() },
-			PromptListChangedHandler:    func(context.Context, *mcp.PromptListChangedRequest) { l.lists.prompts.forget() },
-			ResourceListChangedHandler:  func(context.Context, *mcp.ResourceListChangedRequest) { l.lists.resources.forget() },
-			LoggingMessageHandler:       func(_ context.Context, r *mcp.LoggingMessageRequest) { l.message(r.Params) },
-			ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { l.calls.progress(r.Params) },
+			ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { c.tools.invalidate() },
+			PromptListChangedHandler:    func(context.Context, *mcp.PromptListChangedRequest) { c.prompts.invalidate() },
+			ResourceListChangedHandler:  func(context.Context, *mcp.ResourceListChangedRequest) { c.resources.invalidate() },
+			LoggingMessageHandler:       func(_ context.Context, r *mcp.LoggingMessageRequest) { c.logMessage(r.Params) },
+			ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { c.calls.progress(r.Params) },
 		},
 	}
-	if s.config.rootsOn() {
-		o.Roots, o.Told = s.set.current, l.asked
+	if s.config.declaresRoots() {
+		o.Roots, o.Told = s.set.currentRoots, c.rootsSent
 	}
 	return mcproots.NewClient(&mcp.Implementation{Name: s.set.options.Name, Version: s.set.options.Version}, o)
 }
 
-// close ends the connection and its process group, and waits for them. When ctx ends it is done the hard way.
-func (l *link) close(ctx context.Context) {
-	l.calls.end()
-	if l.process != nil {
-		l.stopProcess(ctx)
+// begin is called once the server is connected. It starts waiting until the server has read its first roots.
+func (c *connection) begin() {
+	modern := c.session.Modern()
+	if c.server.config.declaresRoots() && !modern && c.readiness.reset() && !c.server.set.spawn(c.settle) {
+		c.readiness.markReady()
 	}
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		_ = l.session.Close()
-	}()
-	timer := time.NewTimer(l.server.set.options.NotifyTimeout)
-	defer timer.Stop()
-	select {
-	case <-closed:
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-	l.cancel(errStopped)
-	<-closed
-	<-l.ended
-	if l.remote != nil {
-		l.remote.close()
-	}
-}
-
-func (l *link) stopProcess(ctx context.Context) {
-	_ = l.lines.Close()
-	if err := l.process.Stop(ctx); err != nil {
-		l.server.log.Error("an MCP server does not end", "error", err)
-	}
-	l.lines.writer.Wait()
-}
-
-// abandon undoes what connect began, and says why it failed: what the process said last is worth more than that the
-// connection broke.
-func (l *link) abandon(ctx context.Context, cause error) error {
-	defer l.cancel(errStopped)
-	if l.remote != nil {
-		l.remote.close()
-		return cause
-	}
-	if l.process == nil {
-		return cause
-	}
-	why := l.lines.why()
-	l.stopProcess(ctx)
-	return l.exit(cause, why)
-}
-
-// exit is why a process is no longer there; broken is what ended its connection.
-func (l *link) exit(cause, broken error) error {
-	var long *MessageError
-	var unread *UnreadError
-	if errors.As(broken, &long) || errors.As(broken, &unread) {
-		return broken
-	}
-	theirs := errors.Is(broken, io.EOF) || errors.Is(broken, syscall.EPIPE) || errors.Is(broken, os.ErrClosed)
-	if broken == errClosedHere || !theirs {
-		return cause
-	}
-	if err := l.process.Wait(context.Background()); err != nil {
-		return err
-	}
-	return fmt.Errorf("it ended by itself, with status 0; what it wrote to stderr is in the log at level info, under child=%s", l.process.Name())
-}
-
-// What a connected server is told of the roots, and when it may be called after that.
-
-// asked: the server was told the roots.
-func (l *link) asked(roots mcproots.Snapshot) {
-	l.barrier.answered()
-	l.mu.Lock()
-	l.told, l.toldAt = roots.URIs(), time.Now()
-	l.mu.Unlock()
-	if l.modern() {
-		l.server.warn(featureRoots)
-	}
-}
-
-// modern reports whether the server is known to be one. Its messages can come before Connect has returned.
-func (l *link) modern() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.session != nil && l.session.Modern()
-}
-
-// knows reports what the server was told last, and when.
-func (l *link) knows() ([]string, time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.told), l.toldAt
-}
-
-// begin is called once the server is connected, when its first roots are to be waited for.
-func (l *link) begin() {
-	if l.server.config.rootsOn() && !l.session.Modern() && l.barrier.shut() && !l.server.set.spawn(l.settle) {
-		l.barrier.lift()
-	}
-	r := l.session.InitializeResult()
+	capabilities := c.session.InitializeResult().Capabilities
 	switch {
-	case r.Capabilities == nil || r.Capabilities.Logging == nil:
-	case l.session.Modern():
-		l.server.warn(featureLogging)
+	case capabilities == nil || capabilities.Logging == nil:
+	case modern:
+		c.server.warn(deprecatedLogging)
 	default:
-		l.server.set.spawn(l.wantMessages)
-	}
-}
-
-// settle opens the barrier once the server has had time to read the roots.
-func (l *link) settle() {
-	ctx, cancel := context.WithCancel(l.server.context)
-	defer cancel()
-	l.barrier.settle(ctx, func(ctx context.Context) error {
-		err := l.session.Ping(ctx, nil)
-		if refusal := (*jsonrpc.Error)(nil); errors.As(err, &refusal) {
-			return nil // an answer too
-		}
-		return err
-	})
-}
-
-// tell tells the server of new roots, and shuts the barrier until it has had time to read them.
-func (l *link) tell() {
-	if !l.server.config.rootsOn() || l.session.Modern() {
-		return
-	}
-	wasOpen := l.barrier.shut()
-	told := l.server.set.spawn(func() {
-		l.announce()
-		if wasOpen {
-			l.settle()
-		}
-	})
-	if !told {
-		l.barrier.lift()
+		c.server.set.spawn(c.enableLogMessages)
 	}
 }
 
 // isReady reports whether calls can be sent at once.
-func (l *link) isReady() bool {
-	if l.calls.ended() {
+func (c *connection) isReady() bool {
+	if c.calls.isClosed() {
 		return false
 	}
 	select {
-	case <-l.barrier.passed():
+	case <-c.readiness.ready():
 		return true
 	default:
 		return false
 	}
 }
 
-// announce tells the server that the roots have changed, and waits a bounded time until it took the message.
-func (l *link) announce() {
-	if l.session.Modern() || !l.server.config.rootsOn() {
+// settle waits until the server has had time to read the roots.
+func (c *connection) settle() {
+	ctx, cancel := context.WithCancel(c.server.ctx)
+	defer cancel()
+	c.readiness.settle(ctx, func(ctx context.Context) error {
+		err := c.session.Ping(ctx, nil)
+		if refusal := (*jsonrpc.Error)(nil); errors.As(err, &refusal) {
+			return nil // an error response is an answer too
+		}
+		return err
+	})
+}
+
+// rootsSent records that the server was sent the roots.
+func (c *connection) rootsSent(roots mcproots.Snapshot) {
+	c.readiness.rootsSent()
+	c.mu.Lock()
+	c.sent, c.sentAt = roots.URIs(), time.Now()
+	modern := c.session != nil && c.session.Modern() // it may ask before Connect has returned
+	c.mu.Unlock()
+	if modern {
+		c.server.warn(deprecatedRoots)
+	}
+}
+
+// sentRoots returns the roots last sent to the server, as URIs, and when. They are nil if it has not asked.
+func (c *connection) sentRoots() ([]string, time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.sent), c.sentAt
+}
+
+// rootsChanged tells the server of new roots. It is not ready until it has had time to read them.
+func (c *connection) rootsChanged() {
+	if !c.server.config.declaresRoots() || c.session.Modern() {
+		return
+	}
+	wasReady := c.readiness.reset()
+	spawned := c.server.set.spawn(func() {
+		c.announceRoots()
+		if wasReady {
+			c.settle()
+		}
+	})
+	if !spawned {
+		c.readiness.markReady()
+	}
+}
+
+// announceRoots sends a legacy server notifications/roots/list_changed, and waits a bounded time until it has taken it.
+func (c *connection) announceRoots() {
+	if c.session.Modern() || !c.server.config.declaresRoots() {
 		return
 	}
 	done := make(chan struct{})
-	l.server.set.running.Go(func() {
+	c.server.set.running.Go(func() {
 		defer close(done)
-		l.session.Announce()
+		c.session.Announce()
 	})
-	timer := time.NewTimer(l.server.set.options.NotifyTimeout)
+	timer := time.NewTimer(notifyTimeout)
 	defer timer.Stop()
 	select {
 	case <-done:
-	case <-l.ended:
+	case <-c.ended:
 	case <-timer.C:
-		l.server.log.Warn("an MCP server does not take the notice that the roots have changed", "waited", l.server.set.options.NotifyTimeout)
+		c.server.log.Warn("MCP server is not reading the notification that the roots have changed", "waited", notifyTimeout)
 	}
 }
 
-// wantMessages asks a legacy server for its log messages, which some send only then.
-func (l *link) wantMessages() {
-	ctx, cancel := context.WithTimeout(l.server.context, l.server.set.options.NotifyTimeout)
+// enableLogMessages asks a legacy server for its log messages, which some send only on request.
+func (c *connection) enableLogMessages() {
+	ctx, cancel := context.WithTimeout(c.server.ctx, notifyTimeout)
 	defer cancel()
-	if err := l.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "info"}); err != nil {
-		l.server.log.Debug("an MCP server does not take a logging level", "error", err)
+	if err := c.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "info"}); err != nil {
+		c.server.log.Debug("MCP server rejected the logging level", "error", err)
 	}
 }
 
-// message passes a log message of the server to our log.
-func (l *link) message(p *mcp.LoggingMessageParams) {
+// logMessage writes a log message of the server to our log.
+func (c *connection) logMessage(p *mcp.LoggingMessageParams) {
 	if p == nil {
 		return
 	}
@@ -314,9 +244,75 @@ func (l *link) message(p *mcp.LoggingMessageParams) {
 	case "error", "critical", "alert", "emergency":
 		level = slog.LevelError
 	}
-	text := cut(fmt.Sprint(p.Data), cmp.Or(l.server.set.options.Child.MaxLogLine, 4<<10))
-	l.server.log.Log(context.Background(), level, "MCP server: "+text, "logger", cut(p.Logger, 100))
-	if l.modern() {
-		l.server.warn(featureLogging)
+	c.server.log.Log(context.Background(), level, "MCP server: "+text.Truncate(fmt.Sprint(p.Data), maxLogText), "logger", text.Truncate(p.Logger, 100))
+	c.mu.Lock()
+	modern := c.session != nil && c.session.Modern()
+	c.mu.Unlock()
+	if modern {
+		c.server.warn(deprecatedLogging)
 	}
+}
+
+// close ends the connection and its process group and waits for them. When ctx ends, the process is killed.
+func (c *connection) close(ctx context.Context) {
+	c.calls.close()
+	if c.process != nil {
+		c.stopProcess(ctx)
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = c.session.Close()
+	}()
+	timer := time.NewTimer(notifyTimeout)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	c.cancel(errStopped)
+	<-closed
+	<-c.ended
+	if c.http != nil {
+		c.http.close()
+	}
+}
+
+func (c *connection) stopProcess(ctx context.Context) {
+	_ = c.stdio.Close()
+	if err := c.process.Stop(ctx); err != nil {
+		c.server.log.Error("MCP server does not stop", "error", err)
+	}
+	c.stdio.writer.Wait()
+}
+
+// abandon undoes a failed connect and returns the most helpful error: what ended the process, or else cause.
+func (c *connection) abandon(ctx context.Context, cause error) error {
+	defer c.cancel(errStopped)
+	if c.http != nil {
+		c.http.close()
+	}
+	if c.process == nil {
+		return cause
+	}
+	transportErr := c.stdio.err()
+	c.stopProcess(ctx)
+	return c.exitError(cause, transportErr)
+}
+
+// exitError returns why a stopped process is no longer connected, given the errors of the session and the transport.
+func (c *connection) exitError(sessionErr, transportErr error) error {
+	var exceeded *limitError
+	if errors.As(transportErr, &exceeded) {
+		return transportErr
+	}
+	serverClosed := errors.Is(transportErr, io.EOF) || errors.Is(transportErr, syscall.EPIPE) || errors.Is(transportErr, os.ErrClosed)
+	if transportErr == errClosedByUs || !serverClosed {
+		return sessionErr
+	}
+	if err := c.process.Wait(context.Background()); err != nil {
+		return err
+	}
+	return fmt.Errorf("it exited with status 0; its stderr is in the log at level info, under child=%s", c.process.Name())
 }

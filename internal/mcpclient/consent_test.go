@@ -2,6 +2,7 @@ package mcpclient_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,11 +17,11 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func found(t testing.TB, change func(*mcpclient.Candidate)) mcpclient.Candidate {
+func found(t testing.TB, change func(*mcpclient.FoundServer)) mcpclient.FoundServer {
 	t.Helper()
 	root, err := workspace.ParseDir(t.TempDir())
 	require.NoError(t, err)
-	x := mcpclient.Candidate{Root: root, File: filepath.Join(root.String(), ".mcp.json"), Config: mcpclient.Config{
+	x := mcpclient.FoundServer{Root: root, File: filepath.Join(root.String(), ".mcp.json"), Config: mcpclient.Config{
 		Name: "db", Transport: mcpclient.Stdio, Command: "sh", Args: []string{"-c", strings.Repeat("long ", 500) + "\u202egnp.exe\n; end"},
 		Env: []mcpclient.Pair{{Name: "TOKEN", Value: "hunter2"}, {Name: "A", Value: "b"}},
 	}}
@@ -45,8 +46,7 @@ func TestA25_AFoundServerIsAskedForWithItsWholeCommand(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, "once is not remembered")
 
 	h.answer = "reject-once"
-	var denied *mcpclient.DeniedError
-	require.ErrorAs(t, consents.Ask(t.Context(), h, x), &denied)
+	require.ErrorIs(t, consents.Ask(t.Context(), h, x), mcpclient.ErrDenied)
 	h.answer = "allow-always"
 	require.NoError(t, consents.Ask(t.Context(), h, x))
 	h.answer = "reject-once"
@@ -67,7 +67,7 @@ func TestA25_AFoundServerIsAskedForWithItsWholeCommand(t *testing.T) {
 
 	require.NoError(t, consents.Forget(x.ID()))
 	require.NoError(t, consents.Forget(x.ID()))
-	require.ErrorAs(t, consents.Ask(t.Context(), h, x), &denied)
+	require.ErrorIs(t, consents.Ask(t.Context(), h, x), mcpclient.ErrDenied)
 }
 
 func TestA25_ConsentIsForTheCommandAsItWas(t *testing.T) {
@@ -77,20 +77,20 @@ func TestA25_ConsentIsForTheCommandAsItWas(t *testing.T) {
 	allowed, err := consents.Allowed(x)
 	require.NoError(t, err)
 	require.True(t, allowed)
-	for what, change := range map[string]func(*mcpclient.Candidate){
-		"root":      func(x *mcpclient.Candidate) { x.Root = found(t, nil).Root },
-		"name":      func(x *mcpclient.Candidate) { x.Config.Name = "other" },
-		"command":   func(x *mcpclient.Candidate) { x.Config.Command = "bash" },
-		"arguments": func(x *mcpclient.Candidate) { x.Config.Args = []string{"-c"} },
-		"split":     func(x *mcpclient.Candidate) { x.Config.Args = []string{"-c " + x.Config.Args[1]} },
-		"env":       func(x *mcpclient.Candidate) { x.Config.Env = x.Config.Env[:1] },
-		"value": func(x *mcpclient.Candidate) {
+	for what, change := range map[string]func(*mcpclient.FoundServer){
+		"root":      func(x *mcpclient.FoundServer) { x.Root = found(t, nil).Root },
+		"name":      func(x *mcpclient.FoundServer) { x.Config.Name = "other" },
+		"command":   func(x *mcpclient.FoundServer) { x.Config.Command = "bash" },
+		"arguments": func(x *mcpclient.FoundServer) { x.Config.Args = []string{"-c"} },
+		"split":     func(x *mcpclient.FoundServer) { x.Config.Args = []string{"-c " + x.Config.Args[1]} },
+		"env":       func(x *mcpclient.FoundServer) { x.Config.Env = x.Config.Env[:1] },
+		"value": func(x *mcpclient.FoundServer) {
 			x.Config.Env = []mcpclient.Pair{x.Config.Env[0], {Name: "TOKEN", Value: "new"}}
 		},
-		"folder":    func(x *mcpclient.Candidate) { x.Config.Dir = "/elsewhere" },
-		"transport": func(x *mcpclient.Candidate) { x.Config.Transport = mcpclient.HTTP },
-		"url":       func(x *mcpclient.Candidate) { x.Config.URL = "http://localhost" },
-		"headers":   func(x *mcpclient.Candidate) { x.Config.Headers = []mcpclient.Pair{{Name: "A"}} },
+		"folder":    func(x *mcpclient.FoundServer) { x.Config.Dir = "/elsewhere" },
+		"transport": func(x *mcpclient.FoundServer) { x.Config.Transport = mcpclient.HTTP },
+		"url":       func(x *mcpclient.FoundServer) { x.Config.URL = "http://localhost" },
+		"headers":   func(x *mcpclient.FoundServer) { x.Config.Headers = []mcpclient.Pair{{Name: "A"}} },
 	} {
 		other := x
 		change(&other)
@@ -101,7 +101,7 @@ func TestA25_ConsentIsForTheCommandAsItWas(t *testing.T) {
 }
 
 func TestA25_WhatCanRunOtherCodeIsShown(t *testing.T) {
-	x := found(t, func(x *mcpclient.Candidate) {
+	x := found(t, func(x *mcpclient.FoundServer) {
 		x.Config.Env = []mcpclient.Pair{{Name: "NODE_OPTIONS", Value: "--require /repo/evil.js"}, {Name: "NODE_AUTH_TOKEN", Value: "hunter2"}}
 	})
 	h := newHost()
@@ -113,8 +113,7 @@ func TestA25_WhatCanRunOtherCodeIsShown(t *testing.T) {
 func TestA30_OnlyASelectedOptionAllows(t *testing.T) {
 	h := newHost()
 	h.answer = "unknown outcome"
-	var denied *mcpclient.DeniedError
-	require.ErrorAs(t, mcpclient.NewConsents(t.TempDir()).Ask(t.Context(), h, found(t, nil)), &denied)
+	require.ErrorIs(t, mcpclient.NewConsents(t.TempDir()).Ask(t.Context(), h, found(t, nil)), mcpclient.ErrDenied)
 }
 
 func TestA25_WhatWasAllowedIsListedWithoutSecrets(t *testing.T) {
@@ -124,7 +123,7 @@ func TestA25_WhatWasAllowedIsListedWithoutSecrets(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, all)
 
-	stdio := found(t, func(x *mcpclient.Candidate) { x.Config.Args = []string{"--token", "hunter2"} })
+	stdio := found(t, func(x *mcpclient.FoundServer) { x.Config.Args = []string{"--token", "hunter2"} })
 	remote := stdio
 	remote.Config = mcpclient.Config{
 		Name: "api", Transport: mcpclient.HTTP, URL: "https://me:hunter2@example.com:8443/hunter2?key=hunter2",
@@ -206,15 +205,10 @@ func TestA25_AConsentIsFoundByItsBeginningAndForgotten(t *testing.T) {
 		require.Equal(t, b, one.ID)
 	}
 	_, err := consents.Find("aa")
-	var ambiguous *mcpclient.AmbiguousConsentError
-	require.ErrorAs(t, err, &ambiguous)
-	require.Equal(t, []mcpclient.ConsentID{a, b}, ambiguous.Matches)
-	require.ErrorContains(t, err, "2 consents begin with aa")
+	require.ErrorContains(t, err, "2 consents start with aa")
 	for _, beginning := range []mcpclient.ConsentID{"", "f", "../a"} {
 		_, err = consents.Find(beginning)
-		var unknown *mcpclient.UnknownConsentError
-		require.ErrorAs(t, err, &unknown)
-		require.Equal(t, beginning, unknown.ID)
+		require.ErrorContains(t, err, fmt.Sprintf("no consent %q", beginning))
 	}
 
 	require.NoError(t, consents.Forget(b))
@@ -241,11 +235,11 @@ func TestA25_AListThatCannotBeReadIsAnError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err := mcpclient.NewConsents(file).List()
-	require.ErrorContains(t, err, "cannot be listed")
+	require.ErrorContains(t, err, "cannot list")
 }
 
 // asked is the text of the question for a candidate.
-func asked(t *testing.T, x mcpclient.Candidate) string {
+func asked(t *testing.T, x mcpclient.FoundServer) string {
 	t.Helper()
 	h := newHost()
 	require.NoError(t, mcpclient.NewConsents("").Ask(t.Context(), h, x))
@@ -260,21 +254,21 @@ func asked(t *testing.T, x mcpclient.Candidate) string {
 
 // A client shows the text as Markdown, in which a comment is not seen.
 func TestA25_AFoundServerCannotHideItsArguments(t *testing.T) {
-	x := found(t, func(x *mcpclient.Candidate) {
+	x := found(t, func(x *mcpclient.FoundServer) {
 		x.Config.Args = []string{"<!--", "rm", "-->", "```", "![](http://example.com)"}
 	})
 	require.Regexp(t, "\n````\nFile: [^`]*(?s:.*)Argument 5: \"!.*\n(?s:.*)\n````$", asked(t, x))
 }
 
 func TestA25_WhatAFoundServerTakesFromTheEnvironmentIsShown(t *testing.T) {
-	x := found(t, func(x *mcpclient.Candidate) {
+	x := found(t, func(x *mcpclient.FoundServer) {
 		x.Config = mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: "https://example.com",
 			Headers: []mcpclient.Pair{{Name: "X-Data", Value: "hunter2 ${AWS_SECRET_ACCESS_KEY:-hunter2} ${env:HOME} ${workspaceFolder}"}}}
 	})
 	text := asked(t, x)
 	require.Contains(t, text, `Header: "X-Data", with "AWS_SECRET_ACCESS_KEY" and "HOME" of your environment`+"\n")
 	require.NotContains(t, text, "hunter2")
-	x = found(t, func(x *mcpclient.Candidate) {
+	x = found(t, func(x *mcpclient.FoundServer) {
 		x.Config.Env = []mcpclient.Pair{{Name: "GIT_CONFIG_KEY_0", Value: "core.fsmonitor"}, {Name: "HOME", Value: "/repo/home"}}
 	})
 	require.Contains(t, asked(t, x), `"GIT_CONFIG_KEY_0=core.fsmonitor"`)

@@ -1,45 +1,41 @@
-// Package mcpservers starts a session's MCP servers, shows them the session's roots, and offers their tools.
+// Package mcpclient starts a session's MCP servers, gives them the session's roots, and offers their tools, prompts and
+// resources.
 //
-// A [Set] is the servers of one session, and the session's [backend.Tools]. Each server has a client of its own, so that no
-// session's roots reach another's and no slow server delays the rest (A22). Servers are started when something of
-// theirs is first asked for: several at once, within a bound that all sessions of a process share by one [Starter].
+// A [Set] holds the servers of one session and implements [backend.Tools]. Each connection has its own MCP client, so that
+// sessions do not see each other's roots and a slow server does not delay the others. Servers are started when something they
+// offer is first needed, several at once, within a bound that all sessions of a process share through one [Starter].
 //
-//	starter := mcpservers.NewStarter(mcpservers.StarterOptions{})       // one for the process
-//	set := mcpservers.NewSet(starter, mcpservers.Options{Logger: log})  // one for the session
-//	change, err := set.Prepare(workspace, configs)                      // may fail, changes nothing
-//	change.Commit(host)                                                 // cannot fail
-//	tools, err := set.List(ctx)                                         // starts them
-//	err = set.Close(ctx)                                                // ends them, with their process groups
+//	starter := mcpclient.NewStarter()                                  // one per process
+//	set := mcpclient.NewSet(starter, mcpclient.Options{Logger: log})   // one per session
+//	change, err := set.Prepare(workspace, configs)                     // may fail, has no effect
+//	change.Commit(host)                                                // cannot fail
+//	tools, err := set.List(ctx)                                        // starts the servers
+//	err = set.Close(ctx)                                               // stops them and their process groups
 //
-// # How the adapter drives it
+// # Lifecycle requests
 //
-//   - session/new and fork: NewSet and Prepare among what can fail; Commit once the session is stored; Close if that
-//     fails.
-//   - session/load and resume of a live session: Prepare on the live session's set, with the new workspace and the complete
-//     list of servers; Commit after the running turn has ended and the store has the new roots, before the replay. If
-//     anything fails before, drop the change: Prepare had no effect (A12, M15).
+//   - session/new and fork: NewSet and Prepare before anything takes effect; Commit once the session is stored.
+//   - session/load and resume of an active session: Prepare on its set, with the new workspace and the complete list of
+//     servers; Commit after the running turn has ended and the store has the new roots, before the replay. On failure, drop
+//     the change.
 //   - session/load and resume of another session: as session/new.
-//   - session/close, delete, and a session that was fenced: Close.
-//   - The end of the process: Close of every session, at once.
+//   - session/close and delete, and the end of the process: Close.
 //
-// Commit never waits for servers. Those whose configuration is unchanged go on and are told of new roots; those that are
-// gone are stopped; new ones are started when needed (M3, M15). What the user should see, such as a server that is
-// restarted because the roots shrank, goes through the host as a message.
+// Commit keeps the servers whose configuration is unchanged and tells them of new roots, stops those that were removed, and
+// never waits. Messages for the user, such as that a server restarts because the session has lost a root, go through the host.
 //
-// # A server's life
+// # States of a server
 //
-//	idle ─need─▶ starting ─▶ ready ──ends──▶ waiting ─▶ starting …
-//	                │                           │
-//	                └─ cannot be started ──▶ failed ◀── ended too often
+//	idle ── needed ──▶ starting ──▶ ready ── ends ──▶ waiting ──▶ starting …
+//	                      │                              │
+//	                      └─ cannot be started ▶ failed ◀┘ ended too often
 //
-// Between its connection and its first call a legacy server has time to fetch the roots (M5). Its working directory is
-// the session's cwd (M4). What it writes to stderr, and its log messages, go to our log under its name, without the
-// values of its environment and headers.
+// Before its first call a legacy server has time to fetch and process the roots. A modern server (2026-07-28) asks for roots in
+// the results of calls, which package mcproots answers. A server's stderr and log messages go to our log under its name,
+// without the values of its environment and headers.
 //
-// Modern servers ask for roots inside the results of calls (M7); package mcproots answers.
+// # Servers found in roots
 //
-// # Bounds
-//
-// Every bound is a field of [Options] or [Policy] with a default. A server that floods is slowed down or cut off, never
-// buffered: see [Options.MaxMessage] and [Options.MaxNotices].
+// A server that a file in a root configures is a [FoundServer]. It must not be started without the user's permission, which
+// [Consents] asks for and remembers.
 package mcpclient

@@ -15,7 +15,7 @@ import (
 func ExampleSet() {
 	var host backend.Host // of the session
 
-	starter := mcpclient.NewStarter(mcpclient.StarterOptions{}) // one for the process
+	starter := mcpclient.NewStarter() // one for the process
 	session := func(ctx context.Context, w *workspace.Workspace, configs []mcpclient.Config) error {
 		set := mcpclient.NewSet(starter, mcpclient.Options{})
 		defer set.Close(ctx)

@@ -129,17 +129,14 @@ type fixture struct {
 // with makes a set; it is closed with the test.
 func with(t testing.TB, o mcpclient.Options) *fixture {
 	t.Helper()
-	return withStarter(t, mcpclient.NewStarter(mcpclient.StarterOptions{}), o)
+	return withStarter(t, mcpclient.NewStarter(), o)
 }
 
 func withStarter(t testing.TB, starter *mcpclient.Starter, o mcpclient.Options) *fixture {
 	t.Helper()
 	f := &fixture{t: t, host: newHost(), logs: &logtest.Text{}}
 	o.Logger = f.logs.Logger(slog.LevelDebug)
-	if o.Backoff == 0 {
-		o.Backoff = 10 * time.Millisecond
-	}
-	f.Set = mcpclient.NewSet(starter, o)
+	f.Set = mcpclient.NewSet(starter, o.WithBackoff(10*time.Millisecond))
 	t.Cleanup(func() { require.NoError(t, f.Close(context.Background())) })
 	return f
 }

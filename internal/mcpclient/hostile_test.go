@@ -97,8 +97,7 @@ func TestHostileAnErrorIsBounded(t *testing.T) {
 	f.change(open(t, folder(t)), c)
 	h.says("tools/call", `"error":{"code":1,"message":"`+strings.Repeat("x", 4<<20)+`"}`)
 	_, err := f.try("h.x", "{}")
-	var failed *mcpclient.FailedError
-	require.ErrorAs(t, err, &failed)
+	require.ErrorContains(t, err, "MCP server h: ")
 	require.Less(t, len(err.Error()), 64<<10)
 	require.Less(t, len(f.host.all()), 64<<10)
 	require.Less(t, len(f.logs.String()), 64<<10)
@@ -107,7 +106,7 @@ func TestHostileAnErrorIsBounded(t *testing.T) {
 func TestHostileManySmallBlocksAreBounded(t *testing.T) {
 	const limit = 10_000
 	h, c := newHostile(t)
-	f := with(t, mcpclient.Options{MaxResult: limit, MaxShown: limit / 10})
+	f := with(t, mcpclient.Options{}.With(mcpclient.Limits{MaxResultBytes: limit, MaxShownBytes: limit / 10}))
 	f.change(open(t, folder(t)), c)
 	for _, block := range []string{`{"type":"image","data":"","mimeType":""}`, `{"type":"text","text":""}`} {
 		h.says("tools/call", `"result":{"content":[`+strings.Repeat(block+",", 5_000)+block+`]}`)
@@ -144,8 +143,7 @@ func TestA30_AToolThatChangesWithItsConnectionIsNotCalled(t *testing.T) {
 		require.Eventually(t, func() bool { return h.count("initialize") == 2 }, patience, 5*time.Millisecond)
 	}}
 	_, err := f.Call(t.Context(), during, "h.x", nil)
-	var changed *mcpclient.ChangedToolError
-	require.ErrorAs(t, err, &changed)
+	require.ErrorContains(t, err, "its server has changed it")
 	require.Zero(t, h.count("tools/call"))
 	require.Equal(t, 1, f.host.questions())
 }
@@ -186,13 +184,13 @@ func TestHostileARemoteThatAsksAndDoesNotTakeTheAnswers(t *testing.T) {
 		s.CloseClientConnections()
 		s.Close()
 	})
-	f := with(t, mcpclient.Options{SettleMax: 100 * time.Millisecond})
+	f := with(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: 100 * time.Millisecond}))
 	f.change(open(t, folder(t)), mcpclient.Config{Name: "h", Transport: mcpclient.HTTP, URL: s.URL})
 	_, err := f.List(t.Context())
 	require.NoError(t, err)
 	<-h.asked
 	status := f.state(backend.ServerWaiting)
-	require.ErrorContains(t, status.Err, "took none of the answers")
+	require.ErrorContains(t, status.Err, "took no answers within")
 	require.Less(t, h.waiting.Load(), int64(1000))
 }
 
@@ -203,7 +201,7 @@ func TestHostileAListIsBounded(t *testing.T) {
 	h.says("tools/list", `"result":{"nextCursor":"again","tools":[{"name":"x","description":"`+long+`","inputSchema":{"type":"object"}}]}`)
 	h.says("prompts/list", `"result":{"nextCursor":"again","prompts":[{"name":"x","description":"`+long+`"}]}`)
 	h.says("resources/list", `"result":{"nextCursor":"again","resources":[{"uri":"x:x","name":"x","description":"`+long+`"}]}`)
-	f := with(t, mcpclient.Options{MaxList: 10_000})
+	f := with(t, mcpclient.Options{}.With(mcpclient.Limits{MaxListBytes: 10_000}))
 	f.change(open(t, folder(t)), c)
 	tools, err := f.List(t.Context())
 	require.NoError(t, err)
@@ -233,7 +231,7 @@ func TestA30_WhatAServerSaysCannotDisguiseTheQuestion(t *testing.T) {
 		}
 	}
 	require.NoError(t, json.Unmarshal(f.host.asked[0], &q))
-	require.Equal(t, "safe 1m evil     [0m (x), of MCP server h  s", q.ToolCall.Title)
-	require.Equal(t, "By what MCP server h  s says, this tool may destroy what it changes, and reaches out.\n\n"+
-		"`````\none\n<!-- ![x](http://example.com) \n````\nclosed?    [2J\n`````", q.ToolCall.Content[0].Content.Text)
+	require.Equal(t, "safe 1m evil [0m (x), of MCP server h s", q.ToolCall.Title)
+	require.Equal(t, "According to MCP server h s, this tool makes changes that may destroy data and reaches out to the network.\n\n"+
+		"`````\none\n<!-- ![x](http://example.com) \n````\nclosed? \ufffd \ufffd[2J\n`````", q.ToolCall.Content[0].Content.Text)
 }

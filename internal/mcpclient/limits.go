@@ -1,85 +1,86 @@
 package mcpclient
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// questions are the requests of a server whose answers it has not taken. The SDK works at once on all that it reads, and
-// each waits until its answer is written: a server that asks and does not read would fill our memory.
-type questions struct {
-	limit  int
-	within time.Duration // how long a server may take none of the answers
+// pendingRequests are the requests of a server whose answers it has not taken yet. The MCP SDK handles every request that it
+// reads at once and keeps it until the answer is written, so a server that asks without reading would fill our memory.
+type pendingRequests struct {
+	limit   int
+	timeout time.Duration // how long a server may take no answers
 
-	mu    sync.Mutex
-	open  map[jsonrpc.ID]bool
-	fewer chan struct{} // closed when an answer is taken
+	mu      sync.Mutex
+	pending map[jsonrpc.ID]bool
+	removed chan struct{} // closed and replaced when a request is removed
 }
 
-func newQuestions(o Options) *questions {
-	return &questions{limit: o.MaxQuestions, within: o.SettleMax, open: map[jsonrpc.ID]bool{}, fewer: make(chan struct{})}
+func newPendingRequests(l limits) *pendingRequests {
+	return &pendingRequests{limit: l.MaxRequests, timeout: l.SettleMax, pending: map[jsonrpc.ID]bool{}, removed: make(chan struct{})}
 }
 
-// room waits until there is room for one more, or done is closed. The error is an [*UnreadError].
-func (q *questions) room(done <-chan struct{}) error {
+// wait waits until there is room for one more request, or done is closed. It fails if the server takes no answers in time.
+func (p *pendingRequests) wait(done <-chan struct{}) error {
 	var late <-chan time.Time
 	for {
-		q.mu.Lock()
-		full, fewer := len(q.open) >= q.limit, q.fewer
-		q.mu.Unlock()
+		p.mu.Lock()
+		full, removed := len(p.pending) >= p.limit, p.removed
+		p.mu.Unlock()
 		if !full {
 			return nil
 		}
 		if late == nil {
-			timer := time.NewTimer(q.within)
+			timer := time.NewTimer(p.timeout)
 			defer timer.Stop()
 			late = timer.C
 		}
 		select {
-		case <-fewer:
+		case <-removed:
 		case <-late:
-			return &UnreadError{Questions: q.limit, Bound: q.within}
+			return &limitError{fmt.Sprintf("it sent %d requests and took no answers within %v", p.limit, p.timeout)}
 		case <-done:
 			return nil
 		}
 	}
 }
 
-// add notes a question. One with an id that is in use is refused by the SDK, and counts with that.
-func (q *questions) add(id jsonrpc.ID) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.open[id] = true
+// add records a request. The MCP SDK rejects a request whose id is in use; it counts together with the other.
+func (p *pendingRequests) add(id jsonrpc.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pending[id] = true
 }
 
-// taken notes that the server has taken an answer, or never will.
-func (q *questions) taken(id jsonrpc.ID) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.open, id)
-	close(q.fewer)
-	q.fewer = make(chan struct{})
+// remove records that the server has taken an answer, or never will.
+func (p *pendingRequests) remove(id jsonrpc.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.pending, id)
+	close(p.removed)
+	p.removed = make(chan struct{})
 }
 
-// allowance lets so many through in each second.
-type allowance struct {
+// rateLimit lets a number of events through per second. It is not safe for concurrent use.
+type rateLimit struct {
 	perSecond int
 	since     time.Time
-	taken     int
+	count     int
 }
 
-// take waits for the next second once this one's are used up, unless done.
-func (a *allowance) take(done <-chan struct{}) {
+// wait waits for the next second if this second's events are used up, unless done is closed.
+func (l *rateLimit) wait(done <-chan struct{}) {
 	now := time.Now()
-	if now.Sub(a.since) >= time.Second {
-		a.since, a.taken = now, 0
+	if now.Sub(l.since) >= time.Second {
+		l.since, l.count = now, 0
 	}
-	if a.taken++; a.taken <= a.perSecond {
+	if l.count++; l.count <= l.perSecond {
 		return
 	}
-	timer := time.NewTimer(a.since.Add(time.Second).Sub(now))
+	timer := time.NewTimer(l.since.Add(time.Second).Sub(now))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

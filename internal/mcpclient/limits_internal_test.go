@@ -28,7 +28,7 @@ func (a *asker) Read(p []byte) (int, error) {
 }
 
 // answered has each question answered on a goroutine of its own, as the SDK does, until the connection ends.
-func answered(t *testing.T, l *lines) (questions int, err error) {
+func answered(t *testing.T, l *stdioTransport) (questions int, err error) {
 	var answering sync.WaitGroup
 	defer answering.Wait()
 	for ; ; questions++ {
@@ -44,19 +44,17 @@ func answered(t *testing.T, l *lines) (questions int, err error) {
 func TestHostileAServerThatAsksAndDoesNotRead(t *testing.T) {
 	nobody, out := io.Pipe()
 	defer nobody.Close()
-	l := newLines(io.NopCloser(&asker{}), out, Options{MaxMessage: 100, MaxQuestions: 20, SettleMax: 10 * time.Millisecond}, quiet())
+	l := newStdioTransport(io.NopCloser(&asker{}), out, limits{MaxMessage: 100, MaxRequests: 20, SettleMax: 10 * time.Millisecond}, quiet())
 	l.legacy.Store(true)
 	n, err := answered(t, l)
-	var unread *UnreadError
-	require.ErrorAs(t, err, &unread)
-	require.Equal(t, UnreadError{Questions: 20, Bound: 10 * time.Millisecond}, *unread)
+	require.EqualError(t, err, "it sent 20 requests and took no answers within 10ms")
 	require.Equal(t, 20, n)
 	l.writer.Wait()
 }
 
 func TestAServerThatReadsMayAskOn(t *testing.T) {
 	in, out := io.Pipe()
-	l := newLines(io.NopCloser(io.LimitReader(&asker{}, 1<<16)), out, Options{MaxMessage: 100, MaxQuestions: 2, SettleMax: time.Minute}, quiet())
+	l := newStdioTransport(io.NopCloser(io.LimitReader(&asker{}, 1<<16)), out, limits{MaxMessage: 100, MaxRequests: 2, SettleMax: time.Minute}, quiet())
 	l.legacy.Store(true)
 	go func() { _, _ = io.Copy(io.Discard, in) }()
 	n, err := answered(t, l)
@@ -66,12 +64,12 @@ func TestAServerThatReadsMayAskOn(t *testing.T) {
 }
 
 func TestAQuestionTwiceCountsOnce(t *testing.T) {
-	q := newQuestions(Options{MaxQuestions: 2, SettleMax: time.Minute})
+	q := newPendingRequests(limits{MaxRequests: 2, SettleMax: time.Minute})
 	a, err := jsonrpc.MakeID("a")
 	require.NoError(t, err)
 	q.add(a)
 	q.add(a)
-	require.NoError(t, q.room(nil))
-	q.taken(a)
-	require.Empty(t, q.open)
+	require.NoError(t, q.wait(nil))
+	q.remove(a)
+	require.Empty(t, q.pending)
 }

@@ -10,41 +10,34 @@ import (
 	"sync/atomic"
 )
 
-// lists are what a connected server offers, as far as it was asked.
-type lists struct {
-	tools     cache[tool]
-	prompts   cache[prompt]
-	resources cache[resource]
+// listCache keeps a list until the server says that it has changed.
+type listCache[T any] struct {
+	fetching sync.Mutex   // held while the list is fetched
+	version  atomic.Int64 // incremented by invalidate
+
+	mu      sync.Mutex
+	known   bool
+	fetched int64 // the version of items
+	items   []T
 }
 
-// cache keeps a list until the server says that it has changed.
-type cache[T any] struct {
-	fetching sync.Mutex
-	version  atomic.Int64 // raised by forget
+// invalidate has the list fetched again when it is next needed.
+func (c *listCache[T]) invalidate() { c.version.Add(1) }
 
-	mu    sync.Mutex
-	known bool
-	at    int64 // the version that items are of
-	items []T
-}
-
-// forget has the list fetched again when it is next needed.
-func (c *cache[T]) forget() { c.version.Add(1) }
-
-func (c *cache[T]) look() ([]T, bool) {
+func (c *listCache[T]) cached() ([]T, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.items, c.known && c.at == c.version.Load()
+	return c.items, c.known && c.fetched == c.version.Load()
 }
 
-// get is the list. fetch is bounded by its context.
-func (c *cache[T]) get(ctx context.Context, fetch func(context.Context) ([]T, error)) ([]T, error) {
-	if items, ok := c.look(); ok {
+// get returns the list, from the cache if possible. Several callers share one fetch.
+func (c *listCache[T]) get(ctx context.Context, fetch func(context.Context) ([]T, error)) ([]T, error) {
+	if items, ok := c.cached(); ok {
 		return items, nil
 	}
 	c.fetching.Lock()
 	defer c.fetching.Unlock()
-	if items, ok := c.look(); ok {
+	if items, ok := c.cached(); ok {
 		return items, nil
 	}
 	version := c.version.Load()
@@ -54,14 +47,14 @@ func (c *cache[T]) get(ctx context.Context, fetch func(context.Context) ([]T, er
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known, c.at, c.items = true, version, items
+	c.known, c.fetched, c.items = true, version, items
 	return items, nil
 }
 
-// taken is the beginning of what a server lists, as far as there is room. What has no name is passed over.
-func taken[T any](l *link, kind string, listed iter.Seq2[*T, error], name func(*T) string) ([]*T, error) {
+// collect returns the items that a server lists, up to the limits. Items without a name are left out.
+func collect[T any](c *connection, kind string, listed iter.Seq2[*T, error], name func(*T) string) ([]*T, error) {
 	var items []*T
-	room := l.server.set.options.MaxList
+	left := c.server.set.options.limits.MaxListBytes
 	for item, err := range listed {
 		if err != nil {
 			return nil, err
@@ -69,9 +62,9 @@ func taken[T any](l *link, kind string, listed iter.Seq2[*T, error], name func(*
 		if item == nil || name(item) == "" {
 			continue
 		}
-		room -= len(encode(item))
-		if room < 0 || len(items) == l.server.set.options.MaxItems {
-			l.server.log.Warn("an MCP server lists more than is taken", "kind", kind, "taken", len(items))
+		left -= len(encode(item))
+		if left < 0 || len(items) == maxItems {
+			c.server.log.Warn("MCP server lists more items than are used", "kind", kind, "used", len(items))
 			break
 		}
 		items = append(items, item)
@@ -79,103 +72,74 @@ func taken[T any](l *link, kind string, listed iter.Seq2[*T, error], name func(*
 	return items, nil
 }
 
-// each asks every server at once, after it is ready, and joins what they have in the servers' order. What a server
-// cannot give is missing, and logged.
-func each[T any](ctx context.Context, s *Set, ask func(context.Context, member, *link) ([]T, error)) ([]T, error) {
-	members, err := s.all()
+// fromEach asks all servers at once, waiting for those that start, and concatenates their items in the servers' order. If a
+// server fails, its items are missing and the error is logged.
+func fromEach[T any](ctx context.Context, s *Set, ask func(context.Context, *connection) ([]T, error)) ([]T, error) {
+	servers, err := s.use()
 	if err != nil {
 		return nil, err
 	}
-	var all []T
-	found := make([][]T, len(members))
-	failed := make([]error, len(members))
+	items := make([][]T, len(servers))
+	errs := make([]error, len(servers))
 	var asking sync.WaitGroup
-	for i, m := range members {
-		asking.Go(func() { found[i], failed[i] = ofServer(ctx, m, ask) })
+	for i, one := range servers {
+		asking.Go(func() { items[i], errs[i] = fromServer(ctx, one, ask) })
 	}
 	asking.Wait()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	for i, m := range members {
-		if failed[i] != nil {
-			m.log.Warn("an MCP server's offers are missing", "error", failed[i])
+	for i, err := range errs {
+		if err != nil {
+			servers[i].log.Warn("could not list what an MCP server offers", "error", err)
 		}
-		all = append(all, found[i]...)
 	}
-	return all, nil
+	return slices.Concat(items...), nil
 }
 
-// ofServer asks one server, anew if its connection had just ended.
-func ofServer[T any](ctx context.Context, m member, ask func(context.Context, member, *link) ([]T, error)) ([]T, error) {
-	var failed error
-	for range maxLinks {
-		l, err := m.ready(ctx)
+// maxConnections is how many connections of one server are tried for one request.
+const maxConnections = 3
+
+// fromServer asks one server, and again if its connection had just ended.
+func fromServer[T any](ctx context.Context, s *server, ask func(context.Context, *connection) ([]T, error)) ([]T, error) {
+	var failure error
+	for range maxConnections {
+		c, err := s.ready(ctx)
 		if err != nil {
 			return nil, err
 		}
-		items, err := within(ctx, m, l, ask)
+		bounded, cancel := context.WithTimeoutCause(ctx, listTimeout, timeoutError(s.config.Name, "listed what it offers", listTimeout))
+		items, err := ask(bounded, c)
+		if err != nil && bounded.Err() != nil {
+			err = context.Cause(bounded)
+		}
+		cancel()
 		if err == nil {
 			return items, nil
 		}
-		if failed = m.scrubber.err(err); !gone(err) {
+		if failure = s.redactor.err(err); !isDisconnected(err) {
 			break
 		}
-		l.calls.end()
+		c.calls.close()
 	}
-	return nil, failed
+	return nil, failure
 }
 
-// within asks a server that is ready, for a bounded time.
-func within[T any](ctx context.Context, m member, l *link, ask func(context.Context, member, *link) ([]T, error)) ([]T, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, m.set.options.ListTimeout,
-		&LateError{Server: m.config.Name, What: "listed what it offers", Bound: m.set.options.ListTimeout})
-	defer cancel()
-	items, err := ask(ctx, m, l)
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	return items, err
-}
+// maxNameLength bounds a server's and a tool's part of a full name, so that the name fits what models accept.
+const maxNameLength = 64
 
-// find is the server whose names begin with prefix, or that the client calls so.
-func (s *Set) find(name string) (member, error) {
-	members, err := s.all()
-	if err != nil {
-		return member{}, err
-	}
-	for _, m := range members {
-		if m.prefix == name {
-			return m, nil
-		}
-	}
-	for _, m := range members {
-		if m.config.Name == name {
-			return m, nil
-		}
-	}
-	return member{}, errNotFound
-}
-
-// longestName bounds a server's or a tool's part of a name in the catalogue, so that both and the dot fit what models
-// take.
-const longestName = 64
-
-// distinct makes of names, in order, ones that differ and are of letters, digits, "_" and "-" only.
-func distinct(names []string) []string { return distinctFrom(make([]string, len(names)), names) }
-
-// distinctFrom is distinct where some of the names, those that are not "" in given, were made before.
-func distinctFrom(given, names []string) []string {
-	out := slices.Clone(given)
+// uniqueNames turns names into unique names of letters, digits, "_" and "-", in order. Where given is not "" it is kept as it
+// is; given may be nil.
+func uniqueNames(names, given []string) []string {
+	out := make([]string, len(names))
+	copy(out, given)
 	taken := map[string]bool{}
 	for _, name := range given {
 		taken[name] = true
 	}
 	for i, name := range names {
-		if plain := plainName(name); plain == name && out[i] == "" { // those that need no change keep their name
-			if !taken[plain] {
-				out[i], taken[plain] = plain, true
-			}
+		if out[i] == "" && plainName(name) == name && !taken[name] { // names that need no change come first
+			out[i], taken[name] = name, true
 		}
 	}
 	for i, name := range names {
@@ -183,7 +147,7 @@ func distinctFrom(given, names []string) []string {
 			candidate := plainName(name)
 			if n > 1 {
 				suffix := "_" + strconv.Itoa(n)
-				candidate = candidate[:min(len(candidate), longestName-len(suffix))] + suffix
+				candidate = candidate[:min(len(candidate), maxNameLength-len(suffix))] + suffix
 			}
 			if !taken[candidate] {
 				out[i], taken[candidate] = candidate, true
@@ -205,5 +169,5 @@ func plainName(name string) string {
 	if plain == "" {
 		return "_"
 	}
-	return plain[:min(len(plain), longestName)]
+	return plain[:min(len(plain), maxNameLength)]
 }

@@ -64,7 +64,7 @@ func TestM5_ServerFilesystemReadsAtTheFirstCall(t *testing.T) {
 	}
 	dir := folder(t, "a.txt", "tangerine")
 	w := open(t, dir)
-	starter := mcpclient.NewStarter(mcpclient.StarterOptions{Parallel: 4})
+	starter := mcpclient.NewStarterFor(4)
 	var calls sync.WaitGroup
 	failed := make(chan error, starts)
 	for range starts {

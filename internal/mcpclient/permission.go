@@ -5,76 +5,65 @@ import (
 	"fmt"
 	"strings"
 
+	sdk "github.com/coder/acp-go-sdk"
+
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// allowed reports whether the call needs no question: the user said so for the tool, or their policy does.
-func (c *call) allowed() bool {
-	if c.member.config.Policy.ReadOnly == Allow && c.tool.Hints.ReadOnly {
+// maxDescription is the most bytes of a tool's description that are shown to the user.
+const maxDescription = 2000
+
+// isAllowed reports whether the call needs no permission: the user always allows the tool, or trusts the server's claim that
+// it is read-only.
+func (c *call) isAllowed() bool {
+	if c.server.config.Policy.ReadOnly == Allow && c.tool.Hints.ReadOnly {
 		return true
 	}
-	c.member.mu.Lock()
-	defer c.member.mu.Unlock()
-	return c.member.always[c.tool.fingerprint]
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	return c.server.always[c.tool.fingerprint]
 }
 
-// ask asks the user (A30). Nil is a yes; a no is a [*DeniedError].
-func (c *call) ask(ctx context.Context) error {
-	question := c.shape(pending)
-	question.Content = contents([]backend.Raw{textBlock(c.claims())})
-	answer, err := c.set.ask(ctx, backend.Question{ToolCall: backend.Encode(question), Offers: []backend.Offer{
+// askPermission asks the user whether to make the call. It returns nil if they allow it.
+func (c *call) askPermission(ctx context.Context) error {
+	shown := sdk.ToolCallUpdate{
+		ToolCallId: c.id, Title: sdk.Ptr(c.title()), Kind: sdk.Ptr(sdk.ToolKindOther), Status: sdk.Ptr(sdk.ToolCallStatusPending),
+		RawInput: c.input(), Content: textContent(c.claims()),
+	}
+	answer, err := c.set.ask(ctx, backend.Question{ToolCall: backend.Encode(shown), Offers: []backend.Offer{
 		{Answer: backend.AllowOnce, Label: "Allow"},
-		{Answer: backend.AllowAlways, Label: "Always allow " + c.name + " in this session"},
+		{Answer: backend.AllowAlways, Label: "Always allow " + c.tool.Name + " in this session"},
 		{Answer: backend.RejectOnce, Label: "Reject"},
 	}})
 	if err != nil {
 		return err
 	}
 	if answer == backend.AllowAlways {
-		c.member.mu.Lock()
-		defer c.member.mu.Unlock()
-		c.member.always[c.tool.fingerprint] = true
+		c.server.mu.Lock()
+		defer c.server.mu.Unlock()
+		c.server.always[c.tool.fingerprint] = true
 	}
-	return denied(c.name, answer)
+	return checkAnswer(c.tool.Name, answer)
 }
 
-// denied is what an answer means for what was asked for: nil, or a [*DeniedError].
-func denied(what string, answer backend.Answer) error {
-	if answer == backend.AllowOnce || answer == backend.AllowAlways {
-		return nil
-	}
-	return &DeniedError{What: what, Cancelled: answer == backend.Cancelled}
-}
-
-// claims is what the server says of the tool.
+// claims returns what the server says about the tool.
 func (c *call) claims() string {
 	var claims []string
-	h := c.tool.Hints
-	switch {
+	switch h := c.tool.Hints; {
 	case h.ReadOnly:
-		claims = append(claims, "changes nothing")
+		claims = append(claims, "is read-only")
 	case h.Destructive:
-		claims = append(claims, "may destroy what it changes")
+		claims = append(claims, "makes changes that may destroy data")
 	default:
-		claims = append(claims, "changes something")
+		claims = append(claims, "makes changes")
 	}
-	if h.OpenWorld {
-		claims = append(claims, "reaches out")
+	if c.tool.Hints.OpenWorld {
+		claims = append(claims, "reaches out to the network")
 	}
-	text := fmt.Sprintf("By what MCP server %s says, this tool %s.", named(c.tool.Server), strings.Join(claims, ", and "))
+	claim := fmt.Sprintf("According to MCP server %s, this tool %s.", printableName(c.tool.Server), strings.Join(claims, " and "))
 	if c.tool.Description != "" {
-		text += "\n\n" + fenced(cut(c.tool.Description, 2000))
+		claim += "\n\n" + strings.TrimSuffix(text.Block("", text.Plain(text.Truncate(c.tool.Description, maxDescription))), "\n")
 	}
-	return text
-}
-
-// ask asks the user, as long as the session is open.
-func (s *Set) ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
-	s.mu.Lock()
-	host, closed := s.host, s.closed
-	s.mu.Unlock()
-	if closed || host == nil {
-		return backend.RejectOnce, backend.ErrClosed
-	}
-	return q.Ask(ctx, host)
+	return claim
 }

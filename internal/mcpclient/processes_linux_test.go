@@ -60,7 +60,7 @@ func playOwner() int {
 	if err != nil {
 		return 1
 	}
-	set := mcpclient.NewSet(mcpclient.NewStarter(mcpclient.StarterOptions{}), mcpclient.Options{})
+	set := mcpclient.NewSet(mcpclient.NewStarter(), mcpclient.Options{})
 	change, err := set.Prepare(w, []mcpclient.Config{withMark(self("ours", "sdk"), mark), withMark(npm, mark), withMark(behindShell(npm), mark)})
 	if err != nil {
 		return 1

@@ -1,142 +1,153 @@
 package mcpclient
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
 )
 
-// barrier is shut while a server may still be reading the roots (M5). An answered roots/list alone proves nothing: the
-// server has yet to take the answer in. Nor does time alone, on a busy machine: before the time counts, and after it, the
-// server has to answer a ping, and one that takes long for that is given longer.
-type barrier struct {
-	without, after, max time.Duration
-	news                chan struct{} // has one when something happened
+// readiness says whether a server has had time to read the roots. That it has asked for them proves nothing, since it has yet
+// to process the answer. Nor does time alone, on a busy machine: a server must also answer a ping before and after the waiting
+// time, and a server that answers slowly is given more.
+type readiness struct {
+	withoutRoots, afterRoots, max time.Duration
+	event                         chan struct{} // receives when lastEvent changes
 
-	mu       sync.Mutex
-	open     chan struct{} // closed while the barrier is open
-	settling bool
-	asked    int           // how many questions for roots were answered
-	before   int           // of them, before the barrier was last shut
-	since    time.Time     // when something happened last
-	quiet    time.Duration // how long nothing has to happen after that
-	slowest  time.Duration // of the answers to pings
-	last     time.Time     // when it opens, whatever is asked
+	mu           sync.Mutex
+	readyNow     chan struct{} // closed while the server is ready
+	settling     bool
+	sent         int           // how often the roots were sent
+	sentBefore   int           // sent at the last reset
+	lastEvent    time.Time     // when something last happened
+	quiet        time.Duration // how long nothing must happen after that
+	slowestPing  time.Duration
+	settleBefore time.Time // when the server counts as ready, whatever happens
 }
 
-// patienceFactor is how many times longer than a ping a server may take to read the roots.
-const patienceFactor = 10
+// pingFactor is how many times longer than a ping a server may take to process the roots.
+const pingFactor = 10
 
-// due is when the barrier may open, if nothing happens until then. The caller holds mu.
-func (b *barrier) due() time.Time { return b.since.Add(max(b.quiet, patienceFactor*b.slowest)) }
-
-// newBarrier makes a barrier that is open.
-func newBarrier(p Policy, max time.Duration) *barrier {
-	b := &barrier{
-		open: make(chan struct{}), news: make(chan struct{}, 1), max: max,
-		without: p.SettleWithoutRoots, after: p.SettleAfterRoots,
+// newReadiness returns the readiness of a server that is ready.
+func newReadiness(p Policy, max time.Duration) *readiness {
+	r := &readiness{
+		readyNow: make(chan struct{}), event: make(chan struct{}, 1), max: max,
+		withoutRoots: cmp.Or(p.SettleWithoutRoots, 500*time.Millisecond),
+		afterRoots:   cmp.Or(p.SettleAfterRoots, 100*time.Millisecond),
 	}
-	if b.without == 0 {
-		b.without = 500 * time.Millisecond
-	}
-	if b.after == 0 {
-		b.after = 100 * time.Millisecond
-	}
-	close(b.open)
-	return b
+	close(r.readyNow)
+	return r
 }
 
-// shut shuts the barrier: the server was initialized, or is told that the roots have changed. If it was
-// open, the caller has to call settle.
-func (b *barrier) shut() (wasOpen bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	wasOpen = !b.settling
-	if wasOpen {
-		b.open, b.settling = make(chan struct{}), true
+// ready returns a channel that is closed once the server is ready.
+func (r *readiness) ready() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.readyNow
+}
+
+// reset makes the server not ready, because it was initialized or the roots have changed. If it was ready, the caller must
+// call settle or markReady.
+func (r *readiness) reset() (wasReady bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wasReady = !r.settling
+	if wasReady {
+		r.readyNow, r.settling = make(chan struct{}), true
 	}
-	b.last, b.before = time.Now().Add(b.max), b.asked
-	b.happened(b.without)
-	return wasOpen
+	r.settleBefore, r.sentBefore = time.Now().Add(r.max), r.sent
+	r.requireQuiet(r.withoutRoots)
+	return wasReady
 }
 
-// answered: the server was told the roots.
-func (b *barrier) answered() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.asked++
-	b.happened(b.after)
+// rootsSent records that the server was sent the roots.
+func (r *readiness) rootsSent() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent++
+	r.requireQuiet(r.afterRoots)
 }
 
-// happened has the server be quiet for so long from now on. The caller holds mu.
-func (b *barrier) happened(quiet time.Duration) {
-	b.since, b.quiet = time.Now(), quiet
+// markReady makes the server ready.
+func (r *readiness) markReady() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.settling {
+		r.settling = false
+		close(r.readyNow)
+	}
+}
+
+// requireQuiet makes settle wait until nothing has happened for d from now on. The caller holds mu.
+func (r *readiness) requireQuiet(d time.Duration) {
+	r.lastEvent, r.quiet = time.Now(), d
 	select {
-	case b.news <- struct{}{}:
+	case r.event <- struct{}{}:
 	default:
 	}
 }
 
-// settle opens the barrier in time, or when ctx ends. ping waits for an answer of the server.
-func (b *barrier) settle(ctx context.Context, ping func(context.Context) error) {
-	defer b.lift()
-	if !b.pinged(ctx, ping) {
+// settle waits until the server has had time to read the roots, and makes it ready, at the latest when ctx ends. ping sends the
+// server a ping and waits for the answer.
+func (r *readiness) settle(ctx context.Context, ping func(context.Context) error) {
+	defer r.markReady()
+	if !r.ping(ctx, ping) {
 		return
 	}
-	b.mu.Lock()
-	if b.asked == b.before { // only now it has read that it may ask
-		b.happened(b.without)
+	r.mu.Lock()
+	if r.sent == r.sentBefore { // only now it has certainly read that it may ask
+		r.requireQuiet(r.withoutRoots)
 	}
-	b.mu.Unlock()
-	for b.wait(ctx) {
-		b.mu.Lock()
-		asked := b.asked
-		b.mu.Unlock()
-		if !b.pinged(ctx, ping) {
+	r.mu.Unlock()
+	for r.waitQuiet(ctx) {
+		r.mu.Lock()
+		sent := r.sent
+		r.mu.Unlock()
+		if !r.ping(ctx, ping) {
 			return
 		}
-		b.mu.Lock()
-		done := b.asked == asked && !time.Now().Before(b.due())
-		b.mu.Unlock()
+		r.mu.Lock()
+		done := r.sent == sent && !time.Now().Before(r.due())
+		r.mu.Unlock()
 		if done {
 			return
 		}
 	}
 }
 
-// pinged has the server answer a ping before the barrier opens anyway.
-func (b *barrier) pinged(ctx context.Context, ping func(context.Context) error) bool {
-	b.mu.Lock()
-	ctx, cancel := context.WithDeadline(ctx, b.last)
-	b.mu.Unlock()
+// ping measures a ping. It reports whether the server has answered before settleBefore.
+func (r *readiness) ping(ctx context.Context, ping func(context.Context) error) bool {
+	r.mu.Lock()
+	ctx, cancel := context.WithDeadline(ctx, r.settleBefore)
+	r.mu.Unlock()
 	defer cancel()
 	began := time.Now()
 	if ping(ctx) != nil {
 		return false
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.slowest = max(b.slowest, time.Since(began))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.slowestPing = max(r.slowestPing, time.Since(began))
 	return true
 }
 
-// wait waits until the server has been quiet. It reports whether there is time left.
-func (b *barrier) wait(ctx context.Context) bool {
+// waitQuiet waits until nothing has happened for long enough. It reports whether that is before settleBefore.
+func (r *readiness) waitQuiet(ctx context.Context) bool {
 	for {
-		b.mu.Lock()
-		due, last := b.due(), b.last
-		b.mu.Unlock()
+		r.mu.Lock()
+		due, latest := r.due(), r.settleBefore
+		r.mu.Unlock()
 		now := time.Now()
 		switch {
-		case !now.Before(last):
+		case !now.Before(latest):
 			return false
 		case !now.Before(due):
 			return true
 		}
-		timer := time.NewTimer(min(due.Sub(now), last.Sub(now)))
+		timer := time.NewTimer(min(due.Sub(now), latest.Sub(now)))
 		select {
 		case <-timer.C:
-		case <-b.news:
+		case <-r.event:
 		case <-ctx.Done():
 			timer.Stop()
 			return false
@@ -145,19 +156,5 @@ func (b *barrier) wait(ctx context.Context) bool {
 	}
 }
 
-// lift opens the barrier.
-func (b *barrier) lift() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.settling {
-		b.settling = false
-		close(b.open)
-	}
-}
-
-// passed is closed once the barrier is open.
-func (b *barrier) passed() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.open
-}
+// due returns when the server will have been quiet for long enough, if nothing happens until then. The caller holds mu.
+func (r *readiness) due() time.Time { return r.lastEvent.Add(max(r.quiet, pingFactor*r.slowestPing)) }

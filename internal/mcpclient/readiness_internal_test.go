@@ -12,13 +12,13 @@ import (
 )
 
 // opened runs a barrier in a bubble of its own time, and returns when it opened after it was shut.
-func opened(t *testing.T, during func(b *barrier), ping time.Duration) (after time.Duration) {
+func opened(t *testing.T, during func(b *readiness), ping time.Duration) (after time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBarrier(Policy{}, 5*time.Second)
-		<-b.passed()
+		b := newReadiness(Policy{}, 5*time.Second)
+		<-b.ready()
 		began := time.Now()
-		require.True(t, b.shut())
+		require.True(t, b.reset())
 		go b.settle(t.Context(), func(ctx context.Context) error {
 			select {
 			case <-time.After(ping):
@@ -29,7 +29,7 @@ func opened(t *testing.T, during func(b *barrier), ping time.Duration) (after ti
 		})
 		var running sync.WaitGroup
 		running.Go(func() { during(b) })
-		<-b.passed()
+		<-b.ready()
 		after = time.Since(began)
 		running.Wait()
 	})
@@ -38,16 +38,16 @@ func opened(t *testing.T, during func(b *barrier), ping time.Duration) (after ti
 
 func TestM5_WhenAServerIsReady(t *testing.T) {
 	const ms = time.Millisecond
-	asks := func(at ...time.Duration) func(*barrier) {
-		return func(b *barrier) {
+	asks := func(at ...time.Duration) func(*readiness) {
+		return func(b *readiness) {
 			for _, d := range at {
 				time.Sleep(d)
-				b.answered()
+				b.rootsSent()
 			}
 		}
 	}
 	for name, c := range map[string]struct {
-		during         func(*barrier)
+		during         func(*readiness)
 		ping, expected time.Duration
 	}{
 		"never asks":                           {asks(), ms, 502 * ms},
@@ -57,7 +57,7 @@ func TestM5_WhenAServerIsReady(t *testing.T) {
 		"asks again and again":                 {asks(times(100, 80*ms)...), ms, 5 * time.Second},
 		"answers pings late":                   {asks(20 * ms), 50 * ms, 570 * ms},
 		"never answers a ping":                 {asks(ms), time.Hour, 5 * time.Second},
-		"is told of a change while it settles": {func(b *barrier) { time.Sleep(400 * ms); b.shut() }, ms, 901 * ms},
+		"is told of a change while it settles": {func(b *readiness) { time.Sleep(400 * ms); b.reset() }, ms, 901 * ms},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.expected, opened(t, c.during, c.ping)) })
 	}
@@ -72,10 +72,10 @@ func times(n int, d time.Duration) (all []time.Duration) {
 
 func TestM5_AConnectionThatEndsOpensTheBarrier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBarrier(Policy{}, time.Second)
-		b.shut()
+		b := newReadiness(Policy{}, time.Second)
+		b.reset()
 		b.settle(t.Context(), func(context.Context) error { return errors.New("closed") })
-		<-b.passed()
+		<-b.ready()
 	})
 }
 
@@ -94,18 +94,18 @@ func TestM5_EachServerHasItsOwnTimes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBarrier(c.policy, time.Minute)
+				b := newReadiness(c.policy, time.Minute)
 				began := time.Now()
-				b.shut()
+				b.reset()
 				first := c.asks
 				b.settle(t.Context(), func(context.Context) error {
 					if first {
-						b.answered()
+						b.rootsSent()
 					}
 					first = false
 					return nil
 				})
-				<-b.passed()
+				<-b.ready()
 				require.Equal(t, c.expected, time.Since(began))
 			})
 		})
@@ -115,12 +115,12 @@ func TestM5_EachServerHasItsOwnTimes(t *testing.T) {
 // A server may be told of a change, and ask, before anybody waits for it to settle.
 func TestM5_AQuestionBeforeTheFirstPingCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBarrier(Policy{}, 5*time.Second)
+		b := newReadiness(Policy{}, 5*time.Second)
 		began := time.Now()
-		require.True(t, b.shut())
-		b.answered()
+		require.True(t, b.reset())
+		b.rootsSent()
 		go b.settle(t.Context(), func(context.Context) error { return nil })
-		<-b.passed()
+		<-b.ready()
 		require.Equal(t, 100*time.Millisecond, time.Since(began))
 	})
 }

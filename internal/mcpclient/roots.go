@@ -8,76 +8,77 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/mcproots"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// current is what a server is told that asks: the session's roots as far as they are there (M6).
-func (s *Set) current(context.Context) (mcproots.Snapshot, error) {
+// currentRoots returns the session's roots that exist, which is what a server that asks is told.
+func (s *Set) currentRoots(context.Context) (mcproots.Snapshot, error) {
 	s.mu.Lock()
-	granted, visible, closed := s.granted, s.visible, s.closed
+	roots, visible, closed := s.roots, s.visible, s.closed
 	s.mu.Unlock()
 	if closed {
 		return mcproots.Snapshot{}, backend.ErrClosed
 	}
-	now := granted.Existing()
-	if !now.Equal(visible) {
+	existing := roots.Existing()
+	if !existing.Equal(visible) {
 		select {
-		case s.stale <- struct{}{}:
+		case s.recheck <- struct{}{}:
 		default:
 		}
 	}
-	return now, nil
+	return existing, nil
 }
 
-// watch looks at the roots from time to time, and when a server was told less than before (M6).
-func (s *Set) watch() {
-	ticker := time.NewTicker(s.options.CheckEvery)
+// watchRoots checks the roots periodically, and whenever currentRoots has noticed a difference.
+func (s *Set) watchRoots() {
+	ticker := time.NewTicker(s.options.limits.CheckRoots)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-		case <-s.stale:
-		case <-s.base.Done():
+		case <-s.recheck:
+		case <-s.ctx.Done():
 			return
 		}
-		s.look()
+		s.checkRoots()
 	}
 }
 
-// look announces roots that vanished, or came back, to the servers and to the user.
-func (s *Set) look() {
+// checkRoots tells the servers and the user of roots that vanished or came back.
+func (s *Set) checkRoots() {
 	s.mu.Lock()
-	granted, before := s.granted, s.visible
+	roots, before := s.roots, s.visible
 	s.mu.Unlock()
-	now := granted.Existing()
+	now := roots.Existing()
 	s.mu.Lock()
-	if !s.granted.Equal(granted) || !s.visible.Equal(before) || now.Equal(before) {
+	if !s.roots.Equal(roots) || !s.visible.Equal(before) || now.Equal(before) {
 		s.mu.Unlock()
 		return
 	}
 	s.visible = now
-	members := s.members
+	servers := s.servers
 	s.mu.Unlock()
 	if gone := before.Missing(now); len(gone) > 0 {
-		s.options.Logger.Warn("roots of a session vanished; its MCP servers are no longer told of them", "roots", len(gone))
-		s.say("No longer there: " + describe(gone) + ". The session's MCP servers are not told of it any more.")
+		s.options.Logger.Warn("roots vanished; the session's MCP servers no longer see them", "roots", len(gone))
+		s.showMessage("No longer there: " + rootPaths(gone) + ". The session's MCP servers no longer see it.")
 	}
 	if back := now.Missing(before); len(back) > 0 {
-		s.say("There again: " + describe(back) + ". The session's MCP servers are told of it.")
+		s.showMessage("There again: " + rootPaths(back) + ". The session's MCP servers see it again.")
 	}
-	var telling sync.WaitGroup
-	for _, m := range members {
-		if l := m.connected(); l != nil {
-			telling.Go(l.announce)
+	var announcing sync.WaitGroup
+	for _, one := range servers {
+		if c := one.connected(); c != nil {
+			announcing.Go(c.announceRoots)
 		}
 	}
-	telling.Wait()
+	announcing.Wait()
 }
 
-// describe lists roots for a person.
-func describe(roots []mcproots.Root) string {
+// rootPaths lists roots for a person.
+func rootPaths(roots []mcproots.Root) string {
 	paths := make([]string, len(roots))
 	for i, r := range roots {
-		paths[i] = oneLine(r.Real.String())
+		paths[i] = text.Printable(r.Real.String())
 	}
 	return strings.Join(paths, ", ")
 }

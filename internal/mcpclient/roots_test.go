@@ -51,7 +51,7 @@ func TestM3_A12_AServerThatKnowsALostRootIsRestarted(t *testing.T) {
 	require.True(t, ended(s))
 	require.Equal(t, n, f.where("notified").PID, "its policy says so")
 	require.Equal(t, v, f.where("never").PID, "it had not asked")
-	f.host.saw(t, "The MCP server s is started again, because it knows "+b)
+	f.host.saw(t, "Restarting MCP server s, because it knows "+b)
 	require.Equal(t, uris(t, a), f.call("notified.roots", ""))
 	require.Equal(t, "1", f.call("told.count", ""))
 	require.Equal(t, 1, f.logs.Count("told before the end"))
@@ -60,7 +60,7 @@ func TestM3_A12_AServerThatKnowsALostRootIsRestarted(t *testing.T) {
 func TestM6_ARootThatVanishes(t *testing.T) {
 	top := folder(t, "a/f", "", "b/f", "")
 	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
-	f := with(t, mcpclient.Options{CheckEvery: 20 * time.Millisecond})
+	f := with(t, mcpclient.Options{}.With(mcpclient.Limits{CheckRoots: 20 * time.Millisecond}))
 	f.change(open(t, a, b), asking("s"))
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 
@@ -78,7 +78,7 @@ func TestM6_ARootThatVanishes(t *testing.T) {
 func TestM6_NoticedOnUse(t *testing.T) {
 	top := folder(t, "a/f", "", "b/f", "")
 	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
-	f := with(t, mcpclient.Options{CheckEvery: time.Hour})
+	f := with(t, mcpclient.Options{}.With(mcpclient.Limits{CheckRoots: time.Hour}))
 	f.change(open(t, a, b), asking("s"))
 	f.call("s.echo", "{}")
 	require.NoError(t, os.RemoveAll(b))
@@ -171,7 +171,7 @@ func TestM3_ARemoteIsConnectedAnewWhetherOrNotItAsked(t *testing.T) {
 }
 
 func TestM5_ACallBehindAChangeWaitsForTheNewRoots(t *testing.T) {
-	f := with(t, mcpclient.Options{SettleMax: patience})
+	f := with(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: patience}))
 	c := asking("s")
 	c.Policy.SettleWithoutRoots = patience // only an answered roots/list makes it ready
 	var roots []string

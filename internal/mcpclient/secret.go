@@ -5,91 +5,92 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// shortestSecret is the length from which on a value is kept out of the log. Shorter ones, such as "1" or "true", are in
-// every other line.
-const shortestSecret = 6
+const (
+	// shortestSecret is the length from which a value is redacted. Shorter ones, such as "1" or "true", are too common.
+	shortestSecret = 6
+	// maxErrorText is the most bytes of an error's text, which may come from the server.
+	maxErrorText = 2 << 10
+)
 
-// scrubber takes a server's secrets out of text.
-type scrubber struct{ replacer *strings.Replacer }
+// redactor replaces a server's secrets in text.
+type redactor struct{ replacer *strings.Replacer }
 
-func newScrubber(secrets []string) scrubber {
+func newRedactor(secrets []string) redactor {
 	secrets = slices.DeleteFunc(slices.Clone(secrets), func(s string) bool { return len(s) < shortestSecret })
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // the longest first
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // one may contain another
 	var pairs []string
-	for _, s := range slices.Compact(secrets) {
+	for _, s := range secrets {
 		pairs = append(pairs, s, "[secret]")
 	}
-	return scrubber{strings.NewReplacer(pairs...)}
+	return redactor{strings.NewReplacer(pairs...)}
 }
 
-func (s scrubber) text(text string) string { return s.replacer.Replace(text) }
+func (r redactor) text(s string) string { return r.replacer.Replace(s) }
 
-// maxError is the most bytes of an error's text, which may be the server's own.
-const maxError = 2 << 10
-
-// err is err with a bounded text that has no secrets. errors.As finds what it was.
-func (s scrubber) err(err error) error {
+// err returns err with secrets replaced in its text, which is truncated. It still unwraps to err.
+func (r redactor) err(err error) error {
 	if err == nil {
 		return nil
 	}
-	if text := cut(s.text(err.Error()), maxError); text != err.Error() {
-		return &scrubbedError{text, err}
+	if s := text.Truncate(r.text(err.Error()), maxErrorText); s != err.Error() {
+		return &redactedError{s, err}
 	}
 	return err
 }
 
-type scrubbedError struct {
+type redactedError struct {
 	text string
 	err  error
 }
 
-func (e *scrubbedError) Error() string { return e.text }
-func (e *scrubbedError) Unwrap() error { return e.err }
+func (e *redactedError) Error() string { return e.text }
+func (e *redactedError) Unwrap() error { return e.err }
 
-// logger is l without secrets in messages and attributes.
-func (s scrubber) logger(l *slog.Logger) *slog.Logger {
-	return slog.New(scrubbing{l.Handler(), s})
+// logger returns a logger that replaces secrets in messages and attributes.
+func (r redactor) logger(l *slog.Logger) *slog.Logger {
+	return slog.New(redactingHandler{l.Handler(), r})
 }
 
-// scrubbing is a handler that is given no secrets.
-type scrubbing struct {
+type redactingHandler struct {
 	slog.Handler
-	scrubber scrubber
+	redactor redactor
 }
 
 // Handle implements [slog.Handler].
-func (h scrubbing) Handle(ctx context.Context, r slog.Record) error {
-	clean := slog.NewRecord(r.Time, r.Level, h.scrubber.text(r.Message), r.PC)
+func (h redactingHandler) Handle(ctx context.Context, r slog.Record) error {
+	clean := slog.NewRecord(r.Time, r.Level, h.redactor.text(r.Message), r.PC)
 	r.Attrs(func(a slog.Attr) bool {
-		clean.AddAttrs(h.attr(a))
+		clean.AddAttrs(h.redact(a))
 		return true
 	})
 	return h.Handler.Handle(ctx, clean)
 }
 
 // WithAttrs implements [slog.Handler].
-func (h scrubbing) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (h redactingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	clean := make([]slog.Attr, len(attrs))
 	for i, a := range attrs {
-		clean[i] = h.attr(a)
+		clean[i] = h.redact(a)
 	}
-	return scrubbing{h.Handler.WithAttrs(clean), h.scrubber}
+	return redactingHandler{h.Handler.WithAttrs(clean), h.redactor}
 }
 
 // WithGroup implements [slog.Handler].
-func (h scrubbing) WithGroup(name string) slog.Handler {
-	return scrubbing{h.Handler.WithGroup(name), h.scrubber}
+func (h redactingHandler) WithGroup(name string) slog.Handler {
+	return redactingHandler{h.Handler.WithGroup(name), h.redactor}
 }
 
-func (h scrubbing) attr(a slog.Attr) slog.Attr {
+func (h redactingHandler) redact(a slog.Attr) slog.Attr {
 	switch v := a.Value.Resolve(); v.Kind() {
 	case slog.KindString:
-		return slog.String(a.Key, h.scrubber.text(v.String()))
+		return slog.String(a.Key, h.redactor.text(v.String()))
 	case slog.KindAny:
 		if err, ok := v.Any().(error); ok {
-			return slog.Any(a.Key, h.scrubber.err(err))
+			return slog.Any(a.Key, h.redactor.err(err))
 		}
 	}
 	return a

@@ -15,278 +15,65 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 )
 
-// server is one server of a session, from its configuration on. A goroutine, run, is its life while it is needed.
+// server is one server of a session. While it is needed, run connects it and reconnects it when it fails.
 type server struct {
 	set      *Set
 	config   Config
+	prefix   string // of the names of its tools and prompts
 	log      *slog.Logger
-	scrubber scrubber
-	restarts chan []mcproots.Root // asks run to connect anew, with the roots that were lost
-	context  context.Context      // ends with the server
+	redactor redactor
+	restarts chan []mcproots.Root // asks run to reconnect; holds the roots that the session has lost
+	ctx      context.Context      // ends with the server
 	stop     context.CancelCauseFunc
 
-	mu       sync.Mutex
-	state    backend.ServerState
-	err      error
-	running  bool // run runs
-	link     *link
-	changed  chan struct{}
-	again    time.Time // when a failed server may be tried again
-	legacy   bool      // it is known to be of the old era
-	count    int       // restarts
-	failures int       // in a row, before the current start
-	warnings []feature
-	always   map[[sha256.Size]byte]bool // the tools that the user always allows, by their fingerprints
+	mu         sync.Mutex
+	state      backend.ServerState
+	err        error
+	changed    chan struct{} // closed and replaced when state or connection changes
+	running    bool          // run is running
+	connection *connection   // nil while there is none to use
+	retryAt    time.Time     // when a failed server may be tried again
+	legacy     bool          // known not to support the modern revision
+	restarted  int           // how often it was restarted after a failure
+	failures   int           // in a row, before the current start
+	warnings   []deprecation
+	always     map[[sha256.Size]byte]bool // fingerprints of the tools that the user always allows
 }
 
-func (s *Set) newServer(c Config) *server {
-	scrubber := newScrubber(c.secrets())
-	base, stop := context.WithCancelCause(s.base)
+func (s *Set) newServer(c Config, prefix string) *server {
+	r := newRedactor(c.secrets())
+	ctx, stop := context.WithCancelCause(s.ctx)
 	return &server{
-		set: s, config: c, scrubber: scrubber, log: scrubber.logger(s.options.Logger.With("server", c.Name)),
-		restarts: make(chan []mcproots.Root, 1), context: base, stop: stop,
+		set: s, config: c, prefix: prefix, redactor: r, log: r.logger(s.options.Logger.With("server", c.Name)),
+		restarts: make(chan []mcproots.Root, 1), ctx: ctx, stop: stop,
 		state: backend.ServerIdle, changed: make(chan struct{}), always: map[[sha256.Size]byte]bool{},
 	}
 }
 
-// need starts the server unless it runs, or has just failed.
-func (s *server) need() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running || s.context.Err() != nil || time.Now().Before(s.again) {
-		return
+// ready waits until the server takes calls, starting it if necessary, and returns its connection.
+func (s *server) ready(ctx context.Context) (*connection, error) {
+	if c := s.connected(); c != nil && c.isReady() {
+		return c, nil
 	}
-	select { // a restart that was asked for when it ended comes now anyway
-	case <-s.restarts:
-	default:
-	}
-	if s.set.spawn(s.run) {
-		s.running = true
-		s.turn(backend.ServerStarting, nil)
-	}
-}
-
-// turn changes the state. The caller holds mu.
-func (s *server) turn(to backend.ServerState, err error) {
-	s.state, s.err = to, err
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-// run keeps the server going until it is stopped, or fails for good.
-func (s *server) run() {
-	failures := 0
-	for {
-		l, err := s.start()
-		if err == nil {
-			began := time.Now()
-			err = s.serve(l)
-			if errors.Is(err, errAgain) {
-				failures = 0
-				continue
-			}
-			if time.Since(began) >= s.set.options.Stable {
-				failures = 0
-			}
-		}
-		if s.context.Err() != nil {
-			s.end(backend.ServerStopped, nil, 0)
-			return
-		}
-		failures++
-		wait := min(s.set.options.Backoff<<min(failures-1, 20), s.set.options.MaxBackoff)
-		err = &FailedError{Server: s.config.Name, Err: s.scrubber.err(err)}
-		if hopeless(err) || failures > s.set.options.MaxRestarts {
-			s.log.Error("an MCP server cannot be used", "error", err)
-			s.end(backend.ServerFailed, err, wait)
-			return
-		}
-		s.log.Warn("an MCP server is started again", "error", err, "in", wait)
-		s.rest(err, wait, failures)
-	}
-}
-
-// hopeless reports whether trying again at once is of no use.
-func hopeless(err error) bool {
-	var start *process.StartError
-	var missing *exec.Error
-	var template *TemplateError
-	return errors.As(err, &start) || errors.As(err, &missing) || errors.As(err, &template)
-}
-
-// end is the end of run.
-func (s *server) end(state backend.ServerState, err error, wait time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.running, s.link, s.again = false, nil, time.Now().Add(wait)
-	s.turn(state, err)
-}
-
-// rest waits before the next start. A restart that is asked for meanwhile has come anyway.
-func (s *server) rest(err error, wait time.Duration, failures int) {
-	s.mu.Lock()
-	s.count++
-	s.failures = failures
-	s.turn(backend.ServerWaiting, err)
-	s.mu.Unlock()
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.restarts:
-	case <-s.context.Done():
-	}
-}
-
-// start connects, when its turn has come.
-func (s *server) start() (*link, error) {
-	end, err := s.set.starter.begin(s.context)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	s.mu.Lock()
-	s.turn(backend.ServerStarting, nil)
-	revision := ""
-	if s.legacy {
-		revision = newestLegacy
-	}
-	s.mu.Unlock()
-	ctx, cancel := context.WithTimeoutCause(s.context, s.set.options.StartTimeout,
-		&LateError{Server: s.config.Name, What: "answered initialize", Bound: s.set.options.StartTimeout})
+	ctx, cancel := context.WithTimeoutCause(ctx, s.set.options.Wait, timeoutError(s.config.Name, "become ready", s.set.options.Wait))
 	defer cancel()
-	l, err := s.connect(ctx, revision)
-	if err != nil && revision == "" && s.config.Transport == Stdio && !hopeless(err) && ctx.Err() == nil {
-		// Some servers end at a question that they do not know.
-		s.log.Debug("an MCP server could not be connected; trying the older way", "error", err)
-		l, err = s.connect(ctx, newestLegacy)
-	}
-	return l, err
-}
-
-// newestLegacy is the last revision with initialize.
-const newestLegacy = "2025-11-25"
-
-// errAgain: a restart was asked for.
-var errAgain = errors.New("the server is restarted")
-
-// serve is the time of one connection. It returns why that is over, when it is closed.
-func (s *server) serve(l *link) error {
-	l.begin()
-	s.mu.Lock()
-	select {
-	case lost := <-s.restarts: // asked for while it started: nobody is to call it
-		s.mu.Unlock()
-		s.told(l, lost)
-		s.close(l)
-		return errAgain
-	default:
-	}
-	s.link, s.legacy = l, !l.session.Modern()
-	s.turn(backend.ServerStarting, nil)
-	s.mu.Unlock()
-	if s.toldOld(l) {
-		l.tell()
-	}
-	s.log.Info("MCP server connected", "revision", l.session.InitializeResult().ProtocolVersion)
-	settled := l.barrier.passed()
-	for {
-		select {
-		case <-settled:
-			settled = nil
-			s.mu.Lock()
-			if s.link == l {
-				s.turn(backend.ServerReady, nil)
-			}
-			s.mu.Unlock()
-		case <-l.ended:
-			err := s.lost(l)
-			s.close(l)
-			return err
-		case lost := <-s.restarts:
-			s.told(l, lost)
-			s.close(l)
-			return errAgain
-		case <-s.context.Done():
-			s.close(l)
-			return context.Cause(s.context)
-		}
-	}
-}
-
-// toldOld reports whether the server was told roots, while it started, that have changed since.
-func (s *server) toldOld(l *link) bool {
-	told, _ := l.knows()
-	now, err := s.set.current(s.context)
-	return told != nil && err == nil && !slices.Equal(told, now.URIs())
-}
-
-// lost is why a connection ended by itself.
-func (s *server) lost(l *link) error {
-	err := l.session.Wait()
-	if err == nil {
-		err = errors.New("it closed the connection")
-	}
-	if l.process != nil {
-		broken := l.lines.why()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.context), s.set.options.StopTimeout)
-		defer cancel()
-		l.stopProcess(ctx)
-		err = l.exit(err, broken)
-	}
-	return err
-}
-
-// close takes the link away from whoever would use it, and ends it.
-func (s *server) close(l *link) {
-	s.mu.Lock()
-	s.link = nil
-	s.turn(backend.ServerStarting, nil)
-	s.mu.Unlock()
-	ctx, cancel := s.set.stopping()
-	defer cancel()
-	l.close(ctx)
-}
-
-// told says to a server that is about to be restarted, and to the user, why.
-func (s *server) told(l *link, lost []mcproots.Root) {
-	if known, _ := l.knows(); len(lost) == 0 || known == nil {
-		return
-	}
-	l.announce()
-	s.log.Info("an MCP server is connected anew, because the session has lost a root that it knows", "roots", len(lost))
-	s.set.say("The MCP server " + named(s.config.Name) + " is started again, because it knows " + describe(lost) + ", which this session no longer has.")
-}
-
-// ready waits until the server takes calls.
-func (s *server) ready(ctx context.Context) (*link, error) {
-	if l := s.connected(); l != nil && l.isReady() {
-		return l, nil
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.set.options.Wait,
-		&LateError{Server: s.config.Name, What: "become ready", Bound: s.set.options.Wait})
-	defer cancel()
-	s.need()
+	s.ensureRunning()
 	for {
 		s.mu.Lock()
-		l, state, err, changed, failures := s.link, s.state, s.err, s.changed, s.failures
+		c, state, err, changed, failures := s.connection, s.state, s.err, s.changed, s.failures
 		s.mu.Unlock()
+		var settled <-chan struct{}
 		switch {
-		case l != nil && !l.calls.ended():
-			select {
-			case <-l.barrier.passed():
-				return l, nil
-			case <-changed:
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
-			}
-			continue
+		case c != nil && !c.calls.isClosed():
+			settled = c.readiness.ready()
 		case state == backend.ServerFailed, state == backend.ServerWaiting && failures > 1:
-			return nil, err // it may come yet, but is not worth waiting for
+			return nil, err // it may recover, but waiting for that is not worthwhile
 		case state == backend.ServerStopped:
 			return nil, backend.ErrClosed
 		}
 		select {
+		case <-settled:
+			return c, nil
 		case <-changed:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -294,48 +81,230 @@ func (s *server) ready(ctx context.Context) (*link, error) {
 	}
 }
 
-// connected is the server's connection, nil if it has none.
-func (s *server) connected() *link {
+// connected returns the server's connection, nil if it has none.
+func (s *server) connected() *connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.link
+	return s.connection
 }
 
-// status is the server as a person is told of it.
-func (s *server) status(prefix string) backend.ServerStatus {
+// ensureRunning starts the server unless it is running or has just failed.
+func (s *server) ensureRunning() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	status := backend.ServerStatus{
-		Name: s.config.Name, Prefix: prefix, Transport: string(s.config.Transport), State: s.state, Err: s.err,
-		Restarts: s.count, RootsDeclared: s.config.rootsOn(),
+	if s.running || s.ctx.Err() != nil || time.Now().Before(s.retryAt) {
+		return
 	}
-	for _, f := range s.warnings {
-		status.Warnings = append(status.Warnings, string(f))
+	select { // a restart requested before the server ended is no longer needed
+	case <-s.restarts:
+	default:
 	}
-	if s.link == nil {
-		return status
+	if s.set.spawn(s.run) {
+		s.running = true
+		s.setState(backend.ServerStarting, nil)
 	}
-	r := s.link.session.InitializeResult()
-	status.Revision, status.Modern = r.ProtocolVersion, s.link.session.Modern()
-	if r.ServerInfo != nil {
-		status.Product = named(r.ServerInfo.Name) + " " + named(r.ServerInfo.Version)
-	}
-	status.SentRoots, status.SentAt = s.link.knows()
-	return status
 }
 
-// rootsChanged tells the server of new roots, or has it connected anew (M3).
+// setState changes the state and wakes those who wait for a change. The caller holds mu.
+func (s *server) setState(to backend.ServerState, err error) {
+	s.state, s.err = to, err
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// run keeps the server connected until it is stopped or has failed too often.
+func (s *server) run() {
+	failures := 0
+	for {
+		c, err := s.start()
+		if err == nil {
+			began := time.Now()
+			err = s.serve(c)
+			if errors.Is(err, errRestart) {
+				failures = 0
+				continue
+			}
+			if time.Since(began) >= stableAfter {
+				failures = 0
+			}
+		}
+		if s.ctx.Err() != nil {
+			s.exit(backend.ServerStopped, nil, 0)
+			return
+		}
+		failures++
+		wait := min(s.set.options.limits.Backoff<<min(failures-1, 20), maxBackoff)
+		err = serverError(s.config.Name, s.redactor.err(err))
+		if isPermanent(err) || failures > s.set.options.limits.MaxRestarts {
+			s.log.Error("MCP server failed", "error", err)
+			s.exit(backend.ServerFailed, err, wait)
+			return
+		}
+		s.log.Warn("restarting an MCP server that failed", "error", err, "in", wait)
+		s.backOff(err, wait, failures)
+	}
+}
+
+// isPermanent reports whether err would only occur again.
+func isPermanent(err error) bool {
+	var start *process.StartError
+	var missing *exec.Error
+	return errors.As(err, &start) || errors.As(err, &missing) || errors.Is(err, errNoSuchRoot)
+}
+
+// exit records the end of run. The server is not started again before wait has passed.
+func (s *server) exit(state backend.ServerState, err error, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running, s.connection, s.retryAt = false, nil, time.Now().Add(wait)
+	s.setState(state, err)
+}
+
+// backOff waits before the next start, or until a restart is requested.
+func (s *server) backOff(err error, wait time.Duration, failures int) {
+	s.mu.Lock()
+	s.restarted++
+	s.failures = failures
+	s.setState(backend.ServerWaiting, err)
+	s.mu.Unlock()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.restarts:
+	case <-s.ctx.Done():
+	}
+}
+
+// newestLegacy is the last protocol revision with initialize.
+const newestLegacy = "2025-11-25"
+
+// start connects the server once the Starter lets it.
+func (s *server) start() (*connection, error) {
+	release, err := s.set.starter.acquire(s.ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	s.mu.Lock()
+	s.setState(backend.ServerStarting, nil)
+	revision := ""
+	if s.legacy {
+		revision = newestLegacy
+	}
+	s.mu.Unlock()
+	timeout := s.set.options.limits.StartTimeout
+	ctx, cancel := context.WithTimeoutCause(s.ctx, timeout, timeoutError(s.config.Name, "answered initialize", timeout))
+	defer cancel()
+	c, err := s.connect(ctx, revision)
+	if err != nil && revision == "" && s.config.Transport == Stdio && !isPermanent(err) && ctx.Err() == nil {
+		// Some servers exit on a request that they do not know.
+		s.log.Debug("could not connect to an MCP server; retrying with the legacy protocol", "error", err)
+		c, err = s.connect(ctx, newestLegacy)
+	}
+	return c, err
+}
+
+// errRestart is returned by serve when a restart was requested.
+var errRestart = errors.New("the server is being restarted")
+
+// serve offers a connection for calls until it ends, and closes it. It returns why it ended.
+func (s *server) serve(c *connection) error {
+	c.begin()
+	s.mu.Lock()
+	select {
+	case lost := <-s.restarts: // requested while it started
+		s.mu.Unlock()
+		return s.restart(c, lost)
+	default:
+	}
+	s.connection, s.legacy = c, !c.session.Modern()
+	s.setState(backend.ServerStarting, nil)
+	s.mu.Unlock()
+	if s.hasOldRoots(c) {
+		c.rootsChanged()
+	}
+	s.log.Info("MCP server connected", "revision", c.session.InitializeResult().ProtocolVersion)
+	ready := c.readiness.ready()
+	for {
+		select {
+		case <-ready:
+			ready = nil
+			s.mu.Lock()
+			if s.connection == c {
+				s.setState(backend.ServerReady, nil)
+			}
+			s.mu.Unlock()
+		case <-c.ended:
+			err := s.connectionError(c)
+			s.disconnect(c)
+			return err
+		case lost := <-s.restarts:
+			return s.restart(c, lost)
+		case <-s.ctx.Done():
+			s.disconnect(c)
+			return context.Cause(s.ctx)
+		}
+	}
+}
+
+// hasOldRoots reports whether the server fetched roots while it started that have changed since.
+func (s *server) hasOldRoots(c *connection) bool {
+	sent, _ := c.sentRoots()
+	now, err := s.set.currentRoots(s.ctx)
+	return sent != nil && err == nil && !slices.Equal(sent, now.URIs())
+}
+
+// connectionError returns why a connection ended by itself.
+func (s *server) connectionError(c *connection) error {
+	err := c.session.Wait()
+	if err == nil {
+		err = errors.New("it closed the connection")
+	}
+	if c.process != nil {
+		cause := c.stdio.err()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), stopTimeout)
+		defer cancel()
+		c.stopProcess(ctx)
+		err = c.exitError(err, cause)
+	}
+	return err
+}
+
+// restart ends a connection to a server that is to be reconnected. It tells the server and the user if that is because the
+// server knows roots that were lost.
+func (s *server) restart(c *connection, lost []mcproots.Root) error {
+	if sent, _ := c.sentRoots(); len(lost) > 0 && sent != nil {
+		c.announceRoots()
+		s.log.Info("restarting an MCP server that knows roots which the session has lost", "roots", len(lost))
+		s.set.showMessage("Restarting MCP server " + printableName(s.config.Name) + ", because it knows " + rootPaths(lost) + ", which the session no longer has.")
+	}
+	s.disconnect(c)
+	return errRestart
+}
+
+// disconnect withdraws the connection from use and closes it.
+func (s *server) disconnect(c *connection) {
+	s.mu.Lock()
+	s.connection = nil
+	s.setState(backend.ServerStarting, nil)
+	s.mu.Unlock()
+	ctx, cancel := s.set.stopContext()
+	defer cancel()
+	c.close(ctx)
+}
+
+// rootsChanged tells the server of new roots, or has it reconnected.
 func (s *server) rootsChanged(lost []mcproots.Root) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.running {
 		return
 	}
-	l := s.link
-	if s.outdated(l, lost) {
-		// Whoever calls now waits for the new connection.
-		s.link = nil
-		s.turn(backend.ServerStarting, nil)
+	c := s.connection
+	if s.mustRestart(c, lost) {
+		s.connection = nil // new calls wait for the next connection
+		s.setState(backend.ServerStarting, nil)
 		select {
 		case <-s.restarts:
 		default:
@@ -343,54 +312,77 @@ func (s *server) rootsChanged(lost []mcproots.Root) {
 		s.restarts <- lost
 		return
 	}
-	if l != nil {
-		l.tell()
+	if c != nil {
+		c.rootsChanged()
 	}
 }
 
-// outdated reports whether a connection cannot go on with the new roots. l is nil for one that is just being made,
-// of which nobody can say yet what it was told.
-func (s *server) outdated(l *link, lost []mcproots.Root) bool {
+// mustRestart reports whether a connection cannot be kept under new roots. c is nil while the server is connecting, when it
+// is not known yet what it has been told.
+func (s *server) mustRestart(c *connection, lost []mcproots.Root) bool {
 	switch {
 	case s.config.Transport == Stdio && s.config.Policy.Templates == On:
 		return true
-	case len(lost) == 0 || s.config.Policy.OnShrink == Notify || !s.config.rootsOn():
+	case len(lost) == 0 || s.config.Policy.OnShrink == Notify || !s.config.declaresRoots():
 		return false
-	case s.config.Transport != Stdio || l == nil:
+	case s.config.Transport != Stdio || c == nil:
 		return true
 	default:
-		told, _ := l.knows()
-		return told != nil
+		sent, _ := c.sentRoots()
+		return sent != nil
 	}
 }
 
-// retire marks a server that was stopped before it was ever started.
-func (s *server) retire() {
+// markStopped sets the state of a stopped server that run does not set because it is not running.
+func (s *server) markStopped() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.running {
-		s.turn(backend.ServerStopped, nil)
+		s.setState(backend.ServerStopped, nil)
 	}
 }
 
-// feature is what revision 2026-07-28 deprecates, with what takes its place.
-type feature string
+// status returns the server's status, without secrets.
+func (s *server) status() backend.ServerStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := backend.ServerStatus{
+		Name: s.config.Name, Prefix: s.prefix, Transport: string(s.config.Transport), State: s.state, Err: s.err,
+		Restarts: s.restarted, RootsDeclared: s.config.declaresRoots(),
+	}
+	for _, w := range s.warnings {
+		status.Warnings = append(status.Warnings, string(w))
+	}
+	if s.connection == nil {
+		return status
+	}
+	r := s.connection.session.InitializeResult()
+	status.Revision, status.Modern = r.ProtocolVersion, s.connection.session.Modern()
+	if r.ServerInfo != nil {
+		status.Product = printableName(r.ServerInfo.Name) + " " + printableName(r.ServerInfo.Version)
+	}
+	status.SentRoots, status.SentAt = s.connection.sentRoots()
+	return status
+}
+
+// deprecation is a warning about a feature that MCP 2026-07-28 deprecates.
+type deprecation string
 
 const (
-	featureRoots feature = "this server asks for roots, which MCP deprecates since 2026-07-28 and may drop after 2027-07-28: " +
-		"it can be given them in its arguments or environment instead, by templates such as ${roots}"
-	featureLogging feature = "this server sends log messages by MCP, which deprecates that since 2026-07-28: its stderr is in the log anyway"
+	deprecatedRoots deprecation = "this server asks for roots, which MCP deprecates since 2026-07-28 and may drop after 2027-07-28; " +
+		"templates such as ${roots} in its arguments or environment can replace them"
+	deprecatedLogging deprecation = "this server sends log messages by MCP, which deprecates them since 2026-07-28; its stderr is logged anyway"
 )
 
-// warn says once for each server that it uses something deprecated (M7).
-func (s *server) warn(f feature) {
+// warn logs a deprecation, once per server.
+func (s *server) warn(d deprecation) {
 	s.mu.Lock()
-	known := slices.Contains(s.warnings, f)
+	known := slices.Contains(s.warnings, d)
 	if !known {
-		s.warnings = append(s.warnings, f)
+		s.warnings = append(s.warnings, d)
 	}
 	s.mu.Unlock()
 	if !known {
-		s.log.Warn(string(f))
+		s.log.Warn(string(d))
 	}
 }

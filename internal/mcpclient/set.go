@@ -3,6 +3,7 @@ package mcpclient
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,53 +12,53 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Set is the MCP servers of one session. It is safe for concurrent use; whoever makes one closes it.
+// Set is the MCP servers of one session. It is safe for concurrent use and must be closed.
 type Set struct {
 	starter *Starter
 	options Options
-	base    context.Context // ends with the set
+	ctx     context.Context // ends with the set
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup
-	stale   chan struct{} // asks watch to look at the roots now
+	recheck chan struct{} // asks watchRoots to check the roots now
 
 	mu       sync.Mutex
 	closed   bool
-	closing  context.Context // Close's
-	watching bool
+	closing  context.Context // the context passed to Close
+	watching bool            // watchRoots is running
 	host     Host
 	cwd      string            // in the client's spelling
-	granted  mcproots.Snapshot // the session's roots
-	visible  mcproots.Snapshot // those of them that the servers were told of
-	members  []member
+	roots    mcproots.Snapshot // of the session
+	visible  mcproots.Snapshot // the roots that the servers were last told of
+	servers  []*server
 }
 
-// member is a server and what the names of its tools begin with.
-type member struct {
-	*server
-	prefix string
+// Host is what a set needs of its session. A [backend.Host] is one.
+type Host interface {
+	backend.Client  // asks for permission
+	backend.Updates // shows what happens outside of calls
 }
 
 var _ backend.Tools = (*Set)(nil)
 
-// NewSet makes a set without servers. They come with the first [Change].
+// NewSet returns a set without servers. They come with the first [Change].
 func NewSet(starter *Starter, o Options) *Set {
-	s := &Set{starter: starter, options: o.withDefaults(), stale: make(chan struct{}, 1)}
-	s.base, s.cancel = context.WithCancelCause(context.Background())
+	s := &Set{starter: starter, options: o.withDefaults(), recheck: make(chan struct{}, 1)}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
 }
 
-// Close ends all servers with their process groups, and waits for them. When ctx ends they are killed. Everything
-// fails with [backend.ErrClosed] from then on.
+// Close stops all servers with their process groups and waits for them. When ctx ends, they are killed. All methods fail with
+// [backend.ErrClosed] from then on.
 func (s *Set) Close(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.closed {
 		s.closed, s.closing = true, ctx
 	}
-	members := s.members
+	servers := s.servers
 	s.mu.Unlock()
 	s.cancel(backend.ErrClosed)
-	for _, m := range members {
-		m.retire()
+	for _, one := range servers {
+		one.markStopped()
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -69,30 +70,30 @@ func (s *Set) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(killTime)
+	timer := time.NewTimer(killTimeout)
 	defer timer.Stop()
 	select {
 	case <-ended:
 		return nil
 	case <-timer.C:
-		return errors.New("some MCP servers do not end, not even killed")
+		return errors.New("some MCP servers are still running although they were killed")
 	}
 }
 
-// killTime is how long Close waits for processes that were killed.
-const killTime = 2 * time.Second
+// killTimeout is how long Close waits for processes that were killed.
+const killTimeout = 2 * time.Second
 
-// stopping is a context for ending a server.
-func (s *Set) stopping() (context.Context, context.CancelFunc) {
+// stopContext returns a context for stopping a server.
+func (s *Set) stopContext() (context.Context, context.CancelFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return context.WithTimeout(s.closing, s.options.StopTimeout)
+		return context.WithTimeout(s.closing, stopTimeout)
 	}
-	return context.WithTimeout(context.WithoutCancel(s.base), s.options.StopTimeout)
+	return context.WithTimeout(context.WithoutCancel(s.ctx), stopTimeout)
 }
 
-// spawn runs f on a goroutine that Close waits for. It reports whether it did: not once the set is closed.
+// spawn runs f on a goroutine that Close waits for. It returns false, without running f, once the set is closed.
 func (s *Set) spawn(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,59 +104,78 @@ func (s *Set) spawn(f func()) bool {
 	return true
 }
 
-// place is the working directory and the roots of processes to be started.
-func (s *Set) place() (cwd string, roots mcproots.Snapshot) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cwd, s.granted
-}
-
-// all are the servers, which are now watched over.
-func (s *Set) all() ([]member, error) {
+// use returns the servers for use by the backend, and makes sure that the roots are watched.
+func (s *Set) use() ([]*server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, backend.ErrClosed
 	}
-	if !s.watching && len(s.members) > 0 {
+	if !s.watching && len(s.servers) > 0 {
 		s.watching = true
-		s.running.Go(s.watch)
+		s.running.Go(s.watchRoots)
 	}
-	return s.members, nil
+	return s.servers, nil
 }
 
-// say tells the user something outside of any call.
-func (s *Set) say(text string) {
+// find returns the server with the given prefix, or else with the given name.
+func (s *Set) find(name string) (*server, error) {
+	servers, err := s.use()
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(servers, func(one *server) bool { return one.prefix == name })
+	if i < 0 {
+		i = slices.IndexFunc(servers, func(one *server) bool { return one.config.Name == name })
+	}
+	if i < 0 {
+		return nil, errNotFound
+	}
+	return servers[i], nil
+}
+
+// Servers implements [backend.Tools].
+func (s *Set) Servers() []backend.ServerStatus {
+	s.mu.Lock()
+	servers := s.servers
+	s.mu.Unlock()
+	all := make([]backend.ServerStatus, len(servers))
+	for i, one := range servers {
+		all[i] = one.status()
+	}
+	return all
+}
+
+// ask asks the user for permission, while the session is open.
+func (s *Set) ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
+	s.mu.Lock()
+	host, closed := s.host, s.closed
+	s.mu.Unlock()
+	if closed || host == nil {
+		return backend.RejectOnce, backend.ErrClosed
+	}
+	return q.Ask(ctx, host)
+}
+
+// showTimeout is how long showMessage waits for a client that does not read.
+const showTimeout = 2 * time.Second
+
+// showMessage shows the user a message outside of any call.
+func (s *Set) showMessage(message string) {
 	s.mu.Lock()
 	host := s.host
 	s.mu.Unlock()
 	if host == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.base, sayTime)
+	ctx, cancel := context.WithTimeout(s.ctx, showTimeout)
 	defer cancel()
-	if err := host.Update(ctx, backend.Text(text+"\n\n")); err != nil && ctx.Err() == nil {
-		s.options.Logger.Debug("a message about MCP servers was not shown", "error", err)
+	if err := host.Update(ctx, backend.Text(message+"\n\n")); err != nil && ctx.Err() == nil {
+		s.options.Logger.Debug("could not show a message about MCP servers", "error", err)
 	}
 }
 
-// sayTime is how long a client that does not read is waited for.
-const sayTime = 2 * time.Second
-
-// Servers implements [backend.Tools].
-func (s *Set) Servers() []backend.ServerStatus {
-	s.mu.Lock()
-	members := s.members
-	s.mu.Unlock()
-	all := make([]backend.ServerStatus, len(members))
-	for i, m := range members {
-		all[i] = m.status(m.prefix)
-	}
-	return all
-}
-
-// Change is what a lifecycle request makes of a set, once everything that can fail has succeeded (A12, M15). One that is
-// not committed is dropped; it holds nothing.
+// Change is a change of a set's roots and servers that has been checked but not made. It may be dropped.
 type Change struct {
 	set     *Set
 	cwd     string
@@ -163,11 +183,11 @@ type Change struct {
 	configs []Config
 }
 
-// Prepare makes a change to the roots of w and to configs, which is the complete list of servers, in order. It has no
-// effect. It fails with a [*TooManyError], if w was closed, or with [backend.ErrClosed].
+// Prepare checks a change to the roots of w and to configs, the complete and ordered list of servers. It has no effect. The
+// error is a [*TooManyError], [backend.ErrClosed], or that w was closed.
 func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error) {
-	if len(configs) > s.options.MaxServers {
-		return nil, &TooManyError{Count: len(configs), Limit: s.options.MaxServers}
+	if len(configs) > maxServers {
+		return nil, &TooManyError{Count: len(configs), Limit: maxServers}
 	}
 	roots, err := mcproots.Take(w)
 	if err != nil {
@@ -181,8 +201,8 @@ func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error)
 	return &Change{set: s, cwd: w.Roots().Cwd().String(), roots: roots, configs: configs}, nil
 }
 
-// Commit makes the change. It cannot fail, and waits for no server. From then on h is who is asked for permission and told
-// of what happens. The session's earlier turn has ended; changes are committed in the order of their preparation.
+// Commit makes the change and sends permission requests and messages to h from then on. It cannot fail and does not wait for
+// servers. The session's previous turn must have ended. Changes are committed in the order in which they were prepared.
 func (c *Change) Commit(h Host) {
 	s := c.set
 	s.mu.Lock()
@@ -190,52 +210,44 @@ func (c *Change) Commit(h Host) {
 		s.mu.Unlock()
 		return
 	}
-	kept, gone := c.apply()
-	was := s.visible
-	s.host, s.cwd, s.granted, s.visible = h, c.cwd, c.roots, c.roots
+	kept, removed := c.replaceServers()
+	before := s.visible
+	s.host, s.cwd, s.roots, s.visible = h, c.cwd, c.roots, c.roots
 	s.mu.Unlock()
-	for _, m := range gone {
-		m.stop(errStopped)
-		m.retire()
+	for _, one := range removed {
+		one.stop(errStopped)
+		one.markStopped()
 	}
-	if was.Equal(c.roots) {
+	if before.Equal(c.roots) {
 		return
 	}
-	lost := was.Missing(c.roots)
-	for _, m := range kept {
-		m.rootsChanged(lost)
+	lost := before.Missing(c.roots)
+	for _, one := range kept {
+		one.rootsChanged(lost)
 	}
 }
 
-// apply puts the change's servers in the place of the set's. The caller holds the set's mu.
-func (c *Change) apply() (kept, gone []member) {
+// replaceServers replaces the set's servers, keeping those whose configuration is unchanged. The caller holds the set's mu.
+func (c *Change) replaceServers() (kept, removed []*server) {
 	s := c.set
-	old := append([]member(nil), s.members...)
-	names := make([]string, len(c.configs))
+	removed = slices.Clone(s.servers)
+	servers := make([]*server, len(c.configs))
+	names, prefixes := make([]string, len(c.configs)), make([]string, len(c.configs))
 	for i, config := range c.configs {
 		names[i] = config.Name
-	}
-	prefixes := make([]string, len(c.configs))
-	s.members = make([]member, len(c.configs))
-	for i, config := range c.configs {
-		for j, m := range old {
-			if m.server != nil && m.config.equal(config) {
-				s.members[i].server, prefixes[i], old[j].server = m.server, m.prefix, nil
-				kept = append(kept, m)
-				break
-			}
+		j := slices.IndexFunc(removed, func(one *server) bool { return one.config.equal(config) })
+		if j < 0 {
+			continue
 		}
-		if s.members[i].server == nil {
-			s.members[i].server = s.newServer(config)
+		servers[i], prefixes[i] = removed[j], removed[j].prefix
+		kept = append(kept, removed[j])
+		removed = slices.Delete(removed, j, j+1)
+	}
+	for i, prefix := range uniqueNames(names, prefixes) {
+		if servers[i] == nil {
+			servers[i] = s.newServer(c.configs[i], prefix)
 		}
 	}
-	for i, prefix := range distinctFrom(prefixes, names) {
-		s.members[i].prefix = prefix
-	}
-	for _, m := range old {
-		if m.server != nil {
-			gone = append(gone, m)
-		}
-	}
-	return kept, gone
+	s.servers = servers
+	return kept, removed
 }

@@ -13,38 +13,31 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
-// tool is a tool as its server lists it. Its name in the catalogue lacks the server's prefix.
+// tool is a tool and the hash of its definition, which changes if the server redefines it.
 type tool struct {
 	backend.Tool
-	fingerprint [sha256.Size]byte // tells it from one of the same name that its server makes of it later
+	fingerprint [sha256.Size]byte
 }
-
-var errNotFound = errors.New("not found")
 
 // List implements [backend.Tools].
 func (s *Set) List(ctx context.Context) ([]backend.Tool, error) {
-	return each(ctx, s, func(ctx context.Context, m member, l *link) ([]backend.Tool, error) {
-		tools, err := l.tools(ctx)
-		named := make([]backend.Tool, len(tools))
+	return fromEach(ctx, s, func(ctx context.Context, c *connection) ([]backend.Tool, error) {
+		tools, err := c.listTools(ctx)
+		all := make([]backend.Tool, len(tools))
 		for i, t := range tools {
-			named[i] = t.under(m.prefix)
+			all[i] = t.Tool
 		}
-		return named, err
+		return all, err
 	})
 }
 
-func (t tool) under(prefix string) backend.Tool {
-	t.Name = prefix + "." + t.Name
-	return t.Tool
-}
-
-// tools are the server's, from the cache if it has not said that they changed.
-func (l *link) tools(ctx context.Context) ([]tool, error) {
-	if c := l.session.InitializeResult().Capabilities; c == nil || c.Tools == nil {
+// listTools returns the server's tools.
+func (c *connection) listTools(ctx context.Context) ([]tool, error) {
+	if offered := c.session.InitializeResult().Capabilities; offered == nil || offered.Tools == nil {
 		return nil, nil
 	}
-	return l.lists.tools.get(ctx, func(ctx context.Context) ([]tool, error) {
-		listed, err := taken(l, "tools", l.session.Tools(ctx, nil), func(t *mcp.Tool) string { return t.Name })
+	return c.tools.get(ctx, func(ctx context.Context) ([]tool, error) {
+		listed, err := collect(c, "tools", c.session.Tools(ctx, nil), func(t *mcp.Tool) string { return t.Name })
 		if err != nil {
 			return nil, err
 		}
@@ -52,18 +45,17 @@ func (l *link) tools(ctx context.Context) ([]tool, error) {
 		for i, t := range listed {
 			names[i] = t.Name
 		}
-		names = distinct(names)
 		tools := make([]tool, len(listed))
-		for i, t := range listed {
-			tools[i] = l.describe(t, names[i])
+		for i, name := range uniqueNames(names, nil) {
+			tools[i] = c.describeTool(listed[i], c.server.prefix+"."+name)
 		}
 		return tools, nil
 	})
 }
 
-func (l *link) describe(t *mcp.Tool, name string) tool {
+func (c *connection) describeTool(t *mcp.Tool, name string) tool {
 	described := backend.Tool{
-		Name: name, Server: l.server.config.Name, Remote: t.Name, Title: t.Title, Description: t.Description,
+		Name: name, Server: c.server.config.Name, Remote: t.Name, Title: t.Title, Description: t.Description,
 		Input: encode(t.InputSchema), Output: encode(t.OutputSchema),
 		Hints: backend.Hints{Destructive: true, OpenWorld: true},
 	}
@@ -78,41 +70,41 @@ func (l *link) describe(t *mcp.Tool, name string) tool {
 	return tool{described, sha256.Sum256(backend.Encode(described))}
 }
 
-// encode is a schema as JSON, nil for none.
-func encode(schema any) backend.Raw {
-	if schema == nil || reflect.ValueOf(schema).Kind() == reflect.Pointer && reflect.ValueOf(schema).IsNil() {
+// encode returns a value of the MCP SDK as JSON, nil if there is none.
+func encode(value any) backend.Raw {
+	if value == nil || reflect.ValueOf(value).Kind() == reflect.Pointer && reflect.ValueOf(value).IsNil() {
 		return nil
 	}
-	raw, err := json.Marshal(schema)
+	raw, err := json.Marshal(value)
 	if err != nil {
 		return nil
 	}
 	return raw
 }
 
-// tool finds a tool by its name in the catalogue, with the connection to its server.
-func (s *Set) tool(ctx context.Context, name string) (member, *link, tool, error) {
+// findTool returns the tool with the given full name, and the connection to its server.
+func (s *Set) findTool(ctx context.Context, name string) (tool, *connection, error) {
 	unknown := &backend.UnknownNameError{Kind: "tool", Name: name}
-	prefix, rest, _ := strings.Cut(name, ".")
-	m, err := s.find(prefix)
-	if err == errNotFound {
-		return m, nil, tool{}, unknown
+	prefix, _, _ := strings.Cut(name, ".")
+	one, err := s.find(prefix)
+	if errors.Is(err, errNotFound) {
+		return tool{}, nil, unknown
 	}
 	if err != nil {
-		return m, nil, tool{}, err
+		return tool{}, nil, err
 	}
-	var at *link
-	tools, err := ofServer(ctx, m, func(ctx context.Context, _ member, l *link) ([]tool, error) {
-		at = l
-		return l.tools(ctx)
+	var used *connection
+	tools, err := fromServer(ctx, one, func(ctx context.Context, c *connection) ([]tool, error) {
+		used = c
+		return c.listTools(ctx)
 	})
 	if err != nil {
-		return m, nil, tool{}, err
+		return tool{}, nil, err
 	}
 	for _, t := range tools {
-		if t.Name == rest {
-			return m, at, t, nil
+		if t.Name == name {
+			return t, used, nil
 		}
 	}
-	return m, nil, tool{}, unknown
+	return tool{}, nil, unknown
 }

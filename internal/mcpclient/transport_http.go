@@ -17,21 +17,20 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcproots"
 )
 
-// remote is the HTTP side of a connection. Its headers go to the server's own origin and nowhere else, whatever
-// the server redirects to or names as its endpoint.
-type remote struct {
-	origin    *url.URL
-	headers   []Pair
-	transport *http.Transport
-	ctx       context.Context // ends with the connection
-	fail      context.CancelCauseFunc
-	asked     *questions
-	limit     int
-	notices   int
+// httpTransport is the HTTP client of a connection. It sends the configured headers, but only to the server's own origin,
+// wherever the server redirects to.
+type httpTransport struct {
+	origin  *url.URL
+	headers []Pair
+	base    *http.Transport
+	ctx     context.Context // ends with the connection
+	fail    context.CancelCauseFunc
+	pending *pendingRequests
+	limits  limits
 }
 
-// newRemote prepares a connection that lasts until ctx ends, which fail has it do.
-func newRemote(ctx context.Context, fail context.CancelCauseFunc, c Config, o Options) (*remote, error) {
+// newHTTPTransport returns a transport that works until ctx ends. fail ends ctx.
+func newHTTPTransport(ctx context.Context, fail context.CancelCauseFunc, c Config, l limits) (*httpTransport, error) {
 	origin, err := url.Parse(c.URL)
 	if err != nil || origin.Host == "" || (origin.Scheme != "http" && origin.Scheme != "https") {
 		return nil, errors.New("its url is not an absolute http or https URL")
@@ -40,74 +39,67 @@ func newRemote(ctx context.Context, fail context.CancelCauseFunc, c Config, o Op
 	if !ok {
 		base = &http.Transport{}
 	}
-	return &remote{
-		origin: origin, headers: c.Headers, transport: base.Clone(), ctx: ctx, fail: fail,
-		asked: newQuestions(o), limit: o.MaxMessage, notices: o.MaxNotices,
-	}, nil
+	return &httpTransport{origin: origin, headers: c.Headers, base: base.Clone(), ctx: ctx, fail: fail, pending: newPendingRequests(l), limits: l}, nil
 }
 
-// over is the SDK's transport of that kind.
-func (r *remote) over(kind Transport) mcp.Transport {
-	client := &http.Client{Transport: r, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+// forSDK returns the MCP SDK's transport for HTTP or SSE, using t.
+func (t *httpTransport) forSDK(kind Transport) mcp.Transport {
+	client := &http.Client{Transport: t, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if len(via) >= 5 {
 			return errors.New("too many redirects")
 		}
-		return r.own(req.URL)
+		return t.checkOrigin(req.URL)
 	}}
 	if kind == SSE {
-		return &mcp.SSEClientTransport{Endpoint: r.origin.String(), HTTPClient: client, MaxEventSize: r.limit}
+		return &mcp.SSEClientTransport{Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: t.limits.MaxMessage}
 	}
-	return &mcp.StreamableClientTransport{Endpoint: r.origin.String(), HTTPClient: client, MaxEventSize: r.limit, MaxRetries: 2}
+	return &mcp.StreamableClientTransport{Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: t.limits.MaxMessage, MaxRetries: 2}
 }
 
-// own refuses other origins.
-func (r *remote) own(u *url.URL) error {
-	if u.Scheme != r.origin.Scheme || u.Host != r.origin.Host {
-		return fmt.Errorf("it leads to another server, %s://%s, which is not given its headers: configure that URL if you trust it", u.Scheme, u.Host)
+func (t *httpTransport) checkOrigin(u *url.URL) error {
+	if u.Scheme != t.origin.Scheme || u.Host != t.origin.Host {
+		return fmt.Errorf("it leads to another server, %s://%s, which must not get its headers: configure that URL if you trust it", u.Scheme, u.Host)
 	}
 	return nil
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (r *remote) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := r.own(req.URL); err != nil {
+func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := t.checkOrigin(req.URL); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
-	stop := context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })
-	req = req.Clone(ctx)
-	for _, h := range r.headers {
-		req.Header.Set(h.Name, h.Value)
-	}
-	if id, ok := answers(req); ok {
-		r.asked.add(id)
-		defer r.asked.taken(id)
-	}
-	res, err := r.transport.RoundTrip(req)
-	if err != nil {
+	stop := context.AfterFunc(t.ctx, func() { cancel(context.Cause(t.ctx)) })
+	end := func() {
 		stop()
 		cancel(nil)
+	}
+	req = req.Clone(ctx)
+	for _, h := range t.headers {
+		req.Header.Set(h.Name, h.Value)
+	}
+	if id, ok := answeredRequest(req); ok {
+		t.pending.add(id)
+		defer t.pending.remove(id)
+	}
+	res, err := t.base.RoundTrip(req)
+	if err != nil {
+		end()
 		return nil, err
 	}
-	body := &mended{
-		body: res.Body, limit: r.limit, notices: allowance{perSecond: r.notices}, room: r.room, done: ctx.Done(),
-		end: func() {
-			stop()
-			cancel(nil)
-		},
-	}
+	body := &responseBody{body: res.Body, limit: t.limits.MaxMessage, notices: rateLimit{perSecond: t.limits.MaxNotices}, wait: t.waitPending, done: ctx.Done(), end: end}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		body.lines = jsonrpc.NewReader(res.Body, r.limit)
+		body.events = jsonrpc.NewReader(res.Body, t.limits.MaxMessage)
 	}
 	res.Body = body
 	if res.ContentLength > 0 {
-		res.ContentLength = -1
+		res.ContentLength = -1 // the body may be changed
 	}
 	return res, nil
 }
 
-// answers is the question that a request answers, if it does.
-func answers(req *http.Request) (id mcpjsonrpc.ID, ok bool) {
+// answeredRequest returns the id of the server's request that req answers, if it does.
+func answeredRequest(req *http.Request) (id mcpjsonrpc.ID, ok bool) {
 	if req.Method != http.MethodPost || req.GetBody == nil {
 		return id, false
 	}
@@ -127,77 +119,76 @@ func answers(req *http.Request) (id mcpjsonrpc.ID, ok bool) {
 	return id, false
 }
 
-// room waits while the server does not take the answers to what it asked. One that never does is left.
-func (r *remote) room(done <-chan struct{}) error {
-	err := r.asked.room(done)
+// waitPending waits until the server may send more requests. It ends the connection if the server takes no answers.
+func (t *httpTransport) waitPending(done <-chan struct{}) error {
+	err := t.pending.wait(done)
 	if err != nil {
-		r.fail(err)
+		t.fail(err)
 	}
 	return err
 }
 
-// close lets the connections go.
-func (r *remote) close() { r.transport.CloseIdleConnections() }
+// close closes idle connections.
+func (t *httpTransport) close() { t.base.CloseIdleConnections() }
 
-// mended is a body whose messages the SDK can read: see [mcproots.Mend].
-type mended struct {
-	body  io.ReadCloser
-	lines *jsonrpc.Reader // those of body if they are events, nil if it is one message
-	limit int
-	rest  []byte
-	err   error
-	end   func()
+// responseBody is a body with limits, whose messages are changed so that the MCP SDK can read them: see [mcproots.Mend].
+type responseBody struct {
+	body   io.ReadCloser
+	events *jsonrpc.Reader // the lines of an event stream, nil if the body is one message
+	limit  int
+	unread []byte
+	err    error
+	end    func()
 
-	notices allowance // of events
-	room    func(done <-chan struct{}) error
+	notices rateLimit // of events
+	wait    func(done <-chan struct{}) error
 	done    <-chan struct{}
 }
 
 // Read implements [io.Reader].
-func (m *mended) Read(p []byte) (int, error) {
-	for len(m.rest) == 0 {
-		if m.err != nil {
-			return 0, m.err
+func (b *responseBody) Read(p []byte) (int, error) {
+	for len(b.unread) == 0 {
+		if b.err != nil {
+			return 0, b.err
 		}
-		m.fill()
+		b.fill()
 	}
-	n := copy(p, m.rest)
-	m.rest = m.rest[n:]
+	n := copy(p, b.unread)
+	b.unread = b.unread[n:]
 	return n, nil
 }
 
-// fill reads the next line, or all of a body that is one message.
-func (m *mended) fill() {
-	if m.lines == nil {
+// fill reads the next line of an event stream, or all of a single message.
+func (b *responseBody) fill() {
+	if b.events == nil {
 		var all []byte
-		all, m.err = io.ReadAll(io.LimitReader(m.body, int64(m.limit)+1))
-		if m.err == nil {
-			m.err = io.EOF
+		all, b.err = io.ReadAll(io.LimitReader(b.body, int64(b.limit)+1))
+		if b.err == nil {
+			b.err = io.EOF
 		}
-		if len(all) > m.limit {
-			all, m.err = nil, &MessageError{Limit: m.limit}
+		if len(all) > b.limit {
+			all, b.err = nil, messageTooLong(b.limit)
 		}
-		m.rest = mcproots.Mend(all)
+		b.unread = mcproots.Mend(all)
 		return
 	}
-	line, err := m.lines.Append(nil)
+	line, err := b.events.Append(nil)
 	if err != nil {
-		m.err = tooLong(err)
+		b.err = limitReadError(err)
 		return
 	}
-	data, ok := bytes.CutPrefix(line, []byte("data:"))
-	if ok {
-		m.notices.take(m.done)
-		m.err = m.room(m.done)
+	if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+		b.notices.wait(b.done)
+		b.err = b.wait(b.done)
+		if bytes.Contains(data, []byte(`"inputRequests"`)) {
+			line = append(append([]byte("data: "), mcproots.Mend(bytes.TrimSpace(data))...), '\n')
+		}
 	}
-	if ok && bytes.Contains(data, []byte(`"inputRequests"`)) {
-		line = append(append([]byte("data: "), mcproots.Mend(bytes.TrimSpace(data))...), '\n')
-	}
-	m.rest = line
+	b.unread = line
 }
 
 // Close implements [io.Closer].
-func (m *mended) Close() error {
-	m.end()
-	return m.body.Close()
+func (b *responseBody) Close() error {
+	b.end()
+	return b.body.Close()
 }

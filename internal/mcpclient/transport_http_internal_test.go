@@ -21,9 +21,9 @@ const (
 func body(text, kind string, limit int) (string, error) {
 	ended := false
 	source := io.NopCloser(iotest.OneByteReader(strings.NewReader(text)))
-	m := &mended{body: source, limit: limit, notices: allowance{perSecond: 1000}, room: newQuestions(Options{MaxQuestions: 1}).room, end: func() { ended = true }}
+	m := &responseBody{body: source, limit: limit, notices: rateLimit{perSecond: 1000}, wait: newPendingRequests(limits{MaxRequests: 1}).wait, end: func() { ended = true }}
 	if kind == "events" {
-		m.lines = jsonrpc.NewReader(source, limit)
+		m.events = jsonrpc.NewReader(source, limit)
 	}
 	read, err := io.ReadAll(m)
 	if closed := m.Close(); err == nil && (closed != nil || !ended) {
@@ -46,7 +46,7 @@ func TestM7_BodiesOfModernRemotesAreMadeReadable(t *testing.T) {
 }
 
 func TestBodiesOfRemotesAreBounded(t *testing.T) {
-	var long *MessageError
+	var long *limitError
 	_, err := body(strings.Repeat("x", 101), "one", 100)
 	require.ErrorAs(t, err, &long)
 	got, err := body("data: 1\n\ndata: "+string(bytes.Repeat([]byte("x"), 10_000)), "events", 100)

@@ -71,7 +71,7 @@ func TestM4_M3_RemoteServersWithHeaders(t *testing.T) {
 func TestM4_ARemoteThatRefuses(t *testing.T) {
 	var initialized atomic.Int64
 	s := remoteServer(t, mcp.NewStreamableHTTPHandler(sdkServer("2025-11-25", &initialized), nil))
-	f := with(t, mcpclient.Options{MaxRestarts: 1})
+	f := with(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
 	c := remote("r", mcpclient.HTTP, s.URL+"/mcp?key=secret-in-query")
 	c.Headers[0].Value = "Bearer wrong-secret"
 	f.change(open(t, folder(t)), c)
@@ -92,7 +92,7 @@ func TestHeadersGoToTheServersOwnOriginOnly(t *testing.T) {
 	}))
 	defer other.Close()
 	s := remoteServer(t, http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
-	f := with(t, mcpclient.Options{MaxRestarts: 1})
+	f := with(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
 	f.change(open(t, folder(t)), remote("r", mcpclient.HTTP, s.URL))
 	_, err := f.List(t.Context())
 	require.NoError(t, err)

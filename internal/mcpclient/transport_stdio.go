@@ -18,197 +18,196 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcproots"
 )
 
-// lines is a connection over a process's streams, one message a line. Unlike the SDK's it outlives a line that is
-// no message, a peer that does not read, and a server that asks before its time; and it answers no requests of a
-// modern server, which may send none.
-type lines struct {
+// stdioTransport is a connection over a process's streams, one message per line. Unlike the MCP SDK's, it survives lines that
+// are not messages, servers that do not read, and requests sent before initialize; and it does not answer requests of modern
+// servers, which may not send any.
+type stdioTransport struct {
 	log     *slog.Logger
-	reader  *jsonrpc.Reader // Read's alone
-	writer  *jsonrpc.Writer // its end is that of the connection
-	asked   *questions
-	notices allowance // Read's alone
-	strange int       // lines that were no messages; Read's alone
+	writer  *jsonrpc.Writer // ends with the connection
+	pending *pendingRequests
 
-	legacy atomic.Bool          // initialize was sent: from then on requests are answered
-	held   []mcpjsonrpc.Message // requests that came before; Read's alone
+	// Used by Read only.
+	reader  *jsonrpc.Reader
+	notices rateLimit
+	invalid int                  // lines that were not messages
+	early   []mcpjsonrpc.Message // requests received before initialize was sent
+
+	legacy atomic.Bool // initialize was sent, so requests are answered
 }
 
 const (
-	// maxHeld is the most requests that wait for initialize.
-	maxHeld = 64
-	// maxStrange is how many lines that are no messages are logged one by one.
-	maxStrange = 5
+	// maxEarly is the most requests kept until initialize is sent.
+	maxEarly = 64
+	// maxInvalid is how many lines that are not messages are logged.
+	maxInvalid = 5
 )
 
-// newLines speaks over in and out, which it closes with the connection.
-func newLines(in io.ReadCloser, out io.WriteCloser, o Options, log *slog.Logger) *lines {
+// newStdioTransport communicates over in and out, which it closes with the connection.
+func newStdioTransport(in io.ReadCloser, out io.WriteCloser, l limits, log *slog.Logger) *stdioTransport {
 	writer := jsonrpc.NewWriter(out, func() {
 		_ = out.Close()
 		_ = in.Close()
 	})
-	return &lines{
-		log: log, reader: jsonrpc.NewReader(in, o.MaxMessage), writer: writer, asked: newQuestions(o),
-		notices: allowance{perSecond: o.MaxNotices},
+	return &stdioTransport{
+		log: log, reader: jsonrpc.NewReader(in, l.MaxMessage), writer: writer, pending: newPendingRequests(l),
+		notices: rateLimit{perSecond: l.MaxNotices},
 	}
 }
 
 // Connect implements [mcp.Transport].
-func (l *lines) Connect(context.Context) (mcp.Connection, error) { return l, nil }
+func (t *stdioTransport) Connect(context.Context) (mcp.Connection, error) { return t, nil }
 
 // SessionID implements [mcp.Connection].
-func (l *lines) SessionID() string { return "" }
+func (t *stdioTransport) SessionID() string { return "" }
+
+// errClosedByUs ends a connection that has not ended before.
+var errClosedByUs = fmt.Errorf("the connection was closed: %w", io.EOF)
 
 // Close implements [mcp.Connection]. It does not wait.
-func (l *lines) Close() error {
-	l.writer.End(errClosedHere)
+func (t *stdioTransport) Close() error {
+	t.writer.End(errClosedByUs)
 	return nil
 }
 
-// errClosedHere is the end of a connection that nobody else ended.
-var errClosedHere = fmt.Errorf("the connection was closed: %w", io.EOF)
+// err returns what ended the connection first, nil while it lasts.
+func (t *stdioTransport) err() error { return t.writer.Err() }
 
-// why is what ended the connection first, nil while it lives.
-func (l *lines) why() error { return l.writer.Err() }
-
-// Read implements [mcp.Connection]. The SDK reads on one goroutine. Close ends a read.
-func (l *lines) Read(context.Context) (mcpjsonrpc.Message, error) {
-	m, err := l.next()
+// Read implements [mcp.Connection]. The SDK calls it from one goroutine. Close interrupts it.
+func (t *stdioTransport) Read(context.Context) (mcpjsonrpc.Message, error) {
+	m, err := t.next()
 	if r, ok := m.(*mcpjsonrpc.Request); ok && r.IsCall() {
-		err = l.asked.room(l.writer.Ended())
-		l.asked.add(r.ID)
+		err = t.pending.wait(t.writer.Ended())
+		t.pending.add(r.ID)
 	}
 	if err != nil {
-		l.writer.End(err)
-		return nil, l.why()
+		t.writer.End(err)
+		return nil, t.err()
 	}
 	return m, nil
 }
 
-// next is the next message that is for the SDK.
-func (l *lines) next() (mcpjsonrpc.Message, error) {
-	if l.legacy.Load() && len(l.held) > 0 {
-		m := l.held[0]
-		l.held = l.held[1:]
+// next returns the next message for the SDK.
+func (t *stdioTransport) next() (mcpjsonrpc.Message, error) {
+	if t.legacy.Load() && len(t.early) > 0 {
+		m := t.early[0]
+		t.early = t.early[1:]
 		return m, nil
 	}
 	for {
-		line, err := l.reader.Append(nil)
+		line, err := t.reader.Append(nil)
 		if err != nil {
-			return nil, tooLong(err)
+			return nil, limitReadError(err)
 		}
-		if m := l.message(line); m != nil && !l.early(m) {
+		if m := t.decode(line); m != nil && !t.holdBack(m) {
 			return m, nil
 		}
 	}
 }
 
-// early keeps back a request that comes before initialize was sent, which in a modern server it never is. It is
-// returned behind the message that comes next, which is the answer to initialize at the latest.
-func (l *lines) early(m mcpjsonrpc.Message) bool {
+// holdBack keeps back a request received before initialize is sent, which it never is to a modern server. The request is returned
+// after the next message, at the latest after the answer to initialize.
+func (t *stdioTransport) holdBack(m mcpjsonrpc.Message) bool {
 	r, ok := m.(*mcpjsonrpc.Request)
-	if !ok || !r.IsCall() || l.legacy.Load() {
+	if !ok || !r.IsCall() || t.legacy.Load() {
 		return false
 	}
-	if len(l.held) < maxHeld {
-		l.held = append(l.held, m)
-		l.log.Debug("an MCP server sent a request before it was initialized, or one that its revision does not have", "method", r.Method)
+	if len(t.early) < maxEarly {
+		t.early = append(t.early, m)
+		t.log.Debug("MCP server sent a request before it was initialized, or one that its protocol revision lacks", "method", r.Method)
 	}
 	return true
 }
 
 // Write implements [mcp.Connection].
-func (l *lines) Write(ctx context.Context, m mcpjsonrpc.Message) error {
+func (t *stdioTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error {
 	if r, ok := m.(*mcpjsonrpc.Request); ok && r.Method == "initialize" {
-		l.legacy.Store(true)
+		t.legacy.Store(true)
 	}
 	line, err := mcpjsonrpc.EncodeMessage(m)
 	if err != nil {
 		return err
 	}
 	if r, ok := m.(*mcpjsonrpc.Response); ok {
-		defer l.asked.taken(r.ID)
+		defer t.pending.remove(r.ID)
 	}
-	defer noteWithdrawal(ctx, m)
-	return l.writer.Write(ctx, line)
+	defer cancellationWritten(ctx, m)
+	return t.writer.Write(ctx, line)
 }
 
-// tooLong is err, or what a line means that was longer than messages are.
-func tooLong(err error) error {
+// limitReadError turns the error for a line that is too long into a limitError.
+func limitReadError(err error) error {
 	if long, ok := errors.AsType[*jsonrpc.TooLongError](err); ok {
-		return &MessageError{Limit: long.Limit}
+		return messageTooLong(long.Limit)
 	}
 	return err
 }
 
-// message decodes a line, nil if it is none or not for us.
-func (l *lines) message(line []byte) mcpjsonrpc.Message {
+// decode returns the message in a line, nil if there is none.
+func (t *stdioTransport) decode(line []byte) mcpjsonrpc.Message {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {
 		return nil
 	}
 	m, err := mcpjsonrpc.DecodeMessage(mcproots.Mend(line))
 	if err != nil {
-		l.logStrange(line)
+		t.logInvalid(line)
 		return nil
 	}
 	if r, ok := m.(*mcpjsonrpc.Request); ok && !r.IsCall() {
-		l.notices.take(l.writer.Ended())
+		t.notices.wait(t.writer.Ended())
 	}
 	return m
 }
 
-// logStrange notes a line that is no message. Servers print greetings and traces where they should not.
-func (l *lines) logStrange(line []byte) {
-	const most = 200
-	l.strange++
-	switch {
-	case l.strange > maxStrange:
+// logInvalid logs a line that is not a message. Some servers print greetings and traces to stdout.
+func (t *stdioTransport) logInvalid(line []byte) {
+	t.invalid++
+	if t.invalid > maxInvalid {
 		return
-	case len(line) > most:
-		line = line[:most]
 	}
-	l.log.Warn("an MCP server wrote a line to its output that is no message; it was skipped", "line", string(bytes.ToValidUTF8(line, []byte("?"))))
-	if l.strange == maxStrange {
-		l.log.Warn("further lines of this kind are skipped without notice")
+	t.log.Warn("skipped a line on an MCP server's stdout that is not a message", "line", string(bytes.ToValidUTF8(line[:min(len(line), 200)], []byte("?"))))
+	if t.invalid == maxInvalid {
+		t.log.Warn("further such lines are skipped without a warning")
 	}
 }
 
-// withdrawal is the notice to a process that a call was given up. The SDK sends it after the call has returned; a turn is
-// over only when its calls are, and what the server is told next must not come before it.
-type withdrawal struct {
-	once sync.Once
-	sent chan struct{} // closed when the notice was written, or could not be
+// cancellation tells when notifications/cancelled for a call has been written. The SDK writes it after the call has returned,
+// but a turn must not end before its calls, and later messages must come after it.
+type cancellation struct {
+	once    sync.Once
+	written chan struct{}
 }
 
-func newWithdrawal() *withdrawal { return &withdrawal{sent: make(chan struct{})} }
+func newCancellation() *cancellation { return &cancellation{written: make(chan struct{})} }
 
-// withdrawalKey is the key of a call's withdrawal in the context that its messages are written with.
-type withdrawalKey struct{}
+// cancellationKey is the key of a call's cancellation in the context that its messages are written with.
+type cancellationKey struct{}
 
-func (w *withdrawal) in(ctx context.Context) context.Context {
-	return context.WithValue(ctx, withdrawalKey{}, w)
+// in returns the context for the call.
+func (c *cancellation) in(ctx context.Context) context.Context {
+	return context.WithValue(ctx, cancellationKey{}, c)
 }
 
-// noteWithdrawal notes that m was written.
-func noteWithdrawal(ctx context.Context, m mcpjsonrpc.Message) {
+// cancellationWritten records that m, written with ctx, was written or could not be.
+func cancellationWritten(ctx context.Context, m mcpjsonrpc.Message) {
 	r, ok := m.(*mcpjsonrpc.Request)
 	if !ok || r.Method != "notifications/cancelled" {
 		return
 	}
-	if w, ok := ctx.Value(withdrawalKey{}).(*withdrawal); ok {
-		w.once.Do(func() { close(w.sent) })
+	if c, ok := ctx.Value(cancellationKey{}).(*cancellation); ok {
+		c.once.Do(func() { close(c.written) })
 	}
 }
 
-// withdrawalTimeout is how long a server that reads slowly is waited for.
-const withdrawalTimeout = 100 * time.Millisecond
+// cancellationTimeout is how long a server that reads slowly may delay the end of a cancelled call.
+const cancellationTimeout = 100 * time.Millisecond
 
-// wait waits until the notice was written, ended is closed, or it has taken too long.
-func (w *withdrawal) wait(ended <-chan struct{}) {
-	timer := time.NewTimer(withdrawalTimeout)
+// wait waits until the notification was written, ended is closed, or the timeout has passed.
+func (c *cancellation) wait(ended <-chan struct{}) {
+	timer := time.NewTimer(cancellationTimeout)
 	defer timer.Stop()
 	select {
-	case <-w.sent:
+	case <-c.written:
 	case <-ended:
 	case <-timer.C:
 	}

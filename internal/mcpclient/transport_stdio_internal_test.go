@@ -32,13 +32,13 @@ func FuzzLines(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, written []byte) {
 		const limit = 256
-		l := newLines(io.NopCloser(bytes.NewReader(written)), discard{io.Discard}, Options{MaxMessage: limit, MaxNotices: 1e6}, quiet())
+		l := newStdioTransport(io.NopCloser(bytes.NewReader(written)), discard{io.Discard}, limits{MaxMessage: limit, MaxNotices: 1e6}, quiet())
 		defer l.writer.Wait()
 		messages := 0
 		for {
 			m, err := l.Read(context.Background())
 			if err != nil {
-				var long *MessageError
+				var long *limitError
 				if !errors.Is(err, io.EOF) && !errors.As(err, &long) {
 					t.Fatal(err)
 				}
@@ -58,17 +58,16 @@ func FuzzLines(f *testing.F) {
 func TestAShortLimitHoldsForEveryLine(t *testing.T) {
 	const limit = 100
 	line := `{"jsonrpc":"2.0","method":"` + strings.Repeat("x", limit) + `"}` + "\n"
-	l := newLines(io.NopCloser(strings.NewReader(line)), discard{io.Discard}, Options{MaxMessage: limit, MaxNotices: 1e6}, quiet())
+	l := newStdioTransport(io.NopCloser(strings.NewReader(line)), discard{io.Discard}, limits{MaxMessage: limit, MaxNotices: 1e6}, quiet())
 	defer l.writer.Wait()
 	_, err := l.Read(t.Context())
-	var long *MessageError
+	var long *limitError
 	require.ErrorAs(t, err, &long)
-	require.Equal(t, limit, long.Limit)
 }
 
 func TestWritesGiveUpWithTheirContext(t *testing.T) {
 	r, w := io.Pipe() // nobody reads
-	l := newLines(io.NopCloser(bytes.NewReader(nil)), w, Options{MaxMessage: 1 << 20}, quiet())
+	l := newStdioTransport(io.NopCloser(bytes.NewReader(nil)), w, limits{MaxMessage: 1 << 20}, quiet())
 	ctx, cancel := context.WithCancelCause(t.Context())
 	failed := make(chan error, 2)
 	m := &jsonrpc.Request{Method: "ping", Params: json.RawMessage(`{}`)}
@@ -86,30 +85,30 @@ func TestWritesGiveUpWithTheirContext(t *testing.T) {
 }
 
 func TestNoticesBeyondTheAllowanceWait(t *testing.T) {
-	a := allowance{perSecond: 2}
+	a := rateLimit{perSecond: 2}
 	done := make(chan struct{})
-	a.take(done)
-	a.take(done)
+	a.wait(done)
+	a.wait(done)
 	close(done) // so that the third does not wait for the next second
-	a.take(done)
-	require.Equal(t, 3, a.taken)
+	a.wait(done)
+	require.Equal(t, 3, a.count)
 	a.since = a.since.Add(-time.Second)
-	a.take(done)
-	require.Equal(t, 1, a.taken)
+	a.wait(done)
+	require.Equal(t, 1, a.count)
 }
 
 func TestAWithdrawalIsOverWhenItsNoticeWasWritten(t *testing.T) {
-	l := newLines(io.NopCloser(bytes.NewReader(nil)), discard{io.Discard}, Options{MaxMessage: 1 << 20}, quiet())
+	l := newStdioTransport(io.NopCloser(bytes.NewReader(nil)), discard{io.Discard}, limits{MaxMessage: 1 << 20}, quiet())
 	defer func() {
 		require.NoError(t, l.Close())
 		l.writer.Wait()
 	}()
-	w := newWithdrawal()
+	w := newCancellation()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.in(t.Context())), time.Minute)
 	defer cancel()
 	over := func() bool {
 		select {
-		case <-w.sent:
+		case <-w.written:
 			return true
 		default:
 			return false
@@ -126,6 +125,6 @@ func TestAWithdrawalIsOverWhenItsNoticeWasWritten(t *testing.T) {
 	w.wait(nil)
 	ended := make(chan struct{})
 	close(ended)
-	newWithdrawal().wait(ended)
-	newWithdrawal().wait(nil) // a server that does not read is not waited for
+	newCancellation().wait(ended)
+	newCancellation().wait(nil) // a server that does not read is not waited for
 }

@@ -31,10 +31,10 @@ func Truncate(s string, max int) string {
 	return s
 }
 
-// Line returns s as one line of at most max characters: each run of white space and control characters becomes one space,
-// and a longer line ends in "…". Line breaks in s cannot survive it.
+// Line returns s as one line of at most max characters: each run of white space and of characters that would break the line,
+// reorder it or not be visible becomes one space, and a longer line ends in "…".
 func Line(s string, max int) string {
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || misleads(r) && !joins(r) }), " ")
 	if utf8.RuneCountInString(s) <= max {
 		return s
 	}
@@ -44,29 +44,34 @@ func Line(s string, max int) string {
 // Printable returns a file name, path or other identifier as it can be shown on one line: unchanged, or quoted in Go syntax if it
 // contains characters that would break the line, reorder it or not be visible.
 func Printable(name string) string {
-	misleading := func(r rune) bool {
-		return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
-	}
-	if utf8.ValidString(name) && strings.IndexFunc(name, misleading) < 0 {
+	if utf8.ValidString(name) && strings.IndexFunc(name, misleads) < 0 {
 		return name
 	}
 	return strconv.Quote(name)
 }
 
-// Plain returns s without what a terminal would obey instead of showing: carriage returns are removed, other control
-// characters except tabs and line feeds become U+FFFD.
+// Plain returns s without what would be obeyed instead of shown: carriage returns are removed, other control characters except
+// tabs and line feeds, and characters that reorder text or are not visible, become U+FFFD.
 func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\r':
 			return -1
-		case unicode.IsControl(r) && r != '\t' && r != '\n':
+		case misleads(r) && !joins(r) && r != '\t' && r != '\n':
 			return unicode.ReplacementChar
 		default:
 			return r
 		}
 	}, s)
 }
+
+// misleads reports whether r breaks a line, reorders it or is not visible.
+func misleads(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
+}
+
+// joins reports whether r is a joiner, which emoji and some scripts need.
+func joins(r rune) bool { return r == '\u200c' || r == '\u200d' }
 
 // Fence returns a Markdown code fence that s cannot close.
 func Fence(s string) string { return strings.Repeat("`", max(3, longestRun(s)+1)) }

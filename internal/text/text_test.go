@@ -32,6 +32,8 @@ func TestLine(t *testing.T) {
 		"0123456789":         "0123456789",
 		"0123456789x":        "012345678…",
 		"01234567 9x":        "01234567…",
+		"a\u202eb\u200bc":    "a b c",
+		"👩\u200d💻":           "👩\u200d💻",
 	} {
 		require.Equal(t, want, text.Line(in, 10))
 	}
@@ -54,7 +56,7 @@ func TestMarkdown(t *testing.T) {
 	require.Equal(t, "`a`", text.Code("a"))
 	require.Equal(t, "`` `a ``", text.Code("`a"))
 	require.Equal(t, "`  `", text.Code(""))
-	require.Equal(t, "a\ufffd[2Jb\n\tc", text.Plain("a\x1b[2Jb\r\n\tc"))
+	require.Equal(t, "a\ufffd[2Jb\n\tc\ufffdd", text.Plain("a\x1b[2Jb\r\n\tc\u202ed"))
 }
 
 func TestCounts(t *testing.T) {
