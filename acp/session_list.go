@@ -99,7 +99,7 @@ func decodeList(params json.RawMessage) (listParams, error) {
 	} else if given {
 		var err error
 		p.cwd, err = workspace.ParseDir(path)
-		wrong = append(wrong, strictjson.ViolationsOf(err)...)
+		wrong = append(wrong, rootViolations(err)...)
 	}
 	if field := object.Field("additionalDirectories"); field.Present() {
 		paths, bad := directories(field)

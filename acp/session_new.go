@@ -120,6 +120,9 @@ func (a *agent) counted(open func() error) error {
 // prepare opens the roots of an activation, and looks at what is in them.
 func (a *agent) prepare(ctx context.Context, id sessionstore.ID, p sessionParams, before *session) (*activation, error) {
 	w, err := workspace.Open(ctx, p.roots, a.options.Workspace)
+	if wrong := rootViolations(err); wrong != nil {
+		return nil, strictjson.Refuse(wrong...)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -273,13 +276,35 @@ func decodeRoots(object strictjson.Object) (workspace.Roots, []strictjson.Violat
 	additional, wrong := directories(object.Field("additionalDirectories"))
 	if wrongCwd == nil && wrong == nil {
 		roots, err := workspace.NewRoots(cwd, additional)
-		return roots, strictjson.ViolationsOf(err)
+		return roots, rootViolations(err)
 	}
 	if wrongCwd == nil {
 		_, err := workspace.ParseDir(cwd)
-		wrongCwd = strictjson.ViolationsOf(err)
+		wrongCwd = rootViolations(err)
 	}
 	return workspace.Roots{}, append(wrongCwd, wrong...)
+}
+
+// rootViolations returns the violations in an error of package workspace about a root set.
+func rootViolations(err error) []strictjson.Violation {
+	var roots workspace.RootErrors
+	if !errors.As(err, &roots) {
+		return nil
+	}
+	wrong := make([]strictjson.Violation, len(roots))
+	for i, e := range roots {
+		reason := strictjson.Reason(e.Reason) // workspace's reasons are among the protocol's
+		switch {
+		case e.Root < 0:
+			wrong[i] = strictjson.NewViolation("additionalDirectories", nil, reason)
+		case e.Root == 0:
+			wrong[i] = strictjson.NewViolation("cwd", e.Path, reason)
+		default:
+			wrong[i] = strictjson.NewViolation("additionalDirectories", e.Path, reason).At(e.Root - 1)
+		}
+		wrong[i].Expected = e.Detail
+	}
+	return wrong
 }
 
 // directories reads additionalDirectories, which may be left out. If an entry is no string, the others are
@@ -291,7 +316,7 @@ func directories(field strictjson.Field) ([]string, []strictjson.Violation) {
 	paths, wrong := field.Texts()
 	if wrong == nil {
 		_, err := workspace.ParseDirs(paths)
-		return paths, strictjson.ViolationsOf(err)
+		return paths, rootViolations(err)
 	}
 	items, notArray := field.Items()
 	if notArray != nil {
@@ -305,7 +330,7 @@ func directories(field strictjson.Field) ([]string, []strictjson.Violation) {
 		path, bad := item.Text()
 		if bad == nil {
 			_, err := workspace.ParseDirs([]string{path})
-			bad = strictjson.ViolationsOf(err)
+			bad = rootViolations(err)
 		}
 		for _, v := range bad {
 			wrong = append(wrong, v.At(i))

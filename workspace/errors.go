@@ -10,6 +10,97 @@ import (
 // ErrClosed is returned by operations on a closed Workspace.
 var ErrClosed = errors.New("the session's workspace is closed: its roots have changed or the session has ended, so ask again")
 
+// maxRootErrors bounds a RootErrors: a list of a million bad paths need not be answered with a million errors.
+const maxRootErrors = 100
+
+// RootErrors is what is wrong with a root set, in the order of the roots.
+type RootErrors []RootError
+
+// Error describes the first error and says how many more there are.
+func (e RootErrors) Error() string {
+	switch more := len(e) - 1; {
+	case more >= maxRootErrors-1:
+		return fmt.Sprintf("%v (and at least %d more)", e[0], more)
+	case more > 0:
+		return fmt.Sprintf("%v (and %d more)", e[0], more)
+	default:
+		return e[0].Error()
+	}
+}
+
+// err returns e as an error, nil if it is empty.
+func (e RootErrors) err() error {
+	if len(e) == 0 {
+		return nil
+	}
+	return e
+}
+
+// RootError says why a directory cannot be a root.
+type RootError struct {
+	// Root is the position of the directory in the list it came from, duplicates included: 0 is cwd. It is -1 for an error about
+	// the set as a whole.
+	Root int
+	// Path is the directory, "" for the set as a whole.
+	Path   string
+	Reason Reason
+	// Detail is the limit for ReasonTooMany, the system's error for ReasonUnreadable, and for ReasonDenied the denied directory, if
+	// there is one.
+	Detail string
+}
+
+// Reason says what is wrong with a directory or root set.
+type Reason string
+
+// The reasons of a [RootError].
+const (
+	ReasonEmpty        Reason = "empty"         // the path is ""
+	ReasonRelative     Reason = "relative"      // the path is not absolute on this platform
+	ReasonNUL          Reason = "nul"           // the path contains a NUL character
+	ReasonEncoding     Reason = "encoding"      // the path is not UTF-8
+	ReasonTooMany      Reason = "too_many"      // there are more roots than Options.MaxRoots
+	ReasonMissing      Reason = "missing"       // the directory does not exist
+	ReasonNotDirectory Reason = "not_directory" // the path is not a directory
+	ReasonUnreadable   Reason = "unreadable"    // the directory cannot be opened
+	ReasonDenied       Reason = "denied"        // the policy denies the directory
+)
+
+func (e RootError) Error() string {
+	if e.Root < 0 {
+		return e.Problem()
+	}
+	return fmt.Sprintf("root %d %q %s", e.Root, e.Path, e.Problem())
+}
+
+// Problem says what is wrong and what to do, as the end of a sentence that begins with the path.
+func (e RootError) Problem() string {
+	switch e.Reason {
+	case ReasonEmpty:
+		return "is empty: give an absolute path"
+	case ReasonRelative:
+		return "is not absolute: give an absolute path"
+	case ReasonNUL:
+		return "contains a NUL character: no path can"
+	case ReasonEncoding:
+		return "is not valid UTF-8"
+	case ReasonTooMany:
+		return "too many roots: the limit is " + e.Detail
+	case ReasonMissing:
+		return "does not exist: create the directory, or give another"
+	case ReasonNotDirectory:
+		return "is not a directory: give a directory"
+	case ReasonUnreadable:
+		return "cannot be opened: " + e.Detail
+	case ReasonDenied:
+		if e.Detail != "" {
+			return "is refused by policy: " + e.Detail + " is denied"
+		}
+		return "is refused by policy: it is not in an allowed directory"
+	default:
+		return string(e.Reason)
+	}
+}
+
 // TooLargeError: more than may be written at once.
 type TooLargeError struct {
 	Path string

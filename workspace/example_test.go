@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -17,13 +16,16 @@ func ExampleNewRoots() {
 	fmt.Println(roots, err)
 
 	_, err = workspace.NewRoots("app", []string{"/src/lib", ""})
-	for _, v := range strictjson.ViolationsOf(err) {
-		fmt.Println(v)
+	var problems workspace.RootErrors
+	if errors.As(err, &problems) {
+		for _, p := range problems {
+			fmt.Println(p)
+		}
 	}
 	// Output:
 	// [/src/app, /src/lib, /docs] <nil>
-	// cwd "app" is not absolute: give an absolute path
-	// additionalDirectories[1] "" is empty: give an absolute path
+	// root 0 "app" is not absolute: give an absolute path
+	// root 2 "" is empty: give an absolute path
 }
 
 func ExampleOpen() {

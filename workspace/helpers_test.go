@@ -3,6 +3,7 @@ package workspace_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
 	"os"
 	"path"
@@ -212,4 +213,11 @@ func walk(ctx context.Context, ws *workspace.Workspace, start string, fn func(vi
 		}
 		return func() error { return err }
 	})
+}
+
+// rootErrors returns the RootErrors that err is, nil if it is none.
+func rootErrors(err error) workspace.RootErrors {
+	var errs workspace.RootErrors
+	errors.As(err, &errs)
+	return errs
 }

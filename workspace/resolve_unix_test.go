@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -65,7 +64,7 @@ func TestC6_AFifoIsNoRoot(t *testing.T) {
 	fifo := filepath.Join(realDir(t), "fifo")
 	require.NoError(t, unix.Mkfifo(fifo, 0o644))
 	_, err := workspace.Open(t.Context(), mustRoots(t, fifo), workspace.Options{})
-	require.Equal(t, []strictjson.Violation{strictjson.NewViolation("cwd", fifo, strictjson.NotDirectory)}, strictjson.ViolationsOf(err))
+	require.Equal(t, workspace.RootErrors{{Path: fifo, Reason: workspace.ReasonNotDirectory}}, rootErrors(err))
 	dir := mustRoots(t, fifo).Cwd()
 	require.Equal(t, dir, workspace.Real(dir))
 }
@@ -126,11 +125,11 @@ func TestA6_UnreadableRootsAreNamed(t *testing.T) {
 	require.NoError(t, os.Chmod(unsearchable, 0o444))
 	defer os.Chmod(closed, 0o755)
 	_, err := workspace.Open(t.Context(), mustRoots(t, dir, closed, unsearchable, beyond), workspace.Options{})
-	var want []strictjson.Violation
+	var want workspace.RootErrors
 	for i, path := range []string{closed, unsearchable, beyond} {
-		want = append(want, strictjson.NewViolation("additionalDirectories", path, strictjson.Unreadable).At(i).Expecting("permission denied"))
+		want = append(want, workspace.RootError{Root: 1 + i, Path: path, Reason: workspace.ReasonUnreadable, Detail: "permission denied"})
 	}
-	require.Equal(t, want, strictjson.ViolationsOf(err))
+	require.Equal(t, want, rootErrors(err))
 }
 
 func TestC6_PermissionsAreTheSystems(t *testing.T) {

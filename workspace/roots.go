@@ -6,14 +6,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/acp-agent/acp-agent/internal/strictjson"
-)
-
-// The members of a request that name roots, as violations call them.
-const (
-	fieldCwd        = "cwd"
-	fieldAdditional = "additionalDirectories"
 )
 
 // Dir is an absolute directory path in the spelling of its sender, normalised by
@@ -21,11 +13,15 @@ const (
 // links are left alone. Dirs compare with ==. The zero Dir is no directory.
 type Dir struct{ path string }
 
-// ParseDir checks path by the rules of clause A4 and normalises it. It asks
-// nothing of the file system. The error is a [*violation.Error] with the field "cwd".
+// ParseDir checks that path is a non-empty, absolute path of valid UTF-8 without NUL, and normalises it. It does not
+// touch the file system. The error is a [RootErrors] about root 0.
 func ParseDir(path string) (Dir, error) {
-	if broken := check(native{}, path); len(broken) > 0 {
-		return Dir{}, strictjson.Refuse(each(broken, fieldCwd, path)...)
+	var errs RootErrors
+	for _, reason := range check(native{}, path) {
+		errs = append(errs, RootError{Path: path, Reason: reason})
+	}
+	if errs != nil {
+		return Dir{}, errs
 	}
 	return Dir{native{}.normalise(path)}, nil
 }
@@ -50,70 +46,60 @@ func (d Dir) URI() string {
 // MarshalJSON encodes the path as a string.
 func (d Dir) MarshalJSON() ([]byte, error) { return json.Marshal(d.path) }
 
-// check lists the rules of clause A4 that path breaks.
-func check(r rules, path string) []strictjson.Reason {
+// check returns what is wrong with the path of a root.
+func check(r rules, path string) []Reason {
 	if path == "" {
-		return []strictjson.Reason{strictjson.Empty}
+		return []Reason{ReasonEmpty}
 	}
-	var broken []strictjson.Reason
+	var wrong []Reason
 	if !utf8.ValidString(path) {
-		broken = append(broken, strictjson.Encoding)
+		wrong = append(wrong, ReasonEncoding)
 	}
 	if hasNUL(path) {
-		broken = append(broken, strictjson.NUL)
+		wrong = append(wrong, ReasonNUL)
 	}
 	if !r.absolute(path) {
-		broken = append(broken, strictjson.Relative)
+		wrong = append(wrong, ReasonRelative)
 	}
-	return broken
-}
-
-func each(broken []strictjson.Reason, field, path string) []strictjson.Violation {
-	out := make([]strictjson.Violation, len(broken))
-	for i, reason := range broken {
-		out[i] = strictjson.NewViolation(field, path, reason)
-	}
-	return out
+	return wrong
 }
 
 // Dirs is an ordered list of directories without exact duplicates. It is immutable; the
 // zero value is the empty list.
 type Dirs struct{ list []entry }
 
-// entry is a directory and its place in the list that was sent, so that a
-// violation found later points at what the client wrote.
+// entry is a directory and its position in the list it was parsed from, for later errors.
 type entry struct {
 	dir  Dir
 	sent int
 }
 
-// ParseDirs checks each path as [ParseDir] does, and drops repeated directories, keeping the
-// first of each (A7). The error is a [*violation.Error] that lists the violations, up to [violation.Limit],
-// with the field "additionalDirectories" and the place in paths.
+// ParseDirs parses each path as [ParseDir] does, and drops repeated directories, keeping the first of each. The error is a
+// [RootErrors], in which the paths are the roots after cwd: the first is root 1.
 func ParseDirs(paths []string) (Dirs, error) {
 	var (
 		out  Dirs
-		bad  []strictjson.Violation
+		errs RootErrors
 		seen = make(map[Dir]bool, len(paths))
 	)
 	for i, path := range paths {
-		if len(bad) >= strictjson.MaxViolations {
-			break // no more are listed
+		if len(errs) >= maxRootErrors {
+			break
 		}
-		if broken := check(native{}, path); len(broken) > 0 {
-			for _, v := range each(broken, fieldAdditional, path) {
-				bad = append(bad, v.At(i))
+		if wrong := check(native{}, path); len(wrong) > 0 {
+			for _, reason := range wrong {
+				errs = append(errs, RootError{Root: 1 + i, Path: path, Reason: reason})
 			}
 			continue
 		}
 		dir := Dir{native{}.normalise(path)}
 		if !seen[dir] {
 			seen[dir] = true
-			out.list = append(out.list, entry{dir, i})
+			out.list = append(out.list, entry{dir, 1 + i})
 		}
 	}
-	if len(bad) > 0 {
-		return Dirs{}, strictjson.Refuse(bad...)
+	if len(errs) > 0 {
+		return Dirs{}, errs
 	}
 	return out, nil
 }
@@ -172,17 +158,20 @@ type Roots struct {
 	additional Dirs
 }
 
-// NewRoots checks a root set by the rules that need no file system (A4), normalises it
-// (A8), and drops repeated entries and those equal to cwd (A7). The error is a
-// [*violation.Error] that lists every violation: those of "cwd", then those of
-// "additionalDirectories" in order.
+// NewRoots parses a root set without touching the file system: it normalises the paths and drops repeated entries and
+// those equal to cwd. The error is a [RootErrors] that lists everything wrong, cwd first.
 func NewRoots(cwd string, additional []string) (Roots, error) {
+	var errs RootErrors
 	first, err := ParseDir(cwd)
-	bad := strictjson.ViolationsOf(err)
+	if err != nil {
+		errs = append(errs, err.(RootErrors)...)
+	}
 	rest, err := ParseDirs(additional)
-	bad = append(bad, strictjson.ViolationsOf(err)...)
-	if len(bad) > 0 {
-		return Roots{}, strictjson.Refuse(bad...)
+	if err != nil {
+		errs = append(errs, err.(RootErrors)...)
+	}
+	if errs != nil {
+		return Roots{}, errs
 	}
 	return RootsFrom(first, rest), nil
 }
@@ -259,13 +248,12 @@ func (r Roots) MarshalJSON() ([]byte, error) {
 	return json.Marshal(paths)
 }
 
-// violation is reason found at root i, at the place where the client wrote it.
-func (r Roots) violation(i int, reason strictjson.Reason) strictjson.Violation {
+// sent returns the position of root i in the list that the set was parsed from.
+func (r Roots) sent(i int) int {
 	if i == 0 {
-		return strictjson.NewViolation(fieldCwd, r.cwd.path, reason)
+		return 0
 	}
-	e := r.additional.list[i-1]
-	return strictjson.NewViolation(fieldAdditional, e.dir.path, reason).At(e.sent)
+	return r.additional.list[i-1].sent
 }
 
 // Real is d's real path now, by the same means as an opened root's; d itself where it is not a

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -35,35 +34,35 @@ func paths(roots workspace.Roots) []string {
 func TestA4_EachReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		path   string
-		reason strictjson.Reason
+		reason workspace.Reason
 	}{
-		"empty":    {"", strictjson.Empty},
-		"relative": {"src", strictjson.Relative},
-		"dot":      {".", strictjson.Relative},
-		"nul":      {abs("/a\x00b"), strictjson.NUL},
-		"encoding": {abs("/a\xffb"), strictjson.Encoding},
+		"empty":    {"", workspace.ReasonEmpty},
+		"relative": {"src", workspace.ReasonRelative},
+		"dot":      {".", workspace.ReasonRelative},
+		"nul":      {abs("/a\x00b"), workspace.ReasonNUL},
+		"encoding": {abs("/a\xffb"), workspace.ReasonEncoding},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := workspace.NewRoots(c.path, nil)
-			require.Equal(t, []strictjson.Violation{strictjson.NewViolation("cwd", c.path, c.reason)}, strictjson.ViolationsOf(err))
+			require.Equal(t, workspace.RootErrors{{Path: c.path, Reason: c.reason}}, rootErrors(err))
 
 			_, err = workspace.NewRoots(abs("/a"), []string{abs("/b"), c.path})
-			require.Equal(t, []strictjson.Violation{
-				strictjson.NewViolation("additionalDirectories", c.path, c.reason).At(1),
-			}, strictjson.ViolationsOf(err))
+			require.Equal(t, workspace.RootErrors{
+				{Root: 2, Path: c.path, Reason: c.reason},
+			}, rootErrors(err))
 		})
 	}
 }
 
 func TestA5_EveryViolationIsListedCwdFirst(t *testing.T) {
 	_, err := workspace.NewRoots("", []string{"a\x00", abs("/ok"), "", "b"})
-	require.Equal(t, []strictjson.Violation{
-		strictjson.NewViolation("cwd", "", strictjson.Empty),
-		strictjson.NewViolation("additionalDirectories", "a\x00", strictjson.NUL).At(0),
-		strictjson.NewViolation("additionalDirectories", "a\x00", strictjson.Relative).At(0),
-		strictjson.NewViolation("additionalDirectories", "", strictjson.Empty).At(2),
-		strictjson.NewViolation("additionalDirectories", "b", strictjson.Relative).At(3),
-	}, strictjson.ViolationsOf(err))
+	require.Equal(t, workspace.RootErrors{
+		{Path: "", Reason: workspace.ReasonEmpty},
+		{Root: 1, Path: "a\x00", Reason: workspace.ReasonNUL},
+		{Root: 1, Path: "a\x00", Reason: workspace.ReasonRelative},
+		{Root: 3, Path: "", Reason: workspace.ReasonEmpty},
+		{Root: 4, Path: "b", Reason: workspace.ReasonRelative},
+	}, rootErrors(err))
 }
 
 func TestA7_DuplicatesAreDroppedInOrder(t *testing.T) {
@@ -162,7 +161,7 @@ func FuzzParseDir(f *testing.F) {
 	f.Fuzz(func(t *testing.T, path string) {
 		dir, err := workspace.ParseDir(path)
 		if err != nil {
-			require.NotEmpty(t, strictjson.ViolationsOf(err))
+			require.NotEmpty(t, rootErrors(err))
 			return
 		}
 		again, err := workspace.ParseDir(dir.String())

@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 func TestA8_Posix(t *testing.T) {
@@ -61,13 +59,13 @@ func TestA4_Windows(t *testing.T) {
 		`C:`, `C:a`, `a`, `.`, `..\a`, `\a`, `/a`, `\\`, `\\server`, `\\server\`, `\\\share\a`,
 		`1:\a`, `\\?\C:`, `\\?\UNC\server`, `:\a`,
 	} {
-		require.Equal(t, []strictjson.Reason{strictjson.Relative}, check(drives{}, given), given)
+		require.Equal(t, []Reason{ReasonRelative}, check(drives{}, given), given)
 	}
 }
 
 func TestA4_Posix(t *testing.T) {
 	for _, given := range []string{"a", ".", "..", "../a", `C:\a`, `\\server\share`, "~", "~/a", " /a", "file:///a"} {
-		require.Equal(t, []strictjson.Reason{strictjson.Relative}, check(posix{}, given), given)
+		require.Equal(t, []Reason{ReasonRelative}, check(posix{}, given), given)
 	}
 }
 

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -8,8 +9,6 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
-
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // Workspace is an opened root set. It is safe for concurrent use. [Open] makes one,
@@ -98,12 +97,11 @@ func closeAll(handles []*handle) {
 	}
 }
 
-// Open opens every root of the set, or none. Each stage reports all that it finds
-// wrong, in this order (A5, A6): too many roots; directories that are missing, not
-// directories, or not to be entered; real paths that the policy refuses. The error is a
-// [*violation.Error], or the context's. The caller closes the Workspace.
+// Open opens every root of the set, or none. The caller closes the Workspace. The error is a [RootErrors], or the
+// context's. Each step reports everything it finds wrong: first too many roots; then directories that cannot be opened;
+// then those the policy denies.
 func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
-	if err := counted(roots, o.MaxRoots); err != nil {
+	if err := checkCount(roots, o.MaxRoots); err != nil {
 		return nil, err
 	}
 	w := &Workspace{roots: roots, denied: denials(o.Policy.Deny), maxEntries: o.MaxEntries}
@@ -112,7 +110,7 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	}
 	err := w.openRoots(ctx)
 	if err == nil {
-		err = w.judgeRoots(o.Policy)
+		err = w.checkPolicy(o.Policy)
 	}
 	if err == nil {
 		err = w.grantMounts(o.Mounts)
@@ -125,16 +123,14 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	return w, nil
 }
 
-// counted refuses a set of no roots and one of too many.
-func counted(roots Roots, limit int) error {
-	if limit == 0 {
-		limit = DefaultMaxRoots
-	}
+// checkCount rejects a set without roots, and one with too many.
+func checkCount(roots Roots, limit int) error {
+	limit = cmp.Or(limit, DefaultMaxRoots)
 	switch {
 	case roots.IsZero():
-		return strictjson.Refuse(strictjson.NewViolation(fieldCwd, nil, strictjson.Required))
+		return RootErrors{{Reason: ReasonEmpty}}
 	case roots.Len() > limit:
-		return strictjson.Refuse(strictjson.NewViolation(fieldAdditional, nil, strictjson.TooMany).Expecting(strconv.Itoa(limit)))
+		return RootErrors{{Root: -1, Reason: ReasonTooMany, Detail: strconv.Itoa(limit)}}
 	default:
 		return nil
 	}
@@ -142,39 +138,43 @@ func counted(roots Roots, limit int) error {
 
 // openRoots opens each root and finds its real path.
 func (w *Workspace) openRoots(ctx context.Context) error {
-	var bad []strictjson.Violation
+	var errs RootErrors
 	for i, dir := range w.roots.All() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		handle, err := openDirectory(dir.path)
 		if err != nil {
-			bad = append(bad, w.refusal(i, err))
+			errs = append(errs, w.openError(i, err))
 			continue
 		}
 		w.handles = append(w.handles, handle)
 		real, err := realPathOf(handle, dir.path)
 		if err != nil {
-			bad = append(bad, w.refusal(i, err))
+			errs = append(errs, w.openError(i, err))
 			continue
 		}
 		w.opened = append(w.opened, Root{Index: i, Dir: dir, Real: Dir{real}})
 		w.real = append(w.real, locate(real))
 	}
-	return strictjson.Refuse(bad...)
+	return errs.err()
 }
 
-// refusal is why root i could not be opened.
-func (w *Workspace) refusal(i int, err error) strictjson.Violation {
+// openError explains why root i could not be opened.
+func (w *Workspace) openError(i int, err error) RootError {
 	info, statErr := os.Stat(w.roots.At(i).path)
 	switch {
 	case statErr == nil && !info.IsDir():
-		return w.roots.violation(i, strictjson.NotDirectory)
+		return w.rootError(i, ReasonNotDirectory, "")
 	case errors.Is(statErr, fs.ErrNotExist), errors.Is(statErr, syscall.ENOTDIR):
-		return w.roots.violation(i, strictjson.Missing)
+		return w.rootError(i, ReasonMissing, "")
 	default:
-		return w.roots.violation(i, strictjson.Unreadable).Expecting(cause(err).Error())
+		return w.rootError(i, ReasonUnreadable, cause(err).Error())
 	}
+}
+
+func (w *Workspace) rootError(i int, reason Reason, detail string) RootError {
+	return RootError{Root: w.roots.sent(i), Path: w.roots.At(i).path, Reason: reason, Detail: detail}
 }
 
 // grantMounts makes each root's handle reach what is mounted below it, as far as the policy says.
@@ -183,13 +183,13 @@ func (w *Workspace) grantMounts(policy Mounts) error {
 	if policy == ExistingMounts {
 		points = mountPoints()
 	}
-	var bad []strictjson.Violation
+	var errs RootErrors
 	for i, handle := range w.handles {
 		if err := handle.grant(policy, w.real[i], points, w.denied); err != nil {
-			bad = append(bad, w.refusal(i, err))
+			errs = append(errs, w.openError(i, err))
 		}
 	}
-	return strictjson.Refuse(bad...)
+	return errs.err()
 }
 
 // cause is what the system said, without the names that we gave it.
@@ -203,17 +203,17 @@ func cause(err error) error {
 	return err
 }
 
-// judgeRoots checks the real path of each root against the policy.
-func (w *Workspace) judgeRoots(p Policy) error {
-	var bad []strictjson.Violation
+// checkPolicy checks the real path of each root against the policy.
+func (w *Workspace) checkPolicy(p Policy) error {
+	var errs RootErrors
 	for i, real := range w.real {
 		if by, denied := judge(w.denied, real); denied {
-			bad = append(bad, w.roots.violation(i, strictjson.Denied).Expecting(by.path))
+			errs = append(errs, w.rootError(i, ReasonDenied, by.path))
 		} else if !allows(p.Allow, real) {
-			bad = append(bad, w.roots.violation(i, strictjson.Denied))
+			errs = append(errs, w.rootError(i, ReasonDenied, ""))
 		}
 	}
-	return strictjson.Refuse(bad...)
+	return errs.err()
 }
 
 // DefaultMaxRoots is the most roots of a set where Options name no other number.

@@ -13,19 +13,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func refusal(t *testing.T, o workspace.Options, cwd string, additional ...string) []strictjson.Violation {
+func refusal(t *testing.T, o workspace.Options, cwd string, additional ...string) workspace.RootErrors {
 	t.Helper()
 	_, err := workspace.Open(t.Context(), mustRoots(t, cwd, additional...), o)
 	require.Error(t, err)
-	return strictjson.ViolationsOf(err)
+	return rootErrors(err)
 }
 
-func additional(i int, path string, reason strictjson.Reason) strictjson.Violation {
-	return strictjson.NewViolation("additionalDirectories", path, reason).At(i)
+func additional(i int, path string, reason workspace.Reason) workspace.RootError {
+	return workspace.RootError{Root: 1 + i, Path: path, Reason: reason}
 }
 
 func TestA6_MissingAndNotDirectoriesAreAllNamed(t *testing.T) {
@@ -34,19 +33,19 @@ func TestA6_MissingAndNotDirectoriesAreAllNamed(t *testing.T) {
 	link(t, "nowhere", filepath.Join(dir, "dangling"))
 	link(t, "file", filepath.Join(dir, "to-file"))
 	at := func(name string) string { return filepath.Join(dir, name) }
-	require.Equal(t, []strictjson.Violation{
-		strictjson.NewViolation("cwd", at("gone"), strictjson.Missing),
-		additional(0, at("file"), strictjson.NotDirectory),
-		additional(2, at("dangling"), strictjson.Missing),
-		additional(3, at("to-file"), strictjson.NotDirectory),
-		additional(4, at("file/below"), strictjson.Missing),
+	require.Equal(t, workspace.RootErrors{
+		{Path: at("gone"), Reason: workspace.ReasonMissing},
+		additional(0, at("file"), workspace.ReasonNotDirectory),
+		additional(2, at("dangling"), workspace.ReasonMissing),
+		additional(3, at("to-file"), workspace.ReasonNotDirectory),
+		additional(4, at("file/below"), workspace.ReasonMissing),
 	}, refusal(t, workspace.Options{}, at("gone"), at("file"), dir, at("dangling"), at("to-file"), at("file/below")))
 }
 
 func TestA6_AViolationPointsAtWhatTheClientWrote(t *testing.T) {
 	dir := realDir(t)
 	gone := filepath.Join(dir, "gone")
-	require.Equal(t, []strictjson.Violation{additional(3, gone, strictjson.Missing)},
+	require.Equal(t, workspace.RootErrors{additional(3, gone, workspace.ReasonMissing)},
 		refusal(t, workspace.Options{}, dir, dir, dir+"/./", dir, gone, gone+"/"))
 }
 
@@ -56,11 +55,11 @@ func TestA6_TooManyRoots(t *testing.T) {
 	for i := range workspace.DefaultMaxRoots {
 		more = append(more, mkdir(t, filepath.Join(dir, fmt.Sprint(i))))
 	}
-	require.Equal(t, []strictjson.Violation{
-		strictjson.NewViolation("additionalDirectories", nil, strictjson.TooMany).Expecting("64"),
+	require.Equal(t, workspace.RootErrors{
+		{Root: -1, Reason: workspace.ReasonTooMany, Detail: "64"},
 	}, refusal(t, workspace.Options{}, dir, more...))
-	require.Equal(t, []strictjson.Violation{
-		strictjson.NewViolation("additionalDirectories", nil, strictjson.TooMany).Expecting("2"),
+	require.Equal(t, workspace.RootErrors{
+		{Root: -1, Reason: workspace.ReasonTooMany, Detail: "2"},
 	}, refusal(t, workspace.Options{MaxRoots: 2}, dir, filepath.Join(dir, "gone"), more[0]))
 	open(t, dir, more[:workspace.DefaultMaxRoots-1]...)
 	openWith(t, workspace.Options{MaxRoots: 1000}, dir, more...)
@@ -81,23 +80,23 @@ func TestA6_PolicyJudgesRealPaths(t *testing.T) {
 	fine, twin := mkdir(t, filepath.Join(dir, "fine")), mkdir(t, filepath.Join(dir, "secret-twin"))
 	innocent := filepath.Join(dir, "innocent")
 	link(t, "secret/deeper", innocent)
-	denied := func(i int, path, by string) strictjson.Violation {
-		return additional(i, path, strictjson.Denied).Expecting(by)
+	denied := func(i int, path, by string) workspace.RootError {
+		return workspace.RootError{Root: 1 + i, Path: path, Reason: workspace.ReasonDenied, Detail: by}
 	}
 	t.Run("denied", func(t *testing.T) {
 		o := workspace.Options{Policy: workspace.Policy{Deny: dirs(t, secret)}}
-		require.Equal(t, []strictjson.Violation{
+		require.Equal(t, workspace.RootErrors{
 			denied(0, secret, secret), denied(1, deeper, secret), denied(2, innocent, secret),
 		}, refusal(t, o, fine, secret, deeper, innocent, twin))
 		openWith(t, o, fine, twin)
 	})
 	t.Run("denied by a link", func(t *testing.T) {
 		o := workspace.Options{Policy: workspace.Policy{Deny: dirs(t, innocent)}}
-		require.Equal(t, []strictjson.Violation{denied(0, deeper, innocent)}, refusal(t, o, fine, deeper))
+		require.Equal(t, workspace.RootErrors{denied(0, deeper, innocent)}, refusal(t, o, fine, deeper))
 	})
 	t.Run("not allowed", func(t *testing.T) {
 		o := workspace.Options{Policy: workspace.Policy{Allow: dirs(t, fine, innocent)}}
-		require.Equal(t, []strictjson.Violation{additional(0, secret, strictjson.Denied), additional(2, twin, strictjson.Denied)},
+		require.Equal(t, workspace.RootErrors{additional(0, secret, workspace.ReasonDenied), additional(2, twin, workspace.ReasonDenied)},
 			refusal(t, o, fine, secret, deeper, twin))
 		openWith(t, o, fine, innocent)
 	})
@@ -205,7 +204,7 @@ func TestOpen_EndsWithItsContext(t *testing.T) {
 
 func TestOpen_NoRootsAreNoWorkspace(t *testing.T) {
 	_, err := workspace.Open(t.Context(), workspace.Roots{}, workspace.Options{})
-	require.Equal(t, []strictjson.Violation{strictjson.NewViolation("cwd", nil, strictjson.Required)}, strictjson.ViolationsOf(err))
+	require.Equal(t, workspace.RootErrors{{Reason: workspace.ReasonEmpty}}, rootErrors(err))
 }
 
 func TestA22_TwoWorkspacesDoNotSeeEachOther(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -59,13 +58,16 @@ func checkRoots(ctx context.Context, s streams, f serveFlags, r runFlags) error 
 		for i, root := range w.Opened() {
 			reports[i].Real, reports[i].URI = root.Real.String(), root.Real.URI()
 		}
-	} else if strictjson.ViolationsOf(refused) == nil {
+	}
+	var wrong workspace.RootErrors
+	if refused != nil && !errors.As(refused, &wrong) {
 		return refused
 	}
-	shown := strictjson.ViolationsOf(flagged(refused, "cwd", "dir"))
-	for i, v := range strictjson.ViolationsOf(refused) {
-		for _, at := range concerned(v, len(reports)) {
-			reports[at].Verdict = shown[i].String()
+	for _, e := range wrong {
+		for at, dir := range roots.All() {
+			if e.Root < 0 || e.Path == dir.String() {
+				reports[at].Verdict = flaggedRoot(e, "cwd", "dir")
+			}
 		}
 	}
 	if err := printRoots(s, r, reports); err != nil {
@@ -75,21 +77,6 @@ func checkRoots(ctx context.Context, s streams, f serveFlags, r runFlags) error 
 		return errRefused
 	}
 	return nil
-}
-
-// concerned are the roots that a violation is about; one about the set as a whole is about all.
-func concerned(v strictjson.Violation, n int) []int {
-	switch {
-	case v.Field == "cwd":
-		return []int{0}
-	case v.Index != nil && *v.Index+1 < n:
-		return []int{*v.Index + 1}
-	}
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
 }
 
 func printRoots(s streams, r runFlags, reports []rootReport) error {

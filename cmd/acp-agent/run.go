@@ -217,8 +217,26 @@ func explained(err error) error {
 	return errors.New(answer.Message)
 }
 
+// flaggedRoot says what is wrong with a folder, and which flag gave it.
+func flaggedRoot(e workspace.RootError, cwd, dir string) string {
+	switch {
+	case e.Root < 0:
+		return "--" + dir + ": " + e.Problem() + "; --max-roots N sets another"
+	case e.Root == 0:
+		dir = cwd
+	}
+	return fmt.Sprintf("--%s %q %s", dir, e.Path, e.Problem())
+}
+
 // flagged says of folders that are refused which flags gave them.
 func flagged(err error, cwd, dir string) error {
+	if roots := (workspace.RootErrors)(nil); errors.As(err, &roots) {
+		first := flaggedRoot(roots[0], cwd, dir)
+		if more := len(roots) - 1; more > 0 {
+			return fmt.Errorf("%s (and %d more)", first, more)
+		}
+		return errors.New(first)
+	}
 	found := slices.Clone(strictjson.ViolationsOf(err))
 	if found == nil {
 		return err

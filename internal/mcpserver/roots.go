@@ -17,7 +17,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/internal/mcproots"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -341,17 +340,17 @@ func (s *Server) judge(ctx context.Context, dir workspace.Dir, already int) erro
 	return ws.Close()
 }
 
-// plain is the reason in an error of one root, without the field that it names for other protocols.
+// plain is the reason in an error of one root.
 func plain(err error) error {
-	if bad := strictjson.ViolationsOf(err); len(bad) == 1 {
+	if bad := (workspace.RootErrors)(nil); errors.As(err, &bad) && len(bad) == 1 {
 		switch bad[0].Reason {
-		case strictjson.Missing:
+		case workspace.ReasonMissing:
 			return errors.New("there is no such directory")
-		case strictjson.NotDirectory:
+		case workspace.ReasonNotDirectory:
 			return errors.New("it is not a directory")
-		case strictjson.Unreadable:
+		case workspace.ReasonUnreadable:
 			return errors.New("it cannot be read")
-		case strictjson.Denied:
+		case workspace.ReasonDenied:
 			return errors.New("it lies outside of what this server is allowed to serve")
 		}
 	}
