@@ -14,12 +14,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// maxDepth is how deep directories are searched.
-const maxDepth = 100
-
 // scan returns the search that /find and /search have in common.
 func (t *turn) scan() tools.Scan {
-	return tools.Scan{Workspace: t.workspace(), Ignored: workspace.LeaveIgnored, MaxFiles: t.limits.files, MaxDepth: maxDepth}
+	return tools.Scan{Workspace: t.workspace(), Ignored: workspace.LeaveIgnored, MaxFiles: t.limits.files}
 }
 
 // find answers /find.

@@ -134,7 +134,7 @@ func TestLocationsAreSpelledTheClientsWay(t *testing.T) {
 }
 
 func TestDirectoriesAreEnteredToABound(t *testing.T) {
-	deep := strings.Repeat("d/", maxDepth)
+	deep := strings.Repeat("d/", 100)
 	cwd := plant(t, fileTree{deep + "a.txt": "needle\n", deep + "d/b.txt": "needle\n"})
 	a := open(t, limits{}, cwd).ask("needle")
 	require.Len(t, a.lines(), 1)

@@ -48,11 +48,11 @@ func (t *turn) searchFor(ctx context.Context, query tools.Query, title string, i
 		return err
 	}
 	list := t.newListing("line", "lines")
-	lookup := tools.Lookup{
+	options := tools.SearchOptions{
 		Query: query, MaxFileSize: t.limits.fileSize, MaxHits: t.limits.hits + 1, // one more shows that there are more
 		Show: func(line []byte, at int) string { return excerpt(string(line), at) },
 	}
-	tally, err := t.scan().Search(ctx, lookup, list.addFile)
+	tally, err := t.scan().Search(ctx, options, list.addFile)
 	return t.finish(err, call, list, tally)
 }
 
@@ -120,9 +120,6 @@ func (w words) strings() []string {
 	return list
 }
 
-// Full returns the score of all matches.
-func (words) Full() int { return 1 }
-
 // checkInterval is how many bytes are searched between two checks of the context.
 const checkInterval = 16 << 10
 
@@ -144,7 +141,7 @@ func (w words) Find(ctx context.Context, content []byte, found func(tools.Match)
 			unchecked = 0
 		}
 		if at := w.match(folded); at >= 0 {
-			if !found(tools.Match{Number: number, Start: start, End: end, At: min(at, end-start), Score: 1}) {
+			if !found(tools.Match{Number: number, Start: start, End: end, At: min(at, end-start)}) {
 				return nil
 			}
 		}

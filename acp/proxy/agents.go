@@ -66,8 +66,9 @@ func KnownProfiles() []Profile {
 			Name: "opencode", Title: "opencode", Command: "opencode", Args: []string{"acp"},
 			Packages: []string{"opencode-ai"},
 			Relay:    true, // it tells MCP servers only the working directory
-			AskEnv:   []string{`OPENCODE_PERMISSION={"acp_agent_roots*_write_file":"ask","acp_agent_roots*_edit_file":"ask"}`},
-			Login:    "opencode auth login", Install: "npm install -g opencode-ai", Checked: "1.18.33",
+			AskEnv: []string{`OPENCODE_PERMISSION={"acp_agent_roots*_write_file":"ask","acp_agent_roots*_edit_file":"ask",` +
+				`"acp_agent_roots*_create_directory":"ask","acp_agent_roots*_delete_file":"ask","acp_agent_roots*_move_file":"ask"}`},
+			Login: "opencode auth login", Install: "npm install -g opencode-ai", Checked: "1.18.33",
 		},
 		{
 			Name: "pi", Title: "pi", Command: "pi-acp",

@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/workspace/tools"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 const (
@@ -108,18 +108,18 @@ func (sc *scope) prompt(ctx context.Context, name, arguments string) (*mcp.GetPr
 			if command.Name != name {
 				continue
 			}
-			text, err := catalog.Text(ctx, command.Artifact)
+			content, err := catalog.Text(ctx, command.Artifact)
 			if err != nil {
 				return nil, err
 			}
-			text = fmt.Sprintf("The file %s in the folder %s says for /%s:\n\n%s",
-				tools.Printable(command.Artifact.Path), tools.Printable(command.Artifact.Root.Dir.String()), name, text)
+			message := fmt.Sprintf("The file %s in the folder %s says for /%s:\n\n%s",
+				text.Printable(command.Artifact.Path), text.Printable(command.Artifact.Root.Dir.String()), name, content)
 			if arguments != "" {
-				text += "\n\nWhat was typed behind it: " + arguments
+				message += "\n\nWhat was typed behind it: " + arguments
 			}
 			return &mcp.GetPromptResult{
 				Description: command.Description,
-				Messages:    []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text}}},
+				Messages:    []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: message}}},
 			}, nil
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/internal/mcproots"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -485,9 +486,9 @@ func (l listing) String() string {
 		fmt.Fprintf(&b, "The roots (%s), in order; relative paths start in the first:\n", l.Source)
 	}
 	for _, r := range l.Roots {
-		b.WriteString(tools.Printable(r.Path))
+		b.WriteString(text.Printable(r.Path))
 		if r.Real != r.Path {
-			b.WriteString(" -> " + tools.Printable(r.Real))
+			b.WriteString(" -> " + text.Printable(r.Real))
 		}
 		b.WriteByte('\n')
 	}

@@ -80,7 +80,7 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 		pattern, err := NewPattern(text, s, c)
 		require.NoError(b, err)
 		for b.Loop() {
-			_, err = scan.Search(b.Context(), Lookup{Query: pattern}, func(Found) error { return nil })
+			_, err = scan.Search(b.Context(), SearchOptions{Query: pattern}, func(Found) error { return nil })
 			require.NoError(b, err)
 		}
 	}

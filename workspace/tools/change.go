@@ -4,69 +4,147 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Change is what is to become of one file: planned, and shown to somebody who decides, before it is made.
+// Change is a planned change to one file or directory. It can be shown to whoever decides about it, and then be made.
 type Change struct {
-	// Asked is the path as it was asked for.
+	Kind ChangeKind
+	// Asked is the path as it was requested, and Ref where it leads. A write follows a link at the end of the path; the other
+	// kinds affect the link itself.
 	Asked string
-	// Ref is where it really leads.
-	Ref workspace.Ref
-	// Old is the file's text, nil if there is no file yet.
+	Ref   workspace.Ref
+	// Old is the text of the file to be written or deleted, nil if there is no file or it is not text.
 	Old *string
-	// New is what it shall be.
+	// New is the text to be written.
 	New string
+	// AskedTo and To are the destination of a move: the path as it was requested, and where it leads.
+	AskedTo string
+	To      workspace.Ref
+	// What is the type of what is deleted or moved: "file", "directory", "link" or "other".
+	What string
 }
 
-// Permit decides whether a change may be made (A30): nil allows it, any error does not and says why. It is
-// called once for each change, and may wait for a person.
+// ChangeKind is the kind of a [Change].
+type ChangeKind int
+
+const (
+	// Write creates a file or replaces its text.
+	Write ChangeKind = iota
+	// CreateDirectory creates an empty directory.
+	CreateDirectory
+	// Delete deletes a file, a link or an empty directory.
+	Delete
+	// Move gives a file, link or directory a new path, which must not exist.
+	Move
+)
+
+// Permit decides whether a change may be made: nil allows it, an error rejects it and says why. It is called once for each change and
+// may wait for a person.
 type Permit func(ctx context.Context, c Change) error
 
-// UnshowableError: a path that no JSON text, and so no client, can show.
-type UnshowableError struct{ Path string }
-
-func (e *UnshowableError) Error() string {
-	return "the name of what " + e.Path + " leads to is not Unicode text, and cannot be shown"
-}
-
-// Plan finds out where path leads and what is there, and calls rewrite with it for what shall be; old is nil if
-// there is no file. Nothing is written. limit is the most bytes of a file before and after, 0 for
-// [DefaultMaxFileSize].
+// Plan plans to write the file at path without changing anything. It calls rewrite with the current text, nil if there is no file,
+// for the new one. maxSize bounds the size of the file before and after, in bytes; 0 means 8 MiB.
 //
-// Errors are those of the workspace, a *[workspace.NotTextError] for a file that is not UTF-8, a
-// *[workspace.TooLargeError], an *[UnshowableError], and rewrite's. With an error comes what was
-// found out before it.
-func Plan(ctx context.Context, ws *workspace.Workspace, path string, limit int64, rewrite func(old *string) (string, error)) (Change, error) {
+// Besides those of the workspace and of rewrite, errors are *[workspace.NotTextError] for a file that is not UTF-8 and
+// *[workspace.TooLargeError]. The returned change has what was known before an error.
+func Plan(ctx context.Context, ws *workspace.Workspace, path string, maxSize int64, rewrite func(old *string) (string, error)) (Change, error) {
 	c := Change{Asked: path}
-	if limit == 0 {
-		limit = DefaultMaxFileSize
+	if maxSize == 0 {
+		maxSize = defaultMaxFileSize
 	}
 	ref, err := ws.WriteTarget(path)
 	if err != nil {
 		return c, err
 	}
-	if !utf8.ValidString(ref.Path()) {
-		return c, &UnshowableError{path}
+	if err := showable(path, ref); err != nil {
+		return c, err
 	}
 	c.Ref = ref
-	if c.Old, err = current(ctx, ws, path, ref, limit); err != nil {
+	if c.Old, err = currentText(ctx, ws, path, ref, maxSize); err != nil {
 		return c, err
 	}
 	if c.New, err = rewrite(c.Old); err != nil {
 		return c, err
 	}
-	if size := int64(len(c.New)); size > limit {
-		return c, &workspace.TooLargeError{Path: path, Size: size, Limit: limit}
+	if size := int64(len(c.New)); size > maxSize {
+		return c, &workspace.TooLargeError{Path: path, Size: size, Limit: maxSize}
 	}
 	return c, nil
 }
 
-// current is the text of the file at path, which must be at ref; nil if there is none.
-func current(ctx context.Context, ws *workspace.Workspace, path string, ref workspace.Ref, limit int64) (*string, error) {
+// planDirectory plans to create a directory.
+func planDirectory(ws *workspace.Workspace, path string) (Change, error) {
+	ref, err := ws.MkdirTarget(path)
+	if err == nil {
+		err = showable(path, ref)
+	}
+	return Change{Kind: CreateDirectory, Asked: path, Ref: ref, What: "directory"}, err
+}
+
+// planDelete plans to delete a file, a link or an empty directory.
+func planDelete(ctx context.Context, ws *workspace.Workspace, path string, maxSize int64) (Change, error) {
+	info, err := ws.RemoveTarget(path)
+	if err != nil {
+		return Change{}, err
+	}
+	c := Change{Kind: Delete, Asked: path, Ref: info.Ref(), What: typeName(info.Mode())}
+	if err := showable(path, c.Ref); err != nil {
+		return c, err
+	}
+	switch c.What {
+	case "directory":
+		return c, requireEmpty(ctx, ws, path)
+	case "file":
+		c.Old, err = currentText(ctx, ws, path, c.Ref, maxSize)
+		var notText *workspace.NotTextError
+		var tooLarge *workspace.TooLargeError
+		if errors.As(err, &notText) || errors.As(err, &tooLarge) {
+			err = nil // it is deleted without being shown
+		}
+	}
+	return c, err
+}
+
+// requireEmpty returns an error unless the directory at path is empty.
+func requireEmpty(ctx context.Context, ws *workspace.Workspace, path string) error {
+	dir, err := ws.OpenDir(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	entries, err := dir.Entries(ctx)
+	if err == nil && len(entries) > 0 {
+		err = &fs.PathError{Op: "delete", Path: path, Err: syscall.ENOTEMPTY}
+	}
+	return err
+}
+
+// planMove plans to give a file, link or directory a new path.
+func planMove(ws *workspace.Workspace, from, to string) (Change, error) {
+	info, target, err := ws.RenameTarget(from, to)
+	if err != nil {
+		return Change{}, err
+	}
+	c := Change{Kind: Move, Asked: from, Ref: info.Ref(), AskedTo: to, To: target, What: typeName(info.Mode())}
+	return c, errors.Join(showable(from, c.Ref), showable(to, c.To))
+}
+
+// showable returns an error if the path of ref is not Unicode text, which no client could show.
+func showable(path string, ref workspace.Ref) error {
+	if utf8.ValidString(ref.Path()) {
+		return nil
+	}
+	return errors.New(path + " leads to a name that is not Unicode text and cannot be shown")
+}
+
+// currentText returns the text of the file at path, which must be at ref; nil if there is none.
+func currentText(ctx context.Context, ws *workspace.Workspace, path string, ref workspace.Ref, maxSize int64) (*string, error) {
 	file, err := ws.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -78,13 +156,13 @@ func current(ctx context.Context, ws *workspace.Workspace, path string, ref work
 	if file.Ref() != ref {
 		return nil, &workspace.MovedError{Path: path, Was: ref, Now: file.Ref()}
 	}
-	content, err := slurp(ctx, file, limit, nil)
+	content, err := readAll(ctx, file, maxSize, nil)
 	if errors.Is(err, errLarge) {
-		size := limit + 1
+		size := maxSize + 1
 		if info, err := file.Stat(); err == nil {
 			size = info.Size()
 		}
-		return nil, &workspace.TooLargeError{Path: path, Size: size, Limit: limit}
+		return nil, &workspace.TooLargeError{Path: path, Size: size, Limit: maxSize}
 	}
 	if errors.Is(err, errBinary) || err == nil && !isText(content) {
 		return nil, notText(path, content)
@@ -92,15 +170,15 @@ func current(ctx context.Context, ws *workspace.Workspace, path string, ref work
 	if err != nil {
 		return nil, err
 	}
-	text := string(content)
-	return &text, nil
+	s := string(content)
+	return &s, nil
 }
 
 func isText(content []byte) bool {
 	return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0
 }
 
-// notText says what of content is not text.
+// notText returns the error for content that is not text.
 func notText(path string, content []byte) error {
 	line := 1
 	for part := range bytes.Lines(content) {
@@ -115,10 +193,10 @@ func notText(path string, content []byte) error {
 	return &workspace.NotTextError{Path: path, Kind: "binary", Line: 1}
 }
 
-// Unchanged reports whether the file is like that already.
-func (c Change) Unchanged() bool { return c.Old != nil && *c.Old == c.New }
+// Unchanged reports whether the file already has the new text.
+func (c Change) Unchanged() bool { return c.Kind == Write && c.Old != nil && *c.Old == c.New }
 
-// FirstLine is the number of the first line that changes, 0 if the file is new, becomes empty, or stays as it is.
+// FirstLine returns the number of the first line that changes, 0 if the file is new, becomes empty or stays the same.
 func (c Change) FirstLine() int {
 	if c.Old == nil || c.Unchanged() || c.New == "" {
 		return 0
@@ -132,23 +210,72 @@ func (c Change) FirstLine() int {
 	return line
 }
 
-// Diff is the change as a unified diff, "" if there is none.
+// String describes the change on one line, such as "delete file /src/a.go".
+func (c Change) String() string {
+	path := c.Ref.Path()
+	switch {
+	case c.Kind == CreateDirectory:
+		return "create directory " + path
+	case c.Kind == Delete:
+		return "delete " + c.What + " " + path
+	case c.Kind == Move:
+		return fmt.Sprintf("move %s %s to %s", c.What, path, c.To.Path())
+	case c.Old == nil:
+		return "create file " + path
+	default:
+		return "change file " + path
+	}
+}
+
+// Diff returns the change of text as a unified diff, "" if no text changes.
 func (c Change) Diff() string {
-	old, from := "", "/dev/null"
+	old, from, to := "", "/dev/null", c.Ref.Path()
 	if c.Old != nil {
 		old, from = *c.Old, c.Ref.Path()
 	}
-	return unified(from, c.Ref.Path(), old, c.New)
+	switch {
+	case c.Kind == Delete && c.Old != nil:
+		to = "/dev/null"
+	case c.Kind != Write:
+		return ""
+	}
+	return unified(from, to, old, c.New)
 }
 
-// Apply makes the change, if everything is as it was planned: the path leads there still (else it is a
-// *[workspace.MovedError]), and the file has the text that it had (else a *[workspace.ChangedError], or
-// [fs.ErrExist] for one that has come meanwhile). Nothing is written otherwise (C11). The file is replaced as a whole.
+// Apply makes the change, unless something has changed since it was planned: a path that now leads elsewhere is a
+// *[workspace.MovedError], another text of the file a *[workspace.ChangedError], and a file or directory that exists by now
+// [fs.ErrExist]. Then nothing is changed. Files are replaced as a whole.
 func (c Change) Apply(ctx context.Context, ws *workspace.Workspace) error {
-	o := workspace.WriteOptions{At: c.Ref, Create: workspace.CreateOnly}
-	if c.Old != nil {
-		o.Create, o.IfUnchanged = workspace.ReplaceOnly, workspace.VersionOf([]byte(*c.Old))
+	var err error
+	switch c.Kind {
+	case CreateDirectory:
+		_, err = ws.Mkdir(c.Asked, workspace.MkdirOptions{At: c.Ref})
+	case Delete:
+		if err = c.checkUnchanged(ctx, ws); err == nil {
+			err = ws.Remove(c.Asked, workspace.RemoveOptions{At: c.Ref})
+		}
+	case Move:
+		_, err = ws.Rename(c.Asked, c.AskedTo, workspace.RenameOptions{From: c.Ref, To: c.To})
+	default:
+		o := workspace.WriteOptions{At: c.Ref, Create: workspace.CreateOnly}
+		if c.Old != nil {
+			o.Create, o.IfUnchanged = workspace.ReplaceOnly, workspace.VersionOf([]byte(*c.Old))
+		}
+		_, err = ws.WriteFile(ctx, c.Asked, []byte(c.New), o)
 	}
-	_, err := ws.WriteFile(ctx, c.Asked, []byte(c.New), o)
 	return err
+}
+
+// checkUnchanged returns an error unless what is to be deleted still has the type and text that were shown.
+func (c Change) checkUnchanged(ctx context.Context, ws *workspace.Workspace) error {
+	now, err := planDelete(ctx, ws, c.Asked, defaultMaxFileSize)
+	switch {
+	case err != nil:
+		return err
+	case now.Ref != c.Ref:
+		return &workspace.MovedError{Path: c.Asked, Was: c.Ref, Now: now.Ref}
+	case now.What != c.What || c.Old != nil && (now.Old == nil || *now.Old != *c.Old):
+		return &workspace.ChangedError{Path: c.Asked}
+	}
+	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestC7_ToolsReachTheMountsThatWereGranted(t *testing.T) {
+func TestC7_Mounts(t *testing.T) {
 	if !containmenttest.InNamespace(t) {
 		return
 	}

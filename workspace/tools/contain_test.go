@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// doors are the ways by which each tool is given a path.
+// doors calls each tool that takes a path with one.
 var doors = map[string]func(path string) (tool string, a args){
 	"list_directory": func(path string) (string, args) { return "list_directory", args{"path": path} },
 	"file_info":      func(path string) (string, args) { return "file_info", args{"path": path} },
@@ -24,10 +24,15 @@ var doors = map[string]func(path string) (tool string, a args){
 	"edit_file": func(path string) (string, args) {
 		return "edit_file", args{"path": path, "old_text": "secret", "new_text": "intruder"}
 	},
+	// These act on a name itself, so they are given one below the path.
+	"create_directory": func(path string) (string, args) { return "create_directory", args{"path": path + "/new"} },
+	"delete_file":      func(path string) (string, args) { return "delete_file", args{"path": path + "/secret"} },
+	"move_file":        func(path string) (string, args) { return "move_file", args{"path": path + "/secret", "to": "moved"} },
+	"move_file to":     func(path string) (string, args) { return "move_file", args{"path": "in", "to": path + "/new"} },
 }
 
-// outsideOf makes two roots and what is outside of them: top/app, top/lib, top/out and siblings that begin alike.
-func outsideOf(t *testing.T) (top string, h *host) {
+// twoRoots serves the roots top/app and top/lib. Outside are top/out and siblings whose names begin with "app".
+func twoRoots(t *testing.T) (top string, h *host) {
 	t.Helper()
 	top = plant(t, fileTree{
 		"app/in": "fine\n", "app/sub/in": "fine\n", "lib/in": "fine\n", "out/secret": "secret\n", "out/sub/secret": "secret\n",
@@ -36,7 +41,7 @@ func outsideOf(t *testing.T) (top string, h *host) {
 	return top, serve(t, openRoots(t, filepath.Join(top, "app"), filepath.Join(top, "lib")), Options{})
 }
 
-// requireRefused requires that no tool gets at a path, nor asks about it, nor changes anything.
+// requireRefused requires that every tool rejects the paths without asking for permission or changing anything.
 func requireRefused(t *testing.T, h *host, top string, paths ...string) {
 	t.Helper()
 	before := planted(t, top)
@@ -64,24 +69,24 @@ func requireOutside(t *testing.T, h *host, top string, paths ...string) {
 	}
 }
 
-func TestC1_DotDotLeadsOutOfNoRoot(t *testing.T) {
-	top, h := outsideOf(t)
+func TestC1_DotDot(t *testing.T) {
+	top, h := twoRoots(t)
 	symlink(t, filepath.Join(top, "lib"), filepath.Join(top, "app/tolib"))
 	requireOutside(t, h, top,
 		"../out/secret", "../out", "sub/../../out/secret", filepath.Join(top, "app/../out/secret"), filepath.Join(top, "out"),
 		"..", "../..", "tolib/../out/secret", "/etc/passwd", "/", "sub/../../../../../../../../etc/passwd")
-	require.Equal(t, "fine\n", do[fileText](h, "read_file", args{"path": "tolib/../lib/in"}).Content, "as the system does")
+	require.Equal(t, "fine\n", do[fileText](h, "read_file", args{"path": "tolib/../lib/in"}).Content, "the link is resolved before the \"..\"")
 }
 
-func TestC2_SiblingsThatBeginLikeARootAreOutside(t *testing.T) {
-	top, h := outsideOf(t)
+func TestC2_SiblingsWithTheSamePrefix(t *testing.T) {
+	top, h := twoRoots(t)
 	for _, sibling := range []string{"app-evil", "app.bak", "appx"} {
 		requireOutside(t, h, top, filepath.Join(top, sibling), filepath.Join(top, sibling, "secret"), "../"+sibling+"/secret")
 	}
 }
 
-func TestC3_LinksOutAreRefused(t *testing.T) {
-	top, h := outsideOf(t)
+func TestC3_LinksThatLeadOutside(t *testing.T) {
+	top, h := twoRoots(t)
 	out := filepath.Join(top, "out")
 	symlink(t, out, filepath.Join(top, "app/dir"))
 	symlink(t, filepath.Join(out, "secret"), filepath.Join(top, "app/file"))
@@ -105,20 +110,20 @@ func TestC3_LinksOutAreRefused(t *testing.T) {
 	}{{"search", args{"pattern": "secret", "ignored": "include"}}, {"find_files", args{"glob": "*secret*", "ignored": "include"}}} {
 		result, err := h.try(tool.name, tool.args)
 		require.NoError(t, err)
-		require.NotContains(t, string(result.Structured), out, "no tool goes through a link by itself")
+		require.NotContains(t, string(result.Structured), out, "links are not followed")
 	}
 }
 
-func TestC4_NothingIsMadeThroughALinkOut(t *testing.T) {
-	top, h := outsideOf(t)
+func TestC4_NothingIsCreatedThroughALink(t *testing.T) {
+	top, h := twoRoots(t)
 	symlink(t, filepath.Join(top, "out/new"), filepath.Join(top, "app/dangling"))
 	symlink(t, filepath.Join(top, "out/sub"), filepath.Join(top, "app/l"))
 	requireRefused(t, h, top, "dangling", "l/newfile", "l/", "l//", "l/.", "l/..", "dangling/", "dangling/x", "l/./newfile")
 	require.NoFileExists(t, filepath.Join(top, "out/new"))
 }
 
-func TestC9_NamesAreTakenAsTheyAreOrRefused(t *testing.T) {
-	top, h := outsideOf(t)
+func TestC9_UnusualNames(t *testing.T) {
+	top, h := twoRoots(t)
 	requireRefused(t, h, top, "a\x00b", "\x00", strings.Repeat("n", 256), strings.Repeat("d/", 3000)+"f", strings.Repeat("x", 40_000))
 	for _, name := range []string{"-rf", " ", "a\nb", "é", "é", "A", "a", "…", `quote"d`, strings.Repeat("n", 255), "%2e%2e", "~", "$HOME", "*", "[a]"} {
 		if err := os.WriteFile(filepath.Join(top, "app", name), []byte("here "+name+"\n"), 0o600); err != nil {
@@ -135,12 +140,11 @@ func TestC9_NamesAreTakenAsTheyAreOrRefused(t *testing.T) {
 	_, err := h.set.Call(t.Context(), "read_file", []byte("{\"path\":\"\xff\"}"))
 	require.ErrorContains(t, err, "not valid UTF-8")
 	_, err = h.set.Call(t.Context(), "read_file", []byte(`{"path":""}`))
-	require.ErrorContains(t, err, "path is empty")
+	require.ErrorContains(t, err, "path must be a string that is not empty")
 }
 
-// What is shown to a person who decides, and to a model, is the name and nothing else.
-func TestC9_NamesDoNotMisleadWhoReadsThem(t *testing.T) {
-	top, h := outsideOf(t)
+func TestC9_MisleadingNamesAreQuoted(t *testing.T) {
+	top, h := twoRoots(t)
 	for _, name := range []string{"a\nroot /:", "a\r", "a\x1b[2K", "a\u2028b", "a\u2029b", "a\u202etxt.exe", "a\u2066b", "a\u200fb", "a\u0085b"} {
 		if err := os.WriteFile(filepath.Join(top, "app", name), []byte("here\n"), 0o600); err != nil {
 			continue // this file system does not have it
@@ -161,8 +165,8 @@ func TestC9_NamesDoNotMisleadWhoReadsThem(t *testing.T) {
 	}
 }
 
-func TestC10_LinksBetweenRootsWork(t *testing.T) {
-	top, h := outsideOf(t)
+func TestC10_LinksBetweenRoots(t *testing.T) {
+	top, h := twoRoots(t)
 	symlink(t, filepath.Join(top, "app/sub"), filepath.Join(top, "app/absolute"))
 	symlink(t, filepath.Join(top, "lib"), filepath.Join(top, "app/tolib"))
 	symlink(t, "../app/sub", filepath.Join(top, "lib/back"))
@@ -171,37 +175,37 @@ func TestC10_LinksBetweenRootsWork(t *testing.T) {
 	}
 	symlink(t, "in", filepath.Join(top, "app/chain30"))
 	app, lib := filepath.Join(top, "app"), filepath.Join(top, "lib")
-	for path, want := range map[string]Place{
+	for path, want := range map[string]Location{
 		"absolute/in":   {filepath.Join(app, "sub/in"), app},
 		"tolib/in":      {filepath.Join(lib, "in"), lib},
 		"tolib/back/in": {filepath.Join(app, "sub/in"), app},
 		"../lib/in":     {filepath.Join(lib, "in"), lib},
 		"chain0":        {filepath.Join(app, "in"), app},
 	} {
-		require.Equal(t, want, do[fileText](h, "read_file", args{"path": path}).Place, path)
-		require.Equal(t, want, do[fileInfo](h, "file_info", args{"path": path}).Place, path)
-		require.Equal(t, []Place{want}, do[foundFiles](h, "find_files", args{"path": path}).Files, path)
-		require.Equal(t, want, do[searchResult](h, "search", args{"path": path, "pattern": "fine"}).Files[0].Place, path)
-		require.Equal(t, want, do[changedFile](h, "edit_file", args{"path": path, "old_text": "fine", "new_text": "FINE"}).Place, path)
-		require.Equal(t, want, do[changedFile](h, "write_file", args{"path": path, "content": "fine\n"}).Place, path)
+		require.Equal(t, want, do[fileText](h, "read_file", args{"path": path}).Location, path)
+		require.Equal(t, want, do[fileInfo](h, "file_info", args{"path": path}).Location, path)
+		require.Equal(t, []Location{want}, do[foundFiles](h, "find_files", args{"path": path}).Files, path)
+		require.Equal(t, want, do[searchResult](h, "search", args{"path": path, "pattern": "fine"}).Files[0].Location, path)
+		require.Equal(t, want, do[changedFile](h, "edit_file", args{"path": path, "old_text": "fine", "new_text": "FINE"}).Location, path)
+		require.Equal(t, want, do[changedFile](h, "write_file", args{"path": path, "content": "fine\n"}).Location, path)
 	}
-	require.Equal(t, Place{lib, lib}, do[directoryList](h, "list_directory", args{"path": "tolib"}).Place)
+	require.Equal(t, Location{lib, lib}, do[directoryList](h, "list_directory", args{"path": "tolib"}).Location)
 }
 
-func TestA24_NoArgumentChangesTheScope(t *testing.T) {
-	top, h := outsideOf(t)
+func TestA24_NoArgumentWidensTheScope(t *testing.T) {
+	top, h := twoRoots(t)
 	for _, tool := range h.set.Tools() {
 		for _, name := range []string{"roots", "root", "cwd", "additionalDirectories", "_meta", "Path"} {
 			_, err := tool.Call(t.Context(), encode(args{"path": "in", name: top}))
-			var wrong *ArgumentError
+			var wrong *argumentError
 			require.ErrorAs(t, err, &wrong, "%s %s", tool.Name, name)
-			require.Contains(t, strings.Join(wrong.Problems, "\n"), fmt.Sprintf("there is no argument %q", name))
+			require.Contains(t, strings.Join(wrong.problems, "\n"), fmt.Sprintf("there is no argument %q", name))
 		}
 	}
 	requireOutside(t, h, top, filepath.Join(top, "out/secret"))
 }
 
-func TestA6_WhatIsDeniedIsRefusedByEveryTool(t *testing.T) {
+func TestA6_DeniedDirectories(t *testing.T) {
 	top := plant(t, fileTree{"app/in": "fine\n", "app/private/secret": "secret\n"})
 	deny, err := workspace.ParseDir(filepath.Join(top, "app/private"))
 	require.NoError(t, err)
@@ -217,8 +221,8 @@ func TestA6_WhatIsDeniedIsRefusedByEveryTool(t *testing.T) {
 	require.Len(t, do[foundFiles](h, "find_files", args{"ignored": "include"}).Files, 1)
 }
 
-func TestC8_TheToolsKeepToTheDirectoryThatWasGranted(t *testing.T) {
-	top, h := outsideOf(t)
+func TestC8_ReplacedRoot(t *testing.T) {
+	top, h := twoRoots(t)
 	app, away := filepath.Join(top, "app"), filepath.Join(top, "away")
 	require.NoError(t, os.Rename(app, away))
 	symlink(t, filepath.Join(top, "out"), app)
@@ -233,11 +237,11 @@ func TestC8_TheToolsKeepToTheDirectoryThatWasGranted(t *testing.T) {
 	do[changedFile](h, "write_file", args{"path": "new", "content": "x\n"})
 	require.Equal(t, before, planted(t, filepath.Join(top, "out")))
 	require.FileExists(t, filepath.Join(away, "new"))
-	require.Equal(t, "replaced", do[listedRoots](h, "list_roots", args{}).Roots[0].State)
+	require.Equal(t, "replaced", do[rootList](h, "list_roots", args{}).Roots[0].State)
 }
 
-func TestC12_AnotherNameOfAFileKeepsItsContent(t *testing.T) {
-	top, h := outsideOf(t)
+func TestC12_HardLinksKeepTheOldContent(t *testing.T) {
+	top, h := twoRoots(t)
 	if err := os.Link(filepath.Join(top, "out/secret"), filepath.Join(top, "app/hard")); err != nil {
 		t.Skip("no hard links here:", err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestC6_SpecialFilesAreRefusedAtOnce(t *testing.T) {
-	top, h := outsideOf(t)
+func TestC6_SpecialFiles(t *testing.T) {
+	top, h := twoRoots(t)
 	require.NoError(t, syscall.Mkfifo(filepath.Join(top, "app/fifo"), 0o600))
 	symlink(t, "fifo", filepath.Join(top, "app/tofifo"))
 	for door, way := range doors {
@@ -29,6 +29,8 @@ func TestC6_SpecialFilesAreRefusedAtOnce(t *testing.T) {
 				require.Equal(t, "other", do[fileInfo](h, "file_info", args{"path": path}).Type)
 			case "list_directory":
 				require.Error(t, err, result.Text)
+			case "create_directory", "delete_file", "move_file", "move_file to":
+				require.ErrorIs(t, err, syscall.ENOTDIR)
 			default:
 				var special *workspace.SpecialFileError
 				require.ErrorAs(t, err, &special, "%s %s", door, path)
@@ -36,20 +38,21 @@ func TestC6_SpecialFilesAreRefusedAtOnce(t *testing.T) {
 			}
 		}
 	}
-	// A tree that holds one is gone through without waiting for its other end.
+	// Scanning a directory does not wait for the other end of the FIFO.
 	require.Len(t, do[searchResult](h, "search", args{"pattern": "fine", "ignored": "include"}).Files, 3)
 	require.Len(t, do[foundFiles](h, "find_files", args{}).Files, 3)
 	require.Empty(t, h.asked)
 }
 
-// A directory is swapped with a link out while every tool works in it: nothing from outside is ever seen or written.
-func TestC5_ASwappedDirectoryShowsNothingFromOutside(t *testing.T) {
-	top, h := outsideOf(t)
+// A directory is swapped with a link to the outside while every tool works in it.
+func TestC5_DirectorySwappedWithALink(t *testing.T) {
+	top, h := twoRoots(t)
 	inside, link := filepath.Join(top, "app/d"), filepath.Join(top, "app/e")
 	require.NoError(t, os.Mkdir(inside, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(inside, "secret"), []byte("fine\n"), 0o600))
 	symlink(t, filepath.Join(top, "out"), link)
 
+	outside := planted(t, filepath.Join(top, "out"))
 	const calls = 60
 	var stop atomic.Bool
 	var swapper sync.WaitGroup
@@ -81,8 +84,18 @@ func TestC5_ASwappedDirectoryShowsNothingFromOutside(t *testing.T) {
 				require.Contains(t, []string{"fine\n", "intruder\n"}, text.Content)
 			}
 		}
-		outside, err := os.ReadFile(filepath.Join(top, "out/secret"))
-		require.NoError(t, err)
-		require.Equal(t, "secret\n", string(outside))
+		for _, a := range []struct {
+			tool string
+			args args
+		}{
+			{"create_directory", args{"path": "d/new"}}, {"move_file", args{"path": "d/new", "to": "d/moved"}},
+			{"move_file", args{"path": "d/secret", "to": "moved"}}, {"move_file", args{"path": "moved", "to": "d/secret"}},
+			{"delete_file", args{"path": "d/new"}}, {"delete_file", args{"path": "d/moved"}}, {"delete_file", args{"path": "d/sub"}},
+		} {
+			_, _ = h.set.Call(t.Context(), a.tool, encode(a.args))
+		}
+		require.Equal(t, outside, planted(t, filepath.Join(top, "out")))
+		require.NoDirExists(t, filepath.Join(top, "out/new"))
+		require.NoDirExists(t, filepath.Join(top, "out/moved"))
 	}
 }

@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 const (
-	// diffContext is how many lines a hunk shows around what changes.
+	// diffContext is the number of unchanged lines around the changes of a hunk.
 	diffContext = 3
-	// maxEdits bounds the work for a difference. What differs more is shown as replaced.
+	// maxEdits bounds the work of finding a shortest diff. Texts that differ more are shown as replaced.
 	maxEdits = 1000
 )
 
@@ -20,13 +22,13 @@ type diffLine struct {
 	text string
 }
 
-// unified is the difference between two texts as a unified diff, "" if there is none.
+// unified returns the difference between two texts as a unified diff, "" if there is none.
 func unified(from, to, old, new string) string {
 	if old == new && from == to {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "--- %s\n+++ %s\n", Printable(from), Printable(to))
+	fmt.Fprintf(&b, "--- %s\n+++ %s\n", text.Printable(from), text.Printable(to))
 	lines := diff(splitLines(old), splitLines(new))
 	oldLine, newLine := 1, 1 // of lines[0]
 	for len(lines) > 0 {
@@ -45,7 +47,7 @@ func unified(from, to, old, new string) string {
 
 func changed(line diffLine) bool { return line.sign != ' ' }
 
-// hunkEnd is where the hunk that lines begin with ends: behind the last change before a long stretch without any.
+// hunkEnd returns the length of the first hunk of lines, which ends where enough unchanged lines follow.
 func hunkEnd(lines []diffLine) int {
 	end := slices.IndexFunc(lines, changed) + 1
 	for i := end; i < len(lines) && i < end+2*diffContext+1; i++ {
@@ -76,7 +78,7 @@ func writeHunk(b *strings.Builder, hunk []diffLine, oldLine, newLine int) (oldCo
 	return oldCount, newCount
 }
 
-// lineRange is a range of a hunk's head. An empty one is named by the line before it.
+// lineRange formats a range for the header of a hunk. An empty range is given by the line before it.
 func lineRange(first, count int) string {
 	switch count {
 	case 0:
@@ -88,10 +90,10 @@ func lineRange(first, count int) string {
 	}
 }
 
-// splitLines are the lines of text with their ends.
-func splitLines(text string) []string { return slices.Collect(strings.Lines(text)) }
+// splitLines returns the lines of s with their line endings.
+func splitLines(s string) []string { return slices.Collect(strings.Lines(s)) }
 
-// diff tells what becomes of each line.
+// diff returns the lines of both texts with their signs.
 func diff(old, new []string) []diffLine {
 	same := 0
 	for same < min(len(old), len(new)) && old[same] == new[same] {
@@ -107,15 +109,14 @@ func diff(old, new []string) []diffLine {
 }
 
 func signed(lines []diffLine, sign byte, texts []string) []diffLine {
-	for _, text := range texts {
-		lines = append(lines, diffLine{sign, text})
+	for _, line := range texts {
+		lines = append(lines, diffLine{sign, line})
 	}
 	return lines
 }
 
-// middle is a shortest difference, by the greedy algorithm of Myers (1986), or everything if it is too long. In
-// reach[d], at k, is how far in old one gets with d edits on diagonal k, where k is the place in old
-// less that in new; it is kept at k+d.
+// middle returns a shortest diff by the greedy algorithm of Myers (1986), or everything replaced if that needs too many edits.
+// reach[d][k+d] is the furthest index in old reached with d edits on diagonal k, the difference of the indices in old and new.
 func middle(old, new []string) []diffLine {
 	var reach [][]int
 	for d := 0; d <= min(len(old)+len(new), maxEdits); d++ {
@@ -138,19 +139,19 @@ func middle(old, new []string) []diffLine {
 	return signed(signed(nil, '-', old), '+', new)
 }
 
-// stepTo is how far in old the better of the two steps from the row of d edits to diagonal k gets.
+// stepTo returns the furthest index in old on diagonal k that one more edit reaches from the row of d edits.
 func stepTo(row []int, d, k int) int {
 	down, right := -1, -1
 	if k+1 <= d {
-		down = row[k+1+d] // a line of new is put in
+		down = row[k+1+d] // insert a line of new
 	}
 	if k-1 >= -d {
-		right = row[k-1+d] + 1 // a line of old is left out
+		right = row[k-1+d] + 1 // delete a line of old
 	}
 	return max(down, right)
 }
 
-// trace walks back from the end of both texts.
+// trace returns the diff that reach describes, walking back from the end of both texts.
 func trace(reach [][]int, old, new []string) []diffLine {
 	var lines []diffLine
 	x, y := len(old), len(new)

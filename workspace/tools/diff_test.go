@@ -22,7 +22,7 @@ func TestUnified(t *testing.T) {
 }
 
 // git applies every diff to the old text and gets the new one.
-func TestGitAppliesTheDiff(t *testing.T) {
+func TestGitAppliesDiffs(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
 		t.Skip("git is not installed")
@@ -52,7 +52,7 @@ func TestGitAppliesTheDiff(t *testing.T) {
 	})
 }
 
-func TestALongDifferenceIsBounded(t *testing.T) {
+func TestLongDiffIsBounded(t *testing.T) {
 	var old, new strings.Builder
 	for i := range 3 * maxEdits {
 		fmt.Fprintf(&old, "%d\n", i)

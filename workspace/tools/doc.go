@@ -1,26 +1,22 @@
-// Package tools are the file tools over a [workspace.Workspace]: for a model, for an MCP server that offers
-// them to one, and for whoever answers a person from the session's files.
+// Package tools provides file tools on a [workspace.Workspace] for language models, and for MCP servers that offer tools to them.
 //
-// A [Set] is the tools of one workspace, by name, with JSON schemas for what they take and give:
+// A [Set] holds the tools of one workspace, with JSON schemas of their arguments and results:
 //
-//	list_roots, list_directory, file_info   what there is
-//	find_files, search                      files by name, lines by content
-//	read_file                               lines of a file
-//	write_file, edit_file                   a new content, and an exact replacement
+//	list_roots, list_directory, file_info        what exists
+//	find_files, search                           files by name, lines by content
+//	read_file                                    lines of a file
+//	write_file, edit_file                        replace a file, or a text in it
+//	create_directory, delete_file, move_file     change the tree
 //
 //	set := tools.New(ws, tools.Options{Permit: ask})
 //	result, err := set.Call(ctx, "read_file", json.RawMessage(`{"path":"main.go","limit":20}`))
 //
-// A path argument is called path. A relative one starts at cwd, the first root, and nowhere else (A20).
-// Nothing here opens a file by itself: all goes through the workspace, so what is out of scope is refused
-// (A23), and no argument can change the scope (A24). Every answer names the root that owns each path, is
-// bounded by [Options], and says where it was cut and how to see more.
+// Relative paths start at cwd, the first root. Every access goes through the workspace, which rejects paths outside its roots; no
+// argument can widen the scope. Results name the root of each path and are bounded; a truncated result says how to get the rest.
 //
-// The tools that change a file are offered only to a host that decides about each change: its [Permit] is
-// shown where the path really leads, the root that owns it, and the difference (A30). What was
-// shown is what is written, or nothing is (C11).
+// Tools that change files are only available if the host supplies a [Permit], which sees each [Change] before it is made: the
+// resolved path, its root, and the difference. A change is made exactly as shown, or not at all.
 //
-// Beneath the tools are the parts that they are made of, for hosts with an interface of their own: [Scan]
-// goes through files in parallel and in order, [Pattern] and [Glob] say what is looked for, and [Change]
-// is a change that is planned, shown, and then made.
+// The parts are exported for hosts with their own interface: [Scan] visits or searches files in parallel and in a fixed order,
+// [Pattern] and [Glob] select lines and names, and [Change] plans, shows and makes a change.
 package tools

@@ -8,76 +8,64 @@ import (
 )
 
 type editFileInput struct {
-	Path       string `json:"path" jsonschema:"the file; absolute, or relative to the first root"`
-	OldText    string `json:"old_text" jsonschema:"the text to replace, exactly as it is in the file, indentation included; it must be there exactly once unless replace_all is true"`
-	NewText    string `json:"new_text" jsonschema:"what to put in its place"`
-	ReplaceAll bool   `json:"replace_all,omitempty" jsonschema:"whether to replace it wherever it is; default false"`
-	IfVersion  string `json:"if_version,omitempty" jsonschema:"the version that read_file gave: nothing is written if the file has another content by now"`
+	Path       string `json:"path" jsonschema:"the file, absolute or relative to the first root"`
+	OldText    string `json:"old_text" jsonschema:"the text to replace, exactly as it is in the file, including indentation; it must occur exactly once unless replace_all is true"`
+	NewText    string `json:"new_text" jsonschema:"the text to replace it with"`
+	ReplaceAll bool   `json:"replace_all,omitempty" jsonschema:"whether to replace every occurrence; default false"`
+	IfVersion  string `json:"if_version,omitempty" jsonschema:"the version that read_file returned; fails without writing if the file has changed since"`
 }
 
 func (s *Set) editFileTool() Tool {
 	return define(s, Tool{
 		Name:  "edit_file",
 		Title: "Edit file",
-		Description: "Replace a text in a file by another, exactly. The user may be asked first. The answer is the difference. " +
-			"Line ends are those of the file.",
+		Description: "Replace an exact text in a file. The user may be asked for permission first. Returns the difference. " +
+			"The file's line endings are kept.",
 		Annotations: Annotations{Destructive: true},
 	}, func(in *schema) { in.notEmpty("path", "old_text", "if_version") }, s.edit)
 }
 
 func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
-	r := Replacement{Old: in.OldText, New: in.NewText}
-	if in.ReplaceAll {
-		r.Occurrences = Every
-	}
-	return s.change(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
+	r := Replacement{Old: in.OldText, New: in.NewText, All: in.ReplaceAll}
+	return s.rewrite(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
 		if old == nil {
 			return "", &fs.PathError{Op: "edit", Path: in.Path, Err: fs.ErrNotExist}
 		}
-		text, err := r.Apply(in.Path, *old)
-		if err == nil && !isText([]byte(text)) {
-			err = notText(in.Path, []byte(text))
+		edited, err := r.Apply(in.Path, *old)
+		if err == nil && !isText([]byte(edited)) {
+			err = notText(in.Path, []byte(edited))
 		}
-		return text, err
+		return edited, err
 	})
 }
 
-// Occurrences says how often the text that a [Replacement] replaces may stand in a file.
-type Occurrences int
-
-const (
-	// Once: exactly once.
-	Once Occurrences = iota
-	// Every: at least once, and each is replaced.
-	Every
-)
-
-// Replacement puts one text in place of another, exactly as they are. Only line ends adapt: in a file whose lines
-// all end with "\r\n", a "\n" without "\r" in either text stands for that.
+// Replacement replaces one text with another, exactly as they are. Only line endings adapt: in a file whose lines all end with
+// "\r\n", a "\n" without "\r" in either text stands for that.
 type Replacement struct {
-	Old, New    string
-	Occurrences Occurrences
+	Old, New string
+	// All allows Old to occur more than once and replaces every occurrence.
+	All bool
 }
 
-// MatchError: the text to be replaced is not in the file as often as it must be.
+// MatchError is returned if the text to replace does not occur in the file as often as it must.
 type MatchError struct {
-	// Path is the file's, as it was asked for.
+	// Path is the path of the file as it was given.
 	Path string
-	// Lines are where it was found, from 1; at most the first ten.
-	Lines []int
-	// Count is how often it was found.
+	// Count is how often the text occurs.
 	Count int
+	// Lines are the lines of the first two occurrences, if there are more than one.
+	Lines []int
 }
 
 func (e *MatchError) Error() string {
 	if e.Count == 0 {
-		return e.Path + " does not have the text that is to be replaced, just as it is given: read the file again"
+		return e.Path + " does not contain the text to replace: read the file again and give the text exactly"
 	}
-	return fmt.Sprintf("%s has the text that is to be replaced %d times, first in lines %d and %d: give more of what is around it, or replace all",
+	return fmt.Sprintf("%s contains the text to replace %d times, first in lines %d and %d: include more of the surrounding text, or replace all",
 		e.Path, e.Count, e.Lines[0], e.Lines[1])
 }
 
-// Apply replaces in the text of the file at path. The error is a *[MatchError].
+// Apply makes the replacement in text, which is that of the file at path. The error is a *[MatchError].
 func (r Replacement) Apply(path, text string) (string, error) {
 	if onlyCRLF(text) && !strings.Contains(r.Old+r.New, "\r") {
 		r.Old = strings.ReplaceAll(r.Old, "\n", "\r\n")
@@ -87,22 +75,22 @@ func (r Replacement) Apply(path, text string) (string, error) {
 	if r.Old != "" {
 		count = strings.Count(text, r.Old)
 	}
-	if count == 0 || count > 1 && r.Occurrences == Once {
-		return "", &MatchError{Path: path, Lines: linesOf(text, r.Old, min(count, 10)), Count: count}
+	if count == 0 || count > 1 && !r.All {
+		return "", &MatchError{Path: path, Count: count, Lines: linesOf(text, r.Old, min(count, 2))}
 	}
 	return strings.ReplaceAll(text, r.Old, r.New), nil
 }
 
-// onlyCRLF reports whether text has lines, and all end with "\r\n".
+// onlyCRLF reports whether text has line endings and all are "\r\n".
 func onlyCRLF(text string) bool {
 	ends := strings.Count(text, "\n")
 	return ends > 0 && strings.Count(text, "\r\n") == ends
 }
 
-// linesOf are the lines in which the first occurrences of part begin.
-func linesOf(text, part string, most int) (lines []int) {
+// linesOf returns the numbers of the lines in which the first n occurrences of part begin.
+func linesOf(text, part string, n int) (lines []int) {
 	line, at := 1, 0
-	for len(lines) < most {
+	for len(lines) < n {
 		next := strings.Index(text[at:], part)
 		if next < 0 {
 			break

@@ -51,5 +51,5 @@ func Example() {
 	// read: <nil> <nil>
 	// hello
 	// reader
-	// the arguments of read_file are not right: there is no argument "file": there are limit, offset, path; path is missing: give a string
+	// invalid arguments for read_file: there is no argument "file" (available: limit, offset, path); path is missing: it must be a string that is not empty
 }

@@ -7,28 +7,29 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 type fileInfoInput struct {
-	Path string `json:"path" jsonschema:"the file or directory; absolute, or relative to the first root"`
+	Path string `json:"path" jsonschema:"the file or directory, absolute or relative to the first root"`
 }
 
 type fileInfo struct {
-	Place
-	Type     string `json:"type" jsonschema:"of what the path leads to: file, directory or other"`
+	Location
+	Type     string `json:"type" jsonschema:"type of what the path leads to: file, directory or other"`
 	Size     int64  `json:"size" jsonschema:"in bytes"`
-	Modified string `json:"modified" jsonschema:"RFC 3339, in UTC"`
-	Mode     string `json:"mode" jsonschema:"permissions, as ls writes them"`
-	Link     string `json:"link_target,omitempty" jsonschema:"what the link holds, if the path is that of a link"`
-	Text     string `json:"text,omitempty" jsonschema:"for a file: yes if it begins like UTF-8 text, else no"`
+	Modified string `json:"modified" jsonschema:"time of the last change, RFC 3339 in UTC"`
+	Mode     string `json:"mode" jsonschema:"permissions, as ls shows them"`
+	Link     string `json:"link_target,omitempty" jsonschema:"content of the link, if the path names a link"`
+	Text     string `json:"text,omitempty" jsonschema:"for a file: yes if it begins with UTF-8 text, otherwise no"`
 }
 
 func (s *Set) fileInfoTool() Tool {
 	return define(s, Tool{
 		Name:        "file_info",
 		Title:       "File information",
-		Description: "Tell what is at a path: type, size, time of the last change, where a link leads, which root owns it.",
+		Description: "Describe a file or directory: its type, size, time of the last change, link target and root.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) { in.notEmpty("path") }, s.info)
 }
@@ -39,7 +40,7 @@ func (s *Set) info(ctx context.Context, in fileInfoInput) (fileInfo, error) {
 		return fileInfo{}, err
 	}
 	out := fileInfo{
-		Place: shownPlace(info.Ref()), Type: typeName(info.Mode()), Size: info.Size(),
+		Location: locate(info.Ref()), Type: typeName(info.Mode()), Size: info.Size(),
 		Modified: info.ModTime().UTC().Format(time.RFC3339Nano), Mode: info.Mode().String(),
 	}
 	itself, err := s.ws.Lstat(in.Path)
@@ -48,7 +49,7 @@ func (s *Set) info(ctx context.Context, in fileInfoInput) (fileInfo, error) {
 		if err != nil {
 			return fileInfo{}, err
 		}
-		out.Link = shown(target)
+		out.Link = representable(target)
 	}
 	if out.Type == "file" {
 		out.Text, err = s.looksLikeText(ctx, in.Path)
@@ -56,12 +57,12 @@ func (s *Set) info(ctx context.Context, in fileInfoInput) (fileInfo, error) {
 	return out, err
 }
 
-// looksLikeText reads the beginning of a file.
+// looksLikeText reports "yes" or "no" from the beginning of a file.
 func (s *Set) looksLikeText(ctx context.Context, path string) (string, error) {
-	_, err := s.ws.ReadText(ctx, path, workspace.TextOptions{MaxLines: 1, MaxBytes: sniffed, MaxWhole: 1})
-	var no *workspace.NotTextError
+	_, err := s.ws.ReadText(ctx, path, workspace.TextOptions{MaxLines: 1, MaxBytes: binaryCheckSize, MaxWhole: 1})
+	var notText *workspace.NotTextError
 	switch {
-	case errors.As(err, &no):
+	case errors.As(err, &notText):
 		return "no", nil
 	case err != nil:
 		return "", err
@@ -70,20 +71,14 @@ func (s *Set) looksLikeText(ctx context.Context, path string) (string, error) {
 	}
 }
 
-// shownPlace is the place of what a reference names, such that JSON can hold it.
-func shownPlace(ref workspace.Ref) Place {
-	p := PlaceOf(ref)
-	return Place{shown(p.Path), p.Root}
-}
-
-func (i fileInfo) text() string {
-	text := fmt.Sprintf("%s (root %s)\ntype: %s\nsize: %s\nmodified: %s\nmode: %s\n",
-		Printable(i.Path), Printable(i.Root), i.Type, count(int(i.Size), "byte", "bytes"), i.Modified, i.Mode)
+func (i fileInfo) String() string {
+	s := fmt.Sprintf("%s\ntype: %s\nsize: %s\nmodified: %s\nmode: %s\n",
+		i.Location, i.Type, text.Count(int(i.Size), "byte", "bytes"), i.Modified, i.Mode)
 	if i.Link != "" {
-		text += "link to: " + Printable(i.Link) + "\n"
+		s += "link to: " + text.Printable(i.Link) + "\n"
 	}
 	if i.Text != "" {
-		text += "text: " + i.Text + "\n"
+		s += "text: " + i.Text + "\n"
 	}
-	return text
+	return s
 }

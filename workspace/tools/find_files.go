@@ -9,28 +9,29 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 type findFilesInput struct {
-	Glob    string `json:"glob,omitempty" jsonschema:"what names must match: * ? [a-z] {a,b} within a name, ** across directories; one without a slash is compared with the file name alone, any other with the path below where the search begins; default all files"`
-	Path    string `json:"path,omitempty" jsonschema:"the directory to look in; absolute, or relative to the first root; default every root"`
-	Ignored string `json:"ignored,omitempty" jsonschema:"what becomes of files that git ignores"`
+	Glob    string `json:"glob,omitempty" jsonschema:"pattern for names: * ? [a-z] {a,b} within a name, ** across directories; without a slash it is matched against the file name, otherwise against the path relative to the searched directory or root; default all files"`
+	Path    string `json:"path,omitempty" jsonschema:"the directory to search, absolute or relative to the first root; default every root"`
+	Ignored string `json:"ignored,omitempty" jsonschema:"what to do with files that git ignores"`
 }
 
 type foundFiles struct {
-	Files   []Place  `json:"files"`
-	Looked  int      `json:"files_looked_at"`
-	LeftOut *LeftOut `json:"left_out,omitempty"`
-	Cut     *Cut     `json:"cut,omitempty"`
+	Files   []Location  `json:"files"`
+	Visited int         `json:"files_looked_at"`
+	LeftOut *omissions  `json:"left_out,omitempty"`
+	Cut     *truncation `json:"cut,omitempty"`
 }
 
 func (s *Set) findFilesTool() Tool {
 	return define(s, Tool{
 		Name:  "find_files",
 		Title: "Find files",
-		Description: "Find files by name, in every root or in one directory, and all below. What git ignores is left out unless " +
-			"ignored is include; links are not followed.",
+		Description: "Find files by name in every root, or in one directory and everything below it. Files that git ignores are " +
+			"left out unless ignored is include. Links are not followed.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("glob", "path")
@@ -39,27 +40,27 @@ func (s *Set) findFilesTool() Tool {
 }
 
 func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
-	out := foundFiles{Files: []Place{}}
-	look, err := s.look(in.Path, in.Glob, in.Ignored)
+	out := foundFiles{Files: []Location{}}
+	scan, err := s.newScan(in.Path, in.Glob, in.Ignored)
 	if err != nil {
 		return out, err
 	}
-	room, unnameable := s.o.MaxBytes, 0
-	tally, cut, err := s.inTime(ctx, func(ctx context.Context) (Tally, error) {
-		return look.Files(ctx, func(f File) error {
-			place := f.Place()
-			if !utf8.ValidString(place.Path) {
+	room, unnameable := s.limits.bytes, 0
+	tally, stopped, err := s.runScan(ctx, func(ctx context.Context) (Tally, error) {
+		return scan.Files(ctx, func(f File) error {
+			location := f.location()
+			if !utf8.ValidString(location.Path) {
 				unnameable++
 				return nil
 			}
-			room -= len(place.Path) + len(place.Root)
+			room -= len(location.Path) + len(location.Root)
 			switch {
-			case len(out.Files) == s.o.MaxEntries:
-				out.Cut = &Cut{Limit: "entries", Bound: int64(s.o.MaxEntries)}
+			case len(out.Files) == s.limits.entries:
+				out.Cut = &truncation{Limit: "entries", Bound: int64(s.limits.entries)}
 			case room < 0:
-				out.Cut = &Cut{Limit: "bytes", Bound: int64(s.o.MaxBytes)}
+				out.Cut = &truncation{Limit: "bytes", Bound: int64(s.limits.bytes)}
 			default:
-				out.Files = append(out.Files, place)
+				out.Files = append(out.Files, location)
 				return nil
 			}
 			return fs.SkipAll
@@ -69,21 +70,21 @@ func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 		return out, err
 	}
 	if out.Cut == nil {
-		out.Cut = cut
+		out.Cut = stopped
 	}
 	if out.Cut != nil {
-		out.Cut.How = "Give a narrower glob, or a path."
+		out.Cut.How = "Use a narrower glob, or a path."
 		if n := len(out.Files); n > 0 {
 			out.Cut.After = out.Files[n-1].Path
 		}
 	}
-	out.Looked, out.LeftOut = tally.Files, leftOut(tally.Skipped, unnameable)
+	out.Visited, out.LeftOut = tally.Files, omitted(tally.Skipped, unnameable)
 	return out, nil
 }
 
-// look is a scan by the arguments of a tool.
-func (s *Set) look(path, glob, ignored string) (Scan, error) {
-	scan := Scan{Workspace: s.ws, Path: path, Ignored: workspace.LeaveIgnored, MaxFiles: s.o.MaxFiles}
+// newScan returns the scan that the arguments of find_files and search describe.
+func (s *Set) newScan(path, glob, ignored string) (Scan, error) {
+	scan := Scan{Workspace: s.ws, Path: path, Ignored: workspace.LeaveIgnored, MaxFiles: s.limits.files}
 	if ignored == "include" {
 		scan.Ignored = workspace.KeepIgnored
 	}
@@ -94,33 +95,33 @@ func (s *Set) look(path, glob, ignored string) (Scan, error) {
 	return scan, err
 }
 
-var errTime = errors.New("out of time")
+var errTimeLimit = errors.New("the time limit was reached")
 
-// inTime scans for as long as it may take, and says if the scan's own bounds cut it.
-func (s *Set) inTime(ctx context.Context, scan func(context.Context) (Tally, error)) (Tally, *Cut, error) {
-	inner, cancel := context.WithTimeoutCause(ctx, s.o.MaxTime, errTime)
+// runScan runs scan within the time limit. It returns how the limits of time and files truncated it, nil if they did not.
+func (s *Set) runScan(ctx context.Context, scan func(context.Context) (Tally, error)) (Tally, *truncation, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
 	defer cancel()
-	tally, err := scan(inner)
+	tally, err := scan(limited)
 	switch {
-	case err != nil && errors.Is(context.Cause(inner), errTime):
-		return tally, &Cut{Limit: "time", Bound: int64(s.o.MaxTime / time.Millisecond)}, nil
+	case err != nil && errors.Is(context.Cause(limited), errTimeLimit):
+		return tally, &truncation{Limit: "time", Bound: int64(s.limits.time / time.Millisecond)}, nil
 	case err == nil && tally.Full:
-		return tally, &Cut{Limit: "files", Bound: int64(s.o.MaxFiles)}, nil
+		return tally, &truncation{Limit: "files", Bound: int64(s.limits.files)}, nil
 	default:
 		return tally, nil, err
 	}
 }
 
-func (f foundFiles) text() string {
+func (f foundFiles) String() string {
 	var b strings.Builder
 	root := ""
 	for _, file := range f.Files {
 		if file.Root != root {
 			root = file.Root
-			fmt.Fprintf(&b, "root %s:\n", Printable(root))
+			fmt.Fprintf(&b, "root %s:\n", text.Printable(root))
 		}
-		b.WriteString(Printable(file.Path) + "\n")
+		b.WriteString(text.Printable(file.Path) + "\n")
 	}
-	fmt.Fprintf(&b, "%s found, %d looked at\n", count(len(f.Files), "file", "files"), f.Looked)
+	fmt.Fprintf(&b, "found %s, visited %d\n", text.Count(len(f.Files), "file", "files"), f.Visited)
 	return b.String() + f.LeftOut.note() + f.Cut.note()
 }

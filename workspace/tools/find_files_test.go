@@ -44,15 +44,15 @@ func TestFindFiles(t *testing.T) {
 	var bad *GlobError
 	require.ErrorAs(t, h.refused("find_files", args{"glob": "[a"}), &bad)
 
-	h = serve(t, openRoots(t, app, lib), Options{MaxEntries: 3})
+	h = serve(t, openRoots(t, app, lib), Options{limits: limits{entries: 3}})
 	cut := do[foundFiles](h, "find_files", args{})
 	require.Len(t, cut.Files, 3)
-	require.Equal(t, Cut{Limit: "entries", Bound: 3, After: filepath.Join(app, "x/util.go"), How: cut.Cut.How}, *cut.Cut)
-	h = serve(t, openRoots(t, app, lib), Options{MaxBytes: 2*len(app+app) + 30})
+	require.Equal(t, truncation{Limit: "entries", Bound: 3, After: filepath.Join(app, "x/util.go"), How: cut.Cut.How}, *cut.Cut)
+	h = serve(t, openRoots(t, app, lib), Options{limits: limits{bytes: 2*len(app+app) + 30}})
 	require.Equal(t, "bytes", do[foundFiles](h, "find_files", args{}).Cut.Limit)
-	h = serve(t, openRoots(t, app, lib), Options{MaxFiles: 2})
+	h = serve(t, openRoots(t, app, lib), Options{limits: limits{files: 2}})
 	require.Equal(t, "files", do[foundFiles](h, "find_files", args{}).Cut.Limit)
-	h = serve(t, openRoots(t, app, lib), Options{MaxTime: time.Nanosecond})
+	h = serve(t, openRoots(t, app, lib), Options{limits: limits{time: time.Nanosecond}})
 	require.Equal(t, "time", do[foundFiles](h, "find_files", args{}).Cut.Limit)
 	require.Equal(t, "time", do[searchResult](h, "search", args{"pattern": "x"}).Cut.Limit)
 }

@@ -10,44 +10,44 @@ import (
 const (
 	// maxGlob is the longest glob, in bytes.
 	maxGlob = 1024
-	// maxBraces and maxDeep are the most braces and "**" of a glob: each makes matching slower by a factor.
+	// maxBraces and maxDeep are the most braces and "**" of a glob: each multiplies the time to match.
 	maxBraces = 8
 	maxDeep   = 8
-	// maxChoices is the most ways to choose one of each brace: all of them are tried.
+	// maxChoices is the most combinations of alternatives in braces, all of which are tried.
 	maxChoices = 256
 )
 
-// Glob is a pattern for paths: "*" and "?" match within a name, "**" across directories, "[a-z]" one of a
-// set, "{a,b}" either. One without a slash is compared with the last name of a path, any other with
-// the whole path. It is immutable and safe for concurrent use.
+// Glob is a pattern for paths: "*" and "?" match within a name, "**" across directories, "[a-z]" one character of a set, and
+// "{a,b}" one of several alternatives. A glob without a slash is matched against the last name of a path, any other against the
+// whole path. It is immutable and safe for concurrent use.
 type Glob struct {
 	text string
-	// byName says that the last name of a path decides.
+	// byName reports whether only the last name of a path is matched.
 	byName bool
 	form   globForm
-	// literal is what a form other than globbed compares.
+	// literal is the text that the forms suffix and exact compare with.
 	literal string
 }
 
-// globForm says how a glob is compared.
+// globForm says how a glob is matched.
 type globForm int
 
 const (
-	globbed    globForm = iota
-	everything          // matches any
-	ending              // ends with the literal
-	equal               // equals the literal
+	general    globForm = iota // by doublestar
+	everything                 // always
+	suffix                     // names that end with the literal
+	exact                      // the literal
 )
 
-// GlobError: a text that is no glob, or too costly a one.
+// GlobError is returned for an invalid glob, and for one that would be too slow to match.
 type GlobError struct {
-	// Glob is the text as it was given.
+	// Glob is the text that was given.
 	Glob string
-	// Why is what is wrong with it, in a person's words.
+	// Why says what is wrong with it, such as "it is empty".
 	Why string
 }
 
-func (e *GlobError) Error() string { return fmt.Sprintf("%q is no glob: %s", e.Glob, e.Why) }
+func (e *GlobError) Error() string { return fmt.Sprintf("invalid glob %q: %s", e.Glob, e.Why) }
 
 // NewGlob compiles a glob. The error is a [*GlobError].
 func NewGlob(text string) (*Glob, error) {
@@ -57,24 +57,24 @@ func NewGlob(text string) (*Glob, error) {
 	case len(text) > maxGlob:
 		return nil, &GlobError{text[:32] + "…", fmt.Sprintf("it has more than %d bytes", maxGlob)}
 	case !doublestar.ValidatePattern(text):
-		return nil, &GlobError{text, "a bracket or a brace is not closed, or nothing follows a backslash"}
+		return nil, &GlobError{text, "a bracket or brace is not closed, or nothing follows a backslash"}
 	case strings.Count(text, "{") > maxBraces:
 		return nil, &GlobError{text, fmt.Sprintf("it has more than %d braces", maxBraces)}
 	case choices(text) > maxChoices:
-		return nil, &GlobError{text, fmt.Sprintf("its braces make more than %d choices", maxChoices)}
+		return nil, &GlobError{text, fmt.Sprintf("its braces make more than %d combinations", maxChoices)}
 	case strings.Count(text, "**") > maxDeep:
 		return nil, &GlobError{text, fmt.Sprintf("it has more than %d \"**\"", maxDeep)}
 	}
 	g := &Glob{text: strings.TrimPrefix(text, "./")}
 	if rest, ok := strings.CutPrefix(g.text, "**/"); ok && !strings.Contains(rest, "/") && !strings.Contains(rest, "**") && rest != "" {
-		g.text = rest // at any depth: the name decides
+		g.text = rest // the same, since the name is matched at any depth
 	}
 	g.byName = !strings.Contains(g.text, "/")
 	g.simplify()
 	return g, nil
 }
 
-// simplify finds the cheapest form of a glob that is compared with names.
+// simplify chooses the fastest form of a glob that is matched against names.
 func (g *Glob) simplify() {
 	special := func(text string) bool { return strings.ContainsAny(text, `*?[{\`) }
 	switch {
@@ -82,26 +82,26 @@ func (g *Glob) simplify() {
 	case g.text == "*", g.text == "**":
 		g.form = everything
 	case g.text[0] == '*' && !special(g.text[1:]):
-		g.form, g.literal = ending, g.text[1:]
+		g.form, g.literal = suffix, g.text[1:]
 	case !special(g.text):
-		g.form, g.literal = equal, g.text
+		g.form, g.literal = exact, g.text
 	}
 }
 
 // Match reports whether g matches a slash-separated path.
 func (g *Glob) Match(path string) bool {
-	dir, name := cutLast(path)
+	dir, name := splitSlash(path)
 	return g.match(dir, name)
 }
 
-// match is Match of the path of name in the directory dir, "" for the top.
+// match reports whether g matches the path of name in the slash-separated directory dir, "" for the top.
 func (g *Glob) match(dir, name string) bool {
 	switch g.form {
 	case everything:
 		return true
-	case ending:
+	case suffix:
 		return strings.HasSuffix(name, g.literal)
-	case equal:
+	case exact:
 		return name == g.literal
 	}
 	if g.byName {
@@ -110,9 +110,9 @@ func (g *Glob) match(dir, name string) bool {
 	return doublestar.MatchUnvalidated(g.text, joinSlash(dir, name))
 }
 
-// choices is at least the number of globs without braces that a glob stands for, up to some more than the most.
+// choices returns an upper bound of the number of combinations of alternatives, without counting far beyond maxChoices.
 func choices(text string) int {
-	n, open := 1, []int{} // the alternatives of each brace that is open
+	n, open := 1, []int{} // alternatives of each open brace
 	for i := 0; i < len(text) && n <= maxChoices; i++ {
 		switch last := len(open) - 1; {
 		case text[i] == '\\':
@@ -131,7 +131,7 @@ func choices(text string) int {
 	return n
 }
 
-// setEnd is where the set at the beginning of text ends, the last byte if it does not.
+// setEnd returns the index of the "]" that closes the set at the beginning of text, or of the last byte if none does.
 func setEnd(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {

@@ -54,10 +54,10 @@ func TestGlobEqualsDoublestar(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoGlobIsExplained(t *testing.T) {
+func TestInvalidGlobs(t *testing.T) {
 	for glob, why := range map[string]string{
 		"": "empty", "[a": "not closed", `a\`: "backslash", strings.Repeat("{a,b}", 9): "8 braces", strings.Repeat("**/a/", 9): `8 "**"`,
-		strings.Repeat("{a,b,c}", 6): "256 choices", "{" + strings.Repeat("{a,b},", 100) + "c}": "8 braces", strings.Repeat("a", 2000): "1024 bytes",
+		strings.Repeat("{a,b,c}", 6): "256 combinations", "{" + strings.Repeat("{a,b},", 100) + "c}": "8 braces", strings.Repeat("a", 2000): "1024 bytes",
 	} {
 		_, err := NewGlob(glob)
 		var bad *GlobError
@@ -67,7 +67,7 @@ func TestWhatIsNoGlobIsExplained(t *testing.T) {
 }
 
 // Every choice of a brace is tried with every one of the others.
-func TestTheChoicesOfAGlobAreCounted(t *testing.T) {
+func TestGlobChoices(t *testing.T) {
 	for glob, n := range map[string]int{
 		"a": 1, "{a}": 1, "{a,b}": 2, "{a,b}{c,d,e}": 6, "{a,{b,c},d{e,f}g}": 12, "{,a}": 2, "a,b": 1,
 		`\{a,b}`: 1, `{a\,b,c}`: 2, "[{,}]{a,b}": 2, "{[,}],b}": 2, "{[]],b}": 2, `{[\],],b}`: 2, "}a,b": 1,

@@ -7,32 +7,33 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 type listDirectoryInput struct {
-	Path string `json:"path,omitempty" jsonschema:"the directory; absolute, or relative to the first root; default the first root"`
+	Path string `json:"path,omitempty" jsonschema:"the directory, absolute or relative to the first root; default the first root"`
 }
 
 type directoryList struct {
-	Place
+	Location
 	Entries []directoryEntry `json:"entries"`
-	LeftOut *LeftOut         `json:"left_out,omitempty"`
-	Cut     *Cut             `json:"cut,omitempty"`
+	LeftOut *omissions       `json:"left_out,omitempty"`
+	Cut     *truncation      `json:"cut,omitempty"`
 }
 
 type directoryEntry struct {
 	Name string `json:"name"`
 	Type string `json:"type" jsonschema:"file, directory, link or other"`
-	Size int64  `json:"size,omitempty" jsonschema:"of a file, in bytes"`
-	Root string `json:"root,omitempty" jsonschema:"for a directory that is another root: its path as such"`
+	Size int64  `json:"size,omitempty" jsonschema:"size of a file in bytes"`
+	Root string `json:"root,omitempty" jsonschema:"for a directory that is another root: the path of that root"`
 }
 
 func (s *Set) listDirectoryTool() Tool {
 	return define(s, Tool{
 		Name:        "list_directory",
 		Title:       "List directory",
-		Description: "List what is in one directory, sorted by name, with types and sizes. It does not go deeper: find_files does.",
+		Description: "List the entries of one directory, sorted by name, with types and sizes. Use find_files to list a whole tree.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) { in.notEmpty("path") }, s.list)
 }
@@ -50,54 +51,55 @@ func (s *Set) list(ctx context.Context, in listDirectoryInput) (directoryList, e
 	if err != nil {
 		return directoryList{}, err
 	}
-	list := directoryList{Place: shownPlace(dir.Ref()), Entries: []directoryEntry{}}
-	room, unnameable := s.o.MaxBytes, 0
+	list := directoryList{Location: locate(dir.Ref()), Entries: []directoryEntry{}}
+	room, unnameable := s.limits.bytes, 0
 	for _, e := range entries {
 		if !utf8.ValidString(e.Name) {
 			unnameable++
 			continue
 		}
-		one := s.entry(dir, e)
-		room -= len(one.Name) + len(one.Root)
+		entry := s.entry(dir, e)
+		room -= len(entry.Name) + len(entry.Root)
 		limit, bound := "", 0
 		switch {
-		case len(list.Entries) == s.o.MaxEntries:
-			limit, bound = "entries", s.o.MaxEntries
+		case len(list.Entries) == s.limits.entries:
+			limit, bound = "entries", s.limits.entries
 		case room < 0:
-			limit, bound = "bytes", s.o.MaxBytes
+			limit, bound = "bytes", s.limits.bytes
 		}
 		if limit != "" {
-			list.Cut = &Cut{Limit: limit, Bound: int64(bound), How: "Use find_files with a glob for names that are not shown."}
+			list.Cut = &truncation{Limit: limit, Bound: int64(bound), How: "Use find_files with a glob to find the other names."}
 			if n := len(list.Entries); n > 0 {
 				list.Cut.After = list.Entries[n-1].Name
 			}
 			break
 		}
-		list.Entries = append(list.Entries, one)
+		list.Entries = append(list.Entries, entry)
 	}
-	list.LeftOut = leftOut(Skipped{}, unnameable)
+	list.LeftOut = omitted(Skipped{}, unnameable)
 	return list, nil
 }
 
 func (s *Set) entry(dir *workspace.Directory, e workspace.Entry) directoryEntry {
-	one := directoryEntry{Name: e.Name, Type: typeName(e.Type)}
+	entry := directoryEntry{Name: e.Name, Type: typeName(e.Type)}
 	switch {
 	case e.Type.IsRegular():
 		if info, err := dir.Lstat(e.Name); err == nil {
-			one.Size = info.Size()
+			entry.Size = info.Size()
 		}
 	case e.Type.IsDir():
 		real := joinNative(dir.Ref().Real(), e.Name)
 		for _, r := range s.ws.Opened() {
 			if r.Real.String() == real {
-				one.Root = r.Dir.String()
+				entry.Root = r.Dir.String()
 				break
 			}
 		}
 	}
-	return one
+	return entry
 }
 
+// typeName returns "file", "directory", "link" or "other".
 func typeName(mode fs.FileMode) string {
 	switch {
 	case mode.IsRegular():
@@ -111,28 +113,21 @@ func typeName(mode fs.FileMode) string {
 	}
 }
 
-func (l directoryList) text() string {
+func (l directoryList) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (root %s), %s\n", Printable(l.Path), Printable(l.Root), count(len(l.Entries), "entry", "entries"))
+	fmt.Fprintf(&b, "%s, %s\n", l.Location, text.Count(len(l.Entries), "entry", "entries"))
 	for _, e := range l.Entries {
+		name := text.Printable(e.Name)
 		switch {
 		case e.Root != "":
-			fmt.Fprintf(&b, "%s/ (root %s)\n", Printable(e.Name), Printable(e.Root))
+			fmt.Fprintf(&b, "%s/ (root %s)\n", name, text.Printable(e.Root))
 		case e.Type == "directory":
-			fmt.Fprintf(&b, "%s/\n", Printable(e.Name))
+			fmt.Fprintf(&b, "%s/\n", name)
 		case e.Type == "file":
-			fmt.Fprintf(&b, "%s (%s)\n", Printable(e.Name), count(int(e.Size), "byte", "bytes"))
+			fmt.Fprintf(&b, "%s (%s)\n", name, text.Count(int(e.Size), "byte", "bytes"))
 		default:
-			fmt.Fprintf(&b, "%s (%s)\n", Printable(e.Name), e.Type)
+			fmt.Fprintf(&b, "%s (%s)\n", name, e.Type)
 		}
 	}
 	return b.String() + l.LeftOut.note() + l.Cut.note()
-}
-
-// count is a number with its noun.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

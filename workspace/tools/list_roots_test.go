@@ -14,10 +14,10 @@ func TestListRoots(t *testing.T) {
 	app, lib, spelled := filepath.Join(top, "app"), filepath.Join(top, "lib"), filepath.Join(top, "spelled")
 	ws := openRoots(t, app, spelled)
 	h := serve(t, ws, Options{})
-	require.Equal(t, listedRoots{Roots: []listedRoot{
+	require.Equal(t, rootList{Roots: []rootEntry{
 		{0, app, app, ws.Root(0).Real.URI(), "ok"}, {1, spelled, lib, ws.Root(1).Real.URI(), "ok"},
-	}}, do[listedRoots](h, "list_roots", nil))
+	}}, do[rootList](h, "list_roots", nil))
 	require.NoError(t, os.Rename(lib, filepath.Join(top, "away")))
-	got := do[listedRoots](h, "list_roots", args{})
+	got := do[rootList](h, "list_roots", args{})
 	require.Equal(t, []string{"ok", "moved"}, []string{got.Roots[0].State, got.Roots[1].State})
 }

@@ -10,66 +10,69 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 const (
-	// maxPattern is the longest text to search for, in bytes.
+	// maxPattern is the longest pattern, in bytes.
 	maxPattern = 10_000
-	// maxProgram bounds the steps that a regular expression takes for one character.
+	// maxProgram bounds the steps of a regular expression for one character.
 	maxProgram = 10_000
-	// longLine is the length over which a line is matched in a way that can be cancelled, in bytes.
+	// longLine is the length in bytes above which matching a line can be cancelled.
 	longLine = 4 << 10
+	// checkInterval is how much is searched between two checks of the context, in bytes.
+	checkInterval = 16 << 10
 )
 
-// Syntax says how the text of a [Pattern] is read.
+// Syntax is the syntax of a [Pattern].
 type Syntax int
 
 const (
-	// Expression: a regular expression of Go (RE2).
+	// Expression means a regular expression (RE2, as in Go).
 	Expression Syntax = iota
-	// Literal: the text itself.
+	// Literal means plain text.
 	Literal
 )
 
-// Case says whether upper and lower case are told apart.
+// Case says whether upper and lower case differ.
 type Case int
 
 const (
-	// CaseMatters: they are.
+	// CaseMatters means that they differ.
 	CaseMatters Case = iota
-	// CaseIgnored: they are not.
+	// CaseIgnored means that they do not.
 	CaseIgnored
 )
 
-// Pattern is the [Query] for lines that match a regular expression or hold a text. It is matched against
-// one line at a time, without its end.
+// Pattern is a [Query] for lines that match a regular expression or contain a text. It is matched against one line at a time, without
+// the line ending.
 type Pattern struct {
 	expression *regexp.Regexp
-	// literals: every match holds one of them. They are searched for first, which is much faster. There
-	// may be none.
+	// literals are texts of which every match contains at least one. Searching for them first is much faster. There may be none.
 	literals [][]byte
 }
 
-// PatternError: a text that cannot be searched for.
+// PatternError is returned for a text that is not a valid pattern, or too large.
 type PatternError struct {
-	// Pattern is the text as it was given.
+	// Pattern is the text that was given.
 	Pattern string
-	// Why is what is wrong with it, in a person's words.
+	// Why says what is wrong with it.
 	Why string
 }
 
 func (e *PatternError) Error() string {
-	return fmt.Sprintf("%q cannot be searched for: %s", clip(e.Pattern, 200), e.Why)
+	return fmt.Sprintf("invalid pattern %q: %s", text.Truncate(e.Pattern, 200), e.Why)
 }
 
-// NewPattern compiles a text. The error is a [*PatternError].
-func NewPattern(text string, s Syntax, c Case) (*Pattern, error) {
-	if len(text) > maxPattern {
-		return nil, &PatternError{text, fmt.Sprintf("it has more than %d bytes", maxPattern)}
+// NewPattern compiles a pattern. The error is a [*PatternError].
+func NewPattern(pattern string, s Syntax, c Case) (*Pattern, error) {
+	if len(pattern) > maxPattern {
+		return nil, &PatternError{pattern, fmt.Sprintf("it has more than %d bytes", maxPattern)}
 	}
-	source := text
+	source := pattern
 	if s == Literal {
-		source = regexp.QuoteMeta(text)
+		source = regexp.QuoteMeta(pattern)
 	}
 	flags := syntax.Perl
 	if c == CaseIgnored {
@@ -77,25 +80,25 @@ func NewPattern(text string, s Syntax, c Case) (*Pattern, error) {
 		source = "(?i:" + source + ")"
 	}
 	if s == Expression {
-		// The text alone: around it, a bracket that it leaves open could be closed.
-		if _, err := syntax.Parse(text, flags); err != nil {
-			return nil, &PatternError{text, err.Error()}
+		// Parse it alone first: what is added around it could close a bracket that it leaves open.
+		if _, err := syntax.Parse(pattern, flags); err != nil {
+			return nil, &PatternError{pattern, err.Error()}
 		}
 	}
 	parsed, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
-		return nil, &PatternError{text, err.Error()}
+		return nil, &PatternError{pattern, err.Error()}
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
-		return nil, &PatternError{text, err.Error()}
+		return nil, &PatternError{pattern, err.Error()}
 	}
 	if len(program.Inst) > maxProgram {
-		return nil, &PatternError{text, fmt.Sprintf("it compiles to %d steps, the limit is %d", len(program.Inst), maxProgram)}
+		return nil, &PatternError{pattern, fmt.Sprintf("it compiles to %d instructions, and the limit is %d", len(program.Inst), maxProgram)}
 	}
 	expression, err := regexp.Compile(source)
 	if err != nil {
-		return nil, &PatternError{text, err.Error()}
+		return nil, &PatternError{pattern, err.Error()}
 	}
 	p := &Pattern{expression: expression}
 	for _, literal := range required(parsed) {
@@ -103,9 +106,6 @@ func NewPattern(text string, s Syntax, c Case) (*Pattern, error) {
 	}
 	return p, nil
 }
-
-// Full implements [Query].
-func (*Pattern) Full() int { return 1 }
 
 // Find implements [Query].
 func (p *Pattern) Find(ctx context.Context, text []byte, found func(Match) bool) error {
@@ -122,14 +122,14 @@ func (p *Pattern) Find(ctx context.Context, text []byte, found func(Match) bool)
 		if size := bytes.IndexByte(text[start:], '\n'); size >= 0 {
 			end = start + size
 		}
-		if unchecked += end - start + 1; unchecked >= searchedAtOnce {
+		if unchecked += end - start + 1; unchecked >= checkInterval {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 			unchecked = 0
 		}
 		at := p.match(ctx, bytes.TrimSuffix(text[start:end], []byte("\r")))
-		if at >= 0 && !found(Match{Number: number, Start: start, End: end, At: at, Score: 1}) {
+		if at >= 0 && !found(Match{Number: number, Start: start, End: end, At: at}) {
 			break
 		}
 		number++
@@ -141,7 +141,7 @@ func (p *Pattern) Find(ctx context.Context, text []byte, found func(Match) bool)
 	return nil
 }
 
-// match is where in line the first match begins, -1 if there is none.
+// match returns the offset of the first match in line, -1 if there is none.
 func (p *Pattern) match(ctx context.Context, line []byte) int {
 	var match []int
 	if len(line) <= longLine {
@@ -155,7 +155,7 @@ func (p *Pattern) match(ctx context.Context, line []byte) int {
 	return match[0]
 }
 
-// cancellable reads a text that ends early when its context does.
+// cancellable reads a text, and pretends that it ends when its context does.
 type cancellable struct {
 	ctx   context.Context
 	text  []byte
@@ -172,11 +172,11 @@ func (c *cancellable) ReadRune() (rune, int, error) {
 	return r, n, nil
 }
 
-// maxLiterals bounds how many texts are searched for instead of an expression.
+// maxLiterals is the most literals that are searched for before an expression.
 const maxLiterals = 8
 
-// required finds texts of which every match of e holds one. It prefers few and long ones, and
-// is empty if it finds none.
+// required returns texts of which every match of e contains at least one, preferably few and long ones. It returns none if it finds
+// none.
 func required(e *syntax.Regexp) []string {
 	switch e.Op {
 	case syntax.OpLiteral:
@@ -208,7 +208,7 @@ func required(e *syntax.Regexp) []string {
 	return nil
 }
 
-// requiredOfAll is required of a sequence, in which neighbours make longer texts.
+// requiredOfAll is required for a sequence of expressions, whose exact texts join to longer ones.
 func requiredOfAll(sequence []*syntax.Regexp) []string {
 	var best []string
 	consider := func(texts ...string) {
@@ -216,14 +216,14 @@ func requiredOfAll(sequence []*syntax.Regexp) []string {
 			best = texts
 		}
 	}
-	run := "" // what the last ones match, one after the other
+	run := "" // what the preceding expressions match exactly
 	for _, e := range sequence {
 		if text, ok := exactly(e); ok {
 			run += text
 			continue
 		}
 		if e.Op == syntax.OpPlus {
-			if text, ok := exactly(e.Sub[0]); ok { // it begins and ends with it
+			if text, ok := exactly(e.Sub[0]); ok { // the match begins and ends with it
 				consider(run + text)
 				run = text
 				continue
@@ -237,10 +237,10 @@ func requiredOfAll(sequence []*syntax.Regexp) []string {
 	return best
 }
 
-// maxExact is the longest text that is put together from an expression, in bytes.
+// maxExact is the longest text that exactly returns, in bytes.
 const maxExact = 64
 
-// exactly is the one text that e matches, if there is only one.
+// exactly returns the text that e matches, if there is only one.
 func exactly(e *syntax.Regexp) (text string, ok bool) {
 	switch e.Op {
 	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,
@@ -271,7 +271,7 @@ func exactly(e *syntax.Regexp) (text string, ok bool) {
 	}
 }
 
-// worth compares sets of texts: the shortest one counts, and a set of many is slow.
+// worth rates a set of texts to search for: a long shortest text is good, many texts are slow.
 func worth(texts []string) int {
 	if len(texts) == 0 || texts[0] == "" {
 		return 0
@@ -283,8 +283,7 @@ func worth(texts []string) int {
 	return 4*shortest - len(texts) + maxLiterals
 }
 
-// spellings are those of a part of runes in every mixture of upper and lower case: of the longest part
-// that does not have too many, the first.
+// spellings returns every mixture of upper and lower case of the longest part of runes that does not have too many.
 func spellings(runes []rune) []string {
 	var best []string
 	size := 0
@@ -310,7 +309,7 @@ func spellings(runes []rune) []string {
 	return best
 }
 
-// folds are the runes that equal r but for case, r among them.
+// folds returns the runes that differ from r only by case, including r.
 func folds(r rune) []rune {
 	all := []rune{r}
 	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
@@ -319,18 +318,18 @@ func folds(r rune) []rune {
 	return all
 }
 
-// candidates finds the lines in which a match can be, by literals.
+// candidates finds the lines that may match by searching for literals.
 type candidates struct {
 	literals [][]byte
-	// next is where each literal is next, len(text) if nowhere.
+	// next is the offset of the next occurrence of each literal, len(text) if there is none.
 	next  [maxLiterals]int
 	begun bool
 }
 
 func newCandidates(literals [][]byte) candidates { return candidates{literals: literals} }
 
-// line is where the next line begins, at or behind from, in which a match can be; -1 if there is none.
-// from is where a line begins, and never less than before.
+// line returns the start of the next line at or after from that may match, -1 if there is none. from is the start of a line and must
+// not decrease.
 func (c *candidates) line(text []byte, from int) int {
 	if len(c.literals) == 0 {
 		return from

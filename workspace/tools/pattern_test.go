@@ -60,7 +60,7 @@ func TestRequired(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPatternIsExplained(t *testing.T) {
+func TestInvalidPatterns(t *testing.T) {
 	for expression, why := range map[string]string{
 		"(": "missing closing )", ")|(": "unexpected )", `(?:[a-z]{50}){1000}`: "", `(?:abcdefghijklmn){900}`: "the limit is 10000",
 	} {
@@ -78,12 +78,12 @@ func TestWhatIsNoPatternIsExplained(t *testing.T) {
 	require.ErrorContains(t, err, "more than 10000 bytes")
 }
 
-func TestASearchWithinAFileIsCancelled(t *testing.T) {
+func TestPatternFindIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	never := func(Match) bool { return true }
 	p, err := NewPattern("a[^a]", Expression, CaseMatters)
 	require.NoError(t, err)
-	require.ErrorIs(t, p.Find(ctx, []byte(strings.Repeat("ab\n", searchedAtOnce)), never), context.Canceled)
+	require.ErrorIs(t, p.Find(ctx, []byte(strings.Repeat("ab\n", checkInterval)), never), context.Canceled)
 	require.ErrorIs(t, p.Find(ctx, []byte(strings.Repeat("b", 2*longLine)), never), context.Canceled)
 }

@@ -7,32 +7,33 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 type readFileInput struct {
-	Path   string `json:"path" jsonschema:"the file; absolute, or relative to the first root"`
+	Path   string `json:"path" jsonschema:"the file, absolute or relative to the first root"`
 	Offset int    `json:"offset,omitempty" jsonschema:"the first line to read, counted from 1; default 1"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"how many lines to read at most"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"the maximum number of lines to read"`
 }
 
 type fileText struct {
-	Place
-	Content string `json:"content" jsonschema:"the lines with their ends, as they are in the file"`
-	First   int    `json:"first_line"`
-	Lines   int    `json:"lines" jsonschema:"how many lines content has"`
-	Total   int    `json:"total_lines,omitempty" jsonschema:"of the file, if it was read to its end"`
-	Size    int64  `json:"size" jsonschema:"of the file, in bytes"`
-	Version string `json:"version,omitempty" jsonschema:"of the content, if all of it is here: for if_version of the tools that change files"`
-	Cut     *Cut   `json:"cut,omitempty"`
+	Location
+	Content string      `json:"content" jsonschema:"the lines with their line endings, exactly as in the file"`
+	First   int         `json:"first_line"`
+	Lines   int         `json:"lines" jsonschema:"number of lines in content"`
+	Total   int         `json:"total_lines,omitempty" jsonschema:"number of lines of the file, if it was read to its end"`
+	Size    int64       `json:"size" jsonschema:"size of the file in bytes"`
+	Version string      `json:"version,omitempty" jsonschema:"version of the content, if all of it is returned; for if_version of write_file and edit_file"`
+	Cut     *truncation `json:"cut,omitempty"`
 }
 
 func (s *Set) readFileTool() Tool {
 	return define(s, Tool{
 		Name:  "read_file",
 		Title: "Read file",
-		Description: fmt.Sprintf("Read lines of a UTF-8 text file: at most %d lines and %d bytes at once. Use offset and limit "+
-			"to read on, or to read a part.", s.o.MaxLines, s.o.MaxBytes),
+		Description: fmt.Sprintf("Read lines of a UTF-8 text file, at most %d lines and %d bytes in one call. Use offset and limit "+
+			"to read further, or to read a part.", s.limits.lines, s.limits.bytes),
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("path")
@@ -42,75 +43,71 @@ func (s *Set) readFileTool() Tool {
 }
 
 func (s *Set) read(ctx context.Context, in readFileInput) (fileText, error) {
-	lines := s.o.MaxLines
+	lines := s.limits.lines
 	if in.Limit > 0 {
 		lines = min(lines, in.Limit)
 	}
-	text, err := s.ws.ReadText(ctx, in.Path, workspace.TextOptions{First: in.Offset, MaxLines: lines, MaxBytes: s.o.MaxBytes})
+	read, err := s.ws.ReadText(ctx, in.Path, workspace.TextOptions{First: in.Offset, MaxLines: lines, MaxBytes: s.limits.bytes})
 	if err != nil {
 		return fileText{}, err
 	}
 	out := fileText{
-		Place: shownPlace(text.Ref), Content: text.Content, First: text.First, Lines: text.Lines, Total: max(text.Total, 0), Size: text.Size,
+		Location: locate(read.Ref), Content: read.Content, First: read.First, Lines: read.Lines, Total: max(read.Total, 0), Size: read.Size,
 	}
-	if text.First == 1 && text.Cut == workspace.NotCut {
-		out.Version = versionOf(withMark(text))
+	if read.First == 1 && read.Cut == workspace.NotCut {
+		whole := read.Content
+		if read.BOM {
+			whole = "\ufeff" + whole
+		}
+		out.Version = versionOf(whole)
 	}
-	if text.Cut != workspace.NotCut && !(text.Cut == workspace.CutByLines && in.Limit == lines) {
-		out.Cut = s.cutText(text)
+	if read.Cut != workspace.NotCut && !(read.Cut == workspace.CutByLines && in.Limit == lines) {
+		out.Cut = s.cutOf(read)
 	}
 	return out, nil
 }
 
-// cutText says where a text was cut that would have gone on.
-func (s *Set) cutText(text workspace.Text) *Cut {
-	after := fmt.Sprintf("line %d", text.First+text.Lines-1)
-	next := text.Next()
-	how := fmt.Sprintf("Go on with offset %d.", next)
-	switch text.Cut {
+// cutOf describes where a text was truncated by a limit.
+func (s *Set) cutOf(read workspace.Text) *truncation {
+	next := read.Next()
+	c := &truncation{
+		Limit: "bytes", Bound: int64(s.limits.bytes), After: fmt.Sprintf("line %d", read.First+read.Lines-1), Next: next,
+		How: fmt.Sprintf("Continue with offset %d.", next),
+	}
+	switch read.Cut {
 	case workspace.CutByLines:
-		return &Cut{Limit: "lines", Bound: int64(s.o.MaxLines), After: after, Next: next, How: how}
+		c.Limit, c.Bound = "lines", int64(s.limits.lines)
 	case workspace.CutInLine:
-		return &Cut{Limit: "bytes", Bound: int64(s.o.MaxBytes), After: "the beginning of " + after, Next: next,
-			How: "The rest of that line cannot be read; go on with offset " + fmt.Sprint(next) + "."}
-	default:
-		return &Cut{Limit: "bytes", Bound: int64(s.o.MaxBytes), After: after, Next: next, How: how}
+		c.After = "the beginning of " + c.After
+		c.How = fmt.Sprintf("The rest of that line cannot be read; continue with offset %d.", next)
 	}
+	return c
 }
 
-// withMark is a whole text as it is in the file.
-func withMark(text workspace.Text) string {
-	if text.BOM {
-		return "\ufeff" + text.Content
-	}
-	return text.Content
-}
-
-// versionOf tells contents apart.
+// versionOf returns a short hash of the content of a file.
 func versionOf(content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return hex.EncodeToString(sum[:16])
 }
 
-func (f fileText) text() string {
+func (f fileText) String() string {
 	var b strings.Builder
 	switch {
 	case f.Lines == 0 && f.Total == 0:
-		fmt.Fprintf(&b, "%s (root %s) is empty\n", Printable(f.Path), Printable(f.Root))
+		fmt.Fprintf(&b, "%s is empty\n", f.Location)
 	case f.Lines == 0:
-		fmt.Fprintf(&b, "%s (root %s) has only %s\n", Printable(f.Path), Printable(f.Root), count(f.Total, "line", "lines"))
+		fmt.Fprintf(&b, "%s has only %s\n", f.Location, text.Count(f.Total, "line", "lines"))
 	default:
-		of := ""
+		fmt.Fprintf(&b, "%s, lines %d to %d", f.Location, f.First, f.First+f.Lines-1)
 		if f.Total > 0 {
-			of = fmt.Sprintf(" of %d", f.Total)
+			fmt.Fprintf(&b, " of %d", f.Total)
 		}
-		fmt.Fprintf(&b, "%s (root %s), lines %d to %d%s", Printable(f.Path), Printable(f.Root), f.First, f.First+f.Lines-1, of)
 		if f.Version != "" {
 			b.WriteString(", version " + f.Version)
 		}
 		b.WriteString("\n" + f.Content)
 		if !strings.HasSuffix(f.Content, "\n") {
-			b.WriteString("\n[no line end here]\n")
+			b.WriteString("\n[no newline at the end]\n")
 		}
 	}
 	return b.String() + f.Cut.note()

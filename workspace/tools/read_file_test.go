@@ -41,27 +41,27 @@ func TestReadFile(t *testing.T) {
 	require.ErrorAs(t, h.refused("read_file", args{"path": "nul"}), &no)
 	require.Equal(t, 2, no.Line)
 	require.ErrorAs(t, h.refused("read_file", args{"path": "latin"}), &no)
-	require.ErrorContains(t, h.refused("read_file", args{"path": "."}), "list_directory lists it")
+	require.ErrorContains(t, h.refused("read_file", args{"path": "."}), "list_directory")
 }
 
 func TestReadFileIsBounded(t *testing.T) {
 	app := plant(t, fileTree{"a.txt": strings.Repeat("1234567\n", 100), "long": strings.Repeat("é", 100) + "\nend\n"})
-	h := serve(t, openRoots(t, app), Options{MaxLines: 10, MaxBytes: 20})
+	h := serve(t, openRoots(t, app), Options{limits: limits{lines: 10, bytes: 20}})
 	got := do[fileText](h, "read_file", args{"path": "a.txt", "offset": 3})
 	require.Equal(t, 2, got.Lines)
-	require.Equal(t, Cut{"bytes", 20, "line 4", 5, "Go on with offset 5."}, *got.Cut)
+	require.Equal(t, truncation{"bytes", 20, "line 4", 5, "Continue with offset 5."}, *got.Cut)
 	got = do[fileText](h, "read_file", args{"path": "long"})
 	require.Equal(t, strings.Repeat("é", 10), got.Content)
 	require.Equal(t, 2, got.Cut.Next)
-	h = serve(t, openRoots(t, app), Options{MaxLines: 10})
+	h = serve(t, openRoots(t, app), Options{limits: limits{lines: 10}})
 	got = do[fileText](h, "read_file", args{"path": "a.txt"})
-	require.Equal(t, Cut{"lines", 10, "line 10", 11, "Go on with offset 11."}, *got.Cut)
+	require.Equal(t, truncation{"lines", 10, "line 10", 11, "Continue with offset 11."}, *got.Cut)
 	require.Empty(t, got.Version)
 	require.Nil(t, do[fileText](h, "read_file", args{"path": "a.txt", "limit": 9}).Cut, "that is what was asked for")
 	require.NotNil(t, do[fileText](h, "read_file", args{"path": "a.txt", "limit": 11}).Cut)
 }
 
-func TestA20_RelativePathsStartAtCwdOnly(t *testing.T) {
+func TestA20_RelativePathsStartAtCwd(t *testing.T) {
 	app, lib := plant(t, fileTree{"both": "app\n"}), plant(t, fileTree{"both": "lib\n", "only": "lib\n", "sub/x": ""})
 	h := serve(t, openRoots(t, app, lib), Options{})
 	require.Equal(t, "app\n", do[fileText](h, "read_file", args{"path": "both"}).Content)
@@ -70,10 +70,10 @@ func TestA20_RelativePathsStartAtCwdOnly(t *testing.T) {
 		"search": {"path": "sub", "pattern": "x"}, "edit_file": {"path": "only", "old_text": "l", "new_text": "L"},
 	} {
 		err := h.refused(name, a)
-		require.ErrorContains(t, err, "A relative path starts at "+app, name)
-		require.ErrorContains(t, err, "another root has one: "+filepath.Join(lib, a["path"].(string)), name)
+		require.ErrorContains(t, err, "Relative paths start at "+app, name)
+		require.ErrorContains(t, err, "did you mean "+filepath.Join(lib, a["path"].(string)), name)
 	}
-	require.ErrorContains(t, h.refused("write_file", args{"path": "sub/new", "content": ""}), "The directory must exist")
+	require.ErrorContains(t, h.refused("write_file", args{"path": "sub/new", "content": ""}), "The parent directory must exist")
 	do[changedFile](h, "write_file", args{"path": "new", "content": "x\n"})
 	require.Equal(t, fileTree{"both": "app\n", "new": "x\n"}, planted(t, app))
 }

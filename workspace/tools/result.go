@@ -7,26 +7,29 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Place is where something is, as answers say it: in the client's spelling.
-type Place struct {
+// Location says where a file is, in the client's spelling of the root.
+type Location struct {
 	// Path is absolute.
 	Path string `json:"path"`
-	// Root is the root that owns it: of nested roots the deepest.
+	// Root is the root that owns the file: of nested roots the deepest.
 	Root string `json:"root"`
 }
 
-// PlaceOf is the place of what a reference names.
-func PlaceOf(ref workspace.Ref) Place {
-	return Place{Path: ref.Path(), Root: ref.Root().Dir.String()}
+// locate returns the location of ref, in a form that JSON can represent.
+func locate(ref workspace.Ref) Location {
+	return Location{Path: representable(ref.Path()), Root: ref.Root().Dir.String()}
 }
 
-// in is the place of the entry name of a directory at p.
-func (p Place) in(name string) Place { return Place{joinNative(p.Path, name), p.Root} }
+// String returns the location on one line.
+func (l Location) String() string {
+	return text.Printable(l.Path) + " (root " + text.Printable(l.Root) + ")"
+}
 
-// joinNative is the path of an entry of dir, spelled the platform's way.
+// joinNative joins a directory and a name with the platform's separator.
 func joinNative(dir, name string) string {
 	if !os.IsPathSeparator(dir[len(dir)-1]) {
 		dir += string(filepath.Separator)
@@ -34,81 +37,76 @@ func joinNative(dir, name string) string {
 	return dir + name
 }
 
-// parent is the place of the directory that holds name, which is at p. It keeps the separator at its end.
-func (p Place) parent(name string) Place {
-	return Place{strings.TrimSuffix(p.Path, name), p.Root}
+// representable returns s if JSON can represent it, otherwise s quoted in ASCII.
+func representable(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return fmt.Sprintf("%+q", s)
 }
 
-// Cut says where an answer ends before what it is about does.
-type Cut struct {
+// truncation describes where a result was truncated.
+type truncation struct {
 	Limit string `json:"limit" jsonschema:"the limit that was reached: bytes, lines, entries, matches, files or time"`
-	Bound int64  `json:"bound" jsonschema:"how much the limit allows; milliseconds for time"`
-	After string `json:"after,omitempty" jsonschema:"the last that is shown"`
-	Next  int    `json:"next_offset,omitempty" jsonschema:"the line to go on with"`
+	Bound int64  `json:"bound" jsonschema:"the value of the limit; milliseconds for time"`
+	After string `json:"after,omitempty" jsonschema:"the last item that is shown"`
+	Next  int    `json:"next_offset,omitempty" jsonschema:"the line to continue with"`
 	How   string `json:"how" jsonschema:"how to see more"`
 }
 
-// note is a Cut for a model, on a line of its own; "" for none.
-func (c *Cut) note() string {
+// note returns the line that tells a model about the truncation, "" for a nil cut.
+func (c *truncation) note() string {
 	if c == nil {
 		return ""
 	}
-	after := ""
+	after, unit := "", c.Limit
 	if c.After != "" {
-		after = " after " + Printable(c.After)
+		after = " after " + text.Printable(c.After)
 	}
-	unit := c.Limit
-	if c.Limit == "time" {
+	if unit == "time" {
 		unit = "ms"
 	}
-	return fmt.Sprintf("[cut%s: the limit of %d %s was reached. %s]\n", after, c.Bound, unit, c.How)
+	return fmt.Sprintf("[truncated%s: the limit of %d %s was reached. %s]\n", after, c.Bound, unit, c.How)
 }
 
-// LeftOut counts what was passed over.
-type LeftOut struct {
+// omissions counts what a result leaves out.
+type omissions struct {
 	Binary     int    `json:"binary,omitempty" jsonschema:"files that are not UTF-8 text"`
-	Large      int    `json:"too_large,omitempty" jsonschema:"files over the limit of size"`
+	Large      int    `json:"too_large,omitempty" jsonschema:"files above the size limit"`
 	Unreadable int    `json:"unreadable,omitempty" jsonschema:"files and directories that could not be opened or read"`
-	First      string `json:"first_unreadable,omitempty" jsonschema:"the first of those, and why"`
-	Unnameable int    `json:"unnameable,omitempty" jsonschema:"names that are not Unicode text, so that no answer can hold them"`
+	First      string `json:"first_unreadable,omitempty" jsonschema:"the first unreadable one, and why"`
+	Unnameable int    `json:"unnameable,omitempty" jsonschema:"names that are not Unicode text, which JSON cannot represent"`
 }
 
-// leftOut says what a scan passed over, nil if nothing was.
-func leftOut(s Skipped, unnameable int) *LeftOut {
-	l := LeftOut{Binary: s.Binary, Large: s.Large, Unreadable: s.Unreadable, Unnameable: unnameable}
+// omitted returns what a scan left out, nil for nothing.
+func omitted(s Skipped, unnameable int) *omissions {
+	o := omissions{Binary: s.Binary, Large: s.Large, Unreadable: s.Unreadable, Unnameable: unnameable}
 	if s.Unreadable > 0 {
-		l.First = shown(joinSlash(s.First.Root.Dir.String(), s.First.Rel) + ": " + s.First.Err.Error())
+		o.First = representable(joinSlash(s.First.Root.Dir.String(), s.First.Rel) + ": " + s.First.Err.Error())
 	}
-	if l == (LeftOut{}) {
+	if o == (omissions{}) {
 		return nil
 	}
-	return &l
+	return &o
 }
 
-func (l *LeftOut) note() string {
-	if l == nil {
+// note returns the line that tells a model what was left out, "" for nil.
+func (o *omissions) note() string {
+	if o == nil {
 		return ""
 	}
-	note := "[left out:"
-	for _, one := range []struct {
+	var parts []string
+	for _, part := range []struct {
 		n    int
 		what string
-	}{{l.Binary, "binary"}, {l.Large, "too large"}, {l.Unreadable, "unreadable"}, {l.Unnameable, "with names that are not Unicode"}} {
-		if one.n > 0 {
-			note += fmt.Sprintf(" %d %s,", one.n, one.what)
+	}{{o.Binary, "binary"}, {o.Large, "too large"}, {o.Unreadable, "unreadable"}, {o.Unnameable, "with names that are not Unicode"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
 		}
 	}
-	note = note[:len(note)-1]
-	if l.First != "" {
-		note += "; first " + Printable(l.First)
+	note := "[left out: " + strings.Join(parts, ", ")
+	if o.First != "" {
+		note += "; first " + text.Printable(o.First)
 	}
 	return note + "]\n"
-}
-
-// shown is a text of which JSON can hold each character.
-func shown(text string) string {
-	if utf8.ValidString(text) {
-		return text
-	}
-	return fmt.Sprintf("%+q", text)
 }

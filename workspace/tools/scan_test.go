@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// rels are the files that a scan gives out, each behind the number of the root it came from.
+// rels returns the files that a scan visits, each as "root index:path".
 func rels(tb testing.TB, s Scan) (all []string, tally Tally) {
 	tb.Helper()
 	tally, err := s.Files(tb.Context(), func(f File) error {
@@ -28,7 +28,7 @@ func rels(tb testing.TB, s Scan) (all []string, tally Tally) {
 	return all, tally
 }
 
-func TestA20_AScanGoesThroughTheRootsInOrder(t *testing.T) {
+func TestA20_ScanVisitsRootsInOrder(t *testing.T) {
 	a := plant(t, fileTree{"b/2": "", "1": "", "a/3": "", "z": ""})
 	b := plant(t, fileTree{"1": "", "0/5": ""})
 	for range 10 {
@@ -38,7 +38,7 @@ func TestA20_AScanGoesThroughTheRootsInOrder(t *testing.T) {
 	}
 }
 
-func TestScanBeginsWhereItIsTold(t *testing.T) {
+func TestScanPath(t *testing.T) {
 	a := plant(t, fileTree{
 		".gitignore": "*.log\n/gen/\n", "x/.gitignore": "/no/\n", "x/y/a": "", "x/y/b.log": "", "x/no/c": "", "x/no/d.log": "", "gen/e": "", "gen/f/g": "", "top": "",
 	})
@@ -72,7 +72,7 @@ func TestScanBeginsWhereItIsTold(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func TestAFileOfOverlappingRootsComesOnce(t *testing.T) {
+func TestScanOverlappingRoots(t *testing.T) {
 	top := plant(t, fileTree{"src/.gitignore": "gen/\n", "src/a": "", "src/lib/b": "", "src/gen/c": ""})
 	src, lib, gen := filepath.Join(top, "src"), filepath.Join(top, "src/lib"), filepath.Join(top, "src/gen")
 	symlink(t, lib, filepath.Join(top, "other"))
@@ -100,8 +100,8 @@ func TestAFileOfOverlappingRootsComesOnce(t *testing.T) {
 	t.Run("the owner is the deepest root", func(t *testing.T) {
 		var owners []string
 		_, err := Scan{Workspace: openRoots(t, src, lib), Path: src}.Files(t.Context(), func(f File) error {
-			owners = append(owners, f.Place().Root)
-			require.Equal(t, f.Path(), f.Place().Path)
+			owners = append(owners, f.location().Root)
+			require.Equal(t, f.Path(), f.location().Path)
 			return nil
 		})
 		require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestAFileOfOverlappingRootsComesOnce(t *testing.T) {
 	})
 }
 
-func TestAScanIsBounded(t *testing.T) {
+func TestScanLimits(t *testing.T) {
 	files := fileTree{}
 	for i := range 700 {
 		files[fmt.Sprintf("d%d/%04d", i%3, i)] = "x\n"
@@ -128,19 +128,19 @@ func TestAScanIsBounded(t *testing.T) {
 		require.Equal(t, most, tally.Files)
 	}
 	deep := openRoots(t, plant(t, fileTree{"1/2/3/f": "", "1/g": ""}))
-	got, tally := rels(t, Scan{Workspace: deep, MaxDepth: 2})
+	got, tally := rels(t, Scan{Workspace: deep, maxDepth: 2})
 	require.Equal(t, []string{"0:1/g"}, got)
 	require.Equal(t, 1, tally.Skipped.Unreadable)
 	require.Equal(t, "1/2/3", tally.Skipped.First.Rel)
 }
 
-func TestAScanEndsAndLeavesNobodyBehind(t *testing.T) {
+func TestScanStops(t *testing.T) {
 	files := fileTree{}
 	for i := range 300 {
 		files[fmt.Sprintf("%03d/f", i)] = "x\n"
 	}
 	ws := openRoots(t, plant(t, files))
-	s := Scan{Workspace: ws, Workers: 4}
+	s := Scan{Workspace: ws}
 	broken := errors.New("broken")
 	n := 0
 	_, err := s.Files(t.Context(), func(File) error { n++; return broken })
@@ -154,7 +154,7 @@ func TestAScanEndsAndLeavesNobodyBehind(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 
 	require.Panics(t, func() {
-		_, _ = s.Search(t.Context(), Lookup{Query: panicking{}}, func(Found) error { return nil })
+		_, _ = s.Search(t.Context(), SearchOptions{Query: panicking{}}, func(Found) error { return nil })
 	})
 	require.NoError(t, ws.Close())
 	_, err = s.Files(t.Context(), func(File) error { return nil })
@@ -163,17 +163,16 @@ func TestAScanEndsAndLeavesNobodyBehind(t *testing.T) {
 
 type panicking struct{}
 
-func (panicking) Full() int                                            { return 1 }
 func (panicking) Find(context.Context, []byte, func(Match) bool) error { panic("a defect") }
 
-func TestWhatIsNotSearchedIsCounted(t *testing.T) {
+func TestScanCountsSkippedFiles(t *testing.T) {
 	cwd := plant(t, fileTree{
 		"nul": "needle\x00", "latin": "needle \xe9\n", "elsewhere": "\xe9\n", "large": strings.Repeat("needle\n", 200), "fits": strings.Repeat("n", 94) + "needle",
 	})
 	p, err := NewPattern("needle", Literal, CaseMatters)
 	require.NoError(t, err)
 	var names []string
-	tally, err := Scan{Workspace: openRoots(t, cwd)}.Search(t.Context(), Lookup{Query: p, MaxFileSize: 100}, func(f Found) error {
+	tally, err := Scan{Workspace: openRoots(t, cwd)}.Search(t.Context(), SearchOptions{Query: p, MaxFileSize: 100}, func(f Found) error {
 		names = append(names, f.Rel())
 		return nil
 	})
@@ -182,8 +181,8 @@ func TestWhatIsNotSearchedIsCounted(t *testing.T) {
 	require.Equal(t, Tally{Files: 5, Skipped: Skipped{Binary: 2, Large: 1}}, tally)
 }
 
-// A search gives what reading file by file and line by line gives, whatever the tree, the sizes, the context.
-func TestSearchEqualsANaiveOne(t *testing.T) {
+// A search finds what reading every file line by line finds.
+func TestSearchMatchesANaiveSearch(t *testing.T) {
 	home := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"a", "b", "c", "d.txt", "é", ".h"})
@@ -216,9 +215,9 @@ func TestSearchEqualsANaiveOne(t *testing.T) {
 		require.NoError(t, err)
 		defer ws.Close()
 		var got []string
-		_, err = Scan{Workspace: ws, Workers: 3}.Search(t.Context(), Lookup{Query: p, Context: around}, func(f Found) error {
+		_, err = Scan{Workspace: ws}.Search(t.Context(), SearchOptions{Query: p, Context: around}, func(f Found) error {
 			for _, line := range f.Lines {
-				got = append(got, fmt.Sprintf("%s:%d:%d:%q", f.Path(), line.Number, line.Role, line.Text))
+				got = append(got, fmt.Sprintf("%s:%d:%t:%q", f.Path(), line.Number, line.Match, line.Text))
 			}
 			return nil
 		})
@@ -227,7 +226,7 @@ func TestSearchEqualsANaiveOne(t *testing.T) {
 	})
 }
 
-// naive searches without any of the quick ways.
+// naive is a search without any optimisation.
 func naive(t *rapid.T, tops []string, p *Pattern, around int) (all []string) {
 	var search func(dir string)
 	search = func(dir string) {
@@ -253,11 +252,7 @@ func naive(t *rapid.T, tops []string, p *Pattern, around int) (all []string) {
 					near = near || hit(i+d)
 				}
 				if near {
-					role := Around
-					if hit(i) {
-						role = Hit
-					}
-					all = append(all, fmt.Sprintf("%s:%d:%d:%q", path, i+1, role, line))
+					all = append(all, fmt.Sprintf("%s:%d:%t:%q", path, i+1, hit(i), line))
 				}
 			}
 		}

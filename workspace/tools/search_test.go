@@ -58,31 +58,31 @@ func TestSearch(t *testing.T) {
 
 	result, err := h.try("search", args{"pattern": "needle", "context": 1})
 	require.NoError(t, err)
-	require.Equal(t, filepath.Join(app, "a.go")+" (root "+app+")\n1-one\n2:Two needle\n3-three\n4:needle\n5-five\n\n2 matching lines in 1 file, 5 looked at\n[left out: 1 binary]\n", result.Text)
+	require.Equal(t, filepath.Join(app, "a.go")+" (root "+app+")\n1-one\n2:Two needle\n3-three\n4:needle\n5-five\n\n2 matching lines in 1 file, visited 5\n[left out: 1 binary]\n", result.Text)
 }
 
 func TestSearchIsBounded(t *testing.T) {
 	app := plant(t, fileTree{"a": strings.Repeat("needle\n", 5), "b": strings.Repeat("x", 1000) + "éneedleé" + strings.Repeat("y", 1000) + "\n"})
 	a := filepath.Join(app, "a")
-	h := serve(t, openRoots(t, app), Options{MaxMatches: 3, MaxLine: 40})
+	h := serve(t, openRoots(t, app), Options{limits: limits{matches: 3, line: 40}})
 	got := do[searchResult](h, "search", args{"pattern": "needle"})
 	require.Equal(t, 3, got.Matches)
-	require.Equal(t, Cut{Limit: "matches", Bound: 3, After: a + ":3", How: got.Cut.How}, *got.Cut)
+	require.Equal(t, truncation{Limit: "matches", Bound: 3, After: a + ":3", How: got.Cut.How}, *got.Cut)
 	long := do[searchResult](h, "search", args{"pattern": "needle", "path": "b"}).Files[0].Lines[0].Text
 	require.Contains(t, long, "éneedleé")
 	require.LessOrEqual(t, len(long), 40+len("……")+1)
 
-	h = serve(t, openRoots(t, app), Options{MaxMatches: 5})
+	h = serve(t, openRoots(t, app), Options{limits: limits{matches: 5}})
 	require.Nil(t, do[searchResult](h, "search", args{"pattern": "needle", "path": "a"}).Cut, "it just fits")
-	h = serve(t, openRoots(t, app), Options{MaxBytes: len(a+app) + 14})
+	h = serve(t, openRoots(t, app), Options{limits: limits{bytes: len(a+app) + 14}})
 	got = do[searchResult](h, "search", args{"pattern": "needle"})
 	require.Equal(t, 2, got.Matches)
 	require.Equal(t, "bytes", got.Cut.Limit)
-	h = serve(t, openRoots(t, app), Options{MaxFileSize: 100})
+	h = serve(t, openRoots(t, app), Options{limits: limits{fileSize: 100}})
 	require.Equal(t, 1, do[searchResult](h, "search", args{"pattern": "needle"}).LeftOut.Large)
 }
 
-func TestC9_NamesThatNoAnswerCanHoldAreCounted(t *testing.T) {
+func TestC9_NamesThatAreNotUnicode(t *testing.T) {
 	app := plant(t, fileTree{"a": "needle\n"})
 	if os.WriteFile(filepath.Join(app, "\xff"), []byte("needle\n"), 0o600) != nil {
 		t.Skip("this file system has no such names")
@@ -94,24 +94,28 @@ func TestC9_NamesThatNoAnswerCanHoldAreCounted(t *testing.T) {
 
 	require.NoError(t, os.Mkdir(filepath.Join(app, "d\xff"), 0o700))
 	symlink(t, "\xff", filepath.Join(app, "file"))
+	require.NoError(t, os.WriteFile(filepath.Join(app, "d\xff/a"), nil, 0o600))
 	symlink(t, "d\xff", filepath.Join(app, "dir"))
 	require.Contains(t, do[directoryList](h, "list_directory", args{"path": "dir"}).Path, `d\xff`)
 	require.Contains(t, do[fileInfo](h, "file_info", args{"path": "file"}).Path, `\xff`)
 	require.Contains(t, do[fileText](h, "read_file", args{"path": "file"}).Path, `\xff`)
-	var unshowable *UnshowableError
-	require.ErrorAs(t, h.refused("write_file", args{"path": "file", "content": "x"}), &unshowable)
-	require.ErrorAs(t, h.refused("edit_file", args{"path": "file", "old_text": "n", "new_text": "x"}), &unshowable)
+	for name, a := range map[string]args{
+		"write_file": {"path": "file", "content": "x"}, "edit_file": {"path": "file", "old_text": "n", "new_text": "x"},
+		"create_directory": {"path": "dir/new"}, "delete_file": {"path": "dir/a"}, "move_file": {"path": "a", "to": "dir/b"},
+	} {
+		require.ErrorContains(t, h.refused(name, a), "cannot be shown", name)
+	}
 	require.Empty(t, h.asked)
 }
 
-// What is found waits until its turn comes, for many files at once.
-func TestWhatIsKeptOfAFileIsBounded(t *testing.T) {
+// Results of many files are held in memory until they are delivered.
+func TestSearchBoundsMemoryPerFile(t *testing.T) {
 	text := strings.Repeat("hit\n"+strings.Repeat(strings.Repeat("x", 99)+"\n", 9), 100)
 	app := plant(t, fileTree{"a.txt": text, "b.txt": "hit\n"})
 	query, err := NewPattern("hit", Literal, CaseMatters)
 	require.NoError(t, err)
 	kept := map[string]int{}
-	_, err = Scan{Workspace: openRoots(t, app)}.Search(t.Context(), Lookup{Query: query, Context: 20, MaxText: 5000}, func(f Found) error {
+	_, err = Scan{Workspace: openRoots(t, app)}.Search(t.Context(), SearchOptions{Query: query, Context: 20, MaxText: 5000}, func(f Found) error {
 		for _, line := range f.Lines {
 			kept[f.Rel()] += len(line.Text)
 		}
@@ -122,7 +126,7 @@ func TestWhatIsKeptOfAFileIsBounded(t *testing.T) {
 	require.Greater(t, kept["a.txt"], 5000)
 	require.Less(t, kept["a.txt"], 7000)
 
-	h := serve(t, openRoots(t, app), Options{MaxBytes: 5000})
+	h := serve(t, openRoots(t, app), Options{limits: limits{bytes: 5000}})
 	found := do[searchResult](h, "search", args{"pattern": "hit", "context": 20})
 	require.Equal(t, "bytes", found.Cut.Limit, "it is said")
 	require.Len(t, found.Files, 1)

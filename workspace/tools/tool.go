@@ -1,47 +1,46 @@
 package tools
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Tool is one tool of a [Set]. It is immutable and safe for concurrent use.
 type Tool struct {
-	// Name is what it is called by, and Title what a person sees.
+	// Name identifies the tool in calls. Title is its name for people.
 	Name, Title string
-	// Description tells a model what it does and when to use it.
+	// Description tells a model what the tool does and when to use it.
 	Description string
-	// InputSchema and OutputSchema are JSON schemas (2020-12) of its arguments and of Result.Structured.
+	// InputSchema and OutputSchema are JSON schemas (2020-12) of the arguments and of Result.Structured.
 	InputSchema, OutputSchema json.RawMessage
 	Annotations               Annotations
 
 	call func(context.Context, json.RawMessage) (Result, error)
 }
 
-// Annotations say what a call can do, in the terms of MCP.
+// Annotations describe the effects of a tool, in the terms of MCP.
 type Annotations struct {
-	// ReadOnly: it changes nothing.
+	// ReadOnly reports that the tool changes nothing.
 	ReadOnly bool
-	// Destructive: it can take away what was there.
+	// Destructive reports that the tool can delete or overwrite data.
 	Destructive bool
-	// Idempotent: a second call with the same arguments changes nothing more.
+	// Idempotent reports that repeating a call with the same arguments has no further effect.
 	Idempotent bool
 }
 
-// Result is what a call gives: the same twice.
+// Result is the result of a call, in two forms with the same content.
 type Result struct {
-	// Text is for a model or a person.
+	// Text is the result for a model or a person.
 	Text string
-	// Structured is a JSON object, valid by the tool's OutputSchema.
+	// Structured is the result as a JSON object that matches the tool's OutputSchema.
 	Structured json.RawMessage
 }
 
-// Call calls the tool with a JSON object; nothing counts as an empty one. Arguments are decoded strictly. The error
-// is an *[ArgumentError], an *[Error] of what was done, or the context's.
+// Call calls the tool with a JSON object of arguments; empty arguments mean an empty object. Unknown, duplicate and invalid
+// arguments are rejected, all of them in one error. Errors say what to do instead, in words meant for a model; they wrap
+// those of package workspace and of the host's [Permit]. If ctx ends, Call returns its cause.
 func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
@@ -49,17 +48,15 @@ func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, erro
 	return t.call(ctx, arguments)
 }
 
-// answer is what a tool gives before it is encoded.
-type answer interface {
-	// text is the answer for a model.
-	text() string
-}
+// output is the structured result of a tool. Its String is the result for a model.
+type output interface{ String() string }
 
-// define makes t a tool that does run. In is a struct of its arguments, which the schema says more about.
-func define[In any, Out answer](s *Set, t Tool, more func(*schema), run func(context.Context, In) (Out, error)) Tool {
+// define completes t: its schemas are those of In and Out, and calls run run. constrain adds to the input schema what the type In
+// cannot express; it may be nil.
+func define[In any, Out output](s *Set, t Tool, constrain func(*schema), run func(context.Context, In) (Out, error)) Tool {
 	input := schemaOf[In]()
-	if more != nil {
-		more(input)
+	if constrain != nil {
+		constrain(input)
 	}
 	t.InputSchema, t.OutputSchema = input.encode(), schemaOf[Out]().encode()
 	t.call = func(ctx context.Context, arguments json.RawMessage) (Result, error) {
@@ -68,37 +65,26 @@ func define[In any, Out answer](s *Set, t Tool, more func(*schema), run func(con
 			return Result{}, err
 		}
 		if s.ws == nil {
-			return Result{}, s.failed(t.Name, "", workspace.ErrClosed)
+			return Result{}, s.explain(t.Name, "", workspace.ErrClosed)
 		}
 		out, err := run(ctx, in)
 		switch {
-		case err == nil: // whatever has become of ctx: it was done
+		case err == nil: // even if ctx has ended since
 		case ctx.Err() != nil:
 			return Result{}, context.Cause(ctx)
 		default:
-			return Result{}, s.failed(t.Name, pathOf(arguments), err)
+			return Result{}, s.explain(t.Name, pathIn(arguments), err)
 		}
-		return Result{Text: out.text(), Structured: encode(out)}, nil
+		return Result{Text: out.String(), Structured: encode(out)}, nil
 	}
 	return t
 }
 
-// pathOf is the argument path, "" if there is none.
-func pathOf(arguments json.RawMessage) string {
+// pathIn returns the argument path, "" if there is none.
+func pathIn(arguments json.RawMessage) string {
 	var in struct {
 		Path string `json:"path"`
 	}
 	_ = json.Unmarshal(arguments, &in)
 	return in.Path
-}
-
-// encode encodes the types of this package. They hold nothing that JSON cannot.
-func encode(value any) json.RawMessage {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // code is full of <, > and &
-	if err := e.Encode(value); err != nil {
-		panic(fmt.Sprintf("tools: encode %T: %v", value, err))
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

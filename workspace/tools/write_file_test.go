@@ -19,12 +19,12 @@ func TestWriteFile(t *testing.T) {
 	h := serve(t, openRoots(t, app, lib), Options{})
 	got := do[changedFile](h, "write_file", args{"path": "a", "content": "one\n2\n"})
 	a := filepath.Join(app, "a")
-	require.Equal(t, changedFile{Place: Place{a, app}, Outcome: "changed", Lines: 2, Version: got.Version,
+	require.Equal(t, changedFile{Location: Location{a, app}, Outcome: "changed", Lines: 2, Version: got.Version,
 		Diff: "--- " + a + "\n+++ " + a + "\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}, got)
 	require.Equal(t, do[fileText](h, "read_file", args{"path": "a"}).Version, got.Version)
 	require.Equal(t, "unchanged", do[changedFile](h, "write_file", args{"path": "a", "content": "one\n2\n"}).Outcome)
 	got = do[changedFile](h, "write_file", args{"path": "link", "content": "x"})
-	require.Equal(t, Place{filepath.Join(lib, "b"), lib}, got.Place, "a link is written through")
+	require.Equal(t, Location{filepath.Join(lib, "b"), lib}, got.Location, "a link is written through")
 	require.Equal(t, "created", got.Outcome)
 	require.Len(t, h.asked, 2, "nobody is asked about what changes nothing")
 
@@ -36,16 +36,16 @@ func TestWriteFile(t *testing.T) {
 	require.Equal(t, fileTree{"a": "one\n2\n"}, planted(t, app))
 }
 
-func TestALongDiffIsCut(t *testing.T) {
+func TestLongDiffIsTruncated(t *testing.T) {
 	app := plant(t, fileTree{"a": strings.Repeat("é\n", 500)})
-	got := do[changedFile](serve(t, openRoots(t, app), Options{MaxBytes: 401}), "write_file", args{"path": "a", "content": "x"})
+	got := do[changedFile](serve(t, openRoots(t, app), Options{limits: limits{bytes: 401}}), "write_file", args{"path": "a", "content": "x"})
 	require.LessOrEqual(t, len(got.Diff), 401)
 	require.True(t, strings.HasSuffix(got.Diff, "-é\n"))
 	require.Equal(t, "bytes", got.Cut.Limit)
 	require.Equal(t, fileTree{"a": "x"}, planted(t, app))
 }
 
-func TestAStaleVersionIsRefused(t *testing.T) {
+func TestStaleVersionIsRejected(t *testing.T) {
 	app := plant(t, fileTree{"a": "one\n"})
 	h := serve(t, openRoots(t, app), Options{})
 	read := do[fileText](h, "read_file", args{"path": "a"}).Version
@@ -58,7 +58,7 @@ func TestAStaleVersionIsRefused(t *testing.T) {
 	require.Equal(t, fileTree{"a": "3\n"}, planted(t, app))
 }
 
-func TestA30_WhatIsNotPermittedIsNotWritten(t *testing.T) {
+func TestA30_NothingChangesWithoutPermission(t *testing.T) {
 	app := plant(t, fileTree{"a": "one\n"})
 	h := serve(t, openRoots(t, app), Options{})
 	no := errors.New("the user said no")
@@ -68,19 +68,18 @@ func TestA30_WhatIsNotPermittedIsNotWritten(t *testing.T) {
 	}
 	for name, a := range map[string]args{
 		"write_file": {"path": "new", "content": "x"}, "edit_file": {"path": "a", "old_text": "one", "new_text": "x"},
+		"create_directory": {"path": "new"}, "delete_file": {"path": "a"}, "move_file": {"path": "a", "to": "b"},
 	} {
 		err := h.refused(name, a)
 		require.ErrorIs(t, err, no)
-		require.ErrorContains(t, err, "nothing was written")
-		var refused *RefusedError
-		require.ErrorAs(t, err, &refused)
-		require.Equal(t, a["path"], refused.Change.Asked)
+		require.ErrorContains(t, err, "nothing was changed")
+		require.Equal(t, a["path"], h.asked[len(h.asked)-1].Asked)
 	}
-	require.Len(t, h.asked, 2)
+	require.Len(t, h.asked, 5)
 	require.Equal(t, fileTree{"a": "one\n"}, planted(t, app))
 }
 
-func TestC11_ThePermitIsShownTheResolvedPathAndItsRoot(t *testing.T) {
+func TestC11_PermitSeesTheResolvedPathAndItsRoot(t *testing.T) {
 	top := plant(t, fileTree{"app/a": "", "lib/b": "one\ntwo\n"})
 	lib := filepath.Join(top, "spelled")
 	symlink(t, filepath.Join(top, "lib"), lib)
@@ -89,12 +88,12 @@ func TestC11_ThePermitIsShownTheResolvedPathAndItsRoot(t *testing.T) {
 	do[changedFile](h, "edit_file", args{"path": "link", "old_text": "two", "new_text": "2"})
 	c := h.asked[0]
 	require.Equal(t, "link", c.Asked)
-	require.Equal(t, Place{filepath.Join(lib, "b"), lib}, PlaceOf(c.Ref))
+	require.Equal(t, Location{filepath.Join(lib, "b"), lib}, locate(c.Ref))
 	require.Contains(t, c.Diff(), "-two\n+2\n")
 	require.Equal(t, 2, c.FirstLine())
 }
 
-func TestC11_ThePathIsCheckedAgainAfterTheAnswer(t *testing.T) {
+func TestC11_ThePathIsCheckedAgainAfterPermission(t *testing.T) {
 	for name, c := range map[string]struct {
 		path string
 		do   func(t *testing.T, top string)

@@ -1,0 +1,72 @@
+package tools
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestCreateDirectory(t *testing.T) {
+	app, lib := plant(t, fileTree{"a": "x\n"}), plant(t, fileTree{"d/b": "x\n"})
+	symlink(t, filepath.Join(lib, "d"), filepath.Join(app, "link"))
+	h := serve(t, openRoots(t, app, lib), Options{})
+	got := do[createdDirectory](h, "create_directory", args{"path": "link/new"})
+	require.Equal(t, Location{filepath.Join(lib, "d/new"), lib}, got.Location)
+	require.DirExists(t, filepath.Join(lib, "d/new"))
+	require.Equal(t, "create directory "+filepath.Join(lib, "d/new"), h.asked[0].String())
+	require.Empty(t, h.asked[0].Diff())
+
+	for _, path := range []string{"a", "link", "link/new", "."} {
+		require.ErrorIs(t, h.refused("create_directory", args{"path": path}), fs.ErrExist, path)
+	}
+	err := h.refused("create_directory", args{"path": "no/new"})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorContains(t, err, "The parent directory must exist")
+	require.Len(t, h.asked, 1, "nothing is asked about what cannot be done")
+}
+
+func TestC11_TreeChangesAreCheckedAgainAfterPermission(t *testing.T) {
+	for name, c := range map[string]struct {
+		tool string
+		args args
+		do   func(t *testing.T, top string)
+		want any
+	}{
+		"create, link to another root": {"create_directory", args{"path": "l/new"}, relink("lib"), new(*workspace.MovedError)},
+		"create, link out":             {"create_directory", args{"path": "l/new"}, relink("out"), new(*workspace.OutsideError)},
+		"create, created meanwhile":    {"create_directory", args{"path": "l/new"}, rewrite("app/d/new"), new(*fs.PathError)},
+		"delete, link to another root": {"delete_file", args{"path": "l/a"}, relink("lib"), new(*workspace.MovedError)},
+		"delete, link out":             {"delete_file", args{"path": "l/a"}, relink("out"), new(*workspace.OutsideError)},
+		"delete, changed":              {"delete_file", args{"path": "l/a"}, rewrite("app/d/a"), new(*workspace.ChangedError)},
+		"delete, gone":                 {"delete_file", args{"path": "l/a"}, remove("app/d/a"), new(*fs.PathError)},
+		"move, link to another root":   {"move_file", args{"path": "l/a", "to": "new"}, relink("lib"), new(*workspace.MovedError)},
+		"move, link out":               {"move_file", args{"path": "l/a", "to": "new"}, relink("out"), new(*workspace.OutsideError)},
+		"move to a link elsewhere":     {"move_file", args{"path": "b", "to": "l/new"}, relink("lib"), new(*workspace.MovedError)},
+		"move to a link out":           {"move_file", args{"path": "b", "to": "l/new"}, relink("out"), new(*workspace.OutsideError)},
+		"move, created meanwhile":      {"move_file", args{"path": "b", "to": "l/new"}, rewrite("app/d/new"), new(*fs.PathError)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := plant(t, fileTree{"app/d/a": "one\n", "app/b": "b\n", "lib/a": "one\n", "out/a": "one\n"})
+			symlink(t, filepath.Join(top, "app/d"), filepath.Join(top, "app/l"))
+			h := serve(t, openRoots(t, filepath.Join(top, "app"), filepath.Join(top, "lib")), Options{})
+			var then fileTree
+			h.decide = func(Change) error {
+				c.do(t, top)
+				then = planted(t, top)
+				return nil
+			}
+			require.ErrorAs(t, h.refused(c.tool, c.args), c.want)
+			require.Equal(t, then, planted(t, top))
+			require.NoDirExists(t, filepath.Join(top, "lib/new"))
+		})
+	}
+}
+
+func remove(path string) func(*testing.T, string) {
+	return func(t *testing.T, top string) { require.NoError(t, os.Remove(filepath.Join(top, path))) }
+}

@@ -1,0 +1,38 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+)
+
+type deleteFileInput struct {
+	Path string `json:"path" jsonschema:"the file, link or empty directory, absolute or relative to the first root"`
+}
+
+type deletedFile struct {
+	Location
+	Type string `json:"type" jsonschema:"what was deleted: file, directory, link or other"`
+}
+
+func (s *Set) deleteFileTool() Tool {
+	return define(s, Tool{
+		Name:  "delete_file",
+		Title: "Delete file",
+		Description: "Delete a file or an empty directory. A link is deleted itself, not what it points to. " +
+			"The user may be asked for permission first.",
+		Annotations: Annotations{Destructive: true},
+	}, func(in *schema) { in.notEmpty("path") }, s.deleteFile)
+}
+
+func (s *Set) deleteFile(ctx context.Context, in deleteFileInput) (deletedFile, error) {
+	c, err := planDelete(ctx, s.ws, in.Path, defaultMaxFileSize)
+	if err == nil {
+		err = s.apply(ctx, c)
+	}
+	if err != nil {
+		return deletedFile{}, err
+	}
+	return deletedFile{locate(c.Ref), c.What}, nil
+}
+
+func (d deletedFile) String() string { return fmt.Sprintf("%s was deleted (%s)\n", d.Location, d.Type) }

@@ -1,0 +1,42 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+)
+
+type moveFileInput struct {
+	Path string `json:"path" jsonschema:"the file, link or directory to move, absolute or relative to the first root"`
+	To   string `json:"to" jsonschema:"its new path, which must not exist, absolute or relative to the first root; its parent directory must exist"`
+}
+
+type movedFile struct {
+	From Location `json:"from"`
+	To   Location `json:"to"`
+	Type string   `json:"type" jsonschema:"what was moved: file, directory, link or other"`
+}
+
+func (s *Set) moveFileTool() Tool {
+	return define(s, Tool{
+		Name:  "move_file",
+		Title: "Move file",
+		Description: "Move or rename a file or directory within its file system, also from one root to another. It never replaces " +
+			"anything. A link is moved itself. The user may be asked for permission first.",
+		Annotations: Annotations{Destructive: true},
+	}, func(in *schema) { in.notEmpty("path", "to") }, s.moveFile)
+}
+
+func (s *Set) moveFile(ctx context.Context, in moveFileInput) (movedFile, error) {
+	c, err := planMove(s.ws, in.Path, in.To)
+	if err == nil {
+		err = s.apply(ctx, c)
+	}
+	if err != nil {
+		return movedFile{}, err
+	}
+	return movedFile{From: locate(c.Ref), To: locate(c.To), Type: c.What}, nil
+}
+
+func (m movedFile) String() string {
+	return fmt.Sprintf("%s was moved to %s (%s)\n", m.From, m.To, m.Type)
+}

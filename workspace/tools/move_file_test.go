@@ -1,0 +1,45 @@
+package tools
+
+import (
+	"io/fs"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestMoveFile(t *testing.T) {
+	app, lib := plant(t, fileTree{"a": "one\n", "d/b": "two\n", "c": "three\n"}), plant(t, fileTree{"e/f": ""})
+	symlink(t, filepath.Join(lib, "e"), filepath.Join(app, "link"))
+	h := serve(t, openRoots(t, app, lib), Options{})
+	in := func(root, name string) Location { return Location{filepath.Join(root, name), root} }
+	for _, c := range []struct {
+		path, to string
+		want     movedFile
+	}{
+		{"a", "renamed", movedFile{in(app, "a"), in(app, "renamed"), "file"}},
+		{"renamed", "link/a", movedFile{in(app, "renamed"), in(lib, "e/a"), "file"}},
+		{"d", "moved", movedFile{in(app, "d"), in(app, "moved"), "directory"}},
+		{"link", "other", movedFile{in(app, "link"), in(app, "other"), "link"}},
+	} {
+		require.Equal(t, c.want, do[movedFile](h, "move_file", args{"path": c.path, "to": c.to}))
+		change := h.asked[len(h.asked)-1]
+		require.Equal(t, "move "+c.want.Type+" "+c.want.From.Path+" to "+c.want.To.Path, change.String())
+		require.Empty(t, change.Diff())
+	}
+	require.Equal(t, fileTree{"e/f": "", "e/a": "one\n"}, planted(t, lib))
+
+	asked := len(h.asked)
+	require.ErrorIs(t, h.refused("move_file", args{"path": "c", "to": "moved"}), fs.ErrExist)
+	require.ErrorIs(t, h.refused("move_file", args{"path": "c", "to": "moved/b"}), fs.ErrExist, "nothing is replaced")
+	require.ErrorIs(t, h.refused("move_file", args{"path": "missing", "to": "new"}), fs.ErrNotExist)
+	require.ErrorIs(t, h.refused("move_file", args{"path": "c", "to": "no/new"}), fs.ErrNotExist)
+	var protected *workspace.ProtectedError
+	require.ErrorAs(t, h.refused("move_file", args{"path": ".", "to": "new"}), &protected)
+	require.Len(t, h.asked, asked)
+	require.ErrorIs(t, h.refused("move_file", args{"path": "moved", "to": "moved/in"}), syscall.EINVAL)
+	require.Equal(t, "three\n", planted(t, app)["c"])
+}
