@@ -229,7 +229,7 @@ func TestA27_LongLoadGoSDK(t *testing.T) {
 // paced.
 func TestA27_LongLoadOfStoredHistoryGoSDK(t *testing.T) {
 	const updates = 100_000
-	client, err := pipes.Build(t.Context(), t.TempDir(), "github.com/acp-agent/acp-agent/interop/gosdk")
+	client, err := pipes.Build(t.Context(), t.TempDir(), "github.com/acp-agent/acp-agent/internal/interop/gosdk")
 	require.NoError(t, err)
 	for name, messages := range map[string]int{
 		"A27/a hundred thousand chunks of one message, stored one by one": 1,
