@@ -2,99 +2,99 @@ package proxy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// agent is a child that was started, and the connection to it.
-type agent struct {
-	options Options
+// child is a process of the agent and the connection to it.
+type child struct {
+	limits  limits
 	log     *slog.Logger
 	client  backend.Client
 	process *process.Process
 	conn    *jsonrpc.Conn
 	info    client.Agent // set by initialize
-	routes  *routes
-	behind  barrier // of what names no session
+	router  *router
+	barrier barrier // for messages that name no session
 	outbox  outbox
 
-	owned bool     // it is there for one session, and ends with it
-	flags []string // what it was given for that session's roots
-	holds atomic.Int32
+	flags []string     // the arguments for the roots of the one session that it serves; none if it serves any session
+	refs  atomic.Int32 // the sessions that use it
 
-	stop     context.CancelFunc // ends the connection
-	ending   atomic.Bool        // the connection has ended
-	byItself atomic.Bool        // that was not our doing
-	done     chan struct{}      // closed when connection and process have ended
-	ended    error              // why, set before done is closed
+	stop    context.CancelFunc // ends the connection
+	ended   atomic.Bool        // the connection has ended
+	crashed atomic.Bool        // it ended although we did not call stop
+	done    chan struct{}      // closed when the connection and the process have ended
+	exit    error              // why they ended, usually an *endedError; set before done is closed
 
-	mu  sync.Mutex
-	why error // why we end it, nil if we do not
+	mu     sync.Mutex
+	reason error // why we ended it, nil if we did not or if it was closed
 }
 
-// startAgent starts a child. ended is called once it has ended.
-func startAgent(ctx context.Context, c process.Command, o Options, to backend.Client, ended func()) (*agent, error) {
-	process, err := process.Start(ctx, c, o.process())
+// startChild starts a process of the agent. onEnd is called once it has ended.
+func startChild(ctx context.Context, command Command, o Options, to backend.Client, onEnd func()) (*child, error) {
+	process, err := process.Start(ctx, command, o.process())
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{
-		options: o,
+	c := &child{
+		limits:  o.limits,
 		log:     o.Logger.With("child", process.Name()),
 		client:  to,
 		process: process,
-		routes:  newRoutes(o.limits.maxHeld, o.limits.maxHeldBytes),
+		router:  newRouter(o.limits.maxHeld, o.limits.maxHeldBytes),
 		done:    make(chan struct{}),
 	}
-	a.conn = jsonrpc.NewConn(process.Stdout(), input{process}, jsonrpc.HandlerFunc(a.accept), o.connection())
+	c.conn = jsonrpc.NewConn(process.Stdout(), childInput{process}, jsonrpc.HandlerFunc(c.accept), o.connection())
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	a.stop = stop
-	a.outbox.serving = serving
-	go a.serve(serving, ended)
-	return a, nil
+	c.stop = stop
+	c.outbox.serving = serving
+	go c.serve(serving, onEnd)
+	return c, nil
 }
 
-// serve is the connection's life. The process does not outlive it.
-func (a *agent) serve(ctx context.Context, ended func()) {
-	defer close(a.done)
-	defer a.stop()
-	err := a.conn.Serve(ctx)
-	a.ending.Store(true)
-	byItself := ctx.Err() == nil
-	a.byItself.Store(byItself)
-	if err != nil && byItself {
-		a.log.Warn("the connection to the agent failed", "error", err)
+// serve runs the connection until it ends, and then ends the process.
+func (c *child) serve(ctx context.Context, onEnd func()) {
+	defer close(c.done)
+	defer c.stop()
+	err := c.conn.Serve(ctx)
+	c.ended.Store(true)
+	crashed := ctx.Err() == nil
+	c.crashed.Store(crashed)
+	if err != nil && crashed {
+		c.log.Warn("the connection to the agent failed", "error", err)
 	}
-	a.stop()
-	a.outbox.draining.Wait()
+	c.stop()
+	c.outbox.draining.Wait()
 	ctx = context.WithoutCancel(ctx)
-	_ = a.process.Stdout().Close() // the connection may have closed it
-	if a.ended = a.process.Stop(ctx); a.ended != nil {
-		a.log.Error("the agent cannot be ended", "error", a.ended)
+	_ = c.process.Stdout().Close() // the connection may have closed it
+	if c.exit = c.process.Stop(ctx); c.exit != nil {
+		c.log.Error("cannot end the agent", "error", c.exit)
 	} else {
-		a.ended = &EndedError{Name: a.process.Name(), Exit: a.process.Wait(ctx), Why: a.whyEnded()}
+		c.exit = &endedError{Name: c.process.Name(), Exit: c.process.Wait(ctx), Reason: c.whyKilled()}
 	}
-	if byItself {
-		a.log.Warn("the agent ended by itself", "error", a.ended)
+	if crashed {
+		c.log.Warn("the agent ended unexpectedly", "error", c.exit)
 	}
-	ended()
+	onEnd()
 }
 
-// input is the child's stdin. A child that no longer takes input has ended or is made to; the connection goes
-// on until everything that it said before was read.
-type input struct{ process *process.Process }
+// childInput is a child's stdin. When writing fails, it ends the process and discards the output, so that the connection
+// goes on until everything that the child wrote has been read.
+type childInput struct{ process *process.Process }
 
-// Write drops what cannot be written. It fails only if the child cannot be ended.
-func (i input) Write(p []byte) (int, error) {
+// Write fails only if the process cannot be ended.
+func (i childInput) Write(p []byte) (int, error) {
 	if _, err := i.process.Stdin().Write(p); err != nil {
 		return len(p), i.process.Stop(context.Background())
 	}
@@ -102,149 +102,142 @@ func (i input) Write(p []byte) (int, error) {
 }
 
 // Close unblocks Write.
-func (i input) Close() error { return i.process.Stdin().Close() }
+func (i childInput) Close() error { return i.process.Stdin().Close() }
 
-// hasEnded reports whether the child can no longer be talked to.
-func (a *agent) hasEnded() bool { return a.ending.Load() }
-
-// fail ends the child, because of what it does.
-func (a *agent) fail(why error) {
-	a.mu.Lock()
-	first := a.why == nil
-	if first {
-		a.why = why
-	}
-	a.mu.Unlock()
-	if first {
-		a.log.Error("the agent is ended", "why", why)
-		a.stop()
-	}
-}
-
-func (a *agent) whyEnded() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.why
-}
-
-// hold keeps a child that is there for one session.
-func (a *agent) hold() { a.holds.Add(1) }
-
-// release undoes hold. With the last one such a child ends.
-func (a *agent) release(ctx context.Context) error {
-	if a.holds.Add(-1) > 0 || !a.owned {
-		return nil
-	}
-	return a.close(ctx)
-}
-
-// close ends the connection, which lets what was sent reach the child, and then the child. When ctx ends,
-// the child is killed.
-func (a *agent) close(ctx context.Context) error {
-	a.stop()
-	select {
-	case <-a.done:
-	case <-ctx.Done():
-		// An error comes again, from serve.
-		_ = a.process.Stop(ctx)
-		<-a.done
-	}
-	if _, ended := errors.AsType[*EndedError](a.ended); !ended {
-		return a.ended
-	}
-	return nil
-}
-
-// initialize asks the child who it is.
-func (a *agent) initialize(ctx context.Context, params backend.Raw, timeout time.Duration) error {
-	slow := fmt.Errorf("%s did not answer initialize within %v: what it says is in acp-agent's log at level info, under child=%[1]s",
-		a.process.Name(), timeout)
+// initialize sends initialize and sets info.
+func (c *child) initialize(ctx context.Context, params backend.Raw) error {
+	timeout := c.limits.startTimeout
+	slow := fmt.Errorf("%s did not answer initialize within %v: see acp-agent's log at level info, under child=%[1]s",
+		c.process.Name(), timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, slow)
 	defer cancel()
-	result, err := a.call(ctx, "initialize", params)()
+	result, err := c.call(ctx, "initialize", params)()
 	if err != nil {
 		return err
 	}
-	if a.info, err = client.ParseAgent(result); err != nil {
+	if c.info, err = client.ParseAgent(result); err != nil {
 		return err
 	}
-	if a.info.Version != client.ProtocolVersion {
-		return &VersionError{Name: a.info.Name, Version: a.info.Version}
+	if c.info.Version != client.ProtocolVersion {
+		return fmt.Errorf("%s speaks version %d of ACP and acp-agent speaks version %d: install a version of it that speaks %[3]d",
+			c.info.Name, c.info.Version, client.ProtocolVersion)
 	}
 	return nil
 }
 
-// call sends the child a request of ours.
-func (a *agent) call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return a.ask(ctx, method, params, nil)
+// call sends a request of our own.
+func (c *child) call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	return c.callFunc(ctx, method, params, nil)
 }
 
-// passOn sends the child a request of the client's that names no session. What the child sends behind its
-// answer follows ours.
-func (a *agent) passOn(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return a.ask(ctx, method, params, func(backend.Raw, error) {
-		a.behind.add(jsonrpc.Answered(ctx))
-	})
+// forward sends a request of the client that names no session. What the child sends after its response follows ours.
+func (c *child) forward(ctx context.Context, method string, params backend.Raw) backend.Work {
+	return c.callFunc(ctx, method, params, func(backend.Raw, error) { c.barrier.add(jsonrpc.Answered(ctx)) })
 }
 
-// ask sends the child a request and returns its response unchanged. onResponse may be nil; see [jsonrpc.Conn.CallFunc].
-func (a *agent) ask(ctx context.Context, method string, params backend.Raw, onResponse func(backend.Raw, error)) backend.Work {
-	work := a.conn.CallFunc(ctx, method, params, onResponse)
+// callFunc sends a request and returns its response unchanged. onResponse may be nil; see [jsonrpc.Conn.CallFunc].
+func (c *child) callFunc(ctx context.Context, method string, params backend.Raw, onResponse func(backend.Raw, error)) backend.Work {
+	work := c.conn.CallFunc(ctx, method, params, onResponse)
 	return func() (backend.Raw, error) {
 		result, err := work()
-		if errors.Is(err, jsonrpc.ErrClosed) {
-			return nil, a.cause(ctx, err)
+		if !errors.Is(err, jsonrpc.ErrClosed) {
+			return result, err
 		}
-		return result, err
+		select {
+		case <-c.done:
+			return nil, c.exit
+		case <-ctx.Done():
+			return nil, err
+		}
 	}
 }
 
-// cause says why the connection ended, once that is known.
-func (a *agent) cause(ctx context.Context, closed error) error {
-	select {
-	case <-a.done:
-		return a.ended
-	case <-ctx.Done():
-		return closed
-	}
-}
-
-// closeSession closes a session in the child, if that can be said to it. A child that does not answer in time
-// is not waited for.
-func (a *agent) closeSession(ctx context.Context, id backend.Raw) error {
-	if !a.info.Close || a.hasEnded() {
+// closeSession closes a session of the child, if the child supports that.
+func (c *child) closeSession(ctx context.Context, id backend.Raw) error {
+	if !c.info.Close || c.ended.Load() {
 		return nil
 	}
-	return a.end(ctx, "session/close", id)
+	return c.endSession(ctx, "session/close", id)
 }
 
-// end closes or deletes a session in the child, in bounded time. One that is not there is no error.
-func (a *agent) end(ctx context.Context, method string, id backend.Raw) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, a.options.limits.endTimeout, errNoAnswer)
+// endSession calls session/close or session/delete. It is not an error if the session does not exist, or if the child has
+// ended or does not answer in time.
+func (c *child) endSession(ctx context.Context, method string, id backend.Raw) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.endTimeout, errNoAnswer)
 	defer cancel()
-	_, err := a.call(ctx, method, backend.Raw(`{"sessionId":`+string(id)+`}`))()
-	if _, ended := errors.AsType[*EndedError](err); ended {
+	params, err := withSessionID(backend.Raw(`{}`), id)
+	if err != nil {
+		return err
+	}
+	_, err = c.call(ctx, method, params)()
+	if _, ended := errors.AsType[*endedError](err); ended {
 		return nil
 	}
-	if refused := refusal(err); refused != nil && refused.Code == codeNotFound {
+	if e := responseError(err); e != nil && e.Code == codeNotFound {
 		return nil
 	}
 	if errors.Is(err, errNoAnswer) {
-		a.log.Warn("the agent did not answer in time", "method", method, "limit", a.options.limits.endTimeout)
+		c.log.Warn("the agent did not answer in time", "method", method, "limit", c.limits.endTimeout)
 		return nil
 	}
 	return err
 }
 
-// outbox is the notifications for a child that does not read fast enough. They wait in order, up to a limit.
+// retain adds a session that uses the child.
+func (c *child) retain() { c.refs.Add(1) }
+
+// release undoes retain. A child that serves one session ends with it.
+func (c *child) release(ctx context.Context) error {
+	if c.refs.Add(-1) > 0 || len(c.flags) == 0 {
+		return nil
+	}
+	return c.close(ctx)
+}
+
+// close ends the connection once everything sent has been written, and then the process. When ctx ends, the process is killed.
+func (c *child) close(ctx context.Context) error {
+	c.stop()
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		_ = c.process.Stop(ctx) // serve gets the same error
+		<-c.done
+	}
+	if _, ended := errors.AsType[*endedError](c.exit); !ended {
+		return c.exit
+	}
+	return nil
+}
+
+// kill ends the child because it misbehaves.
+func (c *child) kill(reason error) {
+	c.mu.Lock()
+	first := c.reason == nil
+	if first {
+		c.reason = reason
+	}
+	c.mu.Unlock()
+	if first {
+		c.log.Error("ending the agent", "reason", reason)
+		c.stop()
+	}
+}
+
+func (c *child) whyKilled() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reason
+}
+
+// outbox queues notifications for a child that reads slowly, in order and up to a limit.
 type outbox struct {
 	serving  context.Context // ends with the connection
 	draining sync.WaitGroup
 
-	mu    sync.Mutex
-	held  []notification
-	bytes int
-	busy  bool // a goroutine sends what is held
+	mu     sync.Mutex
+	queued []notification
+	bytes  int
+	busy   bool // drain is running
 }
 
 type notification struct {
@@ -252,110 +245,113 @@ type notification struct {
 	params backend.Raw
 }
 
-// post sends the child a notification, in the order of the calls and without waiting. One that leaves too
-// many unread is ended: none is dropped behind the client's back.
-func (a *agent) post(method string, params backend.Raw) {
-	o := &a.outbox
+// notify sends a notification without blocking, in the order of the calls. No notification is dropped silently: a child that
+// leaves too many unread is killed.
+func (c *child) notify(method string, params backend.Raw) {
+	o := &c.outbox
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.busy {
-		err := a.conn.TryNotify(method, params)
+		err := c.conn.TryNotify(method, params)
 		if err == nil {
 			return
 		}
 		if !errors.Is(err, jsonrpc.ErrQueueFull) {
-			a.log.Warn("a notification did not reach the agent", "method", method, "error", err)
+			c.log.Warn("a notification did not reach the agent", "method", method, "error", err)
 			return
 		}
 	}
-	if len(o.held) == a.options.limits.maxHeld || o.bytes+len(params) > a.options.limits.maxHeldBytes {
-		a.fail(errNotReading)
+	if len(o.queued) == c.limits.maxHeld || o.bytes+len(params) > c.limits.maxHeldBytes {
+		c.kill(errNotReading)
 		return
 	}
-	o.held = append(o.held, notification{method, params})
+	o.queued = append(o.queued, notification{method, params})
 	o.bytes += len(params)
 	if !o.busy {
 		o.busy = true
-		o.draining.Go(a.drain)
+		o.draining.Go(c.drain)
 	}
 }
 
-// drain sends what is held, until nothing is.
-func (a *agent) drain() {
-	o := &a.outbox
+// drain sends queued notifications until there are none.
+func (c *child) drain() {
+	o := &c.outbox
 	for {
 		o.mu.Lock()
-		if len(o.held) == 0 {
+		if len(o.queued) == 0 {
 			o.busy = false
 			o.mu.Unlock()
 			return
 		}
-		n := o.held[0]
-		o.held = o.held[1:]
+		n := o.queued[0]
+		o.queued = o.queued[1:]
 		o.bytes -= len(n.params)
 		o.mu.Unlock()
-		if err := a.conn.Notify(o.serving, n.method, n.params); err != nil {
-			a.log.Warn("a notification did not reach the agent", "method", n.method, "error", err)
+		if err := c.conn.Notify(o.serving, n.method, n.params); err != nil {
+			c.log.Warn("a notification did not reach the agent", "method", n.method, "error", err)
 		}
 	}
 }
 
-// cancel sends the child a session/cancel, whatever waits to be read.
-func (a *agent) cancel(params backend.Raw) {
-	if err := a.conn.ForceNotify("session/cancel", params); err != nil {
-		a.log.Debug("a cancel did not reach the agent", "error", err)
+// cancel sends session/cancel ahead of queued notifications.
+func (c *child) cancel(params backend.Raw) {
+	if err := c.conn.ForceNotify("session/cancel", params); err != nil {
+		c.log.Debug("session/cancel did not reach the agent", "error", err)
 	}
 }
 
-// EndedError: the child ended, or closed its output. Every request that it had fails with this; the next one
-// starts it anew.
-type EndedError struct {
-	// Name is the child's name, as in the log.
-	Name string
-	// Exit is a *child.ExitError, nil if it ended with status 0.
-	Exit error
-	// Why is why we ended it, nil if it ended by itself.
-	Why error
+// endedError is returned for the requests of a child that has ended or closed its output.
+type endedError struct {
+	Name   string // as in the log
+	Exit   error  // a *process.ExitError, nil for status 0
+	Reason error  // why we ended it, nil if it ended by itself
 }
 
-func (e *EndedError) Error() string {
-	how := fmt.Sprintf("%s ended: exit status 0", e.Name)
+// Error says how the child ended and what to do.
+func (e *endedError) Error() string {
+	how := e.Name + " ended: exit status 0"
 	if e.Exit != nil {
 		how = e.Exit.Error()
 	}
-	if e.Why != nil {
-		how = fmt.Sprintf("%s was ended: %v", e.Name, e.Why)
+	if e.Reason != nil {
+		how = fmt.Sprintf("%s was ended: %v", e.Name, e.Reason)
 	}
-	return fmt.Sprintf("the agent %s; what it wrote to stderr is in acp-agent's log at level info, under child=%s; try again: it is started anew, and the session goes on", how, e.Name)
+	return fmt.Sprintf("the agent %s; see its stderr in acp-agent's log at level info, under child=%s; try again: it is restarted and the session continues",
+		how, e.Name)
 }
 
-// Unwrap returns how it ended.
-func (e *EndedError) Unwrap() error { return e.Exit }
+// Unwrap returns how the process ended.
+func (e *endedError) Unwrap() error { return e.Exit }
 
-// VersionError: the child speaks another version of the protocol.
-type VersionError struct {
-	// Name is what the child calls itself.
-	Name string
-	// Version is what it answered with.
-	Version int
-}
-
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("%s speaks version %d of ACP, acp-agent speaks 1: install a version of it that does", e.Name, e.Version)
-}
-
-// errNotReading is why a child that takes no input is ended.
-var errNotReading = errors.New("it does not read what it is sent")
-
-// refusal is the error that the child answered with, nil if err is something else.
-func refusal(err error) *jsonrpc.Error {
-	var refused *jsonrpc.Error
-	errors.As(err, &refused)
-	return refused
-}
+var (
+	// errNotReading is the reason for killing a child that leaves too much input unread.
+	errNotReading = errors.New("it does not read its input")
+	// errNoAnswer is the cause of a context whose time for an answer is over.
+	errNoAnswer = errors.New("the agent did not answer")
+)
 
 // Error codes of ACP.
 const (
 	codeAuthRequired = -32000
 	codeNotFound     = -32002
 )
+
+// responseError returns the error with which the child answered, or nil if err is another error.
+func responseError(err error) *jsonrpc.Error {
+	e, _ := errors.AsType[*jsonrpc.Error](err)
+	return e
+}
+
+// withSessionID returns params with a session id, which is raw JSON.
+func withSessionID(params, id backend.Raw) (backend.Raw, error) {
+	return strictjson.Put(params, "sessionId", id)
+}
+
+// decodeID returns a session id as a string, "" if it is missing or not a string.
+func decodeID(id backend.Raw) string {
+	var s string
+	if len(id) == 0 || json.Unmarshal(id, &s) != nil {
+		return ""
+	}
+	return s
+}

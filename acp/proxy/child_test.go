@@ -125,7 +125,7 @@ func TestInitializeSaysWhatIsWrong(t *testing.T) {
 				require.ErrorContains(t, err, text)
 			}
 			_, err = await(t, b.runtime.Call(t.Context(), "authenticate", nil))
-			require.ErrorContains(t, err, "initialize comes first")
+			require.ErrorContains(t, err, "call initialize first")
 		})
 	}
 }
@@ -162,7 +162,7 @@ func TestSessionNewThatFailsLeavesNothing(t *testing.T) {
 	require.Equal(t, -32000, refused.Code)
 	require.ErrorContains(t, open(), "without a session id")
 	require.NoError(t, open())
-	require.ErrorContains(t, open(), "the id of another one")
+	require.ErrorContains(t, open(), "the id of an existing one")
 }
 
 func TestW9_CloseEndsTheAgent(t *testing.T) {
@@ -252,7 +252,7 @@ func TestP7_AnAgentThatCanNeitherLoadNorResumeIsToldWhatWasSaid(t *testing.T) {
 	}
 	prompts := b.received("session/prompt")
 	require.Contains(t, prompts[0], `"prompt":[{"type":"text","text":"hello"}]`)
-	require.Contains(t, prompts[1], `oldest first:\nUser: hello\nYou: how are you?\nYou used a tool: Look around\nUser: again\nEnd of what`)
+	require.Contains(t, prompts[1], `oldest first:\nUser: hello\nYou: how are you?\nYou used a tool: Look around\nUser: again\nEnd of the conversation`)
 	require.Contains(t, prompts[1], `{"type":"text","text":"hello"}]`)
 }
 
@@ -321,7 +321,7 @@ func TestAnAgentThatKeepsDyingIsStartedEverMoreSlowly(t *testing.T) {
 		_, err := b.runtime.Initialize(t.Context(), backend.Raw(`{}`), b.editor)
 		requireEnded(t, err, 4)
 	}
-	require.Contains(t, log.String(), "its start waits")
+	require.Contains(t, log.String(), "waiting before the next start")
 	require.Contains(t, log.String(), "delay=1ms")
 	require.Contains(t, log.String(), "delay=2ms")
 }
@@ -345,7 +345,7 @@ func TestAnAgentThatWantsALoginSaysHow(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, -32000, refused.Code, "editors offer a login by the code")
 	require.ErrorContains(t, err, "Authentication required")
-	require.ErrorContains(t, err, "type in a terminal: simulated login")
+	require.ErrorContains(t, err, "run in a terminal: simulated login")
 	require.NoError(t, v.Authenticate(t.Context(), "key"))
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 	require.NoError(t, err)

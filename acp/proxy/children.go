@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,47 +14,90 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// children are the agents that run. One, the main child, serves every session that needs no flags, and whatever
-// is about no session.
+// children are the running processes of the agent. The main child serves every session that needs no flags, and everything
+// that names no session.
 type children struct {
-	starting chan struct{} // holds one value while the main child is started
+	starting chan struct{} // a semaphore, held while the main child is started
 
 	mu       sync.Mutex
-	main     *agent
-	all      map[*agent]struct{}
-	failures int // starts in a row that failed, and ends that were the child's own doing
+	main     *child
+	all      map[*child]struct{}
+	failures int // failed starts and unexpected ends since a prompt was last answered
 	closed   bool
 }
 
 func newChildren() children {
-	return children{starting: make(chan struct{}, 1), all: make(map[*agent]struct{})}
+	return children{starting: make(chan struct{}, 1), all: make(map[*child]struct{})}
 }
 
-// running is the main child, nil if it does not run.
-func (c *children) running() *agent {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.main == nil || c.main.hasEnded() {
+// running returns the main child, or nil if it is not running.
+func (cs *children) running() *child {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.main == nil || cs.main.ended.Load() {
 		return nil
 	}
-	return c.main
+	return cs.main
 }
 
-// list are all children that run.
-func (c *children) list() []*agent {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var list []*agent
-	for a := range c.all {
-		list = append(list, a)
+// list returns all children that are running.
+func (cs *children) list() []*child {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return slices.Collect(maps.Keys(cs.all))
+}
+
+// add adds a child. It returns false if the proxy was closed.
+func (cs *children) add(c *child) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.all[c] = struct{}{}
+	return !cs.closed
+}
+
+// remove removes a child that has ended.
+func (cs *children) remove(c *child) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	delete(cs.all, c)
+	if c.crashed.Load() || c.whyKilled() != nil {
+		cs.failures++
 	}
-	return list
 }
 
-// mainChild returns the main child, started if it does not run.
-func (p *proxy) mainChild(ctx context.Context) (*agent, error) {
-	if a := p.children.running(); a != nil {
-		return a, nil
+// startFailed counts a failed start.
+func (cs *children) startFailed() {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.failures++
+}
+
+// answered resets the count of failures, because a prompt was answered.
+func (cs *children) answered() {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.failures = 0
+}
+
+// close closes all children and prevents new ones.
+func (cs *children) close(ctx context.Context) error {
+	cs.mu.Lock()
+	cs.closed = true
+	cs.mu.Unlock()
+	list := cs.list()
+	errs := make([]error, len(list))
+	var closing sync.WaitGroup
+	for i, c := range list {
+		closing.Go(func() { errs[i] = c.close(ctx) })
+	}
+	closing.Wait()
+	return errors.Join(errs...)
+}
+
+// mainChild returns the main child, and starts it if it is not running.
+func (p *proxy) mainChild(ctx context.Context) (*child, error) {
+	if c := p.children.running(); c != nil {
+		return c, nil
 	}
 	select {
 	case p.children.starting <- struct{}{}:
@@ -61,134 +105,115 @@ func (p *proxy) mainChild(ctx context.Context) (*agent, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if a := p.children.running(); a != nil {
-		return a, nil
+	if c := p.children.running(); c != nil {
+		return c, nil
 	}
-	a, err := p.start(ctx, nil)
+	c, err := p.start(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
 	p.children.mu.Lock()
 	defer p.children.mu.Unlock()
-	p.children.main = a
-	return a, nil
+	p.children.main = c
+	return c, nil
 }
 
-// childFor returns the child for a session with roots, held once, and how it is given them. What is known of the agent may
-// be of another version than the child: an update changes programs that run. Then what the child says counts.
-func (p *proxy) childFor(ctx context.Context, roots workspace.Roots, before *link) (*agent, RootsMode, error) {
-	_, flags := way(p.profile, p.known(), roots)
-	a, err := p.childWith(ctx, flags, before)
+// childFor returns a child for a session with roots, which the caller must release, and how it takes the roots. It prefers the
+// child of current, which may be nil. A child may have other capabilities than the last one, because programs are updated
+// while they run; then its own count.
+func (p *proxy) childFor(ctx context.Context, roots workspace.Roots, current *childSession) (*child, RootsMode, error) {
+	_, flags := rootsMode(p.options.Profile, p.agentInfo(), roots)
+	c, err := p.childWithFlags(ctx, flags, current)
 	if err != nil {
 		return nil, "", err
 	}
-	w, wants := way(p.profile, a.info, roots)
-	if len(flags) == 0 && len(wants) > 0 {
-		if a, err = p.childWith(ctx, wants, before); err != nil {
+	mode, wanted := rootsMode(p.options.Profile, c.info, roots)
+	if len(flags) == 0 && len(wanted) > 0 {
+		if c, err = p.childWithFlags(ctx, wanted, current); err != nil {
 			return nil, "", err
 		}
-		w, _ = way(p.profile, a.info, roots)
+		mode, _ = rootsMode(p.options.Profile, c.info, roots)
 	}
-	a.hold()
-	return a, w, nil
+	c.retain()
+	return c, mode, nil
 }
 
-// childWith returns a child that has flags.
-func (p *proxy) childWith(ctx context.Context, flags []string, before *link) (*agent, error) {
+// childWithFlags returns a child that was started with flags.
+func (p *proxy) childWithFlags(ctx context.Context, flags []string, current *childSession) (*child, error) {
 	if len(flags) == 0 {
 		return p.mainChild(ctx)
 	}
-	if before != nil && before.alive() && before.agent.owned && slices.Equal(before.agent.flags, flags) {
-		return before.agent, nil
+	if current != nil && current.alive() && slices.Equal(current.child.flags, flags) {
+		return current.child, nil
 	}
 	return p.start(ctx, flags)
 }
 
-// start starts a child, and asks it who it is. After failures it waits first.
-func (p *proxy) start(ctx context.Context, flags []string) (*agent, error) {
+// start starts a child and initializes it. After repeated failures it waits first.
+func (p *proxy) start(ctx context.Context, flags []string) (*child, error) {
 	if err := p.backOff(ctx); err != nil {
 		return nil, err
 	}
 	command := p.command
 	command.Args = append(slices.Clone(command.Args), flags...)
 	command.Env = append(slices.Clone(command.Env), p.askEnv()...)
-	var a *agent
-	registered := make(chan struct{})
-	a, err := startAgent(ctx, command, p.options, p.toClient(), func() {
-		<-registered
-		p.ended(a)
+	var c *child
+	added := make(chan struct{})
+	c, err := startChild(ctx, command, p.options, p.upstream(), func() {
+		<-added
+		p.children.remove(c)
 	})
 	if err != nil {
-		close(registered)
-		p.failed()
+		p.children.startFailed()
 		return nil, err
 	}
-	a.owned, a.flags = len(flags) > 0, flags
-	closed := p.register(a)
-	close(registered)
-	if closed {
-		return nil, errors.Join(backend.ErrClosed, a.close(context.WithoutCancel(ctx)))
+	c.flags = flags
+	open := p.children.add(c)
+	close(added)
+	if !open {
+		return nil, errors.Join(backend.ErrClosed, c.close(context.WithoutCancel(ctx)))
 	}
-	if err := p.introduce(ctx, a); err != nil {
-		err = errors.Join(err, a.close(context.WithoutCancel(ctx)))
-		if !a.byItself.Load() { // else it was counted
-			p.failed()
+	if err := p.introduce(ctx, c); err != nil {
+		err = errors.Join(err, c.close(context.WithoutCancel(ctx)))
+		if !c.crashed.Load() { // otherwise remove has counted it
+			p.children.startFailed()
 		}
 		return nil, err
 	}
-	return a, nil
+	return c, nil
 }
 
-// introduce has a new child initialized, and logged in as the others are.
-func (p *proxy) introduce(ctx context.Context, a *agent) error {
-	params, login := p.forNewChild()
-	if err := a.initialize(ctx, params, p.options.limits.startTimeout); err != nil {
+// introduce initializes a new child, and logs it in if the other children are logged in.
+func (p *proxy) introduce(ctx context.Context, c *child) error {
+	p.mu.Lock()
+	initialize, login := p.initialize, p.login
+	p.mu.Unlock()
+	if err := c.initialize(ctx, initialize); err != nil {
 		return err
 	}
-	p.learn(a.info)
+	p.setAgentInfo(c.info)
 	if login == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.options.limits.startTimeout)
 	defer cancel()
-	if _, err := a.call(ctx, authenticateMethod, login)(); err != nil {
-		a.log.Warn("the agent that was started anew is not logged in", "error", err)
+	if _, err := c.call(ctx, authenticateMethod, login)(); err != nil {
+		c.log.Warn("the restarted agent is not logged in", "error", err)
 	}
 	return nil
 }
 
-// register notes a child, and reports whether it is too late for one.
-func (p *proxy) register(a *agent) (closed bool) {
-	c := &p.children
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.all[a] = struct{}{}
-	return c.closed
-}
-
-// ended takes note that a child has ended.
-func (p *proxy) ended(a *agent) {
-	c := &p.children
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.all, a)
-	if a.byItself.Load() || a.whyEnded() != nil {
-		c.failures++
+// setAgentInfo records a child's answer to initialize. The client cannot be told about changes, but what is sent to the agent
+// from now on follows them.
+func (p *proxy) setAgentInfo(info client.Agent) {
+	p.mu.Lock()
+	before := p.info
+	p.info = info
+	p.mu.Unlock()
+	if before.Raw != nil && !bytes.Equal(before.Raw, info.Raw) {
+		p.log.Warn("the agent's capabilities have changed since the editor connected: restart the connection to use all of them",
+			"agent", info.Name)
 	}
-}
-
-// failed takes note that a start failed.
-func (p *proxy) failed() {
-	p.children.mu.Lock()
-	defer p.children.mu.Unlock()
-	p.children.failures++
-}
-
-// thrives takes note that a child has done what it is for.
-func (p *proxy) thrives() {
-	p.children.mu.Lock()
-	defer p.children.mu.Unlock()
-	p.children.failures = 0
 }
 
 // backOff waits before a start that follows several failures.
@@ -200,7 +225,7 @@ func (p *proxy) backOff(ctx context.Context) error {
 		return nil
 	}
 	delay := p.options.limits.backoff << min(failures-2, 5)
-	p.log.Warn("the agent failed several times: its start waits", "failures", failures, "delay", delay)
+	p.log.Warn("the agent failed several times: waiting before the next start", "failures", failures, "delay", delay)
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	select {
@@ -208,17 +233,5 @@ func (p *proxy) backOff(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	}
-}
-
-// learn records what a child answered to initialize. The client cannot be told about changes, but what is sent to the agent
-// from now on follows them.
-func (p *proxy) learn(info client.Agent) {
-	p.mu.Lock()
-	before := p.info
-	p.info = info
-	p.mu.Unlock()
-	if before.Raw != nil && !bytes.Equal(before.Raw, info.Raw) {
-		p.log.Warn("the agent's capabilities have changed since the editor connected: restart it to use all of them", "agent", info.Name)
 	}
 }

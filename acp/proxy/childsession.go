@@ -13,209 +13,207 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// link is a session of the child's. Two activations have it in common while one replaces the other: what the
-// child says goes to its owner, and it lasts until the last of them has left.
-type link struct {
-	agent *agent
-	id    backend.Raw // the child's, as it sent it
-	key   string      // the same, decoded
+// childSession is a session of a child. While one of our sessions replaces another, both use it: the child's messages go to
+// its owner. It is closed when its last user leaves.
+type childSession struct {
+	child *child
+	id    backend.Raw // as the child sent it
+	key   string      // the id as a string
 
-	order  sync.Mutex // held while a message of the child's is handed over
-	behind barrier
+	order   sync.Mutex // held while a message of the child is delivered
+	barrier barrier
 
-	mu       sync.Mutex
-	users    []*session // the latest last
-	owner    *session
-	asked    *session    // whose lifecycle request for it was the latest
-	turn     *turn       // the one whose prompt the child has not answered, nil if there is none
-	result   backend.Raw // of the lifecycle request that opened it
-	settings settings
+	mu        sync.Mutex
+	users     []*session // the latest last
+	owner     *session
+	requester *session    // whose lifecycle request for it was sent last
+	turn      *turn       // whose prompt the child has not answered yet, nil if none
+	result    backend.Raw // of the lifecycle request that opened it
+	settings  settings
 }
 
-func newLink(a *agent, id backend.Raw) *link {
-	return &link{agent: a, id: id, key: sessionKey(id)}
+func newChildSession(c *child, id backend.Raw) *childSession {
+	return &childSession{child: c, id: id, key: decodeID(id)}
 }
 
-// join makes s a user.
-func (l *link) join(s *session) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.users = append(l.users, s)
-	if l.owner == nil {
-		l.owner, l.asked = s, s
+// alive reports whether the child is running.
+func (cs *childSession) alive() bool { return !cs.child.ended.Load() }
+
+// join adds a user.
+func (cs *childSession) join(s *session) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.users = append(cs.users, s)
+	if cs.owner == nil {
+		cs.owner, cs.requester = s, s
 	}
 }
 
-// ask says that the child is sent a lifecycle request of s, which is a user.
-func (l *link) ask(s *session) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.asked = s
+// setRequester notes that a lifecycle request of s, a user, is about to be sent.
+func (cs *childSession) setRequester(s *session) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.requester = s
 }
 
-// own has the child's messages go to s, which is a user.
-func (l *link) own(s *session) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.owner = s
+// setOwner routes the child's messages to s, a user.
+func (cs *childSession) setOwner(s *session) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.owner = s
 }
 
-// remove takes a user off. It returns how many are left, and the one before s if s had asked for something else since.
-func (l *link) remove(s *session) (left int, before *session) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at := slices.Index(l.users, s)
+// remove removes a user and returns how many are left. If s was the latest user and its lifecycle request the last one sent,
+// it also returns the user before it, which restore must be called on.
+func (cs *childSession) remove(s *session) (left int, before *session) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	at := slices.Index(cs.users, s)
 	if at >= 0 {
-		l.users = slices.Delete(l.users, at, at+1)
+		cs.users = slices.Delete(cs.users, at, at+1)
 	}
-	if left = len(l.users); left == 0 {
+	if left = len(cs.users); left == 0 {
 		return 0, nil
 	}
-	last := l.users[left-1]
-	if l.owner == s {
-		l.owner = last
+	last := cs.users[left-1]
+	if cs.owner == s {
+		cs.owner = last
 	}
-	if l.asked == s && at == left {
-		l.asked, before = last, last
+	if cs.requester == s && at == left {
+		cs.requester, before = last, last
 	}
 	return left, before
 }
 
-// leave undoes join. After the last user the child's session is closed.
-func (l *link) leave(ctx context.Context, s *session) error {
-	left, before := l.remove(s)
+// leave removes a user. After the last one it closes the child's session and releases the child.
+func (cs *childSession) leave(ctx context.Context, s *session) error {
+	left, before := cs.remove(s)
 	if before != nil {
-		before.restore(ctx, l, s)
+		before.restore(ctx, cs, s)
 	}
 	if left > 0 {
 		return nil
 	}
-	defer l.agent.routes.detach(l.key)
-	return errors.Join(l.agent.closeSession(ctx, l.id), l.agent.release(ctx))
+	defer cs.child.router.detach(cs.key)
+	return errors.Join(cs.child.closeSession(ctx, cs.id), cs.child.release(ctx))
 }
 
-// quit takes off a user for whom the child's session could not be opened after all, and who keeps a hold on the
-// child. It returns what remove does.
-func (l *link) quit(s *session) (left int, before *session) {
-	left, before = l.remove(s)
+// abandon removes a user for which the child's session could not be opened. The user keeps the child. It returns what remove
+// returns.
+func (cs *childSession) abandon(s *session) (left int, before *session) {
+	left, before = cs.remove(s)
 	if left > 0 {
-		l.agent.hold()
+		cs.child.retain()
 	} else {
-		l.agent.routes.detach(l.key)
+		cs.child.router.detach(cs.key)
 	}
 	return left, before
 }
 
-// alive reports whether the child is there to talk to.
-func (l *link) alive() bool { return !l.agent.hasEnded() }
-
-// attach has the child's messages come here, those first that were held.
-func (l *link) attach() error {
-	l.order.Lock()
-	defer l.order.Unlock()
-	held, err := l.agent.routes.attach(l.key, l)
+// attach routes the child's messages here, beginning with those that were held.
+func (cs *childSession) attach() error {
+	cs.order.Lock()
+	defer cs.order.Unlock()
+	held, err := cs.child.router.attach(cs.key, cs)
 	for _, m := range held {
-		l.hand(m)
+		cs.handle(m)
 	}
 	return err
 }
 
-// deliver hands over a message of the child's.
-func (l *link) deliver(m message) {
-	l.order.Lock()
-	defer l.order.Unlock()
-	l.behind.wait(m.ctx)
-	l.hand(m)
+// deliver passes on a message of the child.
+func (cs *childSession) deliver(m message) {
+	cs.order.Lock()
+	defer cs.order.Unlock()
+	cs.barrier.wait(m.ctx)
+	cs.handle(m)
 }
 
-func (l *link) hand(m message) {
-	l.mu.Lock()
-	s, t := l.owner, l.turn
-	l.mu.Unlock()
+func (cs *childSession) handle(m message) {
+	cs.mu.Lock()
+	s, t := cs.owner, cs.turn
+	cs.mu.Unlock()
 	if s == nil {
-		l.agent.refuse(m, errUnknownSession)
+		cs.child.reject(m, errUnknownSession)
 		return
 	}
 	switch {
 	case m.method == updateMethod:
-		if s.isOpen() {
-			l.settings.see(m.params)
+		if s.isLive() {
+			cs.settings.update(m.params)
 		}
-		err := s.update(m.ctx, t, m.params)
+		err := s.handleUpdate(m.ctx, t, m.params)
 		if m.answer != nil {
 			m.answer <- failed(err)
 		} else if err != nil {
-			l.agent.dropped(m.method, err)
+			cs.child.logDropped(m.method, err)
 		}
 	case m.answer != nil:
 		m.answer <- s.host.Call(m.ctx, m.method, m.params)
 	default:
 		if err := s.host.Notify(m.ctx, m.method, m.params); err != nil {
-			l.agent.dropped(m.method, err)
+			cs.child.logDropped(m.method, err)
 		}
 	}
 }
 
-// call passes a request of the client's on. What the child sends behind its answer follows ours.
-func (l *link) call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	named, err := l.named(params)
+// call sends a request of the client. What the child sends after its response follows ours.
+func (cs *childSession) call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	childParams, err := withSessionID(params, cs.id)
 	if err != nil {
 		return failed(err)
 	}
-	return l.agent.ask(ctx, method, named, func(result backend.Raw, err error) {
+	return cs.child.callFunc(ctx, method, childParams, func(result backend.Raw, err error) {
 		if err == nil {
-			l.settings.set(method, params, result)
+			cs.settings.record(method, params, result)
 		}
-		l.behind.add(jsonrpc.Answered(ctx))
+		cs.barrier.add(jsonrpc.Answered(ctx))
 	})
 }
 
-// choose makes a choice that was made before in the place of this session of the child's. The client's request in
-// whose course that happens is not answered by it.
-func (l *link) choose(ctx context.Context, c choice) error {
-	named, err := l.named(c.params)
+// repeat sends a request that changed a setting of an earlier session of the child. Unlike in call, ctx belongs to another
+// request of the client.
+func (cs *childSession) repeat(ctx context.Context, c settingChange) error {
+	params, err := withSessionID(c.params, cs.id)
 	if err != nil {
 		return err
 	}
-	result, err := l.agent.call(ctx, c.method, named)()
+	result, err := cs.child.call(ctx, c.method, params)()
 	if err == nil {
-		l.settings.set(c.method, c.params, result)
+		cs.settings.record(c.method, c.params, result)
 	}
 	return err
 }
 
-// named is params with the child's id for the session.
-func (l *link) named(params backend.Raw) (backend.Raw, error) {
-	return strictjson.Put(params, "sessionId", l.id)
+// beginTurn attributes the child's updates to t.
+func (cs *childSession) beginTurn(t *turn) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.turn = t
 }
 
-// beginTurn makes t the turn that the child's updates are of.
-func (l *link) beginTurn(t *turn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.turn = t
-}
-
-// endTurn says that the child has answered t's prompt.
-func (l *link) endTurn(t *turn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.turn == t {
-		l.turn = nil
+// endTurn undoes beginTurn.
+func (cs *childSession) endTurn(t *turn) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.turn == t {
+		cs.turn = nil
 	}
 }
 
-// open takes the result of the lifecycle request that opened the child's session.
-func (l *link) open(result backend.Raw) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.result = result
+// setResult sets the result of the lifecycle request that opened the session.
+func (cs *childSession) setResult(result backend.Raw) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.result = result
 }
 
-func (l *link) opened() backend.Raw {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.result
+// currentResult returns what that result would be now.
+func (cs *childSession) currentResult() backend.Raw {
+	cs.mu.Lock()
+	result := cs.result
+	cs.mu.Unlock()
+	return cs.settings.current(result)
 }
 
 const (
@@ -224,23 +222,23 @@ const (
 	setModelMethod  = "session/set_model"
 )
 
-// settings are what the user has chosen in a child's session: a child that is started anew is told again, so
-// that nobody goes on in another mode than they see.
+// settings are what was chosen in a session of the child: mode, model and options. They are applied again when the child is
+// restarted, so that the session stays in the mode that the user sees.
 type settings struct {
 	mu      sync.Mutex
-	chosen  []choice
-	mode    string      // the current one, "" if nothing was said of it
-	options backend.Raw // configOptions as last told, nil if they were not
+	changes []settingChange
+	mode    string      // the current one, "" if unknown
+	options backend.Raw // configOptions as last sent by the child, nil if never
 }
 
-// choice is a request that made one.
-type choice struct {
+// settingChange is a request that changes a setting.
+type settingChange struct {
 	method, option string
 	params         backend.Raw // without sessionId
 }
 
-// set takes note of a request of the client's that succeeded.
-func (s *settings) set(method string, params, result backend.Raw) {
+// record notes a request of the client that succeeded, if it changes a setting.
+func (s *settings) record(method string, params, result backend.Raw) {
 	var p struct{ ModeID, ConfigID string }
 	switch method {
 	case setModeMethod, setOptionMethod, setModelMethod:
@@ -254,7 +252,7 @@ func (s *settings) set(method string, params, result backend.Raw) {
 	_ = json.Unmarshal(result, &r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.choose(choice{method, p.ConfigID, params})
+	s.put(settingChange{method, p.ConfigID, params})
 	if method == setModeMethod {
 		s.mode = p.ModeID
 	}
@@ -263,19 +261,20 @@ func (s *settings) set(method string, params, result backend.Raw) {
 	}
 }
 
-// choose puts a choice in the place of the one before.
-func (s *settings) choose(c choice) {
-	for i, before := range s.chosen {
-		if before.method == c.method && before.option == c.option {
-			s.chosen[i] = c
-			return
-		}
+// put replaces an earlier change of the same setting.
+func (s *settings) put(c settingChange) {
+	at := slices.IndexFunc(s.changes, func(before settingChange) bool {
+		return before.method == c.method && before.option == c.option
+	})
+	if at < 0 {
+		s.changes = append(s.changes, c)
+	} else {
+		s.changes[at] = c
 	}
-	s.chosen = append(s.chosen, c)
 }
 
-// see takes note of an update by which the child says that a setting is another one now.
-func (s *settings) see(u backend.Update) {
+// update notes an update by which the child reports a changed setting.
+func (s *settings) update(u backend.Update) {
 	if !bytes.Contains(u, []byte("current_mode_update")) && !bytes.Contains(u, []byte("config_option_update")) {
 		return
 	}
@@ -294,22 +293,20 @@ func (s *settings) see(u backend.Update) {
 	switch {
 	case p.Update.Kind == "current_mode_update" && p.Update.CurrentModeID != "":
 		s.mode = p.Update.CurrentModeID
-		if params, err := json.Marshal(map[string]string{"modeId": s.mode}); err == nil {
-			s.choose(choice{method: setModeMethod, params: params})
-		}
+		s.put(settingChange{method: setModeMethod, params: backend.Encode(map[string]string{"modeId": s.mode})})
 	case p.Update.Kind == "config_option_update" && p.Update.ConfigOptions != nil:
 		s.options = p.Update.ConfigOptions
 	}
 }
 
-// choices are the requests that make a new session like this one.
-func (s *settings) choices() []choice {
+// list returns the requests that give a new session the same settings.
+func (s *settings) list() []settingChange {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]choice{}, s.chosen...)
+	return slices.Clone(s.changes)
 }
 
-// current is the result of a lifecycle request as it would be now.
+// current returns the result of a lifecycle request with the current mode and options.
 func (s *settings) current(result backend.Raw) backend.Raw {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -317,14 +314,12 @@ func (s *settings) current(result backend.Raw) backend.Raw {
 		result = replaced(result, "configOptions", s.options)
 	}
 	if modes, _, err := strictjson.Take(result, "modes"); err == nil && modes != nil && s.mode != "" {
-		if mode, err := json.Marshal(s.mode); err == nil {
-			result = replaced(result, "modes", replaced(modes, "currentModeId", mode))
-		}
+		result = replaced(result, "modes", replaced(modes, "currentModeId", backend.Encode(s.mode)))
 	}
 	return result
 }
 
-// replaced is an object with a member set, or as it was if it is none.
+// replaced returns object with a member set, or object itself if it is not a JSON object.
 func replaced(object backend.Raw, name string, value backend.Raw) backend.Raw {
 	with, err := strictjson.Put(object, name, value)
 	if err != nil {

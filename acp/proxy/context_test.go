@@ -51,7 +51,7 @@ func TestA25_InstructionsOfTheOtherRootsAreToldOnceHoweverTheChildIsGivenRoots(t
 			require.NoError(t, os.WriteFile(first, []byte("Changed."), 0o644))
 			v.say(s.ID, "three")
 			require.Contains(t, h.lastPrompt()[0], "Changed.", "a change is told")
-			require.Contains(t, h.lastPrompt()[0], "take the place")
+			require.Contains(t, h.lastPrompt()[0], "replace those")
 			v.leave()
 
 			// Another process, and other roots.
@@ -64,7 +64,7 @@ func TestA25_InstructionsOfTheOtherRootsAreToldOnceHoweverTheChildIsGivenRoots(t
 			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
 			require.NoError(t, err)
 			v.say(s.ID, "five")
-			require.Contains(t, h.lastPrompt()[0], "count no more")
+			require.Contains(t, h.lastPrompt()[0], "no longer apply")
 			v.say(s.ID, "six")
 			require.Equal(t, []string{"six"}, h.lastPrompt())
 			h.history(s.ID) // it has nothing of it
@@ -101,7 +101,7 @@ func TestP7_TheConversationThatIsToldIsBounded(t *testing.T) {
 	all := h.received()
 	prompt := all[len(all)-1].params
 	require.Less(t, len(prompt), 1500)
-	require.Contains(t, prompt, "The last part of what was said")
+	require.Contains(t, prompt, "The last part of the conversation")
 	require.Equal(t, 1, strings.Count(prompt, `/acp-agent-context\u003e`)-strings.Count(prompt, `\\/acp-agent-context\u003e`), "what was said cannot end the block")
 }
 
@@ -174,7 +174,7 @@ func TestP7_WhatTheAgentWasToldIsTakenOutWhereverItComesBack(t *testing.T) {
 		{user(`"` + told + `\nhello"`), user(`"hello"`)},
 		{user(`"before ` + told + ` and ` + told + ` behind"`), user(`"before  and  behind"`)},
 		{user(`"In context.go, why is <acp-agent-context> there?"`), user(`"In context.go, why is <acp-agent-context> there?"`)},
-		{user(`"` + told + `\nwhy is <acp-agent-context> there? "`), user(`"why is \u003cacp-agent-context\u003e there?"`)},
+		{user(`"` + told + `\nwhy is <acp-agent-context> there? "`), user(`"why is <acp-agent-context> there?"`)},
 		{user(`"why is </acp-agent-context> there?"`), user(`"why is </acp-agent-context> there?"`)},
 		{user(`"of acp-agent-context I know"`), user(`"of acp-agent-context I know"`)},
 		{user(`7`), user(`7`)},

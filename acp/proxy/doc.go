@@ -1,87 +1,61 @@
-// Package proxy is a runtime whose answers come from another ACP agent, a child process.
+// Package proxy is a backend that answers prompts with another ACP agent, which it runs as a child process.
 //
-// To the agent we are its client; to our client we are the agent. What one says to the other
-// passes through as the bytes that were sent, whether anybody here knows it or not (clause
-// P6). Session ids alone are exchanged: the child has its own.
+// It is the child's client, and the agent of our client. Messages pass through byte for byte, whether this program knows their
+// method or not; only session ids are translated, because the child has its own.
 //
-//	the client sends                     the child is sent
-//	  initialize                           initialize, with our protocol version
-//	  session/new, load, resume, fork      what it can of these: see below
-//	  session/prompt, and any other        the same; see "What the roots hold"
-//	    request of a session
-//	  session/cancel, and whatever         session/cancel, once
-//	    else ends a turn early
-//	  session/close, session/delete        the same, if it advertises that
-//	  any other notification               the same
-//	  requests that name no session        the same
-//	  session/list                         nothing: it is answered from the store, which imports
-//	                                         what the child lists (runtime.Foreign)
+//	from the client                      to the child
+//	  initialize                           initialize, with protocol version 1
+//	  session/new, load, resume, fork      see "Opening sessions"
+//	  session/prompt                       the same, perhaps with context; see "Roots"
+//	  other requests and notifications     the same
+//	  session/cancel                       session/cancel; also when a turn ends early for another reason
+//	  session/close, session/delete        the same, if the child advertises them
+//	  session/list                         nothing: it is answered from the store, which imports what the child
+//	                                         lists ([backend.Foreign])
 //
-//	the child sends                      the client is sent
-//	  session/update                       the same, in the turn or outside of it; commands together
-//	                                         with those of the roots
-//	  any other request or notification    the same, through the adapter's checks
+//	from the child                       to the client
+//	  session/update                       the same; announced commands include those of the roots
+//	  other requests and notifications     the same, if they pass the checks of package acp
 //
-// Order is kept in both directions: what the child sends behind an answer reaches the client behind that
-// answer. A client that does not read makes the child wait (W11). Updates for a session that the child has not
-// yet announced are held until it is.
+// Order is kept in both directions: what the child sends after a response reaches the client after that response. If the client
+// does not read, the child is not read either. Updates for a session that the child has not announced yet are held.
 //
-// # Lifecycle
+// # Opening sessions
 //
-// Every session can be opened in every way, whatever the child can do. The first of these that the child
-// advertises, and does not refuse, is taken:
+// Every session can be opened in every way, whatever the child supports. The first of these requests that the child advertises and
+// does not reject is used:
 //
-//	the client sends   the child has   the child is sent   the client is shown, and the record has
-//	  session/new        -               session/new         -
-//	  session/load       load            session/load        the child's replay as it comes, in the place of ours
-//	                     resume          session/resume      our record
-//	                     neither         session/new         our record; the child is told of it
-//	  session/resume     resume          session/resume      nothing
-//	                     load            session/load        nothing: the replay is dropped
-//	                     neither         session/new         nothing; the child is told of the record
-//	  session/fork       fork            session/fork        nothing, though the child replay the copy
-//	                     no fork         session/new         nothing; the child is told of the record
+//	from the client   the child has   to the child     the client is shown and the store keeps
+//	  session/new       -               session/new      -
+//	  session/load      load            session/load     the child's replay, as it comes
+//	                    resume          session/resume   the stored history
+//	                    neither         session/new      the stored history, which the child is told
+//	  session/resume    resume          session/resume   nothing
+//	                    load            session/load     nothing: the replay is dropped
+//	                    neither         session/new      nothing; the child is told the history
+//	  session/fork      fork            session/fork     nothing, even if the child replays the copy
+//	                    no fork         session/new      nothing; the child is told the history
 //
-// A session that runs in the child already goes on there where it would otherwise be made anew, if nothing has
-// changed that only a lifecycle request could say. A child that replays nothing is taken for one that only
-// resumes. To be told of the record is to be given, before the next prompt, the end of the conversation in
-// a marked block, which is bounded and never becomes history (P7). Such a session of the child's lacks the
-// beginning: its replay never takes the place of our record. Nor does that of a child whose profile says that
-// it answers before it has replayed all. The child's session is closed when no activation uses it any more: one
-// that replaces another goes on with it. Where that comes to nothing after all, the child is asked for the session
-// once more as it was before.
-//
-//	the child has              the client's        the child is sent
-//	  close                      session/close       session/close
-//	  delete                     session/delete      session/delete
-//	  list, and load or resume   session/list        session/list, by what imports
-//	  none of them               any                 nothing
-//	  additionalDirectories      new, load, resume,  the list (P3)
-//	  no additionalDirectories     fork              no list: see below
-//
-// A child that does not answer to a close or delete is not waited for.
+// Where session/new is the last resort and the session is already open in the child, it is reused, unless its roots or MCP servers
+// have changed in a way that only a lifecycle request can express. A child is told a history in its next prompt: the end of the
+// conversation, as text of limited size. Such a session lacks the beginning in the child, so its replay never replaces the stored
+// history. Neither does the replay of an agent whose profile says that it is late or incomplete. A child session is closed when no
+// activation uses it. If opening it differently fails halfway, it is opened once more as it was.
 //
 // # Roots
 //
-// A child that advertises additionalDirectories is sent the session's list. One whose profile knows a flag for
-// them is started with it, a process for each session that has more than one root. Another is told in words:
-// its next prompt begins with a marked block that names the roots, in order, and what is in them; the log says
-// so (P1, P7). It is also given an MCP server with tools for all of them ([Options].RootsTools), which a change of
-// the roots replaces by another lifecycle request. The way in use is saved with the session: see [Describe].
+// A child that advertises additionalDirectories is sent the list. An agent whose profile has a flag for directories is started with
+// it, in a process of its own for each session with more than one root. Any other agent is told in its next prompt, in a marked
+// block that names the roots and their first entries, and is given an MCP server with tools for them ([Options].RootsTools). The
+// mode in use is saved with the session; see [Describe].
 //
-// # What the roots hold
+// A child finds instructions and commands under its working directory itself. It is told the instructions of the other roots in
+// the same kind of block, and again when they change. Commands and skills of all roots are announced after the child's own. A
+// prompt that calls one is sent with its text. What the child is told in marked blocks never becomes part of the history.
 //
-// A child finds what is under its working directory by itself. The instructions of the other roots it is told in
-// such a block, whatever the way, and again when they have changed. Commands and skills of all roots are
-// announced behind the child's own, which count first; where there are none, its announcements pass as they are. A
-// prompt that calls one is sent with its text in such a block, before what was typed. One that calls a command of the
-// child's own is sent as it was typed.
+// # Failures
 //
-// # Faults
-//
-// Children are started by initialize or when they are first needed, and ended with their process groups by
-// Close (W9). If one ends by itself, running turns fail with an [*EndedError] that says how it ended. The next
-// prompt starts it anew, after a while if it keeps failing, and opens the session there as session/resume
-// would; modes and options are set as they were. What a child knows is kept from run to run only where a child
-// would otherwise be started for initialize alone.
+// Children are started by initialize or when they are needed, and ended with their process groups by Close. If one ends
+// unexpectedly, running turns fail with an error that says how it ended. The next prompt restarts it, with increasing delays if it
+// keeps failing, opens the session as for session/resume, and restores modes and options.
 package proxy

@@ -9,7 +9,7 @@ import (
 var (
 	WithoutBlocks = withoutBlocks
 	AgentName     = agentName
-	CommandLine   = commandLine
+	ShellLine     = shellLine
 	Flags         = Profile.flags
 )
 
@@ -34,3 +34,6 @@ func (o Options) WithProcessGrace(d time.Duration) Options {
 	o.limits.processGrace = cmp.Or(o.limits.processGrace, d)
 	return o
 }
+
+// EndedError is returned for the requests of a child that has ended.
+type EndedError = endedError

@@ -130,7 +130,7 @@ func TestP6_TheClientsServersStayAsTheyAre(t *testing.T) {
 	b := initialized(t, plain+opened, proxy.Options{RootsTools: rootsTools})
 	b.openWith(`{"cwd":"/a","additionalDirectories":["/b"],"mcpServers":[ {"name":"acp_agent_roots","n":1.0} ]}`)
 	require.Equal(t, newRequest(`{"cwd":"/a","mcpServers":[ {"name":"acp_agent_roots","n":1.0} ,`+
-		`{"name":"acp_agent_roots_2","command":"/opt/acp-agent","args":["mcp","--read-only","--root","/a","--root","/b"],"env":[]}]}`), b.received("session/new"))
+		`{"args":["mcp","--read-only","--root","/a","--root","/b"],"command":"/opt/acp-agent","env":[],"name":"acp_agent_roots_2"}]}`), b.received("session/new"))
 }
 
 func TestA30_OnlyAChildThatIsKnownToAskHasToolsThatWrite(t *testing.T) {

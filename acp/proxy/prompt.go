@@ -6,124 +6,121 @@ import (
 	"fmt"
 	"time"
 
+	sdk "github.com/coder/acp-go-sdk"
+
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
-// turn is a prompt that the child was sent, or is to be.
+// turn is a prompt that is or will be sent to the child.
 type turn struct {
 	ctx     context.Context
 	updates backend.Updates
 }
 
-var cancelled = backend.Raw(`{"stopReason":"cancelled"}`)
-
-// Prompt sends the child the prompt. A child that has ended is started anew first.
+// Prompt implements [backend.Session]: it sends the prompt to the child. A child that has ended is restarted first.
 func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	t := &turn{ctx: ctx, updates: u}
-	s.setTurn(nil)
-	if l := s.living(); l != nil {
-		return s.announcing(t, s.send(l, t, params))
+	s.promptMu.Lock()
+	s.promptedIn = nil
+	s.promptMu.Unlock()
+	if cs := s.running(); cs != nil {
+		return s.announceBefore(t, s.send(cs, t, params))
 	}
-	return s.announcing(t, func() (backend.Raw, error) {
-		l, err := s.revive(ctx, blocksOf(params))
+	return s.announceBefore(t, func() (backend.Raw, error) {
+		cs, err := s.revive(ctx, countBlocks(params))
 		if err != nil && ctx.Err() == nil {
 			return nil, err
 		}
-		return s.send(l, t, params)()
+		return s.send(cs, t, params)()
 	})
 }
 
-// announcing is the work of a turn, before which the client is told what commands there are now.
-func (s *session) announcing(t *turn, work backend.Work) backend.Work {
-	if !s.announced.isOutdated(s.host.Catalog()) {
+// announceBefore wraps the work of a turn: if the roots were scanned since the last announcement, their commands are announced
+// first.
+func (s *session) announceBefore(t *turn, work backend.Work) backend.Work {
+	if !s.announced.outdated(s.host.Catalog()) {
 		return work
 	}
 	return func() (backend.Raw, error) {
-		if err := s.announceFound(t.ctx, t.updates); err != nil {
-			s.proxy.log.Debug("the commands of the roots were not announced", "error", err)
-		}
+		s.announceRoots(t.ctx, t.updates)
 		return work()
 	}
 }
 
-// send sends the child the prompt, with the context that it is to be given.
-func (s *session) send(l *link, t *turn, params backend.Raw) backend.Work {
-	with, due, err := s.outgoing(t.ctx, params)
+// send sends the prompt to the child, with the context that it needs.
+func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Work {
+	params, told, err := s.childPrompt(t.ctx, params)
 	if err != nil {
 		return failed(err)
 	}
-	// The child is to end a turn that was cancelled by itself: its answer is waited for.
-	lasting, free := outlast(t.ctx, s.proxy.options.limits.cancelGrace)
-	s.sending.Lock()
-	defer s.sending.Unlock()
-	if t.ctx.Err() != nil { // while the child was started: it need not hear of the turn
+	// A cancelled turn ends with the child's own answer.
+	lasting, free := extend(t.ctx, s.proxy.options.limits.cancelGrace)
+	s.promptMu.Lock()
+	defer s.promptMu.Unlock()
+	if t.ctx.Err() != nil { // cancelled while the child was started
 		free()
-		return func() (backend.Raw, error) { return cancelled, nil }
+		return cancelled
 	}
-	if with, err = l.named(with); err != nil {
+	if params, err = withSessionID(params, cs.id); err != nil {
 		free()
 		return failed(err)
 	}
-	l.beginTurn(t)
-	s.sent = l
-	work := l.agent.ask(lasting, "session/prompt", with, func(backend.Raw, error) {
-		l.endTurn(t)
-		l.behind.add(jsonrpc.Answered(t.ctx))
+	cs.beginTurn(t)
+	s.promptedIn = cs
+	work := cs.child.callFunc(lasting, "session/prompt", params, func(backend.Raw, error) {
+		cs.endTurn(t)
+		cs.barrier.add(jsonrpc.Answered(t.ctx))
 	})
 	return func() (backend.Raw, error) {
 		defer free()
 		result, err := work()
 		switch {
 		case err == nil:
-			s.proxy.thrives()
-			s.given(lasting, due)
+			s.proxy.children.answered()
+			s.contextDelivered(lasting, told)
 		case errors.Is(err, jsonrpc.ErrQueueFull):
-			l.endTurn(t) // it was not sent
+			cs.endTurn(t) // it was not sent
 		case errors.Is(err, errNoAnswer):
-			// What the child still says in the turn is not for the client.
-			s.proxy.log.Warn("the agent did not end a cancelled turn", "grace", s.proxy.options.limits.cancelGrace)
-			return cancelled, nil
+			// The turn stays open in cs: its late updates are not for the client.
+			s.proxy.log.Warn("the agent did not end a cancelled turn in time", "limit", s.proxy.options.limits.cancelGrace)
+			return cancelled()
 		}
 		return result, err
 	}
 }
 
-// setTurn says where the turn is that a cancel is for, nil if the child has not been sent it.
-func (s *session) setTurn(l *link) {
-	s.sending.Lock()
-	defer s.sending.Unlock()
-	s.sent = l
+// cancelled is the Work of a cancelled turn.
+func cancelled() (backend.Raw, error) {
+	return backend.Encode(sdk.PromptResponse{StopReason: sdk.StopReasonCancelled}), nil
 }
 
-// Cancel tells the child that the turn is to end, if it has begun there.
+// Cancel implements [backend.Session]: it passes session/cancel on if the child was sent the prompt.
 func (s *session) Cancel(params backend.Raw) {
-	s.sending.Lock()
-	l := s.sent
-	s.sending.Unlock()
-	if l == nil {
+	s.promptMu.Lock()
+	cs := s.promptedIn
+	s.promptMu.Unlock()
+	if cs == nil {
 		return
 	}
-	if params, err := l.named(params); err == nil {
-		l.agent.cancel(params)
+	if params, err := withSessionID(params, cs.id); err == nil {
+		cs.child.cancel(params)
 	}
 }
 
-var errNoAnswer = errors.New("the agent did not answer")
-
-// outlast returns a context that ends, with errNoAnswer, a grace after ctx. free ends it sooner.
-func outlast(ctx context.Context, grace time.Duration) (lasting context.Context, free func()) {
-	lasting, end := context.WithCancelCause(context.WithoutCancel(ctx))
+// extend returns a context that ends, with errNoAnswer, a grace after ctx. free ends it earlier.
+func extend(ctx context.Context, grace time.Duration) (extended context.Context, free func()) {
+	extended, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		timer := time.NewTimer(grace)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
 			end(fmt.Errorf("%w within %v", errNoAnswer, grace))
-		case <-lasting.Done():
+		case <-extended.Done():
 		}
 	})
-	return lasting, func() {
+	return extended, func() {
 		stop()
 		end(nil)
 	}

@@ -10,52 +10,49 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// Kind is the kind under which sessions of agents behind us are stored (A31). Their profile is the
-// base name of the agent's program with its arguments, in the form that a shell takes.
+// Kind is the backend.Info.Kind of every proxy. The Profile that is stored with it is the base name of the agent's program with
+// its arguments, quoted as for a shell.
 const Kind = "proxy"
-
-// New returns a runtime that answers from the agent that command starts. Nothing is started
-// before Initialize. It implements [backend.Foreign].
-func New(command process.Command, o Options) backend.Backend {
-	o = o.withDefaults()
-	return &proxy{command: command, options: o, profile: o.Profile, log: o.Logger, children: newChildren()}
-}
-
-type proxy struct {
-	command  process.Command
-	options  Options
-	profile  Profile
-	log      *slog.Logger
-	children children
-
-	mu     sync.Mutex
-	client backend.Client // nil before Initialize
-	params backend.Raw    // of initialize, as each child is sent them
-	info   client.Agent   // what the latest child said of itself
-	login  backend.Raw    // params of the authenticate that succeeded, nil if none did
-}
-
-var errNotStarted = errors.New("the agent was not started: initialize comes first")
 
 const (
 	authenticateMethod = "authenticate"
 	logoutMethod       = "logout"
 )
 
-// Initialize starts the child and asks it who it is, unless that is known and each session gets a child of
-// its own.
+var errNotInitialized = errors.New("the agent is not running: call initialize first")
+
+// New returns a backend that answers from the agent that command starts. Initialize starts it. The backend implements
+// [backend.Foreign].
+func New(command Command, o Options) backend.Backend {
+	o = o.withDefaults()
+	return &proxy{command: command, options: o, log: o.Logger, children: newChildren()}
+}
+
+type proxy struct {
+	command  Command
+	options  Options
+	log      *slog.Logger
+	children children
+
+	mu         sync.Mutex
+	client     backend.Client // nil before Initialize
+	initialize backend.Raw    // the params of initialize for every child
+	info       client.Agent   // what the child that was initialized last said about itself
+	login      backend.Raw    // the params of the authenticate that succeeded, nil if none did
+}
+
+// Initialize implements [backend.Backend]: it starts the agent.
 func (p *proxy) Initialize(ctx context.Context, params backend.Raw, c backend.Client) (backend.Info, error) {
-	// What the client and we speak is settled between us; the child is asked for what we speak.
-	params, err := strictjson.Put(params, "protocolVersion", backend.Raw(`1`))
+	// The version that the client and we speak is none of the agent's business.
+	params, err := strictjson.Put(params, "protocolVersion", backend.Encode(client.ProtocolVersion))
 	if err != nil {
 		return backend.Info{}, fmt.Errorf("initialize: %w", err)
 	}
 	p.mu.Lock()
-	p.client, p.params = c, params
+	p.client, p.initialize = c, params
 	p.mu.Unlock()
 	if _, err := p.mainChild(ctx); err != nil {
 		p.mu.Lock()
@@ -66,78 +63,74 @@ func (p *proxy) Initialize(ctx context.Context, params backend.Raw, c backend.Cl
 	return backend.Info{
 		Kind:       Kind,
 		Profile:    agentName(p.command),
-		Command:    commandLine(p.command),
-		Initialize: p.known().Raw,
+		Command:    "acp-agent -- " + shellLine(p.command.Path, p.command.Args),
+		Initialize: p.agentInfo().Raw,
 		MCP:        backend.BackendConnects,
 	}, nil
 }
 
-// known is what is known of the agent.
-func (p *proxy) known() client.Agent {
+// agentInfo returns what the agent said about itself when it was last started.
+func (p *proxy) agentInfo() client.Agent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.info
 }
 
-func (p *proxy) toClient() backend.Client {
+// upstream returns the connection to the client, nil before Initialize.
+func (p *proxy) upstream() backend.Client {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.client
 }
 
-// forNewChild is what a new child is sent.
-func (p *proxy) forNewChild() (initialize, login backend.Raw) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.params, p.login
-}
-
-// Open gives an activation a session of the child's.
+// Open implements [backend.Backend]: it opens a session of the child.
 func (p *proxy) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
-	if p.toClient() == nil {
-		return nil, backend.Opened{}, errNotStarted
+	if p.upstream() == nil {
+		return nil, backend.Opened{}, errNotInitialized
 	}
-	roots, err := rootsIn(a.Params)
+	roots, err := parseRoots(a.Params)
 	if err != nil {
 		return nil, backend.Opened{}, err
 	}
 	s := &session{
 		proxy: p, host: h, roots: roots, params: a.Params, history: a.History,
-		announced: &announcement{}, connecting: make(chan struct{}, 1),
+		announced: &announcement{}, reviving: make(chan struct{}, 1),
 	}
-	w := wanted{cause: a.Cause, state: readState(a.State), stop: a.Stop}
-	w.unfit = p.profile.LateReplay || p.profile.LossyReplay && w.state.Way != RootsAuto
-	s.announced.stale = w.state.Offered && a.Cause != backend.Fork
-	if before, _ := a.Previous.(*session); before != nil {
-		w.previous, s.announced = before, before.announced
+	r := openRequest{cause: a.Cause, state: decodeState(a.State), stop: a.Stop}
+	profile := p.options.Profile
+	r.hideReplay = profile.LateReplay || profile.LossyReplay && r.state.RootsMode != RootsAuto
+	s.announced.stale = r.state.Offered && a.Cause != backend.Fork
+	if previous, _ := a.Previous.(*session); previous != nil {
+		r.previous, s.announced = previous, previous.announced
 	}
-	s.relays = s.relaysFor(w.previous)
-	opened, err := s.connect(ctx, w)
+	s.relays = s.joinRelays(r.previous)
+	opened, err := s.open(ctx, r)
 	if err != nil {
 		return nil, backend.Opened{}, errors.Join(err, s.relays.leave(s))
 	}
 	return s, opened, nil
 }
 
-// Call passes a request on.
+// Call implements [backend.Backend]: it passes the request on.
 func (p *proxy) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if p.toClient() == nil {
-		return failed(errNotStarted)
+	if p.upstream() == nil {
+		return failed(errNotInitialized)
 	}
-	if a := p.children.running(); a != nil {
-		return p.noted(ctx, a, method, params, a.passOn(ctx, method, params))
+	if c := p.children.running(); c != nil {
+		return p.trackLogin(ctx, c, method, params, c.forward(ctx, method, params))
 	}
 	return func() (backend.Raw, error) {
-		a, err := p.mainChild(ctx)
+		c, err := p.mainChild(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return p.noted(ctx, a, method, params, a.passOn(ctx, method, params))()
+		return p.trackLogin(ctx, c, method, params, c.forward(ctx, method, params))()
 	}
 }
 
-// noted is work that takes note of who is logged in: what the main child is told the others are told too.
-func (p *proxy) noted(ctx context.Context, to *agent, method string, params backend.Raw, work backend.Work) backend.Work {
+// trackLogin wraps the work of a request to c. A successful authenticate or logout is repeated for the other children, and
+// authenticate for children that start later.
+func (p *proxy) trackLogin(ctx context.Context, c *child, method string, params backend.Raw, work backend.Work) backend.Work {
 	if method != authenticateMethod && method != logoutMethod {
 		return work
 	}
@@ -154,65 +147,49 @@ func (p *proxy) noted(ctx context.Context, to *agent, method string, params back
 		p.mu.Unlock()
 		ctx, cancel := context.WithTimeout(ctx, p.options.limits.startTimeout)
 		defer cancel()
-		for _, a := range p.children.list() {
-			if a == to {
+		for _, other := range p.children.list() {
+			if other == c {
 				continue
 			}
-			if _, err := a.call(ctx, method, params)(); err != nil {
-				a.log.Warn("another process of the agent did not take this", "method", method, "error", err)
+			if _, err := other.call(ctx, method, params)(); err != nil {
+				other.log.Warn("another process of the agent rejected a request", "method", method, "error", err)
 			}
 		}
 		return result, nil
 	}
 }
 
-// Notify passes a notification on.
+// Notify implements [backend.Backend]: it passes the notification on.
 func (p *proxy) Notify(_ context.Context, method string, params backend.Raw) {
-	if a := p.children.running(); a != nil {
-		a.post(method, params)
+	if c := p.children.running(); c != nil {
+		c.notify(method, params)
 	}
 }
 
-// Close ends the children and what they started.
-func (p *proxy) Close(ctx context.Context) error {
-	p.children.mu.Lock()
-	p.children.closed = true
-	p.children.mu.Unlock()
-	list := p.children.list()
-	errs := make([]error, len(list))
-	var closing sync.WaitGroup
-	for i, a := range list {
-		closing.Go(func() { errs[i] = a.close(ctx) })
-	}
-	closing.Wait()
-	return errors.Join(errs...)
-}
+// Close implements [backend.Backend]: it ends the children with their process groups.
+func (p *proxy) Close(ctx context.Context) error { return p.children.close(ctx) }
 
+// failed returns Work that fails.
 func failed(err error) backend.Work {
 	return func() (backend.Raw, error) { return nil, err }
 }
 
-// agentName names the agent that a command starts, to which its sessions belong (A31): the program's base
-// name and its arguments, as "opencode acp". It must not change when the program moves.
-func agentName(c process.Command) string {
-	return line(ProgramName(c.Path), c.Args)
+// agentName returns the name under which sessions of a command's agent are stored, such as "opencode acp". It must not change
+// when the program moves.
+func agentName(c Command) string {
+	return shellLine(ProgramName(c.Path), c.Args)
 }
 
-// commandLine is what a person types to reach this agent again.
-func commandLine(c process.Command) string {
-	return "acp-agent -- " + line(c.Path, c.Args)
-}
-
-func line(program string, args []string) string {
-	words := []string{word(program)}
+// shellLine returns a command line as it is typed into a shell.
+func shellLine(program string, args []string) string {
+	words := []string{shellWord(program)}
 	for _, arg := range args {
-		words = append(words, word(arg))
+		words = append(words, shellWord(arg))
 	}
 	return strings.Join(words, " ")
 }
 
-// word quotes what a shell would not read as one plain word.
-func word(w string) string {
+func shellWord(w string) string {
 	if w != "" && !strings.ContainsAny(w, " \t\n\"'`\\$&|;<>()*?[]{}#~!") {
 		return w
 	}

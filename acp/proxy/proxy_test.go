@@ -194,7 +194,7 @@ func TestA31_AnAgentIsNamedByItsCommand(t *testing.T) {
 	} {
 		command := proxy.Command{Path: c.path, Args: c.args}
 		require.Equal(t, c.profile, proxy.AgentName(command))
-		require.Equal(t, c.command, proxy.CommandLine(command))
+		require.Equal(t, c.command, "acp-agent -- "+proxy.ShellLine(c.path, c.args))
 	}
 }
 

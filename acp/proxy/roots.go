@@ -9,45 +9,45 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-const rootsMember = "additionalDirectories"
+const (
+	rootsMember   = "additionalDirectories"
+	serversMember = "mcpServers"
+)
 
-// rootsIn reads the roots in the params of a lifecycle request.
-func rootsIn(params backend.Raw) (workspace.Roots, error) {
-	var given struct {
+// parseRoots returns the roots in the params of a lifecycle request.
+func parseRoots(params backend.Raw) (workspace.Roots, error) {
+	var p struct {
 		Cwd        string   `json:"cwd"`
 		Additional []string `json:"additionalDirectories"`
 	}
-	if err := json.Unmarshal(params, &given); err != nil {
+	if err := json.Unmarshal(params, &p); err != nil {
 		return workspace.Roots{}, err
 	}
-	return workspace.NewRoots(given.Cwd, given.Additional)
+	return workspace.NewRoots(p.Cwd, p.Additional)
 }
 
-// way is how a child with these capabilities is given roots, and with what flags.
-func way(p Profile, a client.Agent, roots workspace.Roots) (RootsMode, []string) {
-	flags, flagged := p.flags(roots.Additional())
+// rootsMode returns how an agent with these capabilities is given roots, and the flags for RootsByFlags.
+func rootsMode(p Profile, a client.Agent, roots workspace.Roots) (mode RootsMode, flags []string) {
+	flags, ok := p.flags(roots.Additional())
 	switch {
 	case a.AdditionalDirectories && (p.Roots == RootsAuto || p.Roots == RootsByProtocol):
 		return RootsByProtocol, nil
-	case flagged && (p.Roots == RootsAuto || p.Roots == RootsByFlags):
+	case ok && (p.Roots == RootsAuto || p.Roots == RootsByFlags):
 		return RootsByFlags, flags
 	}
 	return RootsByContext, nil
 }
 
-// fitted are the params of a lifecycle request as the child can have them. A child that takes roots by the
-// protocol is sent each once (P2), another none. A request other than session/new always says which (P3).
-func fitted(w RootsMode, method backend.Cause, params backend.Raw, roots workspace.Roots) (backend.Raw, error) {
+// paramsWithRoots returns the params of a lifecycle request with the additional directories, each once, if the child takes them by
+// the protocol, and without them otherwise. A child that takes them is always sent the list, except by a session/new of a client
+// that left it out.
+func paramsWithRoots(params backend.Raw, mode RootsMode, method backend.Cause, roots workspace.Roots) (backend.Raw, error) {
 	given, without, err := strictjson.Take(params, rootsMember)
 	if err != nil {
 		return nil, err
 	}
-	if w == RootsByProtocol && (given != nil || method != backend.New) {
-		list, err := json.Marshal(roots.Additional())
-		if err != nil {
-			return nil, err
-		}
-		params, err = strictjson.Put(params, rootsMember, list)
+	if mode == RootsByProtocol && (given != nil || method != backend.New) {
+		params, err = strictjson.Put(params, rootsMember, backend.Encode(roots.Additional()))
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func fitted(w RootsMode, method backend.Cause, params backend.Raw, roots workspa
 	if method != backend.New && method != backend.Load {
 		return params, nil
 	}
-	// The client may have asked for something else, which does not need the member.
+	// These requests need mcpServers. The client may have sent one that does not.
 	if servers, _, err := strictjson.Take(params, serversMember); err != nil || servers != nil {
 		return params, err
 	}

@@ -13,30 +13,29 @@ import (
 
 const updateMethod = "session/update"
 
-// message is a request or notification of the child, without its session's id.
+// message is a request or notification from the child, without its session id.
 type message struct {
 	ctx    context.Context
 	method string
 	params backend.Raw
-	// answer takes the second half of a request, once; nil for a notification.
-	answer chan<- backend.Work
+	answer chan<- backend.Work // receives the Work of a request, once; nil for a notification
 }
 
-// accept takes what the child sends, on the read loop: while the client does not take an update, nothing
-// more is read.
-func (a *agent) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	id, params, named := sessionOf(r.Params)
-	if !named {
-		return a.pass(ctx, r)
+// accept handles what the child sends. It runs on the read loop: while the client does not take an update, nothing more is
+// read.
+func (c *child) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	id, params, ok := takeSessionID(r.Params)
+	if !ok {
+		return c.passOn(ctx, r)
 	}
 	m := message{ctx: ctx, method: r.Method, params: params}
 	if r.IsNotification() {
-		a.route(id, m)
+		c.route(id, m)
 		return nil
 	}
 	answer := make(chan backend.Work, 1)
 	m.answer = answer
-	a.route(id, m)
+	c.route(id, m)
 	return func() (json.RawMessage, error) {
 		select {
 		case work := <-answer:
@@ -47,9 +46,8 @@ func (a *agent) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	}
 }
 
-// sessionOf takes the session's id off params. It reports whether there was one; if not, params are to
-// be passed on as they are.
-func sessionOf(params json.RawMessage) (id string, rest json.RawMessage, named bool) {
+// takeSessionID splits params into the session id and the rest. It returns false if there is no id.
+func takeSessionID(params json.RawMessage) (id string, rest json.RawMessage, ok bool) {
 	value, rest, err := strictjson.Take(params, "sessionId")
 	if err != nil || value == nil || json.Unmarshal(value, &id) != nil || string(value) == "null" {
 		return "", nil, false
@@ -57,86 +55,84 @@ func sessionOf(params json.RawMessage) (id string, rest json.RawMessage, named b
 	return id, rest, true
 }
 
-// pass passes on what names no session.
-func (a *agent) pass(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	a.behind.wait(ctx)
+// passOn passes on a message that names no session.
+func (c *child) passOn(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	c.barrier.wait(ctx)
 	if !r.IsNotification() {
-		return jsonrpc.Work(a.client.Call(ctx, r.Method, r.Params))
+		return jsonrpc.Work(c.client.Call(ctx, r.Method, r.Params))
 	}
-	if err := a.client.Notify(ctx, r.Method, r.Params); err != nil {
-		a.dropped(r.Method, err)
+	if err := c.client.Notify(ctx, r.Method, r.Params); err != nil {
+		c.logDropped(r.Method, err)
 	}
 	return nil
 }
 
-// route gives m to its session, or holds it, or refuses it.
-func (a *agent) route(id string, m message) {
-	l, err := a.routes.find(id, m)
+// route delivers m to its session, holds it for a session that is being opened, or rejects it.
+func (c *child) route(id string, m message) {
+	s, err := c.router.find(id, m)
 	switch {
 	case err != nil:
-		a.refuse(m, err)
-	case l != nil:
-		l.deliver(m)
+		c.reject(m, err)
+	case s != nil:
+		s.deliver(m)
 	}
 }
 
-// refuse says that m reaches nobody.
-func (a *agent) refuse(m message, err error) {
+// reject answers a request with an error, and logs a notification.
+func (c *child) reject(m message, err error) {
 	if m.answer != nil {
 		m.answer <- failed(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "sessionId: %v", err))
 		return
 	}
-	a.dropped(m.method, err)
+	c.logDropped(m.method, err)
 }
 
-// dropped logs a notification that reaches nobody. What comes late for a session that has ended is no
-// surprise.
-func (a *agent) dropped(method string, err error) {
+// logDropped logs a notification that was not passed on. It is normal that some arrive after their session has ended.
+func (c *child) logDropped(method string, err error) {
 	if errors.Is(err, backend.ErrClosed) || errors.Is(err, errUnknownSession) || errors.Is(err, backend.ErrTurnOver) {
-		a.log.Debug("a notification of the agent came too late", "method", method, "error", err)
+		c.log.Debug("a notification of the agent came too late", "method", method, "error", err)
 		return
 	}
-	a.log.Warn("a notification of the agent was not passed on", "method", method, "error", err)
-}
-
-// routes finds the session that a child's message is for, by the child's id. While a session is being made
-// the child may use an id that we do not know yet; what comes for it is held.
-type routes struct {
-	maxHeld, maxBytes int
-
-	mu      sync.Mutex
-	links   map[string]*link
-	opening int                  // sessions being made
-	held    map[string][]message // by the id that nobody knows yet
-	count   int                  // of held messages
-	bytes   int                  // of their params
-}
-
-func newRoutes(maxHeld, maxBytes int) *routes {
-	return &routes{
-		maxHeld:  maxHeld,
-		maxBytes: maxBytes,
-		links:    make(map[string]*link),
-		held:     make(map[string][]message),
-	}
+	c.log.Warn("a notification of the agent was not passed on", "method", method, "error", err)
 }
 
 var (
 	errUnknownSession = errors.New("no session has this id")
 	errTooManyHeld    = errors.New("too many messages for a session that the agent has not announced yet")
-	errSameID         = errors.New("the agent gave a new session the id of another one")
+	errDuplicateID    = errors.New("the agent gave a new session the id of an existing one")
 )
 
-// find returns the session of an id. If there is none, m is held if it can still become one, or the error
-// says why not.
-func (r *routes) find(id string, m message) (*link, error) {
+// router finds the session that a message is for by the child's session id. While the child creates a session, messages with
+// unknown ids are held: the child may use the id before it has answered.
+type router struct {
+	maxHeld, maxBytes int
+
+	mu       sync.Mutex
+	sessions map[string]*childSession
+	creating int                  // sessions that are being created
+	held     map[string][]message // by unknown id
+	count    int                  // number of held messages
+	bytes    int                  // of their params
+}
+
+func newRouter(maxHeld, maxBytes int) *router {
+	return &router{
+		maxHeld:  maxHeld,
+		maxBytes: maxBytes,
+		sessions: make(map[string]*childSession),
+		held:     make(map[string][]message),
+	}
+}
+
+// find returns the session with the given id. It returns nil if it holds m, and an error if there will be no such session.
+func (r *router) find(id string, m message) (*childSession, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if l := r.links[id]; l != nil {
-		return l, nil
+	if s := r.sessions[id]; s != nil {
+		return s, nil
 	}
 	switch {
-	case r.opening == 0:
+	case r.creating == 0:
 		return nil, errUnknownSession
 	case r.count == r.maxHeld || r.bytes+len(m.params) > r.maxBytes:
 		return nil, errTooManyHeld
@@ -147,18 +143,18 @@ func (r *routes) find(id string, m message) (*link, error) {
 	return nil, nil
 }
 
-// begin says that a session is being made.
-func (r *routes) begin() {
+// begin starts holding messages, because a session is being created.
+func (r *router) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.opening++
+	r.creating++
 }
 
-// end undoes begin. With the last one, what is still held has no session and is returned.
-func (r *routes) end() (orphans []message) {
+// end undoes begin. The last call returns the messages that are still held.
+func (r *router) end() (orphans []message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.opening--; r.opening > 0 {
+	if r.creating--; r.creating > 0 {
 		return nil
 	}
 	for _, held := range r.held {
@@ -169,14 +165,14 @@ func (r *routes) end() (orphans []message) {
 	return orphans
 }
 
-// attach gives an id its session, and returns what was held for it. The caller holds the session's order.
-func (r *routes) attach(id string, l *link) (held []message, err error) {
+// attach routes an id to s and returns the messages held for it. The caller must hold s.order.
+func (r *router) attach(id string, s *childSession) (held []message, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.links[id] != nil {
-		return nil, errSameID
+	if r.sessions[id] != nil {
+		return nil, errDuplicateID
 	}
-	r.links[id] = l
+	r.sessions[id] = s
 	held = r.held[id]
 	delete(r.held, id)
 	r.count -= len(held)
@@ -186,37 +182,36 @@ func (r *routes) attach(id string, l *link) (held []message, err error) {
 	return held, nil
 }
 
-// detach takes the session's id from it.
-func (r *routes) detach(id string) {
+// detach removes the route of an id.
+func (r *router) detach(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.links, id)
+	delete(r.sessions, id)
 }
 
-// barrier keeps what the child sends behind a response from reaching the client before that response (P6).
+// barrier keeps what the child sends after a response from reaching the client before that response.
 type barrier struct {
 	mu      sync.Mutex
-	waiting []<-chan struct{}
+	pending []<-chan struct{}
 }
 
-// add is called on the read loop when a response was read. answered is closed once the client has it; nil
-// if nobody says.
+// add is called on the read loop for each response. answered is closed once the client has been answered; nil is ignored.
 func (b *barrier) add(answered <-chan struct{}) {
 	if answered == nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.waiting = append(b.waiting, answered)
+	b.pending = append(b.pending, answered)
 }
 
 // wait waits until the client has all responses that were read so far, or ctx ends.
 func (b *barrier) wait(ctx context.Context) {
 	b.mu.Lock()
-	waiting := b.waiting
-	b.waiting = nil
+	pending := b.pending
+	b.pending = nil
 	b.mu.Unlock()
-	for _, answered := range waiting {
+	for _, answered := range pending {
 		select {
 		case <-answered:
 		case <-ctx.Done():

@@ -10,92 +10,96 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// session is one activation.
+// session is one activation of a session, connected to a session of a child.
 type session struct {
-	proxy   *proxy
-	host    backend.Host
-	roots   workspace.Roots
-	params  backend.Raw // of its lifecycle request, to open it in a child that was started anew
-	history iter.Seq2[backend.Update, error]
-	relays  *relays // nil if its MCP servers have none
-
+	proxy     *proxy
+	host      backend.Host
+	roots     workspace.Roots
+	params    backend.Raw // of its lifecycle request, to open it again in a restarted child
+	history   iter.Seq2[backend.Update, error]
+	relays    *relays // nil if its MCP servers have none
 	announced *announcement
 
-	connecting chan struct{} // holds one value while the child is asked for a session
+	reviving chan struct{} // a semaphore, held while the child is restarted for the session
 
-	sending sync.Mutex // held while a prompt is sent, so that its cancel comes after it
-	sent    *link      // where the latest prompt went, nil if it went nowhere yet
+	promptMu   sync.Mutex    // held while a prompt is sent, so that its cancel follows it
+	promptedIn *childSession // where the latest prompt was sent, nil if it has not been sent
 
-	mu       sync.Mutex
-	link     *link // nil once closed
-	closed   bool
-	saved    state
-	pending  pending
-	listener listener
+	mu      sync.Mutex
+	current *childSession // nil once closed
+	closed  bool
+	state   state // as saved
+	pending pendingContext
+	updates updateFilter
 }
 
 var errSessionClosed = errors.New("the session was closed")
 
-// living is the session's link, nil if the child has to be started anew first.
-func (s *session) living() *link {
+// running returns the session of the child, or nil if the child is not running.
+func (s *session) running() *childSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.link == nil || !s.link.alive() {
+	if s.current == nil || !s.current.alive() {
 		return nil
 	}
-	return s.link
+	return s.current
 }
 
-// adopt makes l the session's link and returns the one before. A session that was closed meanwhile takes none.
-func (s *session) adopt(l *link, saved state, p pending) (before *link, ok bool) {
+// replace sets the child session and returns the one before. It returns false if s was closed.
+func (s *session) replace(cs *childSession, saved state, p pendingContext) (before *childSession, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, false
 	}
-	before = s.link
-	s.link, s.saved, s.pending = l, saved, p
+	before = s.current
+	s.current, s.state, s.pending = cs, saved, p
 	return before, true
 }
 
-// Call passes a request on.
+// save stores what must survive a restart.
+func (s *session) save(ctx context.Context, saved state) error {
+	return s.host.SaveState(ctx, saved.encode())
+}
+
+// Call implements [backend.Session]: it passes the request on.
 func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if l := s.living(); l != nil {
-		return l.call(ctx, method, params)
+	if cs := s.running(); cs != nil {
+		return cs.call(ctx, method, params)
 	}
 	return func() (backend.Raw, error) {
-		l, err := s.revive(ctx, 0)
+		cs, err := s.revive(ctx, 0)
 		if err != nil {
 			return nil, err
 		}
-		return l.call(ctx, method, params)()
+		return cs.call(ctx, method, params)()
 	}
 }
 
-// Notify passes a notification on. A child that has ended hears nothing.
+// Notify implements [backend.Session]: it passes the notification on, unless the child has ended.
 func (s *session) Notify(_ context.Context, method string, params backend.Raw) {
-	l := s.living()
-	if l == nil {
-		s.proxy.log.Info("a notification is for an agent that has ended", "method", method)
+	cs := s.running()
+	if cs == nil {
+		s.proxy.log.Info("dropped a notification for an agent that has ended", "method", method)
 		return
 	}
-	named, err := l.named(params)
+	params, err := withSessionID(params, cs.id)
 	if err != nil {
-		s.proxy.log.Warn("a notification has params that are not an object", "method", method)
+		s.proxy.log.Warn("dropped a notification whose params are not an object", "method", method)
 		return
 	}
-	l.agent.post(method, named)
+	cs.child.notify(method, params)
 }
 
-// Close closes the session in the child, unless another activation goes on with it.
+// Close implements [backend.Session]: it closes the child's session, unless another activation uses it.
 func (s *session) Close(ctx context.Context) error {
 	s.mu.Lock()
-	l := s.link
-	s.link, s.closed = nil, true
+	cs := s.current
+	s.current, s.closed = nil, true
 	s.mu.Unlock()
 	var err error
-	if l != nil {
-		err = l.leave(ctx, s)
+	if cs != nil {
+		err = cs.leave(ctx, s)
 	}
 	return errors.Join(err, s.relays.leave(s))
 }

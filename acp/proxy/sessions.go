@@ -3,56 +3,60 @@ package proxy
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // maxTitle bounds the title of a session that the child lists, in characters.
 const maxTitle = 200
 
-// Key implements [backend.Foreign]: it is the child's session id.
-func (p *proxy) Key(saved []byte) string { return readState(saved).key() }
+// Key implements [backend.Foreign]: it returns the child's session id.
+func (p *proxy) Key(saved []byte) string { return decodeState(saved).key() }
 
-// Sessions implements [backend.Foreign]: what the child lists, page by page, up to Options.MaxForeign. A child that
-// lists none, or could not open them, yields none. Entries that make no sense are passed over.
+// Sessions implements [backend.Foreign]: it yields the sessions that the child lists, up to a limit. It yields none if the child
+// could not open them. Malformed entries are skipped.
 func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {
 	return func(yield func(backend.ForeignSession, error) bool) {
-		a, err := p.lister(ctx)
-		if a == nil {
+		c, err := p.listingChild(ctx)
+		if c == nil {
 			if err != nil {
 				yield(backend.ForeignSession{}, err)
 			}
 			return
 		}
-		left, cursors := p.options.limits.maxListed, make(map[string]bool)
+		limit := p.options.limits.maxListed
+		left, cursors := limit, make(map[string]bool)
 		for cursor := ""; ; {
-			page, err := a.page(ctx, cwd, cursor)
+			page, err := c.listSessions(ctx, cwd, cursor)
 			if err != nil {
 				yield(backend.ForeignSession{}, err)
 				return
 			}
 			for _, raw := range page.Sessions {
-				f, err := foreign(raw)
+				f, err := parseListed(raw)
 				if err != nil {
-					a.log.Debug("a session in the agent's list is passed over", "error", err)
+					c.log.Debug("skipped a session in the agent's list", "error", err)
 					continue
 				}
 				if left--; left < 0 {
-					a.log.Warn("the agent lists more sessions than are taken", "limit", p.options.limits.maxListed)
+					c.log.Warn("the agent lists too many sessions", "limit", limit)
 					return
 				}
 				if !yield(f, nil) {
 					return
 				}
 			}
-			// A list that goes round in circles, or on without sessions, has been seen to its end.
-			if cursor = page.NextCursor; cursor == "" || cursors[cursor] || len(cursors) > p.options.limits.maxListed {
+			// Stop if the list repeats itself or has too many pages without sessions.
+			if cursor = page.NextCursor; cursor == "" || cursors[cursor] || len(cursors) > limit {
 				return
 			}
 			cursors[cursor] = true
@@ -60,50 +64,51 @@ func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[back
 	}
 }
 
-// lister is a child that lists sessions, nil if the agent does not, or cannot open again what it lists.
-func (p *proxy) lister(ctx context.Context) (*agent, error) {
+// listingChild returns a child that lists sessions and can open them, nil if the agent does not.
+func (p *proxy) listingChild(ctx context.Context) (*child, error) {
 	switch {
-	case p.toClient() == nil:
-		return nil, errNotStarted
-	case !opensWhatItLists(p.known()):
+	case p.upstream() == nil:
+		return nil, errNotInitialized
+	case !opensListed(p.agentInfo()):
 		return nil, nil
 	}
-	a, err := p.mainChild(ctx)
-	if err != nil || !opensWhatItLists(a.info) {
+	c, err := p.mainChild(ctx)
+	if err != nil || !opensListed(c.info) {
 		return nil, err
 	}
-	return a, nil
+	return c, nil
 }
 
-func opensWhatItLists(a client.Agent) bool { return a.List && (a.Load || a.Resume) }
+func opensListed(a client.Agent) bool { return a.List && (a.Load || a.Resume) }
 
-// listPage is an answer to session/list.
-type listPage struct {
+// sessionPage is the result of session/list.
+type sessionPage struct {
 	Sessions   []json.RawMessage `json:"sessions"`
 	NextCursor string            `json:"nextCursor"`
 }
 
-func (a *agent) page(ctx context.Context, cwd *workspace.Dir, cursor string) (listPage, error) {
-	params, err := json.Marshal(struct {
-		Cwd    *workspace.Dir `json:"cwd,omitempty"`
-		Cursor string         `json:"cursor,omitempty"`
-	}{cwd, cursor})
-	if err != nil {
-		return listPage{}, err
+// listSessions calls session/list.
+func (c *child) listSessions(ctx context.Context, cwd *workspace.Dir, cursor string) (sessionPage, error) {
+	var request sdk.ListSessionsRequest
+	if cwd != nil {
+		request.Cwd = sdk.Ptr(cwd.String())
 	}
-	result, err := a.call(ctx, "session/list", params)()
-	if err != nil {
-		return listPage{}, fmt.Errorf("session/list of the agent: %w", err)
+	if cursor != "" {
+		request.Cursor = &cursor
 	}
-	var page listPage
+	result, err := c.call(ctx, "session/list", backend.Encode(request))()
+	if err != nil {
+		return sessionPage{}, fmt.Errorf("session/list of the agent: %w", err)
+	}
+	var page sessionPage
 	if err := json.Unmarshal(result, &page); err != nil {
-		return listPage{}, fmt.Errorf("the agent's answer to session/list cannot be read: %w", err)
+		return sessionPage{}, fmt.Errorf("cannot read the agent's response to session/list: %w", err)
 	}
 	return page, nil
 }
 
-// foreign reads an entry of the child's list.
-func foreign(raw json.RawMessage) (backend.ForeignSession, error) {
+// parseListed reads an entry of the child's list.
+func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 	var entry struct {
 		ID         json.RawMessage `json:"sessionId"`
 		Cwd        string          `json:"cwd"`
@@ -116,13 +121,9 @@ func foreign(raw json.RawMessage) (backend.ForeignSession, error) {
 	}
 	saved := state{ID: entry.ID}
 	if saved.key() == "" {
-		return backend.ForeignSession{}, fmt.Errorf("it has no id")
+		return backend.ForeignSession{}, errors.New("it has no id")
 	}
 	roots, err := workspace.NewRoots(entry.Cwd, entry.Additional)
-	if err != nil {
-		return backend.ForeignSession{}, err
-	}
-	encoded, err := saved.encode()
 	if err != nil {
 		return backend.ForeignSession{}, err
 	}
@@ -130,32 +131,19 @@ func foreign(raw json.RawMessage) (backend.ForeignSession, error) {
 	if err != nil {
 		updated = time.Time{}
 	}
-	return backend.ForeignSession{State: encoded, Roots: roots, Title: titleLine(entry.Title), Updated: updated}, nil
+	title := text.Line(withoutBlocks(entry.Title), maxTitle)
+	return backend.ForeignSession{State: saved.encode(), Roots: roots, Title: title, Updated: updated}, nil
 }
 
-// titleLine is a title without what we told the child, as one bounded line.
-func titleLine(title string) string {
-	return oneLine(withoutBlocks(title), maxTitle)
-}
-
-// oneLine is a text as one line of at most limit characters.
-func oneLine(text string, limit int) string {
-	runes := []rune(strings.Join(strings.Fields(text), " "))
-	if len(runes) > limit {
-		return string(runes[:limit-1]) + "…"
-	}
-	return string(runes)
-}
-
-// Delete implements [backend.Foreign]: it has the child delete the session, if it can.
+// Delete implements [backend.Foreign]: the child deletes the session, if it can.
 func (p *proxy) Delete(ctx context.Context, saved []byte) error {
-	s := readState(saved)
-	if s.key() == "" || p.toClient() == nil || !p.known().Delete {
+	s := decodeState(saved)
+	if s.key() == "" || p.upstream() == nil || !p.agentInfo().Delete {
 		return nil
 	}
-	a, err := p.mainChild(ctx)
-	if err != nil || !a.info.Delete {
+	c, err := p.mainChild(ctx)
+	if err != nil || !c.info.Delete {
 		return err
 	}
-	return a.end(ctx, "session/delete", s.ID)
+	return c.endSession(ctx, "session/delete", s.ID)
 }

@@ -92,7 +92,7 @@ func TestAListThatGoesRoundOrMakesNoSenseIsSeenToItsEnd(t *testing.T) {
 	require.Equal(t, "real title", all[0].Title)
 	require.True(t, all[0].Updated.IsZero())
 	for _, err := range f.Sessions(t.Context(), nil) {
-		require.ErrorContains(t, err, "cannot be read")
+		require.ErrorContains(t, err, "cannot read")
 	}
 	require.NoError(t, f.Delete(t.Context(), all[0].State), "the agent cannot")
 }
@@ -113,6 +113,6 @@ func TestAnAgentWithoutAListHasNoSessionsOfItsOwn(t *testing.T) {
 	require.Empty(t, f.Key([]byte(`{"v":1,"id":7}`)))
 	require.NoError(t, f.Delete(t.Context(), nil))
 	for _, err := range proxy.New(b.command, proxy.Options{}).(backend.Foreign).Sessions(t.Context(), nil) {
-		require.ErrorContains(t, err, "initialize comes first")
+		require.ErrorContains(t, err, "call initialize first")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// stateVersion is the form of the states that we save.
+// stateVersion is the version of the saved form.
 const stateVersion = 1
 
 // state is what is saved with a session.
@@ -17,22 +17,22 @@ type state struct {
 	Version int `json:"v"`
 	// ID is the child's session id as it sent it, nil if there is none.
 	ID backend.Raw `json:"id,omitempty"`
-	// Way is how the child was given the roots.
-	Way RootsMode `json:"way,omitempty"`
-	// Told is the digest of the roots that the child was told of in words.
-	Told string `json:"told,omitempty"`
-	// Taught is the digest of the instructions of the other roots that it was given, "" if none.
-	Taught string `json:"taught,omitempty"`
-	// Offered: commands of the roots were announced when it was opened.
+	// RootsMode is how the child was given the roots.
+	RootsMode RootsMode `json:"way,omitempty"`
+	// SentRoots is the digest of the roots that the child was told about in a prompt.
+	SentRoots string `json:"told,omitempty"`
+	// SentInstructions is the digest of the instructions of the other roots that it was told, "" if none.
+	SentInstructions string `json:"taught,omitempty"`
+	// Offered says that commands of the roots were announced when it was opened.
 	Offered bool `json:"offered,omitempty"`
-	// Partial: the child's session began in the middle of ours, so that its own history lacks the beginning.
+	// Partial says that the child's own history lacks the beginning, because its session began in the middle of ours.
 	Partial bool `json:"partial,omitempty"`
-	// Due: it has not been given that beginning as context yet.
-	Due bool `json:"due,omitempty"`
+	// HistoryDue says that the child has not been told this beginning yet.
+	HistoryDue bool `json:"due,omitempty"`
 }
 
-// readState reads a saved state. One that cannot be read names no session.
-func readState(saved []byte) state {
+// decodeState returns a saved state, or the zero state if it cannot be read.
+func decodeState(saved []byte) state {
 	var s state
 	if json.Unmarshal(saved, &s) != nil || s.Version != stateVersion {
 		return state{}
@@ -40,56 +40,48 @@ func readState(saved []byte) state {
 	return s
 }
 
-func (s state) encode() ([]byte, error) {
+func (s state) encode() []byte {
 	s.Version = stateVersion
-	return json.Marshal(s)
+	return backend.Encode(s)
 }
 
-// key is the child's id, decoded; "" if there is none.
-func (s state) key() string { return sessionKey(s.ID) }
+// key returns the child's session id as a string, "" if there is none.
+func (s state) key() string { return decodeID(s.ID) }
 
-func sessionKey(id backend.Raw) string {
-	var key string
-	if len(id) == 0 || json.Unmarshal(id, &key) != nil {
-		return ""
-	}
-	return key
-}
-
-// digest stands for a list of roots that a child was told of, with the name of the tools for them.
-func digest(roots workspace.Roots, tools toolServer) string {
-	words := make([]string, 0, roots.Len()+1)
+// rootsDigest returns a digest of what describeRoots says about roots and tools.
+func rootsDigest(roots workspace.Roots, tools toolServer) string {
+	var parts []string
 	for _, dir := range roots.All() {
-		words = append(words, dir.String())
+		parts = append(parts, dir.String())
 	}
 	if tools.name != "" {
-		words = append(words, tools.name)
+		parts = append(parts, tools.name)
 	}
 	if tools.readOnly {
-		words = append(words, "read-only")
+		parts = append(parts, "read-only")
 	}
-	return digestOf(words...)
+	return digest(parts...)
 }
 
-func digestOf(words ...string) string {
+func digest(parts ...string) string {
 	h := sha256.New()
-	for _, word := range words {
-		h.Write([]byte(word))
+	for _, part := range parts {
+		h.Write([]byte(part))
 		h.Write([]byte{0})
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// Describe says how a session's agent is given its directories, from the state that the proxy saved with the
-// session; "" if the state does not say. It is for a person to read.
-func Describe(saved []byte) string {
-	switch readState(saved).Way {
+// Describe says how the agent of a session is given its directories, for a person to read. state is what the proxy saved with the
+// session. Describe returns "" if it does not say.
+func Describe(state []byte) string {
+	switch decodeState(state).RootsMode {
 	case RootsByProtocol:
 		return "by the protocol: the agent takes additionalDirectories"
 	case RootsByFlags:
-		return "by flags: the agent has a process for the session alone"
+		return "by flags: the agent has its own process for the session"
 	case RootsByContext:
-		return "by context: the agent is told of them before a prompt"
+		return "by context: the agent is told about them in a prompt"
 	}
 	return ""
 }

@@ -9,25 +9,25 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
-// listening says what is made of the child's updates.
-type listening int
+// updateMode says what happens to the child's updates.
+type updateMode int
 
 const (
-	passingOn listening = iota // they are for the client
-	replaying                  // they are the history that a load shows
-	ignoring                   // they are a history that nobody asked for
-	lagging                    // the same, behind the answer: it ends with the first turn
+	live           updateMode = iota // pass them on
+	replaying                        // pass them on as the history that a load shows
+	discarding                       // drop them: they are a history that was not asked for
+	discardingLate                   // the same after the response, until the first turn begins
 )
 
-// listener takes what the child says while its session is opened. States count as they are in the end (A27).
-type listener struct {
-	mode     listening
-	replayed int
-	states   []spoken
+// updateFilter handles the updates that the child sends while its session is opened. Of state updates only the latest of each
+// kind is kept, and passed on once the session is open.
+type updateFilter struct {
+	mode     updateMode
+	replayed int // other updates so far
+	states   []stateUpdate
 }
 
-// spoken is the latest update of a state kind.
-type spoken struct {
+type stateUpdate struct {
 	kind   string
 	update backend.Update
 }
@@ -39,102 +39,100 @@ func isState(kind string) bool {
 	}, kind)
 }
 
-// listen sets what is made of updates from here on.
-func (s *session) listen(mode listening) {
+// setUpdateMode sets the mode and forgets earlier updates.
+func (s *session) setUpdateMode(mode updateMode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listener = listener{mode: mode}
+	s.updates = updateFilter{mode: mode}
 }
 
-// heard goes on with another mode, and returns how many updates of the history came and the states that were
-// told meanwhile.
-func (s *session) heard(next listening) (replayed int, states []spoken) {
+// endReplay sets the mode. It returns how many updates of the history came before, and the latest states.
+func (s *session) endReplay(next updateMode) (replayed int, states []stateUpdate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.listener
-	s.listener = listener{mode: next}
-	return l.replayed, l.states
+	before := s.updates
+	s.updates = updateFilter{mode: next}
+	return before.replayed, before.states
 }
 
-// update shows the client an update, in the turn if it is of one. What comes in a turn that was answered
-// without the child comes too late (W6).
-func (s *session) update(ctx context.Context, t *turn, u backend.Update) error {
-	u, is := withoutContext(u)
-	if !is {
+// isLive reports whether updates are passed on as they come.
+func (s *session) isLive() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.updates.mode == live
+}
+
+// handleUpdate passes on an update of the child. t is the turn that it belongs to, nil for none: the updates of a turn that was
+// answered without the child are too late.
+func (s *session) handleUpdate(ctx context.Context, t *turn, u backend.Update) error {
+	u, ok := withoutContext(u)
+	if !ok {
 		return nil
 	}
-	switch s.mode(t) {
+	switch s.modeFor(t) {
 	case replaying:
-		if s.keep(u) {
+		if s.keepState(u) {
 			return nil
 		}
 		return s.host.Replay(ctx, u)
-	case ignoring:
-		s.keep(u)
+	case discarding:
+		s.keepState(u)
 		return nil
-	case lagging:
+	case discardingLate:
 		if !isState(kindOf(u)) {
 			return nil
 		}
 	}
 	if t != nil {
-		return s.show(ctx, t.updates, u)
+		return s.passOn(ctx, t.updates, u)
 	}
-	return s.show(ctx, s.host, u)
+	return s.passOn(ctx, s.host, u)
 }
 
-// show shows the client an update, one of the child's commands together with ours.
-func (s *session) show(ctx context.Context, to backend.Updates, u backend.Update) error {
+// passOn shows the client an update. The commands of the roots are added to those of the child.
+func (s *session) passOn(ctx context.Context, to backend.Updates, u backend.Update) error {
 	if bytes.Contains(u, []byte(commandsKind)) && kindOf(u) == commandsKind {
-		return s.announce(ctx, to, u)
+		return s.announceChild(ctx, to, u)
 	}
 	return to.Update(ctx, u)
 }
 
-// mode is what is made of an update. The first turn ends a late replay.
-func (s *session) mode(t *turn) listening {
+// modeFor returns the mode for an update of a turn. The first turn ends a late replay.
+func (s *session) modeFor(t *turn) updateMode {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t != nil && s.listener.mode == lagging {
-		s.listener.mode = passingOn
+	if t != nil && s.updates.mode == discardingLate {
+		s.updates.mode = live
 	}
-	return s.listener.mode
+	return s.updates.mode
 }
 
-// isOpen reports whether what the child says is of now, not of its history.
-func (s *session) isOpen() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.listener.mode == passingOn
-}
-
-// keep keeps a state for later. It reports whether u is one.
-func (s *session) keep(u backend.Update) bool {
+// keepState keeps u if it is a state update, and counts it otherwise.
+func (s *session) keepState(u backend.Update) bool {
 	kind := kindOf(u)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := &s.listener
+	f := &s.updates
 	if !isState(kind) {
-		l.replayed++
+		f.replayed++
 		return false
 	}
-	for i := range l.states {
-		if l.states[i].kind == kind {
-			l.states[i].update = u
-			return true
-		}
+	at := slices.IndexFunc(f.states, func(before stateUpdate) bool { return before.kind == kind })
+	if at < 0 {
+		f.states = append(f.states, stateUpdate{kind, u})
+	} else {
+		f.states[at].update = u
 	}
-	l.states = append(l.states, spoken{kind, u})
 	return true
 }
 
-// kindOf is the kind of an update, "" if it has none.
+// kindOf returns the kind of an update, "" if it has none.
 func kindOf(u backend.Update) string {
 	var p struct {
 		Update struct {
 			Kind string `json:"sessionUpdate"`
 		} `json:"update"`
 	}
-	_ = json.Unmarshal(u, &p) // what cannot be read has none
+	_ = json.Unmarshal(u, &p)
 	return p.Update.Kind
 }
