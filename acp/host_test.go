@@ -66,8 +66,7 @@ func TestA25_EachPromptSeesWhatTheRootsHoldNow(t *testing.T) {
 
 func TestA25_ASearchThatCannotBeMadeFailsNoSession(t *testing.T) {
 	for name, o := range map[string]discovery.Options{
-		"a convention that is none": {Conventions: []discovery.Convention{{Place: "**", Format: discovery.Text}}},
-		"no time":                   {Timeout: 1},
+		"a convention that is none": {Conventions: []discovery.Convention{{Pattern: "**", Format: discovery.Text}}},
 		"nothing to look for":       {Conventions: []discovery.Convention{}},
 	} {
 		t.Run(name, func(t *testing.T) {

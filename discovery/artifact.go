@@ -1,90 +1,153 @@
 package discovery
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Artifact is one thing that was found. It is a value; what its pointers and slices lead to is
-// shared and must not be changed.
+// Kind is the kind of an artifact.
+type Kind string
+
+// The kinds.
+const (
+	// Instruction is text that agents should follow while they work in a folder.
+	Instruction Kind = "instruction"
+	// Skill is a folder with instructions for one task and the files they need (agentskills.io).
+	Skill Kind = "skill"
+	// Command is a prompt that a user calls by name.
+	Command Kind = "command"
+	// MCPServer is the configuration of a Model Context Protocol server.
+	MCPServer Kind = "mcp_server"
+)
+
+// State says whether an artifact is used.
+type State string
+
+// The states. All but Active come with a reason.
+const (
+	// Active artifacts are used.
+	Active State = "active"
+	// Shadowed artifacts are not used because another one takes precedence.
+	Shadowed State = "shadowed"
+	// Invalid artifacts cannot be read, or lack something required.
+	Invalid State = "invalid"
+	// TooLarge artifacts are in files larger than 1 MiB, which are not read.
+	TooLarge State = "too_large"
+)
+
+// Rule identifies the rule that a [Diagnostic] is about.
+type Rule string
+
+// The rules. An artifact that breaks one is still used if possible.
+const (
+	RuleEncoding         Rule = "encoding"              // text is UTF-8
+	RuleFileName         Rule = "file-name"             // the file is named as the convention says, including case
+	RuleFrontmatterYAML  Rule = "frontmatter/yaml"      // frontmatter is YAML
+	RuleFrontmatterKey   Rule = "frontmatter/value"     // keys have values of the right type
+	RuleSkillName        Rule = "skill/name"            // a skill has a name
+	RuleSkillNameChars   Rule = "skill/name-characters" // of a-z, 0-9 and single hyphens inside
+	RuleSkillNameLength  Rule = "skill/name-length"     // of at most 64 characters
+	RuleSkillNameFolder  Rule = "skill/name-folder"     // equal to the name of its folder
+	RuleSkillDescription Rule = "skill/description"     // a skill has a description
+	RuleDescription      Rule = "description-length"    // a description has at most 1024 characters
+	RuleSkillCompat      Rule = "skill/compatibility"   // compatibility has 1 to 500 characters
+	RuleSkillKey         Rule = "skill/unknown-key"     // a skill has only the keys of the specification
+	RuleCommandName      Rule = "command/name"          // a command's name can be typed after a slash
+	RuleImport           Rule = "import"                // imported files exist in the roots and within the limits
+	RuleGlob             Rule = "glob"                  // globs are valid and not too complex
+	RuleJSONComments     Rule = "mcp/comments"          // .mcp.json is JSON without comments
+	RuleServerTransport  Rule = "mcp/transport"         // a server has either a command or a URL
+	RuleServerInput      Rule = "mcp/input"             // values do not depend on input from the user
+)
+
+// Diagnostic describes a broken rule.
+type Diagnostic struct {
+	Rule    Rule   `json:"rule"`
+	Message string `json:"message"`
+}
+
+// String returns the message followed by the rule.
+func (d Diagnostic) String() string { return d.Message + " (" + string(d.Rule) + ")" }
+
+// Artifact is something that was found. Artifacts are values; what their pointers and slices refer to is shared and must not be
+// modified.
 type Artifact struct {
 	Kind Kind
-	// Name is what it is called by: of skills, commands and servers what conflicts are about, of
-	// instructions the path inside the root.
+	// Name is the name of a skill, command or server. The name of an instruction is its path in the root.
 	Name string
-	// Description says in a line what it is for, "" if nothing does.
+	// Description describes it in one line; it may be "".
 	Description string
-	// Root is the root in whose conventional place it was found, and whose index it ranks by.
+	// Root is the root in which it was found.
 	Root workspace.Root
-	// Place is the convention that found it.
-	Place string
-	// Path is where it was found, in the client's spelling of the root. Links are not resolved.
+	// Pattern is that of the convention by which it was found.
+	Pattern string
+	// Path is where it was found, as the client spells the root. Links are not resolved.
 	Path string
-	// Ref is where the file really is; its Root may be another one, where a link leads there. It is
-	// zero for what could not be opened.
+	// Ref is where the file really is, possibly in another root if a link leads there. It is zero if the file could not be opened.
 	Ref workspace.Ref
-	// Size is the file's, in bytes.
+	// Size is the size of the file in bytes.
 	Size int64
 
 	State State
 	// Reason says why the state is not Active.
 	Reason string
-	// ShadowedBy is the Path of the artifact that counts instead.
+	// ShadowedBy is the Path of the artifact that takes precedence.
 	ShadowedBy string
 	// Diagnostics are the rules that it breaks.
 	Diagnostics []Diagnostic
 
-	// Hint says what to type after a command's or skill's name.
+	// Hint says what to type after the name of a command or skill.
 	Hint string
-	// Uncallable: a skill that asks not to be offered as a slash command.
+	// Uncallable is set for a skill that should not be offered as a slash command.
 	Uncallable bool
-	// Applies says when an instruction counts.
+	// Applies says when an instruction applies.
 	Applies Applies
 	// Imports are the files that an instruction imports, in order.
 	Imports []Import
-	// Server is what an MCP server's configuration says; nil for other kinds, and for one that says nothing usable.
+	// Server is the configuration of a usable MCP server, otherwise nil.
 	Server *Server
 
-	rel     string // the path inside the root, as it was found
-	rank    int    // its convention's place in the table
-	level   string // the directory, inside the root, that an instruction is for
-	text    string // of an instruction
-	oneOnly bool   // of these, a directory has one
+	rel             string // the path in the root, as it was found
+	rank            int    // the index of its convention
+	dir             string // the directory in the root that an instruction is for
+	text            string // of an instruction
+	onePerDirectory bool
 }
 
 // Import is a file that an instruction file imports with @path.
 type Import struct {
 	// Written is the path as it is written in the file.
 	Written string
-	// Path is the file that imports it, Ref where the imported file is: zero if it was not read.
+	// Path is the importing file.
 	Path string
+	// Ref is the imported file, Size its size in bytes.
 	Ref  workspace.Ref
 	Size int64
 
 	text string
 }
 
-// Mode says when an instruction counts.
+// Mode says when an instruction applies.
 type Mode string
 
 // The modes.
 const (
-	// Always: in the whole of the directory it is for.
+	// Always applies in the directory of the instruction.
 	Always Mode = "always"
-	// ByPath: for files that match its globs.
+	// ByPath applies to files that match the globs.
 	ByPath Mode = "paths"
-	// ByDescription: when what it describes is at hand.
+	// ByDescription applies when the description fits the task.
 	ByDescription Mode = "description"
-	// OnRequest: when somebody names it.
+	// OnRequest applies when somebody refers to it.
 	OnRequest Mode = "request"
 )
 
-// Applies says when an instruction counts.
+// Applies says when an instruction applies.
 type Applies struct {
 	Mode Mode
-	// Globs are what ByPath matches: slash-separated, from the root; one without a slash is
-	// matched with the last name of a path.
+	// Globs are those of ByPath, slash-separated from the root. A glob without a slash is matched against the last name of a path.
 	Globs []string
 }
 
@@ -93,17 +156,65 @@ func (a *Artifact) diagnose(rule Rule, message string) {
 	a.Diagnostics = append(a.Diagnostics, Diagnostic{rule, message})
 }
 
-// invalid makes a an invalid artifact.
+// invalid marks a as invalid.
 func (a *Artifact) invalid(reason string) { a.State, a.Reason = Invalid, reason }
 
-// shadow makes a give way to winner.
+// shadow marks a as shadowed by winner.
 func (a *Artifact) shadow(winner *Artifact, reason string) {
 	a.State, a.Reason, a.ShadowedBy = Shadowed, reason, winner.Path
 }
 
-// clone is a without slices that a search may append to.
+// clone returns a copy whose diagnostics can be appended to.
 func (a Artifact) clone() Artifact {
 	a.Diagnostics = slices.Clone(a.Diagnostics)
-	a.Imports = slices.Clone(a.Imports)
 	return a
+}
+
+// MarshalJSON encodes the artifact with the members kind, name, description, root (its index), place (the pattern), path, realPath,
+// size and state, and if they are not empty reason, shadowedBy, diagnostics (rule and message), hint, applies (mode and globs),
+// imports (written, by, realPath, size) and server (transport, command, args, cwd, url, inputs, and the names of env and headers).
+// Later versions may add members.
+func (a Artifact) MarshalJSON() ([]byte, error) {
+	type applies struct {
+		Mode  Mode     `json:"mode"`
+		Globs []string `json:"globs,omitempty"`
+	}
+	type imported struct {
+		Written  string `json:"written"`
+		By       string `json:"by"`
+		RealPath string `json:"realPath"`
+		Size     int64  `json:"size"`
+	}
+	w := struct {
+		Kind        Kind         `json:"kind"`
+		Name        string       `json:"name"`
+		Description string       `json:"description"`
+		Root        int          `json:"root"`
+		Place       string       `json:"place"`
+		Path        string       `json:"path"`
+		RealPath    string       `json:"realPath,omitempty"`
+		Size        int64        `json:"size"`
+		State       State        `json:"state"`
+		Reason      string       `json:"reason,omitempty"`
+		ShadowedBy  string       `json:"shadowedBy,omitempty"`
+		Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
+		Hint        string       `json:"hint,omitempty"`
+		Applies     *applies     `json:"applies,omitempty"`
+		Imports     []imported   `json:"imports,omitempty"`
+		Server      *Server      `json:"server,omitempty"`
+	}{
+		Kind: a.Kind, Name: a.Name, Description: a.Description, Root: a.Root.Index, Place: a.Pattern, Path: a.Path,
+		Size: a.Size, State: a.State, Reason: a.Reason, ShadowedBy: a.ShadowedBy, Diagnostics: a.Diagnostics,
+		Hint: a.Hint, Server: a.Server,
+	}
+	if a.Ref.Rel() != "" {
+		w.RealPath = a.Ref.Real()
+	}
+	if a.Applies.Mode != "" {
+		w.Applies = &applies{a.Applies.Mode, a.Applies.Globs}
+	}
+	for _, in := range a.Imports {
+		w.Imports = append(w.Imports, imported{in.Written, in.Path, in.Ref.Real(), in.Size})
+	}
+	return json.Marshal(w)
 }

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,71 +10,66 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Catalog is what a scan found. It is immutable and safe for concurrent use. [Catalog.For] and [Catalog.Text] look at the
-// disk when they are called; all else is as it was scanned. Slices that it returns are the caller's, but not what
-// the artifacts in them lead to.
+// Catalog is the result of a scan. It is immutable and safe for concurrent use. [Catalog.For] and [Catalog.Text] read files when
+// they are called. Callers may modify the slices that methods return, but not what the artifacts in them refer to.
 type Catalog struct {
 	ws        *workspace.Workspace
-	o         Options
+	limits    limits
 	rows      []row
-	artifacts []Artifact // of all roots, by rank
-	cuts      []Cut
+	artifacts []Artifact // by root and rank
+	reached   []Limit
 }
 
-// Artifacts are all artifacts: by root, then by convention, then by path. What does not count is among them.
+// Artifacts returns all artifacts by root, then by convention, then by path, whatever their state.
 func (c *Catalog) Artifacts() []Artifact { return slices.Clone(c.artifacts) }
 
-// Of are the artifacts of one kind, in the same order.
+// Of returns the artifacts of one kind, in the same order.
 func (c *Catalog) Of(kind Kind) []Artifact {
-	return c.where(func(a *Artifact) bool { return a.Kind == kind })
+	return c.filter(func(a *Artifact) bool { return a.Kind == kind })
 }
 
-// Active are the artifacts of one kind that count, in the same order.
+// Active returns the active artifacts of one kind, in the same order.
 func (c *Catalog) Active(kind Kind) []Artifact {
-	return c.where(func(a *Artifact) bool { return a.Kind == kind && a.State == Active })
+	return c.filter(func(a *Artifact) bool { return a.Kind == kind && a.State == Active })
 }
 
-// Named are the artifacts of one kind and name: first the one that counts, if one does, then the others.
+// Named returns the artifacts of one kind and name: first the active one, if there is one, then the others.
 func (c *Catalog) Named(kind Kind, name string) []Artifact {
 	named := func(active bool) []Artifact {
-		return c.where(func(a *Artifact) bool {
+		return c.filter(func(a *Artifact) bool {
 			return a.Kind == kind && a.Name == name && (a.State == Active) == active
 		})
 	}
 	return append(named(true), named(false)...)
 }
 
-func (c *Catalog) where(take func(*Artifact) bool) []Artifact {
+func (c *Catalog) filter(keep func(*Artifact) bool) []Artifact {
 	var list []Artifact
 	for i := range c.artifacts {
-		if a := &c.artifacts[i]; take(a) {
+		if a := &c.artifacts[i]; keep(a) {
 			list = append(list, *a)
 		}
 	}
 	return list
 }
 
-// Cuts are the bounds that ended a search early, in the order of the roots.
-func (c *Catalog) Cuts() []Cut {
-	return slices.Clone(c.cuts)
-}
+// LimitsReached returns the limits that ended the scan of a root early, in the order of the roots.
+func (c *Catalog) LimitsReached() []Limit { return slices.Clone(c.reached) }
 
-// Roots are the roots that were searched.
+// Roots returns the roots that were scanned.
 func (c *Catalog) Roots() []workspace.Root { return c.ws.Opened() }
 
-var errNoText = errors.New("the configuration of an MCP server is not shown as text: it may hold secrets")
-
-// Text is the text of an artifact: of an instruction as it was scanned, of a skill or command as the file is now, without
-// its frontmatter. The error says why there is none.
+// Text returns the text of an instruction as it was scanned, or of a skill or command as the file is now, without frontmatter. It
+// fails for MCP servers, whose configuration may contain secrets.
 func (c *Catalog) Text(ctx context.Context, a Artifact) (string, error) {
-	if err := ctx.Err(); err != nil {
+	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
 	switch a.Kind {
 	case Instruction:
 		return a.text, nil
 	case MCPServer:
-		return "", errNoText
+		return "", errors.New("the configuration of an MCP server is not shown because it may contain secrets")
 	}
 	f, err := c.ws.Open(a.Path)
 	if err != nil {
@@ -85,29 +81,29 @@ func (c *Catalog) Text(ctx context.Context, a Artifact) (string, error) {
 		return "", err
 	}
 	a.Size = info.Size()
-	text, ok := newScanner(c.ws, a.Root, c.o).readText(&a, f)
+	content, ok := newScanner(c.ws, a.Root, c.limits).readText(&a, f)
 	if !ok {
 		return "", fmt.Errorf("%s: %s", a.Path, a.Reason)
 	}
-	front := parseFrontmatter(text, c.o.MaxFrontmatter)
+	front := parseFrontmatter(content, c.limits.frontmatter)
 	if front.fault != "" {
 		return "", fmt.Errorf("%s: %s", a.Path, front.fault)
 	}
 	return front.body, nil
 }
 
-// SlashCommand is a skill or command as ACP announces it.
+// SlashCommand is a skill or command as it is announced to a client.
 type SlashCommand struct {
-	// Name is what is typed after the slash.
+	// Name is what to type after the slash.
 	Name string
 	// Description says what it does, Hint what to type after the name.
 	Description, Hint string
-	// Artifact is the skill or command. Its text is had by [Catalog.Text].
+	// Artifact is the skill or command. [Catalog.Text] returns its text.
 	Artifact Artifact
 }
 
-// SlashCommands are the active skills and commands that can be called by name. Names in reserved, such as those of a
-// runtime's own commands, are not offered: what has such a name is in taken.
+// SlashCommands returns the active skills and commands that can be called by name. Those whose name is reserved or used by an
+// earlier one are in taken.
 func (c *Catalog) SlashCommands(reserved ...string) (offered, taken []SlashCommand) {
 	used := make(map[string]bool, len(reserved))
 	for _, name := range reserved {
@@ -126,4 +122,33 @@ func (c *Catalog) SlashCommands(reserved ...string) (offered, taken []SlashComma
 		offered = append(offered, s)
 	}
 	return offered, taken
+}
+
+// MarshalJSON encodes the catalog with the members roots (index, path and realPath of each), artifacts (in the order of
+// [Catalog.Artifacts]) and cuts (the limits reached: root, place, at, bound and limit of each). All are arrays.
+func (c *Catalog) MarshalJSON() ([]byte, error) {
+	type root struct {
+		Index    int    `json:"index"`
+		Path     string `json:"path"`
+		RealPath string `json:"realPath"`
+	}
+	type limit struct {
+		Root  int    `json:"root"`
+		Place string `json:"place"`
+		At    string `json:"at"`
+		Bound string `json:"bound"`
+		Limit int64  `json:"limit"`
+	}
+	w := struct {
+		Roots     []root     `json:"roots"`
+		Artifacts []Artifact `json:"artifacts"`
+		Cuts      []limit    `json:"cuts"`
+	}{Artifacts: append([]Artifact{}, c.artifacts...), Cuts: []limit{}}
+	for _, r := range c.Roots() {
+		w.Roots = append(w.Roots, root{r.Index, r.Dir.String(), r.Real.String()})
+	}
+	for _, l := range c.reached {
+		w.Cuts = append(w.Cuts, limit{l.Root.Index, l.Pattern, l.Path, l.Name, l.Value})
+	}
+	return json.Marshal(w)
 }

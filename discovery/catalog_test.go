@@ -146,7 +146,7 @@ func TestA30_DiscoveredTextIsLabelledWithItsRootAndNobodyElsesWord(t *testing.T)
 	top := tree(t, map[string]string{"a/AGENTS.md": forged, "b/AGENTS.md": "Of b.", "b/sub/AGENTS.md": forged})
 	c := scan(t, discovery.Options{}, top+"/a", top+"/b")
 	text := c.Instructions(discovery.EveryRoot).String()
-	require.Contains(t, text, "not of the user and\nnot of the system")
+	require.Contains(t, text, "not by the user\nand not by the system")
 	require.Contains(t, text, "## Folder 0, "+top+"/a: AGENTS.md\n\n`````\n"+forged+"`````\n")
 	require.Contains(t, text, "## Folder 1, "+top+"/b: AGENTS.md\n\n```\nOf b.\n```\n")
 	below, err := c.For(t.Context(), top+"/b/sub/x.go")
@@ -168,7 +168,8 @@ func TestA25_TheBudgetIsSharedWhateverTheOrder(t *testing.T) {
 		"large/AGENTS.md": strings.Repeat("l", 5000),
 		"huge/AGENTS.md":  strings.Repeat("h", 50000),
 	})
-	o := discovery.Options{RootBudget: 4000, SessionBudget: 6100}
+	o := limited("RootBudget", 4000)
+	discovery.SetLimit(&o, "SessionBudget", 6100)
 	for _, order := range [][]string{{"small", "large", "huge"}, {"huge", "large", "small"}} {
 		c := scan(t, o, top+"/"+order[0], top+"/"+order[1], top+"/"+order[2])
 		shown := make(map[string]int)
@@ -183,8 +184,8 @@ func TestA25_TheBudgetIsSharedWhateverTheOrder(t *testing.T) {
 func TestA25_AHostExtendsTheTable(t *testing.T) {
 	top := tree(t, map[string]string{"docs/agents/x.md": "x", "AGENTS.md": "y", "prompts/a/go.md": "Go."})
 	o := discovery.Options{Conventions: append([]discovery.Convention{
-		{Place: "docs/agents/*.md", Format: discovery.Text},
-		{Place: "prompts/**/*.md", Format: discovery.CommandFile},
+		{Pattern: "docs/agents/*.md", Format: discovery.Text},
+		{Pattern: "prompts/**/*.md", Format: discovery.CommandFile},
 	}, discovery.Conventions()...)}
 	c := scan(t, o, top)
 	require.Equal(t, []string{"docs/agents/x.md", "AGENTS.md"}, names(c.Active(discovery.Instruction)))
@@ -193,12 +194,10 @@ func TestA25_AHostExtendsTheTable(t *testing.T) {
 	ws := open(t, top)
 	defer ws.Close()
 	for _, place := range []string{"", "/x", "a//b", "../x", "**/x.md", "a/**", "a/[", `a\b`, "c:x"} {
-		_, err := discovery.Scan(t.Context(), ws, discovery.Options{Conventions: []discovery.Convention{{Place: place, Format: discovery.Text}}})
-		var refused *discovery.ConventionError
-		require.ErrorAs(t, err, &refused, place)
-		require.Equal(t, place, refused.Place)
+		_, err := discovery.Scan(t.Context(), ws, discovery.Options{Conventions: []discovery.Convention{{Pattern: place, Format: discovery.Text}}})
+		require.ErrorContains(t, err, fmt.Sprintf("invalid convention %q: ", place))
 	}
-	_, err := discovery.Scan(t.Context(), ws, discovery.Options{Conventions: []discovery.Convention{{Place: "x"}}})
+	_, err := discovery.Scan(t.Context(), ws, discovery.Options{Conventions: []discovery.Convention{{Pattern: "x"}}})
 	require.ErrorContains(t, err, "no format")
 }
 
@@ -208,8 +207,8 @@ func TestA25_WhatNoConventionNamesIsNotWalked(t *testing.T) {
 		files[fmt.Sprintf("src/pkg%d/deep/file.go", i)] = "package x"
 		files[fmt.Sprintf("node_modules/pkg%d/SKILL.md", i)] = skill("no", "No.")
 	}
-	c := scan(t, discovery.Options{MaxDirs: 2}, tree(t, files))
-	require.Empty(t, c.Cuts(), "the skill's directory and src are all that it looks into")
+	c := scan(t, limited("MaxDirs", 2), tree(t, files))
+	require.Empty(t, c.LimitsReached(), "the skill's directory and src are all that it looks into")
 	require.Equal(t, []string{"one"}, names(c.Of(discovery.Skill)))
 }
 
@@ -247,15 +246,15 @@ func TestA25_LargeDirectoriesAreCutAndShow(t *testing.T) {
 	c, err := discovery.Scan(t.Context(), ws, discovery.Options{})
 	require.NoError(t, err)
 	require.Len(t, c.Artifacts(), 5)
-	require.Equal(t, top+" was not searched to the end: MaxEntries (5) was reached at "+filepath.Join(top, ".claude", "commands"), c.Cuts()[0].String())
+	require.Equal(t, top+" was not scanned completely: the limit of 5 directory entries was reached at "+filepath.Join(top, ".claude", "commands"), c.LimitsReached()[0].String())
 }
 
 func TestA25_TimeIsBoundedAndShows(t *testing.T) {
 	top := tree(t, map[string]string{"a/AGENTS.md": "x", "b/AGENTS.md": "x"})
-	c := scan(t, discovery.Options{Timeout: 1}, top+"/a", top+"/b")
-	require.Equal(t, "Timeout", c.Cuts()[0].Bound)
-	require.Contains(t, c.Cuts()[0].String(), "Timeout (1ns) was reached")
-	require.Equal(t, 1, c.Cuts()[len(c.Cuts())-1].Root.Index)
+	c := scan(t, limited("Timeout", 1), top+"/a", top+"/b")
+	require.Equal(t, "Timeout", c.LimitsReached()[0].Name)
+	require.Contains(t, c.LimitsReached()[0].String(), "the limit of 1ns was reached")
+	require.Equal(t, 1, c.LimitsReached()[len(c.LimitsReached())-1].Root.Index)
 	_, err := c.For(t.Context(), top+"/a/x")
 	require.Error(t, err)
 }
@@ -299,14 +298,14 @@ func TestA25_BoundsBelowARootShow(t *testing.T) {
 		files[fmt.Sprintf("x/.cursor/rules/%d/rule.mdc", i)] = "---\nalwaysApply: true\n---\nx"
 	}
 	top := tree(t, files)
-	c := scan(t, discovery.Options{MaxDirs: 2}, top)
+	c := scan(t, limited("MaxDirs", 2), top)
 	list, err := c.For(t.Context(), filepath.Join(top, "x", "main.go"))
 	require.NoError(t, err)
 	require.Len(t, list, 4)
 	cut := list[3]
 	require.Equal(t, discovery.Invalid, cut.State)
 	require.Equal(t, filepath.Join(top, "x", ".cursor", "rules"), cut.Path)
-	require.Contains(t, cut.Reason, "was not searched to the end: MaxDirs (2) was reached at "+cut.Path)
+	require.Contains(t, cut.Reason, "was not scanned completely: the limit of 2 directories was reached at "+cut.Path)
 	require.Len(t, c.Assemble(list).Sources, 3)
 }
 
@@ -338,8 +337,8 @@ func TestA25_YAMLBombs(t *testing.T) {
 	} {
 		files[".agents/skills/"+name+"/SKILL.md"] = "---\n" + bomb + "\n---\n"
 	}
-	c := scan(t, discovery.Options{Timeout: time.Minute}, tree(t, files))
+	c := scan(t, limited("Timeout", int(time.Minute)), tree(t, files))
 	require.Len(t, c.Artifacts(), len(files))
 	require.Equal(t, []string{"good"}, names(c.Active(discovery.Skill)))
-	require.Empty(t, c.Cuts())
+	require.Empty(t, c.LimitsReached())
 }

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// byRank orders the artifacts of a root: by the row of the table, then by the path.
+// byRank compares artifacts of one root: by convention, then by path.
 func byRank(a, b *Artifact) int {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.rel, b.rel))
 }
 
-// resolveConflicts decides which artifacts count, in the order of the roots, and of their rank in each. Of what cannot all count, the
-// first does.
+// resolveConflicts decides which artifacts are active. all is ordered by root and rank; of artifacts that exclude each other the
+// first is active.
 func resolveConflicts(all []Artifact) {
-	onceEach(all)
-	onePerDirectory(all)
-	oneOfEachName(all)
+	shadowSameFiles(all)
+	shadowSameDirectory(all)
+	shadowSameNames(all)
 }
 
-// onceEach: a file that is found in two ways, by links or through two roots, counts once.
-func onceEach(all []Artifact) {
+// shadowSameFiles keeps one artifact of each file that was found twice, through links or through two roots.
+func shadowSameFiles(all []Artifact) {
 	type key struct {
 		kind Kind
 		root int
@@ -36,36 +36,36 @@ func onceEach(all []Artifact) {
 		switch winner, taken := first[k]; {
 		case !taken:
 			first[k] = a
-		case winner.Path != a.Path || winner.Root != a.Root: // a file of servers makes several artifacts
-			a.shadow(winner, fmt.Sprintf("it is the same file as %s, which root %d has", winner.Path, winner.Root.Index))
+		case winner.Path != a.Path || winner.Root != a.Root: // a file can configure several servers
+			a.shadow(winner, fmt.Sprintf("it is the same file as %s in root %d", winner.Path, winner.Root.Index))
 		}
 	}
 }
 
-// onePerDirectory: of AGENTS.md and its like a directory has one.
-func onePerDirectory(all []Artifact) {
+// shadowSameDirectory keeps one of AGENTS.md and its alternatives in each directory.
+func shadowSameDirectory(all []Artifact) {
 	type key struct {
-		root  int
-		level string
+		root int
+		dir  string
 	}
 	first := make(map[key]*Artifact)
 	for i := range all {
 		a := &all[i]
-		if a.State != Active || !a.oneOnly {
+		if a.State != Active || !a.onePerDirectory {
 			continue
 		}
-		k := key{a.Root.Index, a.level}
+		k := key{a.Root.Index, a.dir}
 		if winner, taken := first[k]; taken {
-			a.shadow(winner, "a directory has one instruction file, and "+winner.Name+" comes first")
+			a.shadow(winner, "a directory has one instruction file, and "+winner.Name+" takes precedence")
 		} else {
 			first[k] = a
 		}
 	}
 }
 
-// oneOfEachName: skills and commands share the names that are typed after a slash, servers have their own.
-// Instructions are all read.
-func oneOfEachName(all []Artifact) {
+// shadowSameNames keeps one artifact of each name. Skills and commands share the names of slash commands; servers have their own.
+// Instructions have no names.
+func shadowSameNames(all []Artifact) {
 	type key struct {
 		server bool
 		name   string
@@ -85,14 +85,14 @@ func oneOfEachName(all []Artifact) {
 	}
 }
 
-// precedence says why a comes before other.
+// precedence says why a precedes other.
 func (a *Artifact) precedence(other *Artifact) string {
 	switch {
 	case a.Root.Index != other.Root.Index:
 		return "an earlier root has one of this name"
-	case a.Place != other.Place:
-		return a.Place + " comes first in the same root"
+	case a.Pattern != other.Pattern:
+		return a.Pattern + " takes precedence in the same root"
 	default:
-		return "its path comes first in the same place"
+		return "its path comes first for the same pattern"
 	}
 }

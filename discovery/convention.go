@@ -1,54 +1,54 @@
 package discovery
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"strings"
 )
 
-// Convention is a row of the table: where files of one format are. The zero Level is RootOnly.
+// Convention is a row of the table: it says where files of one format are.
 type Convention struct {
-	// Place is where the files are, slash-separated from the root's directory. "*", "?" and "[...]" stand
-	// for parts of a name, and a "**" for any number of directories, which needs a fixed directory before
-	// it. They do not stand for names that begin with a dot, nor for node_modules.
-	Place string
+	// Pattern is the path of the files, slash-separated from the root. "*", "?" and "[...]" match parts of a name, and "**" any
+	// number of directories; it needs a literal directory before it. They do not match node_modules and names that begin with a dot.
+	Pattern string
 	// Format says how the files are read.
 	Format Format
-	// Level says in which directories the place is looked for.
+	// Level says in which directories to look for Pattern. The zero Level is RootOnly.
 	Level Level
-	// OneOnly: of the rows that say so, a directory has one artifact, that of the first row.
-	OneOnly bool
+	// OnePerDirectory makes the first of the rows that have it set shadow the others in the same directory.
+	OnePerDirectory bool
 }
 
-// Level says in which directories a place is looked for.
+// Level says in which directories a convention's pattern applies.
 type Level int
 
 // The levels.
 const (
-	// RootOnly: in the root's own directory.
+	// RootOnly is the root's directory.
 	RootOnly Level = iota
-	// EveryDirectory: also in the directories below, once a path below them is touched ([Catalog.For]).
+	// EveryDirectory includes the directories below, which [Catalog.For] scans for a path in them.
 	EveryDirectory
 )
 
-// Format says how a file is read, and so what it makes.
+// Format is the format of a file, which determines the kind of its artifacts.
 type Format int
 
 // The formats.
 const (
-	// Text is an instruction file of Markdown.
+	// Text is a Markdown file with instructions.
 	Text Format = iota + 1
-	// TextWithImports is Text whose @path words import files.
+	// TextWithImports is Text in which words such as @path import files.
 	TextWithImports
-	// CopilotRule is an instruction file whose frontmatter says in applyTo what it is for.
+	// CopilotRule is an instruction file whose frontmatter has the key applyTo.
 	CopilotRule
-	// ClaudeRule is an instruction file whose frontmatter says in paths what it is for.
+	// ClaudeRule is an instruction file whose frontmatter has the key paths.
 	ClaudeRule
-	// CursorRule is a .mdc file: description, globs and alwaysApply, by a reader that does not ask for YAML.
+	// CursorRule is a .mdc file with the keys description, globs and alwaysApply, which are not required to be YAML.
 	CursorRule
 	// SkillFile is the SKILL.md of an Agent Skill.
 	SkillFile
-	// CommandFile is a Markdown file whose path below the place is its name, as git:commit for git/commit.md.
+	// CommandFile is a Markdown file whose path below the pattern's directory is its name: git:commit for git/commit.md.
 	CommandFile
 	// PromptFile is a NAME.prompt.md.
 	PromptFile
@@ -58,7 +58,7 @@ const (
 	VSCodeServers
 )
 
-// Kind is the kind of what files of the format make.
+// Kind returns the kind of the artifacts in files of the format.
 func (f Format) Kind() Kind {
 	switch f {
 	case SkillFile:
@@ -72,83 +72,71 @@ func (f Format) Kind() Kind {
 	}
 }
 
-// Conventions is the table of the package comment, a new slice each time. Rows that a host puts before,
-// between or after them rank accordingly.
+// Conventions returns a new copy of the table in the package comment. To extend it, insert rows where they should rank.
 func Conventions() []Convention {
 	return []Convention{
-		{Place: "AGENTS.md", Format: Text, Level: EveryDirectory, OneOnly: true},
-		{Place: "CLAUDE.md", Format: TextWithImports, Level: EveryDirectory, OneOnly: true},
-		{Place: ".claude/CLAUDE.md", Format: TextWithImports, Level: EveryDirectory, OneOnly: true},
-		{Place: "GEMINI.md", Format: TextWithImports, Level: EveryDirectory, OneOnly: true},
-		{Place: ".github/copilot-instructions.md", Format: Text},
-		{Place: ".github/instructions/**/*.instructions.md", Format: CopilotRule},
-		{Place: ".claude/rules/**/*.md", Format: ClaudeRule},
-		{Place: ".cursor/rules/**/*.mdc", Format: CursorRule, Level: EveryDirectory},
-		{Place: ".agents/skills/**/SKILL.md", Format: SkillFile},
-		{Place: ".claude/skills/**/SKILL.md", Format: SkillFile},
-		{Place: ".github/skills/**/SKILL.md", Format: SkillFile},
-		{Place: "*/SKILL.md", Format: SkillFile},
-		{Place: "SKILL.md", Format: SkillFile},
-		{Place: ".claude/commands/**/*.md", Format: CommandFile},
-		{Place: ".github/prompts/*.prompt.md", Format: PromptFile},
-		{Place: ".mcp.json", Format: MCPServers},
-		{Place: ".vscode/mcp.json", Format: VSCodeServers},
+		{Pattern: "AGENTS.md", Format: Text, Level: EveryDirectory, OnePerDirectory: true},
+		{Pattern: "CLAUDE.md", Format: TextWithImports, Level: EveryDirectory, OnePerDirectory: true},
+		{Pattern: ".claude/CLAUDE.md", Format: TextWithImports, Level: EveryDirectory, OnePerDirectory: true},
+		{Pattern: "GEMINI.md", Format: TextWithImports, Level: EveryDirectory, OnePerDirectory: true},
+		{Pattern: ".github/copilot-instructions.md", Format: Text},
+		{Pattern: ".github/instructions/**/*.instructions.md", Format: CopilotRule},
+		{Pattern: ".claude/rules/**/*.md", Format: ClaudeRule},
+		{Pattern: ".cursor/rules/**/*.mdc", Format: CursorRule, Level: EveryDirectory},
+		{Pattern: ".agents/skills/**/SKILL.md", Format: SkillFile},
+		{Pattern: ".claude/skills/**/SKILL.md", Format: SkillFile},
+		{Pattern: ".github/skills/**/SKILL.md", Format: SkillFile},
+		{Pattern: "*/SKILL.md", Format: SkillFile},
+		{Pattern: "SKILL.md", Format: SkillFile},
+		{Pattern: ".claude/commands/**/*.md", Format: CommandFile},
+		{Pattern: ".github/prompts/*.prompt.md", Format: PromptFile},
+		{Pattern: ".mcp.json", Format: MCPServers},
+		{Pattern: ".vscode/mcp.json", Format: VSCodeServers},
 	}
-}
-
-// ConventionError: a row of the table that cannot be looked for.
-type ConventionError struct {
-	Place string
-	// Why says what is wrong with it, in a person's words.
-	Why string
-}
-
-func (e *ConventionError) Error() string {
-	return fmt.Sprintf("the convention %q cannot be looked for: %s", e.Place, e.Why)
 }
 
 // row is a Convention that was checked.
 type row struct {
 	Convention
 	rank  int
-	names []string // of Place
-	fixed int      // how many of names, from the first, are plain
+	names []string // of Pattern
+	fixed int      // how many of names, from the first, are literal
 }
 
 // compile checks the table.
 func compile(table []Convention) ([]row, error) {
 	rows := make([]row, len(table))
 	for i, c := range table {
-		r := row{Convention: c, rank: i, names: strings.Split(c.Place, "/")}
+		r := row{Convention: c, rank: i, names: strings.Split(c.Pattern, "/")}
 		for r.fixed < len(r.names) && !isGlob(r.names[r.fixed]) {
 			r.fixed++
 		}
-		if why := r.fault(); why != "" {
-			return nil, &ConventionError{c.Place, why}
+		if err := r.check(); err != nil {
+			return nil, fmt.Errorf("invalid convention %q: %w", c.Pattern, err)
 		}
 		rows[i] = r
 	}
 	return rows, nil
 }
 
-// fault is what is wrong with the row, "" for nothing.
-func (r row) fault() string {
+// check reports what is wrong with the row.
+func (r row) check() error {
 	if r.Format < Text || r.Format > VSCodeServers {
-		return "it has no format; give one of the constants of type Format"
+		return errors.New("it has no format: use one of the constants of type Format")
 	}
 	for i, name := range r.names {
 		switch _, err := path.Match(name, ""); {
 		case name == "" || name == "." || name == "..":
-			return "its names are separated by single slashes, and none is . or .."
+			return errors.New("names must be separated by single slashes, and must not be . or ..")
 		case strings.ContainsAny(name, "\\:\x00"):
-			return "its names contain no backslash, colon or NUL"
+			return errors.New("names must not contain a backslash, colon or NUL")
 		case err != nil:
-			return fmt.Sprintf("%q is not a pattern", name)
+			return fmt.Errorf("%q is not a valid pattern", name)
 		case name == "**" && (i == 0 || i == len(r.names)-1):
-			return "** needs a directory before it, so that no root is walked, and a file after it"
+			return errors.New("** must have a literal directory before it and a name after it")
 		}
 	}
-	return ""
+	return nil
 }
 
 func isGlob(name string) bool { return strings.ContainsAny(name, "*?[") }

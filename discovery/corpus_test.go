@@ -39,9 +39,9 @@ func counts(c *discovery.Catalog, kind discovery.Kind) map[string]int {
 // Every skill of the corpus loads. Seventeen are inside of other skills.
 func TestA25_CorpusOfSkills(t *testing.T) {
 	o := discovery.Options{Conventions: append(discovery.Conventions(),
-		discovery.Convention{Place: "skills/**/SKILL.md", Format: discovery.SkillFile})}
+		discovery.Convention{Pattern: "skills/**/SKILL.md", Format: discovery.SkillFile})}
 	c := scan(t, o, corpus(t, "awesome-copilot"))
-	require.Empty(t, c.Cuts())
+	require.Empty(t, c.LimitsReached())
 	require.Equal(t, map[string]int{
 		"active": 419, "frontmatter/value": 7, "skill/name-folder": 15, "skill/unknown-key": 15,
 	}, counts(c, discovery.Skill))
@@ -50,7 +50,7 @@ func TestA25_CorpusOfSkills(t *testing.T) {
 // A root that is a folder of skills needs no row of its own.
 func TestA25_CorpusAsAFolderOfSkills(t *testing.T) {
 	c := scan(t, discovery.Options{}, corpus(t, "awesome-copilot/skills"))
-	require.Empty(t, c.Cuts())
+	require.Empty(t, c.LimitsReached())
 	require.Equal(t, map[string]int{
 		"active": 402, "frontmatter/value": 6, "skill/unknown-key": 14,
 	}, counts(c, discovery.Skill))
@@ -58,11 +58,11 @@ func TestA25_CorpusAsAFolderOfSkills(t *testing.T) {
 
 func TestA25_CorpusOfInstructions(t *testing.T) {
 	o := discovery.Options{Conventions: []discovery.Convention{
-		{Place: "instructions/**/*.instructions.md", Format: discovery.CopilotRule},
-		{Place: "docs/*.instructions.md", Format: discovery.CopilotRule},
+		{Pattern: "instructions/**/*.instructions.md", Format: discovery.CopilotRule},
+		{Pattern: "docs/*.instructions.md", Format: discovery.CopilotRule},
 	}}
 	c := scan(t, o, corpus(t, "awesome-copilot"))
-	require.Empty(t, c.Cuts())
+	require.Empty(t, c.LimitsReached())
 	require.Equal(t, map[string]int{
 		"active": 192, "applies/always": 46, "applies/paths": 138, "applies/description": 2, "applies/request": 6,
 	}, counts(c, discovery.Instruction))
@@ -70,9 +70,9 @@ func TestA25_CorpusOfInstructions(t *testing.T) {
 
 // Most rules are not YAML and load all the same. One has nothing but its frontmatter.
 func TestA25_CorpusOfCursorRules(t *testing.T) {
-	o := discovery.Options{Conventions: []discovery.Convention{{Place: "rules/**/*.mdc", Format: discovery.CursorRule}}}
+	o := discovery.Options{Conventions: []discovery.Convention{{Pattern: "rules/**/*.mdc", Format: discovery.CursorRule}}}
 	c := scan(t, o, corpus(t, "awesome-cursorrules"))
-	require.Empty(t, c.Cuts())
+	require.Empty(t, c.LimitsReached())
 	require.Equal(t, map[string]int{
 		"active": 256, "invalid": 1, "applies/always": 1, "applies/paths": 256, "frontmatter/yaml": 230,
 	}, counts(c, discovery.Instruction))

@@ -1,11 +1,11 @@
-// Package discovery finds what a session's folders hold for agents: instructions, skills, commands and the configuration of
-// MCP servers. It treats every root alike, earlier roots first (clause A25).
+// Package discovery finds what the folders of a session contain for agents: instructions, skills, commands and the configuration
+// of MCP servers.
 //
 //	catalog, err := discovery.Scan(ctx, ws, discovery.Options{})
 //	for _, skill := range catalog.Active(discovery.Skill) { … }
 //	text := catalog.Instructions(discovery.EveryRoot).String()
 //
-// One table says what is looked for, in every root. A host extends it by [Options].Conventions.
+// One table says what to look for in every root. [Options].Conventions can extend it.
 //
 //	instruction  AGENTS.md, else CLAUDE.md (@path imports files),   one of them in each directory
 //	             else .claude/CLAUDE.md, else GEMINI.md
@@ -18,18 +18,19 @@
 //	command      .claude/commands/**/*.md, .github/prompts/*.prompt.md
 //	mcp_server   .mcp.json (mcpServers), .vscode/mcp.json (servers)
 //
-// A root is the ceiling: nothing above it is looked at. "In each directory" means that the directories below a root are
-// looked at once somebody works there ([Catalog.For]); no root is walked.
+// Nothing above a root is looked at. "In each directory" means that [Catalog.For] looks into the directories between a root and a
+// path.
 //
-// Artifacts rank by the index of their root, then by the table from the top, then by their path. Of skills and commands
-// with one name the first counts, and of MCP servers with one name; instructions all count, but one of a directory. A file
-// that is found in two ways counts once. A root inside another root owns what is in its own conventional places.
+// Artifacts are ordered by root, then by the table, then by path. Of skills and commands with the same name the first is active,
+// and of MCP servers with the same name. All instructions are active, except for alternatives in one directory. A file that is
+// found twice is active once. A root inside another root keeps its own artifacts.
 //
-// Nothing is dropped: what does not count, or cannot be read, is in the [Catalog] with its reason, and what a
-// bound cut is in [Catalog.Cuts], or below a root in the list of [Catalog.For]. Files that break a rule are used if
-// they can be, and the rule is named.
+// Nothing is dropped: a [Catalog] contains what is shadowed or cannot be read, with the reason, and reports which limits were
+// reached. Files that break a rule are used if possible, with a [Diagnostic].
 //
-// Reading goes through the [workspace.Workspace] alone, so links work inside the roots and nowhere else.
-// Finding starts, runs and trusts nothing, and changes no root (A24). Text that was found is labelled with
-// its root, and never as the user's or the system's word (A30).
+// Files are read through the [workspace.Workspace], so links work inside the roots only. Scanning starts, runs and changes nothing.
+// Found text is labelled with its root, and never presented as the user's or the system's.
+//
+// The package does not use [workspace.Workspace.Scan], which visits a whole tree in parallel. A root can hold hundreds of thousands
+// of files, while the table names a few directories, most of them hidden; and links to skills and commands are followed here.
 package discovery

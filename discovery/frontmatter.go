@@ -8,28 +8,28 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// frontmatter is what stands between two lines of "---" at the beginning of a file.
+// frontmatter is the text between two lines "---" at the beginning of a file.
 type frontmatter struct {
 	values map[string]value
-	lines  map[string]value // the same by the lenient reader
+	lines  map[string]value // as the lenient reader reads them
 	body   string
-	// none: the file has none. fault: it is none that can be read. yaml: it is not YAML, and why.
-	none        bool
-	fault, yaml string
+	none   bool   // the file has no frontmatter
+	fault  string // why it cannot be read
+	yaml   string // why it is not valid YAML
 }
 
 // value is the value of a key.
 type value struct {
-	text string   // of a scalar; of a list its items, separated by commas
-	list []string // of a list
+	text string   // a scalar, or the items of a list separated by commas
+	list []string // the items of a list
 	kind yaml.Kind
-	line string // a list as it is written, if on one line
+	line string // a list as it is written on one line
 }
 
 func (v value) isScalar() bool { return v.kind == yaml.ScalarNode }
 
-// parseFrontmatter splits text. It takes YAML, and where that fails lines of "key: value". YAML is read as a tree and
-// aliases are not followed, so that it takes no more memory than its length.
+// parseFrontmatter splits a file into frontmatter and body. Frontmatter that is not valid YAML is read as lines of "key: value". YAML
+// is read as a tree without following aliases, so that it needs memory in proportion to its length.
 func parseFrontmatter(text string, max int) frontmatter {
 	head, body, found, fault := splitFrontmatter(text, max)
 	f := frontmatter{body: body, none: !found, fault: fault}
@@ -48,7 +48,7 @@ func parseFrontmatter(text string, max int) frontmatter {
 	return f
 }
 
-// splitFrontmatter finds the two lines.
+// splitFrontmatter finds the two lines. fault says why the second is not found.
 func splitFrontmatter(text string, max int) (head, body string, found bool, fault string) {
 	first, rest, _ := strings.Cut(text, "\n")
 	if strings.TrimSpace(first) != "---" {
@@ -63,14 +63,14 @@ func splitFrontmatter(text string, max int) (head, body string, found bool, faul
 			return rest[:at], rest[min(end+1, len(rest)):], true, ""
 		}
 		if at = end + 1; at > max {
-			return "", "", true, fmt.Sprintf("its frontmatter does not end within %d bytes (MaxFrontmatter)", max)
+			return "", "", true, fmt.Sprintf("its frontmatter does not end within %d bytes", max)
 		}
 	}
 	return "", "", true, "its frontmatter does not end: a line --- is missing"
 }
 
-// readPlain reads head if every line of it is a key and a text that means the same to YAML and to the lenient reader. Most
-// frontmatter is, and this takes a tenth of the time.
+// readPlain reads head if every line consists of a key and a text that the YAML reader and the lenient reader read alike. That is
+// the case for most files, and takes a tenth of the time of reading YAML.
 func readPlain(head string) (values map[string]value, ok bool) {
 	values = make(map[string]value)
 	for line := range strings.SplitSeq(strings.TrimSuffix(head, "\n"), "\n") {
@@ -93,7 +93,7 @@ func isPlainKey(key string) bool {
 	return key != "" && key[0] != '-'
 }
 
-// isPlainText reports whether text begins with a letter, and has nothing in it that ends or changes it.
+// isPlainText reports whether text begins with a letter and contains nothing with a meaning in YAML.
 func isPlainText(text string) bool {
 	if text == "" || (text[0]|0x20 < 'a' || text[0]|0x20 > 'z') || text[len(text)-1] == ':' {
 		return false
@@ -106,10 +106,10 @@ func isPlainText(text string) bool {
 	return !strings.Contains(text, ": ") && !strings.Contains(text, " #") && !strings.EqualFold(strings.TrimSpace(text), "null")
 }
 
-// readYAML reads a mapping's values.
+// readYAML reads the values of a YAML mapping.
 func readYAML(head string) (values map[string]value, err error) {
 	var doc yaml.Node
-	// The line before makes its line numbers those of the file.
+	// The additional line makes line numbers in errors those of the file.
 	if err := yaml.Unmarshal([]byte("\n"+head), &doc); err != nil {
 		return nil, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
@@ -119,7 +119,7 @@ func readYAML(head string) (values map[string]value, err error) {
 	}
 	top := doc.Content[0]
 	if top.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("it is not a mapping of keys to values")
+		return nil, fmt.Errorf("it is not a mapping")
 	}
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key, node := top.Content[i], top.Content[i+1]
@@ -147,7 +147,7 @@ func valueOf(node *yaml.Node) value {
 	return v
 }
 
-// readLines is the lenient reader: a line "key: value" begins a value, indented lines and items go on with it.
+// readLines is the lenient reader: a line "key: value" begins a value, and other lines continue it.
 func readLines(head string) map[string]value {
 	values := make(map[string]value)
 	var key string
@@ -170,7 +170,7 @@ func readLines(head string) map[string]value {
 	return values
 }
 
-// lineValue is the value of the lines after a key.
+// lineValue returns the value of the lines after a key.
 func lineValue(lines []string) value {
 	first, rest := lines[0], lines[1:]
 	if first == ">" || first == ">-" || first == "|" || first == "|-" {
@@ -189,7 +189,7 @@ func lineValue(lines []string) value {
 	return value{kind: yaml.ScalarNode, text: unquote(text), line: first}
 }
 
-// unquote takes the quotes off a value that begins and ends with the same one.
+// unquote removes matching quotes around a value.
 func unquote(s string) string {
 	s = strings.TrimSpace(s)
 	if n := len(s); n >= 2 && (s[0] == '"' || s[0] == '\'') && s[n-1] == s[0] {

@@ -16,7 +16,7 @@ func FuzzFrontmatter(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	o := Options{}.withDefaults()
+	l := limits{}.withDefaults()
 	f.Fuzz(func(t *testing.T, text string) {
 		if !utf8.ValidString(text) {
 			return
@@ -24,15 +24,15 @@ func FuzzFrontmatter(f *testing.F) {
 		plain(t, text)
 		for _, format := range []Format{CopilotRule, ClaudeRule, CursorRule, Text} {
 			a := Artifact{State: Active}
-			readInstruction(&a, text, format, o)
+			readInstruction(&a, text, format, l)
 			check(t, a)
 			a.Applies.matches("src/deep/file.ts")
 		}
 		a := Artifact{State: Active, rel: ".agents/skills/x/SKILL.md"}
-		readSkill(&a, text, o)
+		readSkill(&a, text, l)
 		check(t, a)
 		part := Artifact{State: Active, rel: a.rel}
-		readSkill(&part, string(front([]byte(text))), o)
+		readSkill(&part, string(front([]byte(text))), l)
 		if !reflect.DeepEqual(a, part) {
 			t.Fatalf("%q: of its frontmatter it is %+v and not %+v", text, part, a)
 		}
@@ -40,10 +40,10 @@ func FuzzFrontmatter(f *testing.F) {
 			t.Fatalf("a skill without a name or description counts: %+v", a)
 		}
 		a = Artifact{State: Active, rel: ".claude/commands/x.md"}
-		readCommand(&a, text, ".claude/commands", o)
+		readCommand(&a, text, ".claude/commands", l)
 		check(t, a)
 		part = Artifact{State: Active, rel: a.rel}
-		readCommand(&part, string(opening([]byte(text))), ".claude/commands", o)
+		readCommand(&part, string(opening([]byte(text))), ".claude/commands", l)
 		if !reflect.DeepEqual(a, part) {
 			t.Fatalf("%q: of its opening it is %+v and not %+v", text, part, a)
 		}
@@ -101,13 +101,13 @@ func FuzzServers(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	o := Options{}.withDefaults()
+	l := limits{}.withDefaults()
 	f.Fuzz(func(t *testing.T, text string) {
 		if plain := withoutComments([]byte(text)); len(plain) != len(text) || (json.Valid([]byte(text)) && string(plain) != text) {
 			t.Fatalf("%q became %q", text, plain)
 		}
 		for _, format := range []Format{MCPServers, VSCodeServers} {
-			for _, a := range readServers(Artifact{State: Active, Kind: MCPServer}, text, format, o) {
+			for _, a := range readServers(Artifact{State: Active, Kind: MCPServer}, text, format, l) {
 				if (a.State == Active) != (a.Reason == "") || (a.State == Active) != (a.Server != nil) {
 					t.Fatalf("%+v", a)
 				}

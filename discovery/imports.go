@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -16,46 +17,46 @@ import (
 type importer struct {
 	*scanner
 	a    *Artifact
-	read map[string]bool // by real path; a file is imported once
+	read map[string]bool // real paths; a file is imported once
 }
 
-// imports reads what a imports: the files that its words @path name, and what they import, up to MaxHops. Paths start at
-// the importing file, and are opened through the workspace, as every other file.
+// imports reads the files that a imports by words such as @path, and what they import. Relative paths start at the importing file.
 func (s *scanner) imports(ctx context.Context, a *Artifact) {
 	in := &importer{scanner: s, a: a, read: map[string]bool{a.Ref.Real(): true}}
 	in.follow(ctx, a.Path, a.text, 1)
 }
 
-// follow imports what text, which is the file at path, names.
-func (in *importer) follow(ctx context.Context, path, text string, hop int) {
-	for _, written := range importsOf(text) {
+// follow reads the imports in content, which is the file at path.
+func (in *importer) follow(ctx context.Context, path, content string, depth int) {
+	for _, written := range importsOf(content) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case len(in.a.Imports) == in.o.MaxImports:
-			in.refuse(written, fmt.Sprintf("a file imports at most %d others (MaxImports)", in.o.MaxImports))
+		case len(in.a.Imports) == in.limits.imports:
+			in.refuse(written, fmt.Sprintf("a file can import at most %d others", in.limits.imports))
 			return
-		case hop > in.o.MaxHops:
-			in.refuse(written, fmt.Sprintf("imports go %d hops at most (MaxHops)", in.o.MaxHops))
+		case depth > in.limits.importDepth:
+			in.refuse(written, fmt.Sprintf("imports can be nested at most %d deep", in.limits.importDepth))
 		default:
-			in.one(ctx, path, written, hop)
+			in.importFile(ctx, path, written, depth)
 		}
 	}
 }
 
+// refuse adds a diagnostic for an import.
 func (in *importer) refuse(written, why string) {
-	in.a.diagnose(RuleImport, fmt.Sprintf("@%s is not imported: %s", firstRunes(written, 200), why))
+	in.a.diagnose(RuleImport, fmt.Sprintf("@%s is not imported: %s", text.Truncate(written, 200), why))
 }
 
-// one imports one file.
-func (in *importer) one(ctx context.Context, from, written string, hop int) {
+// importFile reads the file that written names in the file from.
+func (in *importer) importFile(ctx context.Context, from, written string, depth int) {
 	if strings.HasPrefix(written, "~") {
-		in.refuse(written, "a home directory is not in the roots")
+		in.refuse(written, "home directories are not supported")
 		return
 	}
 	target, f, err := in.open(from, &written)
 	if err != nil {
-		in.refused(written, err)
+		in.refuseError(written, err)
 		return
 	}
 	defer f.Close()
@@ -65,21 +66,21 @@ func (in *importer) one(ctx context.Context, from, written string, hop int) {
 	in.read[f.Ref().Real()] = true
 	info, err := f.Stat()
 	if err != nil {
-		in.refused(written, err)
+		in.refuseError(written, err)
 		return
 	}
 	imported := Artifact{Size: info.Size()}
-	text, ok := in.readText(&imported, f)
+	content, ok := in.readText(&imported, f)
 	if !ok {
 		in.refuse(written, imported.Reason)
 		return
 	}
 	in.a.Diagnostics = append(in.a.Diagnostics, imported.Diagnostics...)
-	in.a.Imports = append(in.a.Imports, Import{written, from, f.Ref(), info.Size(), text})
-	in.follow(ctx, target, text, hop+1)
+	in.a.Imports = append(in.a.Imports, Import{written, from, f.Ref(), info.Size(), content})
+	in.follow(ctx, target, content, depth+1)
 }
 
-// open opens the file that written names. What ends a sentence is not part of it, unless there is such a file.
+// open opens the file that written names in the file from. It removes punctuation from the end of written until it finds a file.
 func (in *importer) open(from string, written *string) (target string, f *workspace.File, err error) {
 	for {
 		target = filepath.FromSlash(*written)
@@ -96,9 +97,9 @@ func (in *importer) open(from string, written *string) (target string, f *worksp
 	return target, f, err
 }
 
-// refused reports an import that failed. Much that begins with @ is no path: a word without a slash or a dot that is no
-// file is somebody's name.
-func (in *importer) refused(written string, err error) {
+// refuseError adds a diagnostic for an import that failed, unless written has neither a slash nor a dot: then it is more likely a name
+// such as @alice.
+func (in *importer) refuseError(written string, err error) {
 	gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 	switch {
 	case gone && !strings.ContainsAny(written, "/."):
@@ -109,11 +110,11 @@ func (in *importer) refused(written string, err error) {
 	}
 }
 
-// importsOf are the words @path of a Markdown text, outside of code.
-func importsOf(text string) []string {
+// importsOf returns the paths of the words @path in a Markdown text, outside of code.
+func importsOf(markdown string) []string {
 	var all []string
 	fence := ""
-	for line := range strings.SplitSeq(text, "\n") {
+	for line := range strings.SplitSeq(markdown, "\n") {
 		trimmed := strings.TrimLeft(line, " ")
 		if mark := fenceOf(trimmed); mark != "" {
 			switch {
@@ -131,7 +132,7 @@ func importsOf(text string) []string {
 	return all
 }
 
-// fenceOf is the run of three or more backticks or tildes that a line begins with.
+// fenceOf returns the three or more backticks or tildes at the beginning of a line, "" if there are none.
 func fenceOf(line string) string {
 	for _, c := range "`~" {
 		if n := len(line) - len(strings.TrimLeft(line, string(c))); n >= 3 {
@@ -141,7 +142,7 @@ func fenceOf(line string) string {
 	return ""
 }
 
-// importsOfLine are the words @path of a line, outside of code spans. "\ " is a blank in a path.
+// importsOfLine returns the paths in a line, outside of code spans. "\ " is a space in a path.
 func importsOfLine(line string) []string {
 	var all []string
 	for i := 0; i < len(line); i++ {
@@ -164,15 +165,15 @@ func importsOfLine(line string) []string {
 	return all
 }
 
-// wordOf is what text begins with, up to a blank without a backslash before it.
-func wordOf(text string) string {
-	for i := range len(text) {
-		if (text[i] == ' ' || text[i] == '\t') && (i == 0 || text[i-1] != '\\') {
-			return text[:i]
+// wordOf returns the beginning of s up to a space that is not escaped, a backtick or a quotation mark.
+func wordOf(s string) string {
+	for i := range len(s) {
+		if (s[i] == ' ' || s[i] == '\t') && (i == 0 || s[i-1] != '\\') {
+			return s[:i]
 		}
-		if text[i] == '`' || text[i] == '"' {
-			return text[:i]
+		if s[i] == '`' || s[i] == '"' {
+			return s[:i]
 		}
 	}
-	return text
+	return s
 }

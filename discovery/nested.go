@@ -13,22 +13,20 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// For are the instructions about path beyond those of whole roots: files in the directories between the root that owns
-// path (of nested roots the deepest) and path, from the root down, and rules whose globs match path. The file itself
-// need not exist. Files are looked for when it is called. What does not count is in the list, with its reason. So is what a
-// bound left out: an invalid artifact whose Name is the convention, whose Path is where the search ended, and whose
-// Reason names the bound.
+// For returns the instructions that apply to path in addition to those of whole roots: rules whose globs match path, and the
+// instructions in the directories between the root that contains path (the deepest, if roots are nested) and path. It reads these
+// directories when it is called. path need not exist. Artifacts that are not active are in the list, with the reason. A limit that
+// was reached is an invalid artifact whose Reason says so.
 //
-// [Catalog.Assemble] makes one text of the list. The error is that of a path
-// outside of the roots, the context's, or that [Options].Timeout is over.
+// [Catalog.Assemble] returns the text of the list. For fails if path is outside the roots, ctx ends, or the scan takes too long.
 func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
-	t, err := c.touch(path)
+	t, err := c.locate(path)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.time, errTimeout)
 	defer cancel()
-	found, err := c.below(ctx, t)
+	nested, err := c.scanNested(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -37,57 +35,57 @@ func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if a.Root.Index == t.root.Index && a.Applies.Mode == ByPath && a.applyTo(t) {
+		if a.Root.Index == t.root.Index && a.Applies.Mode == ByPath && a.appliesTo(t) {
 			list = append(list, a)
 		}
 	}
-	for _, a := range found {
-		if a.Applies.Mode != ByPath || a.applyTo(t) {
+	for _, a := range nested {
+		if a.Applies.Mode != ByPath || a.appliesTo(t) {
 			list = append(list, a)
 		}
 	}
 	return list, nil
 }
 
-// touched is a path that somebody works on.
-type touched struct {
+// located is a path in a root.
+type located struct {
 	root workspace.Root
-	dirs []string // the directories from the root to where it is
-	rel  string   // the path itself, slash-separated from the root
+	dirs []string // names of the existing directories between the root and the path
+	rel  string   // the path, slash-separated from the root
 }
 
-// touch finds the deepest directory on the way to path.
-func (c *Catalog) touch(path string) (touched, error) {
+// locate finds the root that contains path.
+func (c *Catalog) locate(path string) (located, error) {
 	var missing string
 	for {
 		dir, err := c.ws.OpenDir(path)
 		if err == nil {
 			ref := dir.Ref()
 			_ = dir.Close()
-			t := touched{root: ref.Root(), rel: strings.TrimPrefix(ref.Rel()+missing, "./")}
+			t := located{root: ref.Root(), rel: strings.TrimPrefix(ref.Rel()+missing, "./")}
 			if ref.Rel() != "." {
 				t.dirs = strings.Split(ref.Rel(), "/")
 			}
 			return t, nil
 		}
-		up := filepath.Dir(path)
-		if up == path || (!errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)) {
-			return touched{}, err
+		parent := filepath.Dir(path)
+		if parent == path || (!errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)) {
+			return located{}, err
 		}
 		missing = "/" + filepath.Base(path) + missing
-		path = up
+		path = parent
 	}
 }
 
-// below searches the directories below the root.
-func (c *Catalog) below(ctx context.Context, t touched) ([]Artifact, error) {
+// scanNested scans the directories between the root and the path.
+func (c *Catalog) scanNested(ctx context.Context, t located) ([]Artifact, error) {
 	var rows []row
 	for _, r := range c.rows {
 		if r.Level == EveryDirectory {
 			rows = append(rows, r)
 		}
 	}
-	s := newScanner(c.ws, t.root, c.o)
+	s := newScanner(c.ws, t.root, c.limits)
 	defer s.close()
 	top, err := c.ws.OpenDir(t.root.Dir.String())
 	if err != nil {
@@ -103,29 +101,24 @@ func (c *Catalog) below(ctx context.Context, t touched) ([]Artifact, error) {
 	for _, name := range t.dirs {
 		dir, err := at.dir.OpenDir(name)
 		if err != nil {
-			break // it went away just now
+			break // it has been removed
 		}
 		at = newDirectory(dir, at, name)
 		s.artifacts = nil
 		s.scanDir(ctx, rows, at)
-		all = append(all, c.once(s.artifacts)...)
+		all = append(all, c.resolveNested(s.artifacts)...)
 	}
-	for _, cut := range s.cuts {
-		all = append(all, s.notSearched(cut))
+	for _, l := range s.reached {
+		a := s.artifact(row{Convention: Convention{Pattern: l.Pattern}}, ".")
+		a.Name, a.Path = l.Pattern, l.Path
+		a.invalid(l.String())
+		all = append(all, a)
 	}
 	return all, context.Cause(ctx)
 }
 
-// notSearched is what a bound left out, as an artifact that does not count.
-func (s *scanner) notSearched(c Cut) Artifact {
-	a := s.artifact(row{Convention: Convention{Place: c.Place}}, ".")
-	a.Name, a.Path = c.Place, c.At
-	a.invalid(c.String())
-	return a
-}
-
-// once lets the artifacts of one directory compete with each other, and gives up those that the catalog has.
-func (c *Catalog) once(found []*Artifact) []Artifact {
+// resolveNested resolves conflicts between the artifacts of one directory, and with those in the catalog.
+func (c *Catalog) resolveNested(found []*Artifact) []Artifact {
 	slices.SortStableFunc(found, byRank)
 	list := make([]Artifact, len(found))
 	for i, a := range found {
@@ -136,18 +129,18 @@ func (c *Catalog) once(found []*Artifact) []Artifact {
 		a := &list[i]
 		for j := range c.artifacts {
 			if known := &c.artifacts[j]; a.State == Active && known.Kind == a.Kind && known.Ref.Rel() != "" && known.Ref == a.Ref {
-				a.shadow(known, fmt.Sprintf("it is the same file as %s, which root %d has", known.Path, known.Root.Index))
+				a.shadow(known, fmt.Sprintf("it is the same file as %s in root %d", known.Path, known.Root.Index))
 			}
 		}
 	}
 	return list
 }
 
-// applyTo reports whether the globs match the path, from the directory that the rule is for.
-func (a Artifact) applyTo(t touched) bool {
+// appliesTo reports whether the globs match the path, relative to the directory that the rule is for.
+func (a Artifact) appliesTo(t located) bool {
 	rel := t.rel
-	if a.level != "." {
-		rel = strings.TrimPrefix(rel, a.level+"/")
+	if a.dir != "." {
+		rel = strings.TrimPrefix(rel, a.dir+"/")
 	}
 	return a.Applies.matches(rel)
 }

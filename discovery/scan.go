@@ -1,8 +1,10 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -11,29 +13,76 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
+
+// Options configure [Scan].
+type Options struct {
+	// Conventions say what to look for. Earlier ones take precedence. Nil means [Conventions].
+	Conventions []Convention
+
+	limits limits // zero fields stand for the defaults; tests set others
+}
+
+// limits bound the scan of one root and the texts assembled from a catalog. A limit that left something out is reported as a
+// [Limit].
+type limits struct {
+	depth       int           // directories that "**" descends
+	dirs        int           // directories opened
+	artifacts   int           // artifacts listed
+	fileSize    int64         // bytes of a file; larger ones are listed as too large
+	frontmatter int           // bytes of frontmatter
+	bytes       int64         // bytes read
+	importDepth int           // imports of imports of an instruction file
+	imports     int           // files imported by an instruction file, directly and indirectly
+	time        time.Duration // for one root
+
+	rootText    int // bytes of one root's instructions in an assembled text
+	sessionText int // bytes of all roots' instructions in an assembled text
+}
+
+func (l limits) withDefaults() limits {
+	return limits{
+		depth:       cmp.Or(l.depth, 6),
+		dirs:        cmp.Or(l.dirs, 10_000),
+		artifacts:   cmp.Or(l.artifacts, 2_000),
+		fileSize:    cmp.Or(l.fileSize, 1<<20),
+		frontmatter: cmp.Or(l.frontmatter, 64<<10),
+		bytes:       cmp.Or(l.bytes, 64<<20),
+		importDepth: cmp.Or(l.importDepth, 4),
+		imports:     cmp.Or(l.imports, 64),
+		time:        cmp.Or(l.time, 5*time.Second),
+		rootText:    cmp.Or(l.rootText, 32<<10),
+		sessionText: cmp.Or(l.sessionText, 32<<10),
+	}
+}
 
 // Scan finds the artifacts in all roots of ws. It scans roots concurrently, each within the limits described at [Limit].
 // Files that cannot be read or used are in the catalog; the error is the context's, [workspace.ErrClosed], or says which
 // convention is invalid. The catalog reads files through ws, which must stay open while it is used.
 func Scan(ctx context.Context, ws *workspace.Workspace, o Options) (*Catalog, error) {
-	o = o.withDefaults()
-	rows, err := compile(o.Conventions)
+	table := o.Conventions
+	if table == nil {
+		table = Conventions()
+	}
+	rows, err := compile(table)
 	if err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	c := &Catalog{ws: ws, limits: o.limits.withDefaults(), rows: rows}
 	roots := ws.Opened()
 	scanners := make([]*scanner, len(roots))
 	errs := make([]error, len(roots))
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var scans sync.WaitGroup
 	for i, root := range roots {
-		scanners[i] = newScanner(ws, root, o)
+		scanners[i] = newScanner(ws, root, c.limits)
 		slots <- struct{}{}
 		scans.Go(func() {
 			defer func() { <-slots }()
@@ -41,7 +90,6 @@ func Scan(ctx context.Context, ws *workspace.Workspace, o Options) (*Catalog, er
 		})
 	}
 	scans.Wait()
-	c := &Catalog{ws: ws, o: o, rows: rows}
 	for i, s := range scanners {
 		if errs[i] != nil {
 			return nil, errs[i]
@@ -49,7 +97,7 @@ func Scan(ctx context.Context, ws *workspace.Workspace, o Options) (*Catalog, er
 		for _, a := range s.artifacts {
 			c.artifacts = append(c.artifacts, *a)
 		}
-		c.cuts = append(c.cuts, s.cuts...)
+		c.reached = append(c.reached, s.reached...)
 	}
 	resolveConflicts(c.artifacts)
 	return c, nil
@@ -57,12 +105,12 @@ func Scan(ctx context.Context, ws *workspace.Workspace, o Options) (*Catalog, er
 
 // scanner scans one root. It is used by one goroutine.
 type scanner struct {
-	ws   *workspace.Workspace
-	root workspace.Root
-	o    Options
+	ws     *workspace.Workspace
+	root   workspace.Root
+	limits limits
 
 	artifacts []*Artifact
-	cuts      []Cut
+	reached   []Limit
 
 	fixed   map[string]*directory // directories that patterns name literally, by path; nil if there is no such directory
 	started map[start]string      // where scans for patterns began
@@ -78,14 +126,14 @@ type start struct {
 	rest   string
 }
 
-func newScanner(ws *workspace.Workspace, root workspace.Root, o Options) *scanner {
-	return &scanner{ws: ws, root: root, o: o, fixed: make(map[string]*directory), started: make(map[start]string)}
+func newScanner(ws *workspace.Workspace, root workspace.Root, l limits) *scanner {
+	return &scanner{ws: ws, root: root, limits: l, fixed: make(map[string]*directory), started: make(map[start]string)}
 }
 
 // scanRoot scans the root for all rows and sorts the artifacts. The error is the context's or workspace.ErrClosed.
 func (s *scanner) scanRoot(ctx context.Context, rows []row) error {
 	defer s.close()
-	limited, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, errTimeout)
+	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeout)
 	defer cancel()
 	top, err := s.ws.OpenDir(s.root.Dir.String())
 	if errors.Is(err, workspace.ErrClosed) {
@@ -192,8 +240,8 @@ func (s *scanner) addUnreadable(r row, at *directory, name string, err error) {
 // artifact returns a new artifact of the row at rel.
 func (s *scanner) artifact(r row, rel string) Artifact {
 	return Artifact{
-		Kind: r.Format.Kind(), Name: rel, Root: s.root, Place: r.Place, Path: s.path(rel), State: Active,
-		rel: rel, rank: r.rank, oneOnly: r.OneOnly,
+		Kind: r.Format.Kind(), Name: rel, Root: s.root, Pattern: r.Pattern, Path: s.path(rel), State: Active,
+		rel: rel, rank: r.rank, onePerDirectory: r.OnePerDirectory,
 	}
 }
 
@@ -255,10 +303,10 @@ func (m *matcher) matchBelow(ctx context.Context, at *directory, names []string,
 		switch {
 		case last && !e.Type.IsDir() && matchesFold(names[1], e.Name):
 			m.readFile(ctx, at, e)
-		case depth < m.o.MaxDepth:
+		case depth < m.limits.depth:
 			m.descend(ctx, at, e, names, depth+1)
 		case e.Type.IsDir():
-			m.cut(m.row, join(at.rel, e.Name), "MaxDepth", int64(m.o.MaxDepth))
+			m.limitReached(m.row, join(at.rel, e.Name), "MaxDepth", int64(m.limits.depth))
 		}
 	})
 	if !last {
@@ -279,7 +327,7 @@ func (m *matcher) each(ctx context.Context, at *directory, visit func(workspace.
 	switch {
 	case err == nil:
 	case errors.As(err, &limit):
-		m.cut(m.row, at.rel, "MaxEntries", limit.Limit)
+		m.limitReached(m.row, at.rel, "MaxEntries", limit.Limit)
 	default:
 		if !m.exhausted(ctx, m.row) && at.parent != nil {
 			m.addUnreadable(m.row, at.parent, path.Base(at.rel), err)
@@ -303,8 +351,8 @@ func (m *matcher) descend(ctx context.Context, at *directory, e workspace.Entry,
 	if !link && !e.Type.IsDir() {
 		return
 	}
-	if m.dirs == m.o.MaxDirs {
-		m.cut(m.row, at.rel, "MaxDirs", int64(m.o.MaxDirs))
+	if m.dirs == m.limits.dirs {
+		m.limitReached(m.row, at.rel, "MaxDirs", int64(m.limits.dirs))
 		return
 	}
 	m.dirs++
@@ -331,7 +379,7 @@ func (m *matcher) descend(ctx context.Context, at *directory, e workspace.Entry,
 
 // readFile adds the artifacts of the file e in at.
 func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry) {
-	content, info, err := at.dir.ReadFile(e, m.buffer, m.o.MaxFile)
+	content, info, err := at.dir.ReadFile(e, m.buffer, m.limits.fileSize)
 	if err != nil {
 		if !isGone(e, err) {
 			m.addUnreadable(m.row, at, e.Name, err)
@@ -342,10 +390,10 @@ func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry
 		m.buffer = content
 	}
 	a := m.artifact(m.row, join(at.rel, e.Name))
-	a.Ref, a.Size, a.level = info.Ref(), info.Size(), m.level.rel
+	a.Ref, a.Size, a.dir = info.Ref(), info.Size(), m.level.rel
 	for _, a := range m.parse(ctx, a, content) {
-		if len(m.artifacts) >= m.o.MaxArtifacts {
-			m.cut(m.row, at.rel, "MaxArtifacts", int64(m.o.MaxArtifacts))
+		if len(m.artifacts) >= m.limits.artifacts {
+			m.limitReached(m.row, at.rel, "MaxArtifacts", int64(m.limits.artifacts))
 			return
 		}
 		m.add(a)
@@ -360,13 +408,13 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 	}
 	switch a.Kind {
 	case Skill:
-		readSkill(&a, string(front(content)), m.o)
+		readSkill(&a, string(front(content)), m.limits)
 	case Command:
-		readCommand(&a, string(opening(content)), m.base.rel, m.o)
+		readCommand(&a, string(opening(content)), m.base.rel, m.limits)
 	case MCPServer:
-		return readServers(a, string(content), m.row.Format, m.o)
+		return readServers(a, string(content), m.row.Format, m.limits)
 	default:
-		readInstruction(&a, string(content), m.row.Format, m.o)
+		readInstruction(&a, string(content), m.row.Format, m.limits)
 		if m.row.Format == TextWithImports && a.State == Active {
 			m.imports(ctx, &a)
 		}
@@ -481,4 +529,71 @@ func reasonOf(err error) string {
 		err = p.Err
 	}
 	return "it cannot be read: " + err.Error()
+}
+
+// Limit says that a limit ended the scan of a root early, so that there may be more than the catalog shows. Limits for a whole
+// root end the scan for the conventions after Pattern as well.
+type Limit struct {
+	Root workspace.Root
+	// Pattern is that of the convention being looked for.
+	Pattern string
+	// Path is where the limit was reached, as the client spells the root.
+	Path string
+	// Name is one of MaxDepth, MaxDirs, MaxArtifacts, MaxBytes, MaxEntries and Timeout.
+	Name string
+	// Value is the limit; that of Timeout is in nanoseconds.
+	Value int64
+}
+
+// String says what was not scanned, and why.
+func (l Limit) String() string {
+	var what string
+	switch l.Name {
+	case "MaxDepth":
+		what = text.Count(int(l.Value), "nested directory", "nested directories")
+	case "MaxDirs":
+		what = text.Count(int(l.Value), "directory", "directories")
+	case "MaxArtifacts":
+		what = text.Count(int(l.Value), "artifact", "artifacts")
+	case "MaxEntries":
+		what = text.Count(int(l.Value), "directory entry", "directory entries")
+	case "MaxBytes":
+		what = text.Size(l.Value)
+	default:
+		what = time.Duration(l.Value).String()
+	}
+	where := l.Path
+	if where == l.Root.Dir.String() {
+		where = l.Pattern
+	}
+	return fmt.Sprintf("%s was not scanned completely: the limit of %s was reached at %s", l.Root.Dir, what, where)
+}
+
+var errTimeout = errors.New("the scan of the root takes too long")
+
+// limitReached records a limit: once, or for limits of a directory once for each directory.
+func (s *scanner) limitReached(r row, rel, name string, value int64) {
+	at := s.path(rel)
+	perDirectory := name == "MaxDepth" || name == "MaxEntries"
+	for _, l := range s.reached {
+		if l.Name == name && (l.Path == at || !perDirectory) {
+			return
+		}
+	}
+	s.reached = append(s.reached, Limit{s.root, r.Pattern, at, name, value})
+}
+
+// exhausted reports whether a limit ends the scan of the root.
+func (s *scanner) exhausted(ctx context.Context, r row) bool {
+	switch {
+	case ctx.Err() != nil:
+		s.limitReached(r, ".", "Timeout", int64(s.limits.time))
+	case len(s.artifacts) >= s.limits.artifacts:
+		s.limitReached(r, ".", "MaxArtifacts", int64(s.limits.artifacts))
+	case s.bytes >= s.limits.bytes:
+		s.limitReached(r, ".", "MaxBytes", s.limits.bytes)
+	default:
+		return false
+	}
+	return true
 }

@@ -5,13 +5,121 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// serverFile is an MCP configuration as it is written. Members nobody knows are left alone.
+// Transport says how to connect to a server.
+type Transport string
+
+// The transports.
+const (
+	Stdio Transport = "stdio"
+	HTTP  Transport = "http"
+	SSE   Transport = "sse"
+)
+
+// Server is the configuration of an MCP server as it was found. Variables such as ${VAR} and ${input:x} are not expanded.
+type Server struct {
+	Transport Transport `json:"transport"`
+	// Command and Args start a Stdio server, in Cwd if it is not empty.
+	Command string   `json:"command,omitempty"`
+	Args    []string `json:"args,omitempty"`
+	Cwd     string   `json:"cwd,omitempty"`
+	// Env are its environment variables.
+	Env Secrets `json:"env,omitzero"`
+	// URL is the address of an HTTP or SSE server.
+	URL Address `json:"url,omitempty"`
+	// Headers are sent with each request to it.
+	Headers Secrets `json:"headers,omitzero"`
+	// Inputs are the ids of values that an editor would ask the user for.
+	Inputs []string `json:"inputs,omitempty"`
+}
+
+// String returns the command line or the URL, without secrets.
+func (s *Server) String() string {
+	if s.Transport != Stdio {
+		return s.URL.String()
+	}
+	words := append([]string{s.Command}, s.Args...)
+	for i, w := range words {
+		if w == "" || strings.ContainsAny(w, " \"'") || text.Printable(w) != w {
+			words[i] = fmt.Sprintf("%q", w)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Secrets are values by name. String, JSON, fmt and slog show only the names. Secrets are immutable.
+type Secrets struct{ values map[string]string }
+
+// Names returns the names, sorted.
+func (s Secrets) Names() []string { return slices.Sorted(maps.Keys(s.values)) }
+
+// Value returns the value of a name, and whether there is one.
+func (s Secrets) Value(name string) (string, bool) {
+	v, ok := s.values[name]
+	return v, ok
+}
+
+// IsZero reports whether there are none.
+func (s Secrets) IsZero() bool { return len(s.values) == 0 }
+
+// String returns the names.
+func (s Secrets) String() string { return strings.Join(s.Names(), " ") }
+
+// Format writes the names, whatever the verb.
+func (s Secrets) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.String()) }
+
+// LogValue returns the names.
+func (s Secrets) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalJSON encodes the names as an array.
+func (s Secrets) MarshalJSON() ([]byte, error) { return json.Marshal(s.Names()) }
+
+// Address is a URL. String, JSON and fmt leave out its secrets, which are the password and the values of the query. Convert it to a string
+// for the whole URL.
+type Address string
+
+// String returns the URL without its secrets.
+func (a Address) String() string {
+	u, err := url.Parse(string(a))
+	if err != nil {
+		head, _, _ := strings.Cut(string(a), "?")
+		if scheme, rest, ok := strings.Cut(head, "://"); ok {
+			return scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
+		}
+		return head
+	}
+	if _, secret := u.User.Password(); secret {
+		u.User = url.UserPassword(u.User.Username(), "xxxxx")
+	}
+	if u.RawQuery != "" {
+		pairs := strings.Split(u.RawQuery, "&")
+		for i, pair := range pairs {
+			if key, value, ok := strings.Cut(pair, "="); ok && value != "" {
+				pairs[i] = key + "=xxxxx"
+			}
+		}
+		u.RawQuery = strings.Join(pairs, "&")
+	}
+	return u.String()
+}
+
+// Format writes String, whatever the verb.
+func (a Address) Format(f fmt.State, _ rune) { fmt.Fprint(f, a.String()) }
+
+// MarshalJSON encodes String.
+func (a Address) MarshalJSON() ([]byte, error) { return json.Marshal(a.String()) }
+
+// serverFile is a parsed MCP configuration file.
 type serverFile struct {
-	name    string // of the member that holds the servers
+	name    string // the member that contains the servers
 	servers []namedServer
 	inputs  []string
 }
@@ -21,11 +129,11 @@ type namedServer struct {
 	raw  json.RawMessage
 }
 
-// readServers makes an artifact of each server of a configuration file. base says where it is.
-func readServers(base Artifact, text string, format Format, o Options) []Artifact {
-	plain := withoutComments([]byte(text))
-	if format == MCPServers && !json.Valid([]byte(text)) && json.Valid(plain) {
-		base.diagnose(RuleJSONComments, "the file is JSON with comments or trailing commas; other tools will refuse it")
+// readServers returns an artifact for each server in a configuration file, based on base.
+func readServers(base Artifact, content string, format Format, l limits) []Artifact {
+	plain := withoutComments([]byte(content))
+	if format == MCPServers && !json.Valid([]byte(content)) && json.Valid(plain) {
+		base.diagnose(RuleJSONComments, "the file has comments or trailing commas, which other tools reject")
 	}
 	file, err := parseServers(plain, format)
 	switch {
@@ -33,10 +141,10 @@ func readServers(base Artifact, text string, format Format, o Options) []Artifac
 		base.invalid(err.Error())
 		return []Artifact{base}
 	case len(file.servers) == 0:
-		base.invalid("its member " + file.name + " names no server")
+		base.invalid("its member " + file.name + " is empty")
 		return []Artifact{base}
 	}
-	servers := file.servers[:min(len(file.servers), o.MaxArtifacts+1)]
+	servers := file.servers[:min(len(file.servers), l.artifacts+1)]
 	all := make([]Artifact, len(servers))
 	given := make(map[string]bool)
 	for i, s := range servers {
@@ -44,7 +152,7 @@ func readServers(base Artifact, text string, format Format, o Options) []Artifac
 		a.Name = s.name
 		readServer(&a, s.raw, file.inputs)
 		if given[s.name] {
-			a.invalid(fmt.Sprintf("the name %q is given twice in this file; the first counts", s.name))
+			a.invalid(fmt.Sprintf("the name %q occurs twice in this file; the first one is used", s.name))
 			a.Server = nil
 		}
 		given[s.name] = true
@@ -53,7 +161,7 @@ func readServers(base Artifact, text string, format Format, o Options) []Artifac
 	return all
 }
 
-// parseServers finds the servers, in the order of the file.
+// parseServers parses a configuration file.
 func parseServers(text []byte, format Format) (serverFile, error) {
 	file := serverFile{name: "mcpServers"}
 	if format == VSCodeServers {
@@ -63,9 +171,9 @@ func parseServers(text []byte, format Format) (serverFile, error) {
 	if err := json.Unmarshal(text, &members); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
-			return file, fmt.Errorf("it is not a JSON object but a JSON %s", wrong.Value)
+			return file, fmt.Errorf("it is a JSON %s, not an object", wrong.Value)
 		}
-		return file, fmt.Errorf("it is not JSON: %w", err)
+		return file, fmt.Errorf("it is not valid JSON: %w", err)
 	}
 	raw, ok := members[file.name]
 	if !ok {
@@ -87,11 +195,11 @@ func parseServers(text []byte, format Format) (serverFile, error) {
 	return file, nil
 }
 
-// membersOf are the members of an object, in order, repeated ones too.
+// membersOf returns the members of an object in order, including repeated ones.
 func membersOf(raw json.RawMessage) ([]namedServer, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return nil, fmt.Errorf("not an object")
+		return nil, errors.New("not an object")
 	}
 	var all []namedServer
 	for d.More() {
@@ -108,7 +216,7 @@ func membersOf(raw json.RawMessage) ([]namedServer, error) {
 	return all, nil
 }
 
-// readServer reads one server.
+// readServer reads the configuration of one server.
 func readServer(a *Artifact, raw json.RawMessage, inputs []string) {
 	var w struct {
 		Type, Command, Cwd, URL string
@@ -125,7 +233,7 @@ func readServer(a *Artifact, raw json.RawMessage, inputs []string) {
 		return
 	}
 	if w.Command != "" && w.URL != "" {
-		a.diagnose(RuleServerTransport, "it has a command and a URL; it is taken for "+string(s.Transport))
+		a.diagnose(RuleServerTransport, "it has a command and a URL; it is treated as "+string(s.Transport))
 	}
 	for _, id := range inputs {
 		if bytes.Contains(raw, []byte("${input:"+id+"}")) {
@@ -134,12 +242,12 @@ func readServer(a *Artifact, raw json.RawMessage, inputs []string) {
 	}
 	slices.Sort(s.Inputs)
 	if s.Inputs = slices.Compact(s.Inputs); len(s.Inputs) > 0 {
-		a.diagnose(RuleServerInput, "an editor would ask a person for "+strings.Join(s.Inputs, ", "))
+		a.diagnose(RuleServerInput, "it needs input that an editor would ask for: "+strings.Join(s.Inputs, ", "))
 	}
 	a.Server, a.Description = s, s.String()
 }
 
-// memberFault says which member has the wrong type, and nothing of its value.
+// memberFault says which member has the wrong type, without its value.
 func memberFault(err error) string {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -147,12 +255,12 @@ func memberFault(err error) string {
 	}
 	is, _, _ := strings.Cut(wrong.Value, " ")
 	if wrong.Field == "" {
-		return "its configuration is not an object but a JSON " + is
+		return "its configuration is a JSON " + is + ", not an object"
 	}
-	return fmt.Sprintf("its member %s cannot be a JSON %s", strings.ToLower(wrong.Field), is)
+	return fmt.Sprintf("its member %s must not be a JSON %s", strings.ToLower(wrong.Field), is)
 }
 
-// transport sets the transport that the configuration names, or that follows from what it has.
+// transport sets the transport from its name, or from the other members if there is none.
 func (s *Server) transport(name string) (fault string) {
 	switch name {
 	case "":
@@ -167,10 +275,10 @@ func (s *Server) transport(name string) (fault string) {
 	case "sse":
 		s.Transport = SSE
 	default:
-		return fmt.Sprintf("its type %q is not stdio, http or sse", name)
+		return fmt.Sprintf("its type %q is not one of stdio, http and sse", name)
 	}
 	if s.Transport == Stdio && s.Command == "" {
-		return "it names no command"
+		return "it has no command"
 	}
 	if s.Transport != Stdio && s.URL == "" {
 		return "it has neither a command nor a url"
@@ -178,11 +286,10 @@ func (s *Server) transport(name string) (fault string) {
 	return ""
 }
 
-// withoutComments is JSON with comments and trailing commas as plain JSON, with blanks in their place so that
-// positions stay.
+// withoutComments replaces comments and trailing commas by spaces, so that positions in errors stay correct.
 func withoutComments(text []byte) []byte {
 	out := bytes.Clone(text)
-	comma := -1 // a comma after which nothing came yet
+	comma := -1 // a comma that may be trailing
 	for i := 0; i < len(out); {
 		end := i + 1
 		switch c := out[i]; {
@@ -203,7 +310,7 @@ func withoutComments(text []byte) []byte {
 	return out
 }
 
-// stringEnd is where the string that begins at i ends.
+// stringEnd returns the end of the string that begins at i.
 func stringEnd(text []byte, i int) int {
 	for i++; i < len(text); i++ {
 		switch text[i] {
@@ -216,7 +323,7 @@ func stringEnd(text []byte, i int) int {
 	return len(text)
 }
 
-// blank overwrites the comment that begins at i, and is where it ends.
+// blank overwrites the comment that begins at i and returns its end.
 func blank(text []byte, i int) int {
 	end := len(text)
 	if text[i+1] == '/' {

@@ -12,9 +12,9 @@ import (
 // readText reads an open file. If ok is false, the artifact says why.
 func (s *scanner) readText(a *Artifact, f *workspace.File) (text string, ok bool) {
 	var b []byte
-	if a.Size <= s.o.MaxFile {
+	if a.Size <= s.limits.fileSize {
 		var err error
-		if b, err = io.ReadAll(io.LimitReader(f, s.o.MaxFile)); err != nil {
+		if b, err = io.ReadAll(io.LimitReader(f, s.limits.fileSize)); err != nil {
 			a.invalid(reasonOf(err))
 			return "", false
 		}
@@ -26,8 +26,8 @@ func (s *scanner) readText(a *Artifact, f *workspace.File) (text string, ok bool
 // decode returns a file's content as UTF-8 with line feeds for line ends and no byte order mark. If ok is false, the artifact
 // says why.
 func (s *scanner) decode(a *Artifact, b []byte) (text []byte, ok bool) {
-	if a.Size > s.o.MaxFile {
-		a.State, a.Reason = TooLarge, fmt.Sprintf("it has %d bytes; files of up to %d (MaxFile) are read", a.Size, s.o.MaxFile)
+	if a.Size > s.limits.fileSize {
+		a.State, a.Reason = TooLarge, fmt.Sprintf("it has %d bytes; the limit is %d", a.Size, s.limits.fileSize)
 		return nil, false
 	}
 	s.bytes += int64(len(b))
@@ -44,7 +44,7 @@ func (s *scanner) decode(a *Artifact, b []byte) (text []byte, ok bool) {
 		b = bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))
 	}
 	if !utf8.Valid(b) {
-		a.diagnose(RuleEncoding, "the file is not all UTF-8; what is not is shown as \uFFFD")
+		a.diagnose(RuleEncoding, "the file is not valid UTF-8; invalid bytes are shown as \uFFFD")
 		b = bytes.ToValidUTF8(b, []byte("\uFFFD"))
 	}
 	return b, true

@@ -16,7 +16,7 @@ func TestA25_InstructionsOfEveryRootInOrder(t *testing.T) {
 	text := c.ask("/instructions").text()
 	require.Equal(t, c.client.catalog.Instructions(discovery.EveryRoot).String(), text[:strings.Index(text, "\nFiles that are not used")])
 	require.Less(t, strings.Index(text, "# How we work"), strings.Index(text, "# Working on the order service"))
-	require.Contains(t, text, "not of the user", "A30")
+	require.Contains(t, text, "not by the user", "A30")
 	require.Contains(t, text, "(frontmatter/yaml)")
 	require.Contains(t, open(t, limits{}, plant(t, nil)).ask("/instructions").text(), "The roots contain no instructions.")
 }

@@ -65,7 +65,7 @@ func (t *turn) writeGroup(r root, lines []string) error {
 // limitsReached returns lines about the limits that ended the scan of a root.
 func (t *turn) limitsReached(r root) []string {
 	var lines []string
-	for _, c := range t.host.Catalog().Cuts() {
+	for _, c := range t.host.Catalog().LimitsReached() {
 		if c.Root.Index == r.Index {
 			lines = append(lines, "incomplete: "+text.Printable(c.String()))
 		}

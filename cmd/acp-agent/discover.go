@@ -22,7 +22,7 @@ With --for it prints the further instructions for one file instead: those in the
 whose globs match it. Nothing that is found is run or started.
 
 --json prints one object with the members "roots", "artifacts" and "cuts"; with --for an array of artifacts.
-It exits with 1 if something is broken, too large, or was not searched to the end.`
+It exits with 1 if something is broken, too large, or was not scanned completely.`
 
 // discoverFlags are the flags of the discover subcommand.
 type discoverFlags struct {
@@ -75,7 +75,7 @@ func discover(ctx context.Context, s streams, f serveFlags, d discoverFlags) err
 	if err != nil {
 		return err
 	}
-	return fault(catalog.Artifacts(), catalog.Cuts())
+	return fault(catalog.Artifacts(), catalog.LimitsReached())
 }
 
 // further prints what applies to one file.
@@ -100,7 +100,7 @@ func (d discoverFlags) further(ctx context.Context, s streams, catalog *discover
 }
 
 // fault is the exit of discover for what cannot all be used; the tree has said why.
-func fault(list []discovery.Artifact, cuts []discovery.Cut) error {
+func fault(list []discovery.Artifact, limits []discovery.Limit) error {
 	broken := 0
 	for _, a := range list {
 		if a.State == discovery.Invalid || a.State == discovery.TooLarge {
@@ -110,8 +110,8 @@ func fault(list []discovery.Artifact, cuts []discovery.Cut) error {
 	switch {
 	case broken > 0:
 		return fmt.Errorf("%d of %d artifacts cannot be used", broken, len(list))
-	case len(cuts) > 0:
-		return fmt.Errorf("not everything was searched: %s", cuts[0])
+	case len(limits) > 0:
+		return fmt.Errorf("not everything was searched: %s", limits[0])
 	default:
 		return nil
 	}

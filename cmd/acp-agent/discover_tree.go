@@ -42,7 +42,7 @@ func printCatalog(out io.Writer, c *discovery.Catalog) error {
 		if found == 0 {
 			b.WriteString("   nothing\n")
 		}
-		for _, cut := range c.Cuts() {
+		for _, cut := range c.LimitsReached() {
 			if cut.Root.Index == root.Index {
 				fmt.Fprintf(&b, "   ! %s\n", printable(cut.String()))
 			}

@@ -1,6 +1,7 @@
 package discovery_test
 
 import (
+	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -98,6 +99,13 @@ func scan(t testing.TB, o discovery.Options, roots ...string) *discovery.Catalog
 	return c
 }
 
+// limited returns options with one limit.
+func limited(name string, n int) discovery.Options {
+	var o discovery.Options
+	discovery.SetLimit(&o, name, n)
+	return o
+}
+
 // skill is a SKILL.md that keeps every rule.
 func skill(name, description string) string {
 	return "---\nname: " + name + "\ndescription: " + description + "\n---\n\nDo it.\n"
@@ -118,8 +126,8 @@ func summary(c *discovery.Catalog, top string) string {
 	for _, a := range c.Artifacts() {
 		b.WriteString(line(a, top))
 	}
-	for _, cut := range c.Cuts() {
-		b.WriteString("cut " + relative(cut.String(), top) + "\n")
+	for _, cut := range c.LimitsReached() {
+		b.WriteString("limit: " + relative(cut.String(), top) + "\n")
 	}
 	return b.String()
 }
@@ -150,4 +158,12 @@ func line(a discovery.Artifact, top string) string {
 // relative is text with slashes and without top.
 func relative(text, top string) string {
 	return filepath.ToSlash(strings.ReplaceAll(text, top+string(filepath.Separator), ""))
+}
+
+// testContext is the context of a test, or that of nobody, where a test has none.
+func testContext(t any) context.Context {
+	if has, ok := t.(interface{ Context() context.Context }); ok {
+		return has.Context()
+	}
+	return context.Background()
 }

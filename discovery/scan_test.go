@@ -20,7 +20,7 @@ import (
 //	link PATH TARGET  makes a symbolic link
 //	hex PATH BYTES    makes a file of these bytes
 //	size PATH N       makes a file of N bytes
-//	max FIELD N       sets a bound
+//	max NAME N        sets a limit
 //	touch PATH        wants what Catalog.For says of the path, instead of the catalog
 //	text              wants the assembled instructions, instead of the catalog
 //
@@ -79,7 +79,7 @@ func found(t *testing.T, archive *txtar.Archive) string {
 		case "size":
 			write(t, path, strings.Repeat("x", number(t, word[2])))
 		case "max":
-			bound(t, &o, word[1], number(t, word[2]))
+			discovery.SetLimit(&o, word[1], number(t, word[2]))
 		case "touch":
 			touched = append(touched, path)
 		case "text":
@@ -112,32 +112,4 @@ func number(t *testing.T, text string) int {
 	n, err := strconv.Atoi(text)
 	require.NoError(t, err)
 	return n
-}
-
-func bound(t *testing.T, o *discovery.Options, field string, n int) {
-	t.Helper()
-	switch field {
-	case "MaxDepth":
-		o.MaxDepth = n
-	case "MaxDirs":
-		o.MaxDirs = n
-	case "MaxArtifacts":
-		o.MaxArtifacts = n
-	case "MaxFile":
-		o.MaxFile = int64(n)
-	case "MaxFrontmatter":
-		o.MaxFrontmatter = n
-	case "MaxBytes":
-		o.MaxBytes = int64(n)
-	case "MaxHops":
-		o.MaxHops = n
-	case "MaxImports":
-		o.MaxImports = n
-	case "RootBudget":
-		o.RootBudget = n
-	case "SessionBudget":
-		o.SessionBudget = n
-	default:
-		t.Fatalf("no such bound: %s", field)
-	}
 }

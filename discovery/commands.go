@@ -6,37 +6,37 @@ import (
 	"unicode"
 )
 
-// readCommand reads a command or a prompt. base is the directory that the convention names: directories below it are
-// part of the name.
-func readCommand(a *Artifact, text, base string, o Options) {
+// readCommand reads a command or prompt file. base is the directory that the convention names; directories below it are part of the
+// name.
+func readCommand(a *Artifact, content, base string, l limits) {
 	name := a.rel
 	if base != "." {
 		name = strings.TrimPrefix(name, base+"/")
 	}
 	name = strings.TrimSuffix(strings.TrimSuffix(name, path.Ext(name)), ".prompt")
 	a.Name = strings.ReplaceAll(name, "/", ":")
-	f := parseFrontmatter(text, o.MaxFrontmatter)
+	f := parseFrontmatter(content, l.frontmatter)
 	if f.fault != "" {
 		a.invalid(f.fault)
 		return
 	}
 	if f.yaml != "" && f.values["argument-hint"].text == "" {
-		a.diagnose(RuleFrontmatterYAML, "the frontmatter is not YAML, it was read line by line: "+f.yaml)
+		a.diagnose(RuleFrontmatterYAML, notYAML+f.yaml)
 	}
 	if typed := typeable(a.Name); typed != a.Name {
-		a.diagnose(RuleCommandName, "the name cannot be typed after a slash; it is called /"+typed)
+		a.diagnose(RuleCommandName, "the name cannot be typed after a slash; the command is called /"+typed)
 	}
 	a.Hint = f.hint()
 	a.describe(f.values["description"].text)
 	if a.Description == "" {
-		a.Description = firstRunes(firstLine(f.body), maxDescription)
+		a.Description = oneLine(firstLine(f.body), maxDescription)
 	}
 	if strings.TrimSpace(f.body) == "" {
-		a.invalid("it is empty: a command is the prompt that it stands for")
+		a.invalid("it is empty")
 	}
 }
 
-// typeable is name as it can be typed after a slash.
+// typeable returns name as it can be typed after a slash.
 func typeable(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || !unicode.IsPrint(r) || r == '/' {
@@ -46,11 +46,11 @@ func typeable(name string) string {
 	}, name)
 }
 
-// firstLine is the first line that says something, without the marks of a heading.
-func firstLine(text string) string {
-	for line := range strings.SplitSeq(text, "\n") {
+// firstLine returns the first line that is not empty, without the marks of a heading.
+func firstLine(content string) string {
+	for line := range strings.SplitSeq(content, "\n") {
 		if line = strings.TrimSpace(strings.TrimLeft(line, "# \t")); line != "" && !strings.HasPrefix(line, "<!--") {
-			return oneLine(line)
+			return line
 		}
 	}
 	return ""

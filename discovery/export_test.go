@@ -1,0 +1,33 @@
+package discovery
+
+import "time"
+
+// SetLimit sets a limit of a scan.
+func SetLimit(o *Options, name string, n int) {
+	switch l := &o.limits; name {
+	case "MaxDepth":
+		l.depth = n
+	case "MaxDirs":
+		l.dirs = n
+	case "MaxArtifacts":
+		l.artifacts = n
+	case "MaxFile":
+		l.fileSize = int64(n)
+	case "MaxFrontmatter":
+		l.frontmatter = n
+	case "MaxBytes":
+		l.bytes = int64(n)
+	case "MaxHops":
+		l.importDepth = n
+	case "MaxImports":
+		l.imports = n
+	case "RootBudget":
+		l.rootText = n
+	case "SessionBudget":
+		l.sessionText = n
+	case "Timeout":
+		l.time = time.Duration(n)
+	default:
+		panic("no such limit: " + name)
+	}
+}

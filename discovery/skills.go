@@ -1,0 +1,135 @@
+package discovery
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// The keys of the Agent Skills specification.
+var skillKeys = [...]string{"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+
+// maxDescription is how many characters a description may have by the specification. Longer ones are cut.
+const maxDescription = 1024
+
+// notYAML introduces a YAML error in a diagnostic.
+const notYAML = "the frontmatter is not valid YAML and was read line by line: "
+
+// readSkill reads a SKILL.md leniently by the Agent Skills specification.
+func readSkill(a *Artifact, content string, l limits) {
+	folder := filepath.Base(a.Root.Dir.String())
+	if dir := path.Dir(a.rel); dir != "." {
+		folder = path.Base(dir)
+	}
+	a.Name = folder
+	if name := path.Base(a.rel); name != "SKILL.md" && strings.EqualFold(name, "SKILL.md") {
+		a.diagnose(RuleFileName, "the file must be named SKILL.md, not "+name)
+	}
+	f := parseFrontmatter(content, l.frontmatter)
+	switch {
+	case f.fault != "":
+		a.invalid(f.fault)
+		return
+	case f.none:
+		a.invalid("it has no frontmatter: a skill begins with its name and description between two lines ---")
+		return
+	case f.yaml != "":
+		a.diagnose(RuleFrontmatterYAML, notYAML+f.yaml)
+	}
+	a.readSkillName(f, folder)
+	a.describe(f.values["description"].text)
+	a.Hint = f.hint()
+	a.Uncallable = f.values["user-invocable"].text == "false"
+	a.checkSkillKeys(f)
+	if a.Description == "" {
+		a.diagnose(RuleSkillDescription, "a skill needs a description that says when to use it")
+		a.invalid("it has no description")
+	}
+}
+
+func (a *Artifact) readSkillName(f frontmatter, folder string) {
+	name := text.Prefix(strings.TrimSpace(f.values["name"].text), maxDescription)
+	if name == "" {
+		a.diagnose(RuleSkillName, "the skill has no name; that of its folder is used")
+		return
+	}
+	a.Name = name
+	if n := utf8.RuneCountInString(name); n > 64 {
+		a.diagnose(RuleSkillNameLength, fmt.Sprintf("the name has %d characters; at most 64 are allowed", n))
+	}
+	if !isSkillName(name) {
+		a.diagnose(RuleSkillNameChars, fmt.Sprintf("the name %q must consist of a-z, 0-9 and single hyphens inside", name))
+	}
+	if name != folder {
+		a.diagnose(RuleSkillNameFolder, fmt.Sprintf("the name %q differs from that of the folder, %q", name, folder))
+	}
+}
+
+// isSkillName reports whether name has only the characters that the specification allows.
+func isSkillName(name string) bool {
+	for _, r := range name {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' {
+			return false
+		}
+	}
+	return name != "" && name[0] != '-' && name[len(name)-1] != '-' && !strings.Contains(name, "--")
+}
+
+// checkSkillKeys reports problems with the other keys.
+func (a *Artifact) checkSkillKeys(f frontmatter) {
+	if v, given := f.values["compatibility"]; given {
+		if n := utf8.RuneCountInString(v.text); n == 0 || n > 500 {
+			a.diagnose(RuleSkillCompat, fmt.Sprintf("compatibility has %d characters; 1 to 500 are allowed", n))
+		}
+	}
+	for _, key := range []string{"name", "description", "license", "allowed-tools"} {
+		if v, given := f.values[key]; given && !v.isScalar() {
+			a.diagnose(RuleFrontmatterKey, key+" must be a text, not a list or a mapping")
+		}
+	}
+	var unknown []string
+	for key := range f.values {
+		if !slices.Contains(skillKeys[:], key) {
+			unknown = append(unknown, key)
+		}
+	}
+	if len(unknown) > 0 {
+		slices.Sort(unknown)
+		a.diagnose(RuleSkillKey, "keys that are not in the specification: "+strings.Join(unknown, ", "))
+	}
+}
+
+// describe sets the description.
+func (a *Artifact) describe(description string) {
+	a.Description = oneLine(description, math.MaxInt)
+	if n := utf8.RuneCountInString(a.Description); n > maxDescription {
+		a.diagnose(RuleDescription, fmt.Sprintf("the description has %d characters; the first %d are used", n, maxDescription))
+		a.Description = oneLine(a.Description, maxDescription)
+	}
+}
+
+// hint returns the argument-hint. It is often written as [name], which is a list in YAML.
+func (f frontmatter) hint() string {
+	v := f.values["argument-hint"]
+	if !v.isScalar() {
+		v.text = f.lines["argument-hint"].line
+	}
+	return oneLine(v.text, maxDescription)
+}
+
+// oneLine returns s as one line of at most max characters, without characters that are not visible.
+func oneLine(s string, max int) string {
+	return text.Line(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || unicode.IsSpace(r) {
+			return r
+		}
+		return -1
+	}, s), max)
+}
