@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
 // MkdirOptions configure [Workspace.Mkdir].
@@ -110,12 +112,24 @@ func (w *Workspace) move(from, to target, expected Ref) error {
 	case to.asked.dir && !from.info.IsDir():
 		err = syscall.ENOTDIR
 	default:
-		err = rename(w, from, to)
+		err = renameNew(from, to)
 	}
 	if err != nil {
 		return failed("rename", from.asked.path, err)
 	}
 	return nil
+}
+
+// renameNew moves the entry from to the name to, which nothing has.
+func renameNew(from, to target) error {
+	err := from.dir.RenameNew(from.name, to.dir, to.name)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	if _, err := to.dir.Lstat(to.name); !errors.Is(err, fs.ErrNotExist) {
+		return syscall.EEXIST
+	}
+	return from.dir.Rename(from.name, to.dir, to.name)
 }
 
 // MkdirTarget returns where [Workspace.Mkdir] would make a directory, and fails where Mkdir would. It changes nothing.
@@ -152,7 +166,7 @@ func (w *Workspace) RenameTarget(from, to string) (Info, Ref, error) {
 // directory's handle and the name, so that later changes to the path cannot redirect it.
 type target struct {
 	asked asked
-	dir   *handle
+	dir   *dirfd.Dir
 	name  string      // "" for a root, which is not in a directory
 	info  os.FileInfo // of the entry, nil if there is none
 	at    location
@@ -176,7 +190,7 @@ func (w *Workspace) change(path string, use func(target) error) (ref Ref, err er
 			return use(t)
 		})
 	})
-	if err == errChanging {
+	if err == dirfd.ErrChanged {
 		err = failed("open", path, err)
 	}
 	if err != nil {
@@ -211,7 +225,7 @@ func (w *Workspace) freeTargetOnce(a asked, missing error, use func(target) erro
 		dir := end.dir
 		if end.name != "" {
 			var err error
-			if dir, err = stepInto(end.dir, end.name, end.info); err != nil {
+			if dir, err = openSeenDir(end.dir, end.name, end.info); err != nil {
 				return failed("open", a.path, err)
 			}
 			defer dir.Close()
@@ -222,7 +236,7 @@ func (w *Workspace) freeTargetOnce(a asked, missing error, use func(target) erro
 		}
 		switch _, err := dir.Lstat(name); {
 		case err == nil:
-			return failed("open", a.path, errChanging)
+			return failed("open", a.path, dirfd.ErrChanged)
 		case !errors.Is(err, fs.ErrNotExist):
 			return failed("open", a.path, err)
 		}

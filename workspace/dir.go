@@ -3,12 +3,13 @@ package workspace
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
 // Directory is an open directory. What is in it is opened by name through its
@@ -17,13 +18,12 @@ import (
 // be read after its Workspace was closed; opening fails then.
 type Directory struct {
 	w      *Workspace
-	handle *handle
+	handle *dirfd.Dir
 	at     location
-	ref    Ref         // at, said another way
-	opened os.FileInfo // what was opened, if that is known
+	ref    Ref // at, said another way
 }
 
-func (w *Workspace) newDirectory(handle *handle, root int, at location) *Directory {
+func (w *Workspace) newDirectory(handle *dirfd.Dir, root int, at location) *Directory {
 	return &Directory{w: w, handle: handle, at: at, ref: w.ref(root, at)}
 }
 
@@ -55,12 +55,12 @@ func (w *Workspace) openDir(a asked) (d *Directory, err error) {
 		switch {
 		case name == "":
 			name = "."
-		case !end.seen.isDir():
+		case !end.seen.IsDir():
 			return failed("open", a.path, syscall.ENOTDIR)
 		}
-		handle, err := end.dir.intoToList(name)
+		handle, err := end.dir.OpenDirToList(name)
 		if notEntered(err) {
-			return errChanging
+			return dirfd.ErrChanged
 		}
 		if err != nil {
 			return failed("open", a.path, err)
@@ -90,7 +90,11 @@ func (d *Directory) refOf(e Entry) Ref {
 func (d *Directory) Entries(ctx context.Context) ([]Entry, error) {
 	buf := d.w.buffer()
 	defer d.w.buffers.Put(buf)
-	entries, err := d.handle.list(ctx, d.w.maxEntries, *buf)
+	var entries []Entry
+	err := d.handle.List(ctx, *buf, func(name string, kind fs.FileMode) bool {
+		entries = append(entries, Entry{name, kind})
+		return len(entries) <= d.w.maxEntries
+	})
 	switch {
 	case err != nil:
 		err = failed("readdir", d.ref.Path(), err)
@@ -158,7 +162,7 @@ func (d *Directory) lstat(name string) (os.FileInfo, error) {
 	if err := d.allowed(name); err != nil {
 		return nil, err
 	}
-	info, err := d.handle.describe(name)
+	info, err := d.handle.StatAll(name)
 	if err != nil {
 		return nil, d.failed("lstat", name, err)
 	}
@@ -178,11 +182,11 @@ func (d *Directory) openFile(name string) (file *File, err error) {
 		return nil, err
 	}
 	err = retry(func() error {
-		seen, err := d.handle.look(name)
+		seen, err := d.handle.Stat(name)
 		switch {
 		case err != nil:
 			return d.failed("open", name, err)
-		case seen.isLink():
+		case seen.IsLink():
 			file, err = d.w.openFile(d.asked(name))
 			return err
 		}
@@ -193,7 +197,7 @@ func (d *Directory) openFile(name string) (file *File, err error) {
 		file = &File{f, d.ref.child(name)}
 		return nil
 	})
-	if err == errChanging {
+	if err == dirfd.ErrChanged {
 		err = d.failed("open", name, err)
 	}
 	return file, err
@@ -202,7 +206,7 @@ func (d *Directory) openFile(name string) (file *File, err error) {
 // openEntry is openFile for an entry, without a look at what was listed as a regular file.
 func (d *Directory) openEntry(e Entry) (*File, error) {
 	if e.Type.IsRegular() && len(d.w.denied) == 0 {
-		f, err := d.handle.openRegular(e.Name)
+		f, err := d.handle.OpenRegular(e.Name)
 		if err == nil {
 			return &File{f, d.ref.child(e.Name)}, nil
 		}
@@ -219,16 +223,16 @@ func (d *Directory) openDir(name string) (child *Directory, err error) {
 	if err := d.allowed(name); err != nil {
 		return nil, err
 	}
-	handle, opened, err := d.handle.intoDescribed(name)
-	if err == nil && handle.denied != (Dir{}) {
+	handle, err := d.handle.OpenDirToList(name)
+	if err == nil && handle.Blocked() != nil {
 		_ = handle.Close()
-		return nil, &DeniedError{Path: d.path(name), By: handle.denied}
+		return nil, d.failed("open", name, handle.Blocked())
 	}
 	if err == nil {
-		return &Directory{d.w, handle, at, d.ref.child(name), opened}, nil
+		return &Directory{d.w, handle, at, d.ref.child(name)}, nil
 	}
 	if notEntered(err) {
-		if seen, lookErr := d.handle.look(name); lookErr == nil && seen.isLink() {
+		if seen, lookErr := d.handle.Stat(name); lookErr == nil && seen.IsLink() {
 			return nil, errIsLink
 		}
 	}
@@ -237,7 +241,7 @@ func (d *Directory) openDir(name string) (child *Directory, err error) {
 
 // openRootDir opens the directory of a root through its handle.
 func (w *Workspace) openRootDir(root int) (*Directory, error) {
-	handle, err := w.handles[root].intoToList(".")
+	handle, err := w.handles[root].OpenDirToList(".")
 	if err != nil {
 		return nil, failed("open", w.opened[root].Dir.path, err)
 	}
@@ -257,12 +261,9 @@ func (d *Directory) failed(op, name string, err error) error {
 
 // Stat describes the directory itself, as it was when it was opened, or is now.
 func (d *Directory) Stat() (Info, error) {
-	info := d.opened
-	if info == nil {
-		var err error
-		if info, err = d.handle.describe("."); err != nil {
-			return Info{}, failed("stat", d.ref.Path(), err)
-		}
+	info, err := d.handle.StatAll(".")
+	if err != nil {
+		return Info{}, failed("stat", d.ref.Path(), err)
 	}
 	return Info{info, d.ref, lastName(d.ref)}, nil
 }
@@ -283,7 +284,7 @@ func (d *Directory) ReadFile(e Entry, buf []byte, limit int64) ([]byte, Info, er
 		if err := d.allowed(e.Name); err != nil {
 			return nil, Info{}, err
 		}
-		content, info, err := d.handle.readRegular(e.Name, buf, limit)
+		content, info, err := d.handle.ReadRegular(e.Name, buf, limit)
 		if err == nil {
 			return content, Info{info, d.ref.child(e.Name), e.Name}, nil
 		}
@@ -293,7 +294,7 @@ func (d *Directory) ReadFile(e Entry, buf []byte, limit int64) ([]byte, Info, er
 		return nil, Info{}, err
 	}
 	defer f.Close()
-	content, info, err := readFile(f.file, buf, limit)
+	content, info, err := dirfd.ReadFile(f.file, buf, limit)
 	if err != nil {
 		return nil, Info{}, d.failed("read", e.Name, err)
 	}
@@ -314,33 +315,6 @@ func checkName(name string) error {
 		return parseName(name)
 	}
 	return nil
-}
-
-// readFile reads an open file into buf or a larger buffer, unless it has more than limit bytes.
-func readFile(f *os.File, buf []byte, limit int64) ([]byte, os.FileInfo, error) {
-	info, err := f.Stat()
-	if err != nil || info.Size() > limit {
-		return nil, info, err
-	}
-	content, err := readUpTo(f, info.Size(), buf, limit)
-	return content, info, err
-}
-
-// readUpTo reads a file that had size bytes a moment ago, up to limit. If that many are read at once, that is all.
-func readUpTo(f io.Reader, size int64, buf []byte, limit int64) ([]byte, error) {
-	if int64(cap(buf)) <= size {
-		buf = make([]byte, size+4096)
-	}
-	buf = buf[:cap(buf)]
-	n, err := f.Read(buf[:min(int64(len(buf)), max(limit, 1))])
-	if int64(n) == size || errors.Is(err, io.EOF) {
-		return buf[:n], nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	rest, err := io.ReadAll(io.LimitReader(f, limit-int64(n)))
-	return append(buf[:n:n], rest...), err
 }
 
 // lastName is the last name of where something is.

@@ -128,13 +128,3 @@ func TestDirectory_ListingEndsWithItsContext(t *testing.T) {
 	_, err = d.Entries(ctx)
 	require.ErrorIs(t, err, enough)
 }
-
-// A handle takes one name at a time, so that no caller of it can be talked out of its directory.
-func TestC1_AHandleTakesOneName(t *testing.T) {
-	g := newGrounds(t)
-	for _, name := range []string{"", "..", "../out/secret", "d/e", "/etc/passwd", "d/..", "/"} {
-		for way, err := range workspace.HandleErrors(g.a, name) {
-			require.ErrorIs(t, err, syscall.EINVAL, "%s %q", way, name)
-		}
-	}
-}

@@ -6,23 +6,25 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
-// Mounts says which mounts below a root belong to it (C7). A root that is itself where something
-// is mounted is what was granted, and a mount over a root that came later is not looked at.
+// Mounts says which mounts below a root belong to it. A root that is itself a mount point is always reached, and a later mount
+// over a root is not seen.
 type Mounts int
 
 const (
-	// ExistingMounts are those that were there when the session opened, such as the node_modules of
-	// a development container.
+	// ExistingMounts are those that exist when the workspace is opened, such as the node_modules of a development
+	// container.
 	ExistingMounts Mounts = iota
-	// NoMounts: everything must be where the root's own directory is.
+	// NoMounts restricts a root to the file system of its own directory.
 	NoMounts
-	// AnyMounts are those that come later too. Whoever can mount below a root decides what is read.
+	// AnyMounts includes later mounts. Whoever can mount something below a root decides what is read.
 	AnyMounts
 )
 
-// name is how a flag or a configuration spells the policy, "" if there is no such.
+// name returns how a flag or setting spells the policy, "" for an unknown one.
 func (m Mounts) name() string {
 	switch m {
 	case ExistingMounts:
@@ -36,18 +38,18 @@ func (m Mounts) name() string {
 	}
 }
 
-// String is "existing", "none" or "any".
+// String returns "existing", "none" or "any".
 func (m Mounts) String() string { return cmp.Or(m.name(), "Mounts("+strconv.Itoa(int(m))+")") }
 
-// MarshalText is the policy as String spells it, for flags and configurations.
+// MarshalText returns the policy as String spells it, for flags and settings.
 func (m Mounts) MarshalText() ([]byte, error) {
 	if m.name() == "" {
-		return nil, fmt.Errorf("workspace: there is no policy for mounts %d", int(m))
+		return nil, fmt.Errorf("workspace: unknown mount policy %d", int(m))
 	}
 	return []byte(m.name()), nil
 }
 
-// UnmarshalText reads what MarshalText writes. The error names what there is.
+// UnmarshalText reads what MarshalText writes.
 func (m *Mounts) UnmarshalText(text []byte) error {
 	for _, policy := range []Mounts{ExistingMounts, NoMounts, AnyMounts} {
 		if policy.name() == string(text) {
@@ -55,34 +57,22 @@ func (m *Mounts) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is no policy for mounts: say none, existing or any", text)
+	return fmt.Errorf("invalid mount policy %q: use none, existing or any", text)
 }
 
-// mountID tells mounts apart. Zero is an unknown one.
-type mountID uint64
-
-// granted is what the handles of a root may reach. It does not change after Open.
-type granted struct {
+// guard restricts what is reached from a root. It does not change once the workspace is open.
+type guard struct {
 	policy Mounts
-	ids    []mountID
+	mounts []dirfd.MountID
 	denied []denial
 }
 
-// deniedBy is the denied directory that was seen, if it is one: under whatever name, such as another case of it
-// where names have none, or a second place where it is mounted.
-func (g *granted) deniedBy(seen sight) Dir {
-	for _, d := range g.denied {
-		if d.info != nil && seen.is(d.info) {
-			return d.dir
-		}
-	}
-	return Dir{}
-}
+var _ dirfd.Guard = (*guard)(nil)
 
-// refused is why nothing in the mount id may be reached, nil if it may.
-func (g *granted) refused(id mountID) error {
+// CheckMount returns an error unless the policy grants the mount.
+func (g *guard) CheckMount(id dirfd.MountID) error {
 	switch {
-	case g.policy == AnyMounts, id != 0 && slices.Contains(g.ids, id):
+	case g.policy == AnyMounts, id != 0 && slices.Contains(g.mounts, id):
 		return nil
 	case id == 0:
 		return errMountUnknown
@@ -93,50 +83,63 @@ func (g *granted) refused(id mountID) error {
 	}
 }
 
-// A handle's errors for what it does not reach. What the user sees is a [MountError].
+// CheckDir returns a *denialError for a denied directory, under whatever name it was reached, such as in another case
+// where names have none, or where it is mounted a second time.
+func (g *guard) CheckDir(stat dirfd.FileStat) error {
+	for _, d := range g.denied {
+		if d.info != nil && stat.SameFile(d.info) {
+			return &denialError{d.dir}
+		}
+	}
+	return nil
+}
+
+// A guard's errors for mounts. Users see a [MountError].
 var (
 	errMounted      = errors.New("something is mounted there, and the session reaches no mounts")
 	errMountedLater = errors.New("something was mounted there after the session had opened: open the session again to reach it")
 	errMountUnknown = errors.New("this system does not tell what is mounted there: only a session that reaches any mounts can open it")
 )
 
-func isMountRefusal(err error) bool {
+func isMountError(err error) bool {
 	return errors.Is(err, errMounted) || errors.Is(err, errMountedLater) || errors.Is(err, errMountUnknown)
 }
 
-// grant makes a root's handle reach what the policy says: its own mount, and those that are below it now; and
-// no denied directory. at is its real path.
-func (h *handle) grant(policy Mounts, at location, points []location, denied []denial) error {
-	own, err := h.look(".")
-	if err != nil {
-		return err
+// newGuard returns the guard of a root, whose real path is at: it grants the root's own mount and, if the policy says so, those at
+// the mount points below. It returns nil if everything may be reached.
+func (w *Workspace) newGuard(root *dirfd.Dir, at location, policy Mounts, points []string) (dirfd.Guard, error) {
+	if policy == AnyMounts && len(w.denied) == 0 {
+		return nil, nil
 	}
-	g := &granted{policy: policy, ids: []mountID{own.mount}, denied: denied}
-	if policy == ExistingMounts {
-		for _, point := range points {
-			if point.below(at) && !point.equal(at) {
-				g.ids = append(g.ids, h.mountAt(point.names[len(at.names):])...)
+	own, err := root.Stat(".")
+	if err != nil {
+		return nil, err
+	}
+	g := &guard{policy: policy, mounts: []dirfd.MountID{own.Mount()}, denied: w.denied}
+	for _, path := range points {
+		if point := locate(path); point.below(at) && !point.equal(at) {
+			if id := mountAt(root, point.names[len(at.names):]); id != 0 {
+				g.mounts = append(g.mounts, id)
 			}
 		}
 	}
-	h.granted = g
-	return nil
+	return g, nil
 }
 
-// mountAt is the mount that the names, which are no links, lead to from h; none if they lead nowhere.
-func (h *handle) mountAt(names []string) []mountID {
-	dir := h
-	for _, name := range names[:len(names)-1] {
-		next, err := dir.into(name)
+// mountAt returns the mount that names, none of which is a link, lead to from dir; 0 if they lead nowhere.
+func mountAt(dir *dirfd.Dir, names []string) dirfd.MountID {
+	last := len(names) - 1
+	for _, name := range names[:last] {
+		next, err := dir.OpenDir(name)
 		if err != nil {
-			return nil
+			return 0
 		}
 		defer next.Close()
 		dir = next
 	}
-	there, err := dir.look(names[len(names)-1])
-	if err != nil || there.mount == 0 {
-		return nil
+	stat, err := dir.Stat(names[last])
+	if err != nil {
+		return 0
 	}
-	return []mountID{there.mount}
+	return stat.Mount()
 }

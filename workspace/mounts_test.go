@@ -22,7 +22,7 @@ func TestC7_PoliciesAreSpelledOut(t *testing.T) {
 		require.Equal(t, policy, back)
 	}
 	var m workspace.Mounts
-	require.EqualError(t, m.UnmarshalText([]byte("some")), `"some" is no policy for mounts: say none, existing or any`)
+	require.EqualError(t, m.UnmarshalText([]byte("some")), `invalid mount policy "some": use none, existing or any`)
 	require.Zero(t, workspace.Options{}.Mounts, "what is not said is existing")
 	_, err := workspace.Mounts(7).MarshalText()
 	require.Error(t, err)

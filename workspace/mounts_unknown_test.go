@@ -3,15 +3,16 @@ package workspace
 import (
 	"testing"
 
+	"github.com/acp-agent/acp-agent/internal/dirfd"
 	"github.com/stretchr/testify/require"
 )
 
-// Where the system does not tell what is mounted, only a session that reaches any mounts goes on.
+// Where the system does not tell mounts apart, only AnyMounts works.
 func TestC7_AMountThatIsNotKnownIsRefused(t *testing.T) {
 	for policy, want := range map[Mounts]error{ExistingMounts: errMountUnknown, NoMounts: errMountUnknown, AnyMounts: nil} {
-		g := &granted{policy: policy, ids: []mountID{7, 0}}
-		require.Equal(t, want, g.refused(0), policy)
-		require.NoError(t, g.refused(7), policy)
+		g := &guard{policy: policy, mounts: []dirfd.MountID{7, 0}}
+		require.Equal(t, want, g.CheckMount(0), policy)
+		require.NoError(t, g.CheckMount(7), policy)
 	}
-	require.True(t, isMountRefusal(errMountUnknown))
+	require.True(t, isMountError(errMountUnknown))
 }

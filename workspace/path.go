@@ -63,7 +63,7 @@ func failed(op, path string, err error) error {
 	if denial := (*denialError)(nil); errors.As(err, &denial) {
 		return &DeniedError{Path: path, By: denial.by}
 	}
-	if isMountRefusal(err) {
+	if isMountError(err) {
 		return &MountError{Path: path, Why: cause(err)}
 	}
 	return &fs.PathError{Op: op, Path: path, Err: cause(err)}

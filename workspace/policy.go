@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -95,12 +94,12 @@ func (w *Workspace) admits(asked string, end arrival) error {
 	if err := w.allowed(asked, end.at); err != nil {
 		return err
 	}
-	by := end.dir.denied
-	if end.name != "" && end.seen != (sight{}) {
-		by = cmp.Or(by, end.dir.granted.deniedBy(end.seen))
+	err := end.dir.Blocked()
+	if guard := w.guards[end.root]; err == nil && guard != nil && end.name != "" && !end.seen.IsZero() {
+		err = guard.CheckDir(end.seen)
 	}
-	if by != (Dir{}) {
-		return &DeniedError{Path: asked, By: by}
+	if err != nil {
+		return failed("open", asked, err)
 	}
 	return nil
 }

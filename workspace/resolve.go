@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"syscall"
+
+	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
 const (
@@ -33,9 +35,9 @@ const (
 // there is nothing of that name, and for toOpen; seen is zero for dir itself. The handle is valid until
 // its walker closes.
 type arrival struct {
-	dir  *handle
+	dir  *dirfd.Dir
 	name string
-	seen sight
+	seen dirfd.FileStat
 	info os.FileInfo
 	at   location
 	root int
@@ -51,9 +53,9 @@ type walker struct {
 	asked asked
 	last  lastLink
 
-	root  int       // the root that the walker is in, or above
-	at    location  // the real path reached: no links, no ".."; the names are the walker's own
-	trail []*handle // directories entered below the root, outermost first
+	root  int          // the root that the walker is in, or above
+	at    location     // the real path reached: no links, no ".."; the names are the walker's own
+	trail []*dirfd.Dir // directories entered below the root, outermost first
 
 	rest  []string   // the names to go
 	ends  []int      // for each link being walked: len(rest) at the end of its target
@@ -66,7 +68,7 @@ type walker struct {
 // their feet.
 func (w *Workspace) walk(a asked, last lastLink, use func(arrival) error) error {
 	err := retry(func() error { return w.walkOnce(a, last, use) })
-	if err == errChanging {
+	if err == dirfd.ErrChanged {
 		return failed("open", a.path, err)
 	}
 	return err
@@ -137,7 +139,7 @@ func (k *walker) step() (end arrival, arrived bool, err error) {
 	if len(k.rest) == 1 {
 		return k.lastStep(name, at)
 	}
-	child, err := k.here().into(name)
+	child, err := k.here().OpenDir(name)
 	switch {
 	case err == nil:
 		k.rest = k.rest[1:]
@@ -147,15 +149,15 @@ func (k *walker) step() (end arrival, arrived bool, err error) {
 	case !notEntered(err):
 		return arrival{}, false, k.failed(err)
 	}
-	seen, err := k.here().look(name)
+	seen, err := k.here().Stat(name)
 	switch {
 	case err != nil:
 		return arrival{}, false, k.failed(err)
-	case seen.isLink():
+	case seen.IsLink():
 		k.rest = k.rest[1:]
 		return arrival{}, false, k.follow(name, at)
-	case seen.isDir():
-		return arrival{}, false, errChanging
+	case seen.IsDir():
+		return arrival{}, false, dirfd.ErrChanged
 	default:
 		return arrival{}, false, k.failed(syscall.ENOTDIR)
 	}
@@ -168,23 +170,23 @@ func notEntered(err error) bool {
 
 // lastStep takes the last name of the path, which is at.
 func (k *walker) lastStep(name string, at location) (end arrival, arrived bool, err error) {
-	seen, err := k.here().look(name)
+	seen, err := k.here().Stat(name)
 	switch {
 	case k.last == orMissing && !k.asked.dir && errors.Is(err, fs.ErrNotExist):
-		return arrival{k.here(), name, sight{}, nil, k.kept(at), k.root}, true, nil
+		return arrival{k.here(), name, dirfd.FileStat{}, nil, k.kept(at), k.root}, true, nil
 	case err != nil:
 		return arrival{}, false, k.failed(err)
 	}
 	switch {
-	case seen.isLink() && (k.last != keepLast || k.asked.dir):
+	case seen.IsLink() && (k.last != keepLast || k.asked.dir):
 		k.rest = k.rest[1:]
 		return arrival{}, false, k.follow(name, at)
-	case k.asked.dir && !seen.isDir():
+	case k.asked.dir && !seen.IsDir():
 		return arrival{}, false, k.failed(syscall.ENOTDIR)
 	}
 	end, err = k.arrive(name, at)
-	if err == nil && end.info != nil && !seen.is(end.info) {
-		err = errChanging
+	if err == nil && end.info != nil && !seen.SameFile(end.info) {
+		err = dirfd.ErrChanged
 	}
 	end.seen = seen
 	return end, true, err
@@ -240,7 +242,7 @@ func (k *walker) leave() {
 }
 
 // here is the directory that the walker is in.
-func (k *walker) here() *handle {
+func (k *walker) here() *dirfd.Dir {
 	if n := len(k.trail); n > 0 {
 		return k.trail[n-1]
 	}
@@ -255,7 +257,7 @@ func (k *walker) follow(name string, at location) error {
 		return &TooManyLinksError{Path: k.asked.path, Link: at.String(), Limit: maxLinks}
 	}
 	link := k.kept(at)
-	if misleads, err := k.here().linksMislead(); err != nil {
+	if misleads, err := k.here().LinksMislead(); err != nil {
 		return k.failed(err)
 	} else if misleads {
 		return &OutsideError{Path: k.asked.path, Link: link.String(), Roots: k.w.roots,
@@ -263,7 +265,7 @@ func (k *walker) follow(name string, at location) error {
 	}
 	target, err := k.here().Readlink(name)
 	if errors.Is(err, syscall.EINVAL) {
-		return errChanging // it is no link any more
+		return dirfd.ErrChanged // it is no link any more
 	}
 	if err != nil {
 		return k.failed(err)
@@ -361,16 +363,14 @@ func (k *walker) endLinks() error {
 // maxAttempts is how often something is tried anew because it changed meanwhile.
 const maxAttempts = 64
 
-var errChanging = errors.New("it keeps changing while it is being opened")
-
 // One step down from a directory that is held by its handle. A name was looked at with Lstat and
 // found to be no link; what is opened by that name must be what was seen, so a link
 // that took its place meanwhile is noticed, and leads nowhere: it is followed within the directory
-// at most. Both return errChanging then.
+// at most. Both return dirfd.ErrChanged then.
 
-// stepInto opens the directory name of dir. The "." keeps it from waiting at a FIFO.
-func stepInto(dir *handle, name string, seen os.FileInfo) (*handle, error) {
-	child, err := dir.into(name)
+// openSeenDir opens the directory name of dir. The "." keeps it from waiting at a FIFO.
+func openSeenDir(dir *dirfd.Dir, name string, seen os.FileInfo) (*dirfd.Dir, error) {
+	child, err := dir.OpenDir(name)
 	if err != nil {
 		return nil, recheck(dir, name, seen, err)
 	}
@@ -379,14 +379,14 @@ func stepInto(dir *handle, name string, seen os.FileInfo) (*handle, error) {
 		if err != nil {
 			return nil, err
 		}
-		return nil, errChanging
+		return nil, dirfd.ErrChanged
 	}
 	return child, nil
 }
 
-// stepOnto opens the file name of dir for reading.
-func stepOnto(dir *handle, name string, seen os.FileInfo) (*os.File, os.FileInfo, error) {
-	f, err := dir.OpenFile(name, readFlags, 0)
+// openSeenFile opens the file name of dir for reading.
+func openSeenFile(dir *dirfd.Dir, name string, seen os.FileInfo) (*os.File, os.FileInfo, error) {
+	f, err := dir.Open(name)
 	if err != nil {
 		return nil, nil, recheck(dir, name, seen, err)
 	}
@@ -396,36 +396,36 @@ func stepOnto(dir *handle, name string, seen os.FileInfo) (*os.File, os.FileInfo
 		if err != nil {
 			return nil, nil, err
 		}
-		return nil, nil, errChanging
+		return nil, nil, dirfd.ErrChanged
 	}
 	return f, info, nil
 }
 
 // openSeen opens for reading the file name of dir, which was seen, and is what path leads to.
-func openSeen(dir *handle, name string, seen sight, path string) (*os.File, error) {
-	if !seen.isRegular() {
-		return nil, unfit(path, seen.mode())
+func openSeen(dir *dirfd.Dir, name string, seen dirfd.FileStat, path string) (*os.File, error) {
+	if !seen.IsRegular() {
+		return nil, unfit(path, seen.Mode())
 	}
-	f, err := dir.openRegular(name)
-	if err != nil && err != errChanging {
+	f, err := dir.OpenRegular(name)
+	if err != nil && err != dirfd.ErrChanged {
 		err = failed("open", path, err)
 	}
 	return f, err
 }
 
-// recheck is err, or errChanging if name is no longer what was seen.
-func recheck(dir *handle, name string, seen os.FileInfo, err error) error {
+// recheck is err, or dirfd.ErrChanged if name is no longer what was seen.
+func recheck(dir *dirfd.Dir, name string, seen os.FileInfo, err error) error {
 	if now, lstatErr := dir.Lstat(name); lstatErr == nil && !os.SameFile(now, seen) {
-		return errChanging
+		return dirfd.ErrChanged
 	}
 	return err
 }
 
-// retry does it again as long as it fails with errChanging, up to a limit.
+// retry does it again as long as it fails with dirfd.ErrChanged, up to a limit.
 func retry(it func() error) error {
 	err := it()
 	for range maxAttempts {
-		if !errors.Is(err, errChanging) {
+		if !errors.Is(err, dirfd.ErrChanged) {
 			break
 		}
 		err = it()

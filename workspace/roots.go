@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
 // Dir is an absolute directory path in the spelling of its sender, normalised by
@@ -259,12 +261,12 @@ func (r Roots) sent(i int) int {
 // Real is d's real path now, by the same means as an opened root's; d itself where it is not a
 // directory that can be opened. It is a key to compare by (clause A17), never a path to open.
 func Real(d Dir) Dir {
-	root, err := openDirectory(d.path)
+	root, err := dirfd.Open(d.path)
 	if err != nil {
 		return d
 	}
 	defer root.Close()
-	path, err := realPathOf(root, d.path)
+	path, err := root.RealPath(d.path)
 	if err != nil {
 		return d
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+
+	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
 // Workspace is an opened root set. It is safe for concurrent use. [Open] makes one,
@@ -21,8 +23,9 @@ import (
 type Workspace struct {
 	roots   Roots
 	opened  []Root
-	handles []*handle  // of opened, one each
-	real    []location // of opened, one each
+	handles []*dirfd.Dir  // of opened, one each
+	real    []location    // of opened, one each
+	guards  []dirfd.Guard // of opened, one each; nil if everything may be reached
 	doors   []door
 	denied  []denial
 
@@ -80,7 +83,7 @@ func (w *Workspace) buffer() *[]byte {
 	if buf, ok := w.buffers.Get().(*[]byte); ok {
 		return buf
 	}
-	buf := make([]byte, listingBuffer)
+	buf := make([]byte, dirfd.ListBuffer)
 	return &buf
 }
 
@@ -91,7 +94,7 @@ func (w *Workspace) release() {
 	}
 }
 
-func closeAll(handles []*handle) {
+func closeAll(handles []*dirfd.Dir) {
 	for _, handle := range handles {
 		_ = handle.Close()
 	}
@@ -113,7 +116,7 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 		err = w.checkPolicy(o.Policy)
 	}
 	if err == nil {
-		err = w.grantMounts(o.Mounts)
+		err = w.guardRoots(o.Mounts)
 	}
 	if err != nil {
 		closeAll(w.handles)
@@ -143,13 +146,13 @@ func (w *Workspace) openRoots(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		handle, err := openDirectory(dir.path)
+		handle, err := dirfd.Open(dir.path)
 		if err != nil {
 			errs = append(errs, w.openError(i, err))
 			continue
 		}
 		w.handles = append(w.handles, handle)
-		real, err := realPathOf(handle, dir.path)
+		real, err := handle.RealPath(dir.path)
 		if err != nil {
 			errs = append(errs, w.openError(i, err))
 			continue
@@ -177,17 +180,21 @@ func (w *Workspace) rootError(i int, reason Reason, detail string) RootError {
 	return RootError{Root: w.roots.sent(i), Path: w.roots.At(i).path, Reason: reason, Detail: detail}
 }
 
-// grantMounts makes each root's handle reach what is mounted below it, as far as the policy says.
-func (w *Workspace) grantMounts(policy Mounts) error {
-	var points []location
+// guardRoots restricts what is reached through each root's handle.
+func (w *Workspace) guardRoots(policy Mounts) error {
+	var points []string
 	if policy == ExistingMounts {
-		points = mountPoints()
+		points = dirfd.MountPoints()
 	}
 	var errs RootErrors
 	for i, handle := range w.handles {
-		if err := handle.grant(policy, w.real[i], points, w.denied); err != nil {
+		guard, err := w.newGuard(handle, w.real[i], policy, points)
+		if err != nil {
 			errs = append(errs, w.openError(i, err))
+			continue
 		}
+		handle.SetGuard(guard)
+		w.guards = append(w.guards, guard)
 	}
 	return errs.err()
 }
@@ -279,7 +286,7 @@ func (w *Workspace) State(i int) (State, error) {
 	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
 		return Unreachable, nil
 	}
-	if _, err := realPathOf(w.handles[i], w.opened[i].Dir.path); err == nil {
+	if _, err := w.handles[i].RealPath(w.opened[i].Dir.path); err == nil {
 		return Moved, nil
 	}
 	return Missing, nil

@@ -9,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
 // DefaultMaxWrite is the most bytes of a file that is written where WriteOptions name no other number.
@@ -145,13 +147,13 @@ const writtenAtOnce = 1 << 20
 // the directory's handle and a name in it, so that nothing that happens to the path leads it elsewhere.
 type replacement struct {
 	asked   asked
-	dir     *handle
+	dir     *dirfd.Dir
 	name    string
 	old     os.FileInfo // of the file that bears the name, nil if there is none
 	version Version     // that it must have, or zero
 }
 
-// put fails with errChanging if the name is no longer what was seen.
+// put fails with dirfd.ErrChanged if the name is no longer what was seen.
 func (r replacement) put(ctx context.Context, data []byte) error {
 	err := r.replace(ctx, data)
 	changed := (*ChangedError)(nil)
@@ -181,7 +183,7 @@ func (r replacement) replace(ctx context.Context, data []byte) error {
 	}
 	_ = r.dir.Remove(temp) // where it was renamed there is none
 	if err == nil {
-		syncDir(r.dir)
+		_ = r.dir.Sync() // the file has its name: an error no longer matters
 	}
 	return err
 }
@@ -227,7 +229,7 @@ func writeAll(ctx context.Context, f *os.File, data []byte) error {
 // everybody.
 func inherit(f *os.File, old os.FileInfo) error {
 	perm := old.Mode().Perm()
-	if !keepOwner(f, old) {
+	if !dirfd.CopyOwner(f, old) {
 		perm = perm&^0o070 | perm&0o007<<3
 	}
 	return f.Chmod(perm)
@@ -241,11 +243,11 @@ func (r replacement) check() error {
 	case err != nil && !missing:
 		return err
 	case missing != (r.old == nil), !missing && !os.SameFile(now, r.old):
-		return errChanging
+		return dirfd.ErrChanged
 	case r.version.IsZero():
 		return nil
 	}
-	f, info, err := stepOnto(r.dir, r.name, r.old)
+	f, info, err := openSeenFile(r.dir, r.name, r.old)
 	if err != nil {
 		return err
 	}
@@ -261,31 +263,23 @@ func (r replacement) check() error {
 func (r replacement) take(temp string) error {
 	if r.old == nil {
 		// Unlike a rename, neither of these takes the name from a file that has come meanwhile.
-		err := r.dir.moveNew(temp, r.dir, r.name)
+		err := r.dir.RenameNew(temp, r.dir, r.name)
 		if errors.Is(err, errors.ErrUnsupported) {
 			err = r.dir.Link(temp, r.name)
 		}
 		if errors.Is(err, fs.ErrExist) {
-			return errChanging
+			return dirfd.ErrChanged
 		}
 		if err == nil {
 			return nil
 		}
 		// Not every file system has hard links.
 	}
-	return r.dir.Rename(temp, r.name)
+	return r.dir.Rename(temp, r.dir, r.name)
 }
 
 // hiddenName returns a new name for a temporary file, which no existing entry has.
 func hiddenName() string { return ".acp-agent-" + rand.Text() }
-
-// syncDir flushes a directory's entries to disk. It ignores errors: the operation has already succeeded.
-func syncDir(dir *handle) {
-	if d, err := dir.Open("."); err == nil {
-		_ = d.Sync()
-		_ = d.Close()
-	}
-}
 
 // Version tells the contents of files apart. It is a hash of the content: times are too coarse to notice
 // two changes in a row, and a file that was touched has not changed. Of a file that is too large to
@@ -312,7 +306,7 @@ func versionOfFile(f *os.File) (Version, error) {
 		return Version{}, err
 	}
 	about := binary.LittleEndian.AppendUint64(nil, uint64(info.ModTime().UnixNano()))
-	for _, n := range identity(f, info) {
+	for _, n := range dirfd.Identity(f, info) {
 		about = binary.LittleEndian.AppendUint64(about, n)
 	}
 	return Version{info.Size(), sha256.Sum256(about), true}, nil

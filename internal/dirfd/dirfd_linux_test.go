@@ -1,4 +1,4 @@
-package workspace
+package dirfd
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A kernel or a sandbox without statx tells what is there, but not in which mount.
+// A kernel or sandbox without statx does not tell the mount of a file.
 func TestC7_WithoutStatxNoMountIsKnown(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
@@ -24,15 +24,35 @@ func TestC7_WithoutStatxNoMountIsKnown(t *testing.T) {
 		if name == "" {
 			flags |= unix.AT_EMPTY_PATH
 		}
-		known, err := see(fd, name)
+		known, err := stat(fd, name)
 		require.NoError(t, err)
 		require.NotZero(t, known.mount, name)
-		old, err := seeWithoutMount(fd, name, flags)
+		old, err := statWithoutMount(fd, name, flags)
 		require.NoError(t, err)
 		require.Zero(t, old.mount, name)
 		known.mount = 0
 		require.Equal(t, known, old, name)
 	}
-	_, err = seeWithoutMount(fd, "missing", 0)
+	_, err = statWithoutMount(fd, "missing", 0)
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// Some files of /proc and /sys look regular but make their readers wait. Only root can open those, so a FIFO with a writer
+// stands in for them.
+func TestC6_ReadsDoNotWait(t *testing.T) {
+	top := t.TempDir()
+	fifo := filepath.Join(top, "fifo")
+	require.NoError(t, unix.Mkfifo(fifo, 0o600))
+	writer, err := unix.Open(fifo, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	require.NoError(t, err)
+	defer unix.Close(writer)
+	f, err := open(t, top).Open("fifo")
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = f.Read(make([]byte, 1))
+	require.ErrorIs(t, err, unix.EAGAIN)
+	_, err = unix.Write(writer, []byte("x"))
+	require.NoError(t, err)
+	_, err = f.Read(make([]byte, 1))
+	require.NoError(t, err)
 }

@@ -1,15 +1,14 @@
 //go:build unix
 
-package workspace
+package dirfd
 
 import (
 	"os"
 	"syscall"
 )
 
-// keepOwner gives f the owner and the group of old as far as the process may. It reports whether
-// f has that group.
-func keepOwner(f *os.File, old os.FileInfo) bool {
+// CopyOwner gives f the owner and the group of old as far as the process may. It reports whether f has that group.
+func CopyOwner(f *os.File, old os.FileInfo) bool {
 	info, err := f.Stat()
 	if err != nil {
 		return false

@@ -1,0 +1,96 @@
+// Package dirfd opens directories and works on the entries in them, by name and by an open handle.
+//
+// A [Dir] takes names of a single component, or "." for the directory itself, and rejects all others with EINVAL. It never
+// follows a link. So nothing done through a Dir can leave its directory, whatever happens to the file system in the
+// meantime. A [Guard] restricts further what may be reached: the mounts, and directories that are not to be touched.
+//
+// On Linux a Dir is a file descriptor. Elsewhere it is an [os.Root]: a link that replaces an entry between a look and an open
+// leads within the directory at most. Not tested on macOS and Windows, only compiled. On Windows junctions and
+// volume mount points count as links.
+package dirfd
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// ErrChanged is returned when an entry was replaced while it was being opened. Try again.
+var ErrChanged = errors.New("it keeps changing while it is being opened")
+
+// MountID identifies a mount. Zero is an unknown one.
+type MountID uint64
+
+// Guard decides what a [Dir], and the directories opened from it, may reach. It must be safe for concurrent use.
+type Guard interface {
+	// CheckMount returns an error if nothing on a mount may be opened or described.
+	CheckMount(MountID) error
+	// CheckDir returns an error if nothing in a directory may be touched. The directory can still be
+	// opened, so that a path can lead through it and out again.
+	CheckDir(FileStat) error
+}
+
+var errNoRealPath = errors.New("the system does not tell where it is")
+
+// RealPath returns the path of the directory without links. opened is the path it was opened by: where the system cannot tell the
+// path of a handle, RealPath resolves opened, and fails if that leads to another directory by now.
+func (d *Dir) RealPath(opened string) (string, error) {
+	self, err := d.Open(".")
+	if err != nil {
+		return "", err
+	}
+	defer self.Close()
+	held, err := self.Stat()
+	if err != nil {
+		return "", err
+	}
+	leadsHere := func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && os.SameFile(info, held)
+	}
+	if path, err := realPath(self); err == nil && leadsHere(path) {
+		return path, nil
+	}
+	if path, err := filepath.EvalSymlinks(opened); err == nil && leadsHere(path) {
+		return path, nil
+	}
+	return "", errNoRealPath
+}
+
+// Sync flushes the directory's entries to disk, where the system can.
+func (d *Dir) Sync() error {
+	self, err := d.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(self.Sync(), self.Close())
+}
+
+// ReadFile reads an open file into buf, or a larger buffer if it does not fit. The content is nil if the file has more than
+// limit bytes.
+func ReadFile(f *os.File, buf []byte, limit int64) ([]byte, os.FileInfo, error) {
+	info, err := f.Stat()
+	if err != nil || info.Size() > limit {
+		return nil, info, err
+	}
+	content, err := readUpTo(f, info.Size(), buf, limit)
+	return content, info, err
+}
+
+// readUpTo reads a file that had size bytes a moment ago, up to limit. It takes a first read of size bytes for all of it.
+func readUpTo(f io.Reader, size int64, buf []byte, limit int64) ([]byte, error) {
+	if int64(cap(buf)) <= size {
+		buf = make([]byte, size+4096)
+	}
+	buf = buf[:cap(buf)]
+	n, err := f.Read(buf[:min(int64(len(buf)), max(limit, 1))])
+	if int64(n) == size || errors.Is(err, io.EOF) {
+		return buf[:n], nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	rest, err := io.ReadAll(io.LimitReader(f, limit-int64(n)))
+	return append(buf[:n:n], rest...), err
+}

@@ -1,0 +1,79 @@
+package dirfd
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// readFlags open for reading without waiting for the other end of a FIFO.
+	readFlags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
+	// linkTypes are the types of entries that lead elsewhere.
+	linkTypes = fs.ModeSymlink
+	// maxPath is PATH_MAX, the size that F_GETPATH needs.
+	maxPath = 1024
+	// noWait makes Getfsstat answer from what the kernel has, without asking file systems that may hang.
+	noWait = 2
+)
+
+// mountOf returns the file system of a file. Here a directory cannot be mounted in a second place.
+func mountOf(info os.FileInfo) MountID {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0
+	}
+	return MountID(uint64(stat.Dev) + 1) // a device may be 0, which means unknown here
+}
+
+// Identity returns which file info describes, and when that was last changed in any way.
+func Identity(_ *os.File, info os.FileInfo) []uint64 {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	return []uint64{uint64(stat.Dev), stat.Ino, uint64(stat.Ctimespec.Nano())}
+}
+
+// realPath returns the path of an open directory as the kernel knows it.
+func realPath(f *os.File) (string, error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return "", err
+	}
+	var (
+		path [maxPath]byte
+		pin  runtime.Pinner
+	)
+	pin.Pin(&path)
+	defer pin.Unpin()
+	controlErr := conn.Control(func(fd uintptr) {
+		_, err = unix.FcntlInt(fd, unix.F_GETPATH, int(uintptr(unsafe.Pointer(&path))))
+	})
+	if err := errors.Join(controlErr, err); err != nil {
+		return "", err
+	}
+	return unix.ByteSliceToString(path[:]), nil
+}
+
+// MountPoints returns the paths where something is mounted, nil if the system does not tell.
+func MountPoints() []string {
+	n, err := unix.Getfsstat(nil, noWait)
+	if err != nil {
+		return nil
+	}
+	mounted := make([]unix.Statfs_t, n)
+	if n, err = unix.Getfsstat(mounted, noWait); err != nil {
+		return nil
+	}
+	var points []string
+	for _, m := range mounted[:min(n, len(mounted))] {
+		points = append(points, unix.ByteSliceToString(m.Mntonname[:]))
+	}
+	return points
+}

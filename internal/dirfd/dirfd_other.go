@@ -1,0 +1,312 @@
+//go:build !linux
+
+package dirfd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"syscall"
+)
+
+// ListBuffer is the size of the buffer for [Dir.List]; the standard library has its own.
+const ListBuffer = 0
+
+// entriesAtOnce is how many entries List reads between two looks at the context.
+const entriesAtOnce = 1024
+
+// Dir is an open directory. It is safe for concurrent use.
+type Dir struct {
+	root    *os.Root
+	guard   Guard // nil if everything may be reached
+	blocked error // why nothing in it may be touched
+
+	// top is the directory that was opened by a path, and path is this one in top: an os.Root can only rename within itself.
+	top  *os.Root
+	path string
+}
+
+// Open opens the directory at path, which the system resolves. It does not wait for a FIFO.
+func Open(path string) (*Dir, error) {
+	root, err := os.OpenRoot(path + string(os.PathSeparator) + ".")
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{root: root, top: root, path: "."}, nil
+}
+
+// SetGuard restricts what d and the directories opened from it later may reach; nil allows everything. It must not be
+// called while d is in use.
+func (d *Dir) SetGuard(g Guard) { d.guard = g }
+
+// Blocked returns why nothing in the directory may be touched, nil if it may.
+func (d *Dir) Blocked() error { return d.blocked }
+
+// Close closes the directory. A second Close does nothing.
+func (d *Dir) Close() error { return d.root.Close() }
+
+// OpenDir opens the directory name. For a link it fails with ENOTDIR. It opens a directory even in a
+// blocked one.
+func (d *Dir) OpenDir(name string) (*Dir, error) {
+	if err := checkName("openat", name); err != nil {
+		return nil, err
+	}
+	info, err := d.root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.checkMount(info); err != nil {
+		return nil, &fs.PathError{Op: "openat", Path: name, Err: err}
+	}
+	if !info.IsDir() {
+		return nil, &fs.PathError{Op: "openat", Path: name, Err: syscall.ENOTDIR}
+	}
+	root, err := d.root.OpenRoot(name + "/.")
+	if err != nil {
+		return nil, err
+	}
+	if now, err := root.Stat("."); err != nil || !os.SameFile(now, info) {
+		_ = root.Close()
+		return nil, cmp.Or(err, ErrChanged)
+	}
+	blocked := d.blocked
+	if blocked == nil && d.guard != nil {
+		blocked = d.guard.CheckDir(FileStat{info})
+	}
+	return &Dir{root: root, guard: d.guard, blocked: blocked, top: d.top, path: path.Join(d.path, name)}, nil
+}
+
+// OpenDirToList is OpenDir for a directory that will be listed.
+func (d *Dir) OpenDirToList(name string) (*Dir, error) { return d.OpenDir(name) }
+
+// OpenFile opens the entry name. flags and perm are those of [os.OpenFile].
+func (d *Dir) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, error) {
+	if err := d.check("openat", name); err != nil {
+		return nil, err
+	}
+	f, err := d.root.OpenFile(name, flags, perm)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = d.checkMount(info)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, &fs.PathError{Op: "openat", Path: name, Err: err}
+	}
+	return f, nil
+}
+
+// Open opens the entry name for reading. It does not wait, not even for a FIFO.
+func (d *Dir) Open(name string) (*os.File, error) { return d.OpenFile(name, readFlags, 0) }
+
+// OpenRegular opens for reading the entry name, which was described as a regular file. If it no longer is one, the error is
+// [ErrChanged].
+func (d *Dir) OpenRegular(name string) (*os.File, error) {
+	before, err := d.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !before.IsRegular() {
+		return nil, ErrChanged
+	}
+	f, err := d.Open(name)
+	if err != nil {
+		if now, statErr := d.Stat(name); statErr == nil && !before.SameFile(now.info) {
+			return nil, ErrChanged
+		}
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !before.SameFile(info) {
+		_ = f.Close()
+		return nil, ErrChanged
+	}
+	return f, nil
+}
+
+// ReadRegular reads the entry name, which was described as a regular file, into buf, or a larger buffer if it does not fit. The
+// content is nil if the file has more than limit bytes. If it is no longer a regular file, the error is [ErrChanged].
+func (d *Dir) ReadRegular(name string, buf []byte, limit int64) ([]byte, os.FileInfo, error) {
+	f, err := d.OpenRegular(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	return ReadFile(f, buf, limit)
+}
+
+// Stat describes the entry name, a link itself.
+func (d *Dir) Stat(name string) (FileStat, error) {
+	info, err := d.Lstat(name)
+	if err != nil {
+		return FileStat{}, err
+	}
+	return FileStat{info}, nil
+}
+
+// StatAll is Stat that returns an [os.FileInfo].
+func (d *Dir) StatAll(name string) (os.FileInfo, error) { return d.Lstat(name) }
+
+// Lstat describes the entry name, a link itself.
+func (d *Dir) Lstat(name string) (os.FileInfo, error) {
+	if err := d.check("lstat", name); err != nil {
+		return nil, err
+	}
+	info, err := d.root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.checkMount(info); err != nil {
+		return nil, &fs.PathError{Op: "lstat", Path: name, Err: err}
+	}
+	return info, nil
+}
+
+// List calls yield for each entry of the directory, in no order, until yield returns false. kind is the type bits of the entry. It
+// returns nil if ctx ends.
+func (d *Dir) List(ctx context.Context, _ []byte, yield func(name string, kind fs.FileMode) bool) error {
+	self, err := d.Open(".")
+	if err != nil {
+		return err
+	}
+	defer self.Close()
+	for ctx.Err() == nil {
+		entries, err := self.ReadDir(entriesAtOnce)
+		for _, e := range entries {
+			if !yield(e.Name(), e.Type()) {
+				return nil
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Readlink returns the target of the link name.
+func (d *Dir) Readlink(name string) (string, error) {
+	if err := d.check("readlink", name); err != nil {
+		return "", err
+	}
+	return d.root.Readlink(name)
+}
+
+// LinksMislead reports whether the links in the directory may lead elsewhere than their targets say. Only Linux has such.
+func (d *Dir) LinksMislead() (bool, error) { return false, nil }
+
+// Mkdir creates the directory name.
+func (d *Dir) Mkdir(name string, perm fs.FileMode) error {
+	if err := d.check("mkdir", name); err != nil {
+		return err
+	}
+	return d.root.Mkdir(name, perm.Perm())
+}
+
+// Remove removes the entry name: a directory if it is empty, a link itself.
+func (d *Dir) Remove(name string) error {
+	if err := d.check("remove", name); err != nil {
+		return err
+	}
+	return d.root.Remove(name)
+}
+
+// Rename moves the entry name to newname in the directory to, and replaces what is there. It fails with EXDEV between file
+// systems, and between directories that were not opened from one.
+func (d *Dir) Rename(name string, to *Dir, newname string) error {
+	if err := cmp.Or(d.blocked, to.blocked); err != nil {
+		return err
+	}
+	switch {
+	case !oneName(name) || !oneName(newname):
+		return &os.LinkError{Op: "rename", Old: name, New: newname, Err: syscall.EINVAL}
+	case to == d:
+		return d.root.Rename(name, newname)
+	case to.top != d.top:
+		return &os.LinkError{Op: "rename", Old: name, New: newname, Err: syscall.EXDEV}
+	default:
+		return d.top.Rename(path.Join(d.path, name), path.Join(to.path, newname))
+	}
+}
+
+// RenameNew would be Rename that fails with EEXIST if newname exists; there is no such operation here.
+func (*Dir) RenameNew(string, *Dir, string) error { return errors.ErrUnsupported }
+
+// Link gives the file name a second name in the same directory.
+func (d *Dir) Link(name, newname string) error {
+	if d.blocked != nil {
+		return d.blocked
+	}
+	if !oneName(name) || !oneName(newname) {
+		return &os.LinkError{Op: "link", Old: name, New: newname, Err: syscall.EINVAL}
+	}
+	return d.root.Link(name, newname)
+}
+
+// check fails in a blocked directory, and for a name that may lead out of any.
+func (d *Dir) check(op, name string) error {
+	if d.blocked != nil {
+		return &fs.PathError{Op: op, Path: name, Err: d.blocked}
+	}
+	return checkName(op, name)
+}
+
+func (d *Dir) checkMount(info os.FileInfo) error {
+	if d.guard == nil {
+		return nil
+	}
+	return d.guard.CheckMount(mountOf(info))
+}
+
+// checkName fails for a name that can mean anything but an entry of a directory, or the directory itself.
+func checkName(op, name string) error {
+	if name != "." && !oneName(name) {
+		return &fs.PathError{Op: op, Path: name, Err: syscall.EINVAL}
+	}
+	return nil
+}
+
+func oneName(name string) bool {
+	for i := range len(name) {
+		if name[i] == '/' || os.IsPathSeparator(name[i]) {
+			return false
+		}
+	}
+	return name != "." && filepath.IsLocal(name)
+}
+
+// FileStat is the type and identity of a file. The zero FileStat describes nothing.
+type FileStat struct{ info os.FileInfo }
+
+// IsZero reports whether s describes nothing.
+func (s FileStat) IsZero() bool { return s.info == nil }
+
+// Mode returns the type of the file, with or without its permissions.
+func (s FileStat) Mode() fs.FileMode { return s.info.Mode() }
+
+// IsDir reports whether s describes a directory.
+func (s FileStat) IsDir() bool { return s.info.IsDir() }
+
+// IsLink reports whether s describes a link.
+func (s FileStat) IsLink() bool { return s.info.Mode()&linkTypes != 0 }
+
+// IsRegular reports whether s describes a regular file.
+func (s FileStat) IsRegular() bool { return s.info.Mode().IsRegular() }
+
+// Mount returns the mount of the file.
+func (s FileStat) Mount() MountID { return mountOf(s.info) }
+
+// SameFile reports whether info describes the same file.
+func (s FileStat) SameFile(info os.FileInfo) bool {
+	return os.SameFile(s.info, info) && s.info.Mode().Type() == info.Mode().Type()
+}

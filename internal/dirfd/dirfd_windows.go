@@ -1,0 +1,77 @@
+package dirfd
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/windows"
+)
+
+const (
+	// readFlags open for reading.
+	readFlags = os.O_RDONLY
+	// linkTypes are the types of entries that lead elsewhere: symbolic links, and by the other bit junctions and volume
+	// mount points, which are irregular files to Go. Other irregular files cannot be read as links, and are refused.
+	linkTypes = fs.ModeSymlink | fs.ModeIrregular
+)
+
+// mountOf returns the same mount for all files: on Windows a volume is mounted below a directory by something that counts as
+// a link.
+func mountOf(os.FileInfo) MountID { return 1 }
+
+// MountPoints returns nil.
+func MountPoints() []string { return nil }
+
+// CopyOwner does nothing: permissions here name no group.
+func CopyOwner(*os.File, os.FileInfo) bool { return true }
+
+// Identity returns which file f is.
+func Identity(f *os.File, _ os.FileInfo) []uint64 {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	var about windows.ByHandleFileInformation
+	controlErr := conn.Control(func(handle uintptr) {
+		err = windows.GetFileInformationByHandle(windows.Handle(handle), &about)
+	})
+	if errors.Join(controlErr, err) != nil {
+		return nil
+	}
+	return []uint64{uint64(about.VolumeSerialNumber), uint64(about.FileIndexHigh)<<32 | uint64(about.FileIndexLow)}
+}
+
+// realPath returns the path of an open directory as the system knows it, without the \\?\ that lifts the limit on its length.
+func realPath(f *os.File) (string, error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return "", err
+	}
+	var path string
+	controlErr := conn.Control(func(fd uintptr) {
+		path, err = finalPath(windows.Handle(fd))
+	})
+	if err := errors.Join(controlErr, err); err != nil {
+		return "", err
+	}
+	if share, ok := strings.CutPrefix(path, `\\?\UNC\`); ok {
+		return `\\` + share, nil
+	}
+	return strings.TrimPrefix(path, `\\?\`), nil
+}
+
+func finalPath(handle windows.Handle) (string, error) {
+	buf := make([]uint16, windows.MAX_PATH)
+	for {
+		n, err := windows.GetFinalPathNameByHandle(handle, &buf[0], uint32(len(buf)), 0)
+		if err != nil {
+			return "", err
+		}
+		if int(n) < len(buf) {
+			return windows.UTF16ToString(buf[:n]), nil
+		}
+		buf = make([]uint16, n+1)
+	}
+}
