@@ -1,8 +1,7 @@
-// Package client is an ACP client: it drives an agent over any pair of streams.
+// Package client is an ACP client: it drives an agent over a pair of streams.
 //
-// It is what `acp-agent run`, the tests and the benchmarks talk through, and says what the
-// protocol says without losing a bit of it: an absent list of roots is not an empty one, an update of
-// a kind that nobody here knows arrives as it was sent.
+// It loses nothing of what the protocol can say: a missing list of roots differs from an empty one, and an update of an unknown
+// kind arrives as it was sent.
 //
 //	c := client.New(p.Stdout(), p.Stdin(), client.Options{Updates: show, Permission: ask})
 //	go c.Serve(ctx)
@@ -10,13 +9,10 @@
 //	s, err := c.NewSession(ctx, client.Setup{Roots: roots})
 //	end, err := c.Prompt(ctx, s.ID, sdk.TextBlock("where is the parser?"))
 //
-// A method returns when the agent has answered, with a *wire.Error in the error's tree if it
-// answered with one, and after everything that the agent sent before was handed to
-// [Options]. When its context ends first, the agent is told by $/cancel_request and the answer is
-// not waited for.
+// A method that sends a request returns when the agent has responded, after everything that the agent sent before was handed to
+// the functions in [Options]. If the agent responded with an error, the error's tree contains an [*Error]. If the method's context
+// ends first, the agent is sent $/cancel_request and the method returns without waiting.
 //
-// What an agent did not advertise it is not asked for: the method returns an
-// [*UnsupportedError] and sends nothing (clause P1). Roots are sent as [workspace.Roots], so
-// they are absolute, without repetition, and without cwd (P2). Whoever wants to send
-// something else uses [Client.Conn].
+// Methods whose capability the agent did not advertise fail without sending anything. Roots are sent as [workspace.Roots], so they
+// are absolute and unique, and additional ones do not repeat cwd. [Client.Call] sends anything else.
 package client

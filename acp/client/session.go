@@ -11,11 +11,11 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Setup is what a session is made or opened with.
+// Setup is what a session is created or opened with.
 type Setup struct {
-	// Roots are its directories. Additional ones need an agent that advertises them.
+	// Roots are its directories. Additional ones need an agent that advertises sessionCapabilities.additionalDirectories.
 	Roots workspace.Roots
-	// MCPServers are the MCP servers that it uses.
+	// MCPServers are its MCP servers.
 	MCPServers []sdk.McpServer
 	// Meta is the request's _meta, nil for none.
 	Meta json.RawMessage
@@ -24,58 +24,58 @@ type Setup struct {
 // Session is an open session.
 type Session struct {
 	ID string
-	// Result is the agent's answer as sent: modes, configOptions and the like.
+	// Result is the agent's response as sent, with modes, configOptions and the like.
 	Result json.RawMessage
 }
 
-// NewSession makes a session.
+// NewSession creates a session.
 func (c *Client) NewSession(ctx context.Context, s Setup) (Session, error) {
-	agent, err := c.requires("", func(Agent) bool { return true })
+	agent, err := c.initialized()
 	if err != nil {
 		return Session{}, err
 	}
 	return c.open(ctx, agent, "session/new", "", s)
 }
 
-// LoadSession opens a stored session. Its conversation comes as updates before LoadSession returns.
+// LoadSession opens a stored session. Its history arrives as updates before LoadSession returns.
 func (c *Client) LoadSession(ctx context.Context, id string, s Setup) (Session, error) {
-	agent, err := c.requires("loadSession", func(a Agent) bool { return a.Load })
+	agent, err := c.require("loadSession", func(a Agent) bool { return a.Load })
 	if err != nil {
 		return Session{}, err
 	}
 	return c.open(ctx, agent, "session/load", id, s)
 }
 
-// ResumeSession opens a stored session without its conversation.
+// ResumeSession opens a stored session without its history.
 func (c *Client) ResumeSession(ctx context.Context, id string, s Setup) (Session, error) {
-	agent, err := c.requires("sessionCapabilities.resume", func(a Agent) bool { return a.Resume })
+	agent, err := c.require("sessionCapabilities.resume", func(a Agent) bool { return a.Resume })
 	if err != nil {
 		return Session{}, err
 	}
 	return c.open(ctx, agent, "session/resume", id, s)
 }
 
-// ForkSession makes a session that goes on from where another one is.
+// ForkSession creates a session that continues from where another one is.
 func (c *Client) ForkSession(ctx context.Context, id string, s Setup) (Session, error) {
-	agent, err := c.requires("sessionCapabilities.fork", func(a Agent) bool { return a.Fork })
+	agent, err := c.require("sessionCapabilities.fork", func(a Agent) bool { return a.Fork })
 	if err != nil {
 		return Session{}, err
 	}
 	return c.open(ctx, agent, "session/fork", id, s)
 }
 
-// CloseSession ends the session's turn and frees what the agent holds for it. It stays stored.
+// CloseSession ends the session's turn and frees the agent's resources. The session stays stored.
 func (c *Client) CloseSession(ctx context.Context, id string) error {
-	if _, err := c.requires("sessionCapabilities.close", func(a Agent) bool { return a.Close }); err != nil {
+	if _, err := c.require("sessionCapabilities.close", func(a Agent) bool { return a.Close }); err != nil {
 		return err
 	}
 	_, err := c.call(ctx, "session/close", sessionParams{SessionID: id}, nil)
 	return err
 }
 
-// DeleteSession removes a session for good.
+// DeleteSession removes a stored session.
 func (c *Client) DeleteSession(ctx context.Context, id string) error {
-	if _, err := c.requires("sessionCapabilities.delete", func(a Agent) bool { return a.Delete }); err != nil {
+	if _, err := c.require("sessionCapabilities.delete", func(a Agent) bool { return a.Delete }); err != nil {
 		return err
 	}
 	_, err := c.call(ctx, "session/delete", sessionParams{SessionID: id}, nil)
@@ -86,6 +86,7 @@ type sessionParams struct {
 	SessionID string `json:"sessionId"`
 }
 
+// setupParams are the params of all lifecycle requests. The SDK's types cannot express an empty additionalDirectories.
 type setupParams struct {
 	SessionID  string          `json:"sessionId,omitempty"`
 	Cwd        workspace.Dir   `json:"cwd"`
@@ -94,7 +95,7 @@ type setupParams struct {
 	Meta       json.RawMessage `json:"_meta,omitempty"`
 }
 
-// open sends a lifecycle request. id is the session's, or the source's of a fork, or "".
+// open sends a lifecycle request. id is empty for a new session.
 func (c *Client) open(ctx context.Context, agent Agent, method, id string, s Setup) (Session, error) {
 	params := setupParams{
 		SessionID:  id,
@@ -104,77 +105,115 @@ func (c *Client) open(ctx context.Context, agent Agent, method, id string, s Set
 	}
 	switch additional := s.Roots.Additional(); {
 	case agent.AdditionalDirectories:
-		params.Additional = &additional // the full list, be it empty (P3)
+		params.Additional = &additional // the full list, even if it is empty
 	case additional.Len() > 0:
-		return Session{}, &UnsupportedError{Agent: agent.Name, Capability: additionalDirectories}
+		return Session{}, fmt.Errorf("%s does not support this: it does not advertise %s; open the session on one directory, "+
+			"or put acp-agent in front of it", agent.Name, additionalDirectories)
 	}
-	made := sessionParams{SessionID: id}
-	raw, err := c.call(ctx, method, params, &made)
+	opened := sessionParams{SessionID: id}
+	raw, err := c.call(ctx, method, params, &opened)
 	if err != nil {
 		return Session{}, err
 	}
-	return Session{ID: made.SessionID, Result: raw}, nil
+	return Session{ID: opened.SessionID, Result: raw}, nil
+}
+
+const additionalDirectories = "sessionCapabilities.additionalDirectories"
+
+// TurnEnd says how a turn ended.
+type TurnEnd struct {
+	StopReason sdk.StopReason
+	// Result is the agent's response as sent.
+	Result json.RawMessage
+}
+
+// Prompt runs a turn and returns when it has ended. To end a turn and see how it ended, use [Client.Cancel] rather than ctx.
+func (c *Client) Prompt(ctx context.Context, id string, content ...sdk.ContentBlock) (TurnEnd, error) {
+	if _, err := c.initialized(); err != nil {
+		return TurnEnd{}, err
+	}
+	params := struct {
+		SessionID string             `json:"sessionId"`
+		Prompt    []sdk.ContentBlock `json:"prompt"`
+	}{id, append([]sdk.ContentBlock{}, content...)}
+	c.turns.begin(id)
+	defer c.turns.end(id)
+	var end TurnEnd
+	raw, err := c.call(ctx, "session/prompt", params, &end)
+	end.Result = raw
+	return end, err
+}
+
+// Cancel asks the agent to end the session's turn, and answers its pending permission requests with "cancelled". Prompt returns when
+// the agent has ended the turn. Cancel blocks only while the agent does not read.
+func (c *Client) Cancel(ctx context.Context, id string) error {
+	params, err := json.Marshal(sessionParams{SessionID: id})
+	if err != nil {
+		return fmt.Errorf("session/cancel: %w", err)
+	}
+	c.turns.cancel(id)
+	return c.conn.Notify(ctx, "session/cancel", params)
 }
 
 // Query says which sessions to list. The zero value lists all.
 type Query struct {
-	// Cwd, if not the zero Dir, asks for sessions with this working directory.
+	// Cwd, unless it is the zero Dir, selects sessions with this working directory.
 	Cwd workspace.Dir
-	// Additional, if not nil, asks for sessions with exactly these additional roots. An empty list asks
-	// for those that have none. It needs an agent that advertises additional roots.
+	// Additional, unless it is nil, selects sessions with exactly these additional roots; an empty list selects those without. It
+	// needs an agent that advertises sessionCapabilities.additionalDirectories.
 	Additional *workspace.Dirs
-	// Cursor goes on after a page, "" starts.
+	// Cursor is that of the page to return, "" for the first one.
 	Cursor string
 }
 
-// Page is a part of a list.
+// Page is a part of a list of sessions.
 type Page struct {
 	Sessions []SessionInfo
-	// Next is the cursor of the next page, "" at the end.
+	// Next is the cursor of the next page, "" after the last one.
 	Next string
-	// Result is the agent's answer as sent.
+	// Result is the agent's response as sent.
 	Result json.RawMessage
 }
 
-// SessionInfo is a session in a list, as the agent tells of it.
+// SessionInfo describes a session in a list.
 type SessionInfo struct {
 	ID  string `json:"sessionId"`
 	Cwd string `json:"cwd"`
-	// AdditionalDirectories is nil if the agent did not say, empty if it said that there are none.
+	// AdditionalDirectories is nil if the agent did not send it, empty if there are none.
 	AdditionalDirectories []string `json:"additionalDirectories"`
 	// Title is nil if there is none.
 	Title *string `json:"title"`
-	// UpdatedAt is the time of the last activity, as sent (RFC 3339), "" if not told.
+	// UpdatedAt is the time of the last activity as sent (RFC 3339), "" if unknown.
 	UpdatedAt string          `json:"updatedAt"`
 	Meta      json.RawMessage `json:"_meta"`
 }
 
-// ListSessions returns one page of the sessions that the agent has.
+// ListSessions returns one page of the agent's sessions.
 func (c *Client) ListSessions(ctx context.Context, q Query) (Page, error) {
-	agent, err := c.requires("sessionCapabilities.list", func(a Agent) bool { return a.List })
+	agent, err := c.require("sessionCapabilities.list", func(a Agent) bool { return a.List })
 	if err != nil {
 		return Page{}, err
 	}
 	if q.Additional != nil && !agent.AdditionalDirectories {
-		return Page{}, &UnsupportedError{Agent: agent.Name, Capability: additionalDirectories}
+		return Page{}, fmt.Errorf("%s cannot list sessions by additional directories: it does not advertise %s", agent.Name, additionalDirectories)
 	}
 	params := struct {
 		Cwd        string          `json:"cwd,omitempty"`
 		Additional *workspace.Dirs `json:"additionalDirectories,omitempty"`
 		Cursor     string          `json:"cursor,omitempty"`
 	}{q.Cwd.String(), q.Additional, q.Cursor}
-	var answer struct {
+	var result struct {
 		Sessions   []SessionInfo `json:"sessions"`
 		NextCursor string        `json:"nextCursor"`
 	}
-	raw, err := c.call(ctx, "session/list", params, &answer)
+	raw, err := c.call(ctx, "session/list", params, &result)
 	if err != nil {
 		return Page{}, err
 	}
-	return Page{Sessions: answer.Sessions, Next: answer.NextCursor, Result: raw}, nil
+	return Page{Sessions: result.Sessions, Next: result.NextCursor, Result: raw}, nil
 }
 
-// Sessions yields all sessions that q asks for, page by page. An error ends it.
+// Sessions yields all sessions that match q, page by page. It stops at the first error.
 func (c *Client) Sessions(ctx context.Context, q Query) iter.Seq2[SessionInfo, error] {
 	return func(yield func(SessionInfo, error) bool) {
 		for {
@@ -194,41 +233,4 @@ func (c *Client) Sessions(ctx context.Context, q Query) iter.Seq2[SessionInfo, e
 			q.Cursor = page.Next
 		}
 	}
-}
-
-// TurnEnd is how a turn ended.
-type TurnEnd struct {
-	StopReason sdk.StopReason
-	// Result is the agent's answer as sent.
-	Result json.RawMessage
-}
-
-// Prompt runs a turn. It returns when the turn has ended and its updates were handed over. Ending ctx
-// gives the request up; to end a turn in the protocol's way, and see its end, use [Client.Cancel].
-func (c *Client) Prompt(ctx context.Context, id string, content ...sdk.ContentBlock) (TurnEnd, error) {
-	if _, err := c.requires("", func(Agent) bool { return true }); err != nil {
-		return TurnEnd{}, err
-	}
-	params := struct {
-		SessionID string             `json:"sessionId"`
-		Prompt    []sdk.ContentBlock `json:"prompt"`
-	}{id, append([]sdk.ContentBlock{}, content...)}
-	c.turns.begin(id)
-	defer c.turns.end(id)
-	var end TurnEnd
-	raw, err := c.call(ctx, "session/prompt", params, &end)
-	end.Result = raw
-	return end, err
-}
-
-// Cancel asks the agent to end the session's turn, and answers its open permission requests with
-// "cancelled". The turn's Prompt returns when the agent has ended it. It waits only while the agent
-// does not read.
-func (c *Client) Cancel(ctx context.Context, id string) error {
-	params, err := json.Marshal(sessionParams{SessionID: id})
-	if err != nil {
-		return fmt.Errorf("session/cancel: %w", err)
-	}
-	c.turns.cancel(id)
-	return c.conn.Notify(ctx, "session/cancel", params)
 }

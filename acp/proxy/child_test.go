@@ -116,7 +116,7 @@ func TestInitializeSaysWhatIsWrong(t *testing.T) {
 		"refuses": {"await initialize\n" + `send {"jsonrpc":"2.0","id":$initialize$,"error":{"code":-32000,"message":"log in"}}` + "\n",
 			proxy.Options{}, []string{"log in"}},
 		"no object": {"await initialize\n" + `send {"jsonrpc":"2.0","id":$initialize$,"result":7}` + "\n",
-			proxy.Options{}, []string{"cannot be read"}},
+			proxy.Options{}, []string{"cannot read"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, c.script, c.options)
@@ -351,7 +351,7 @@ func TestAnAgentThatWantsALoginSaysHow(t *testing.T) {
 	require.NoError(t, err)
 	v.crash(s.ID)
 	v.say(s.ID, "two")
-	_, err = v.Conn().Call(t.Context(), "logout", json.RawMessage(`{}`))()
+	_, err = v.Call(t.Context(), "logout", json.RawMessage(`{}`))()
 	require.NoError(t, err)
 	_, err = v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 	require.ErrorContains(t, err, "Authentication required")

@@ -494,7 +494,7 @@ func oneRoot(t testing.TB) workspace.Roots {
 
 // SetMode sets a session's mode.
 func (v *visit) SetMode(t testing.TB, id, mode string) string {
-	result, err := v.Conn().Call(t.Context(), "session/set_mode", []byte(`{"sessionId":"`+id+`","modeId":"`+mode+`"}`))()
+	result, err := v.Call(t.Context(), "session/set_mode", []byte(`{"sessionId":"`+id+`","modeId":"`+mode+`"}`))()
 	require.NoError(t, err)
 	return string(result)
 }

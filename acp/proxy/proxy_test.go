@@ -246,18 +246,18 @@ func TestP6_WhatFollowsAnAnswerFollowsItForTheClient(t *testing.T) {
 		`{"jsonrpc":"2.0","method":"_x/behind login"}` + "\n" + patient)
 	c, _ := command(t, script.String())
 	var got lines
-	cl := through(t, c, sessionstore.NewMemory(), client.Options{Wire: jsonrpc.Options{Tap: got.tap}})
+	cl := through(t, c, sessionstore.NewMemory(), client.Options{Tap: got.tap})
 	s, err := cl.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
 	require.NoError(t, err)
 	id := `{"sessionId":"` + s.ID + `",`
 	for range turns {
-		_, err := cl.Conn().Call(t.Context(), "session/prompt", json.RawMessage(id+`"prompt":[]}`))()
+		_, err := cl.Call(t.Context(), "session/prompt", json.RawMessage(id+`"prompt":[]}`))()
 		require.NoError(t, err)
 	}
-	_, err = cl.Conn().Call(t.Context(), "session/set_mode", json.RawMessage(id+`"modeId":"m"}`))()
+	_, err = cl.Call(t.Context(), "session/set_mode", json.RawMessage(id+`"modeId":"m"}`))()
 	require.NoError(t, err)
 	require.NoError(t, cl.Authenticate(t.Context(), "key"))
-	_, err = cl.Conn().Call(t.Context(), "_x/end", json.RawMessage(id+`"x":1}`))()
+	_, err = cl.Call(t.Context(), "_x/end", json.RawMessage(id+`"x":1}`))()
 	require.NoError(t, err)
 	for i := range turns {
 		want := []string{fmt.Sprintf(`"_before %d."`, i), fmt.Sprintf(`"turn":"%d."`, i), fmt.Sprintf(`"_behind %d."`, i)}
@@ -280,18 +280,18 @@ func TestP6_WhatFollowsACancelledTurnFollowsItsAnswer(t *testing.T) {
 	script.WriteString(patient)
 	c, _ := command(t, script.String())
 	var got lines
-	cl := through(t, c, sessionstore.NewMemory(), client.Options{Wire: jsonrpc.Options{Tap: got.tap}})
+	cl := through(t, c, sessionstore.NewMemory(), client.Options{Tap: got.tap})
 	s, err := cl.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
 	require.NoError(t, err)
 	id := `{"sessionId":"` + s.ID + `",`
 	for i := range turns {
-		work := cl.Conn().Call(t.Context(), "session/prompt", json.RawMessage(id+`"prompt":[]}`))
+		work := cl.Call(t.Context(), "session/prompt", json.RawMessage(id+`"prompt":[]}`))
 		require.Eventually(t, func() bool { return len(got.order(fmt.Sprintf(`"_before %d."`, i))) == 1 }, patience, 1e6)
 		require.NoError(t, cl.Cancel(t.Context(), s.ID))
 		_, err := work()
 		require.NoError(t, err)
 	}
-	_, err = cl.Conn().Call(t.Context(), "_x/end", json.RawMessage(id+`"x":1}`))()
+	_, err = cl.Call(t.Context(), "_x/end", json.RawMessage(id+`"x":1}`))()
 	require.NoError(t, err)
 	for i := range turns {
 		want := []string{fmt.Sprintf(`"_before %d."`, i), fmt.Sprintf(`"turn":"%d."`, i), fmt.Sprintf(`"_behind %d."`, i)}
@@ -352,7 +352,7 @@ func TestA1_OursAndTheAgentsCapabilitiesTogether(t *testing.T) {
 		a := abilities{Load: bits&1 != 0, List: bits&2 != 0, Roots: bits&4 != 0}
 		h := newHouse(t, a, proxy.Options{})
 		v := h.enter()
-		raw, err := v.Conn().Call(t.Context(), "initialize", json.RawMessage(`{"protocolVersion":1}`))()
+		raw, err := v.Call(t.Context(), "initialize", json.RawMessage(`{"protocolVersion":1}`))()
 		require.Error(t, err, "it was sent before")
 		require.Nil(t, raw)
 		agent := v.agent
@@ -407,7 +407,7 @@ func TestP6_BetweenClientAndChildOnlySessionIdsChange(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 
-	cancelled := cl.Conn().Call(t.Context(), "session/prompt", json.RawMessage(id+`"prompt":[]}`))
+	cancelled := cl.Call(t.Context(), "session/prompt", json.RawMessage(id+`"prompt":[]}`))
 	for !strings.Contains(<-seen, `"_started"`) { // a cancel before that would not concern the child
 	}
 	require.NoError(t, cl.Cancel(t.Context(), s.ID))

@@ -65,7 +65,7 @@ func TestP3_AClientThatNamesNoRootsHasTheChildToldOfNone(t *testing.T) {
 	params, err := json.Marshal(map[string]any{"sessionId": s.ID, "cwd": all.Cwd().String(), "mcpServers": []any{}})
 	require.NoError(t, err)
 	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
-		_, err := v.Conn().Call(t.Context(), method, params)()
+		_, err := v.Call(t.Context(), method, params)()
 		require.NoError(t, err)
 		list := h.directories(method)
 		require.NotNil(t, list, method)

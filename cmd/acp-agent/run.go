@@ -114,10 +114,10 @@ func runPrompt(ctx context.Context, s streams, f serveFlags, r runFlags, prompt 
 	}()
 	show := newPrinter(s.out)
 	options := client.Options{Name: "acp-agent run", Version: version(), Updates: show.update, Permission: asked{show, r.yes}.permission}
-	options.Wire.MaxLine = f.maxLine
+	options.MaxLine = f.maxLine
 	if r.json {
 		options.Updates, options.Permission = nil, asked{nil, r.yes}.permission
-		options.Wire.Tap = show.messages
+		options.Tap = show.messages
 	}
 	c := client.New(agent.Stdout(), agent.Stdin(), options)
 	serving, stop := context.WithCancel(ctx)

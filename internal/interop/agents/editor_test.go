@@ -197,11 +197,11 @@ func (e *editor) options(f files, said *logtest.Text) client.Options {
 			}
 			return sdk.RequestPermissionResponse{}, fmt.Errorf("no option to allow it once")
 		},
-		Wire: jsonrpc.Options{Tap: func(d jsonrpc.Direction, line []byte) {
+		Tap: func(d jsonrpc.Direction, line []byte) {
 			mark := map[jsonrpc.Direction]string{jsonrpc.Received: "< ", jsonrpc.Sent: "> "}[d]
 			_, _ = fmt.Fprintf(said, "%s%.2000s\n", mark, line)
 			e.judge.tap(d, line)
-		}},
+		},
 	}
 	if f == withFiles {
 		o.ReadTextFile = func(_ context.Context, r sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse, error) {

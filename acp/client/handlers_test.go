@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
-func TestUpdatesAreHandedOverInOrderBeforePromptReturns(t *testing.T) {
+func TestUpdatesInOrder(t *testing.T) {
 	var got []client.Update // no lock: Prompt returns after the last one
 	c, a := initialized(t, full, client.Options{Updates: func(_ context.Context, u client.Update) { got = append(got, u) }})
 	const updates = 500
@@ -38,14 +38,14 @@ func TestUpdatesAreHandedOverInOrderBeforePromptReturns(t *testing.T) {
 	}
 }
 
-func TestAnUpdateOfAnyShapeIsHandedOver(t *testing.T) {
+func TestMalformedUpdate(t *testing.T) {
 	got := make(chan client.Update, 1)
 	_, a := initialized(t, full, client.Options{Updates: func(_ context.Context, u client.Update) { got <- u }})
 	a.notify("session/update", `{"update":[1]}`)
 	require.Equal(t, client.Update{Update: json.RawMessage(`[1]`), Params: json.RawMessage(`{"update":[1]}`)}, <-got)
 }
 
-func TestNotificationsAreHandedOver(t *testing.T) {
+func TestNotifications(t *testing.T) {
 	got := make(chan string, 1)
 	_, a := initialized(t, full, client.Options{Notifications: func(_ context.Context, method string, params json.RawMessage) {
 		got <- method + " " + string(params)
@@ -55,7 +55,7 @@ func TestNotificationsAreHandedOver(t *testing.T) {
 	require.Equal(t, `_x/note {"a":1.0}`, <-got)
 }
 
-func TestARequestWithoutHandlerIsNotFound(t *testing.T) {
+func TestRequestWithoutHandler(t *testing.T) {
 	_, a := initialized(t, full, client.Options{})
 	for _, method := range []string{"session/request_permission", "fs/read_text_file", "fs/write_text_file", "terminal/create", "_x/any"} {
 		_, err := a.ask(method, `{"sessionId":"s"}`)
@@ -65,7 +65,7 @@ func TestARequestWithoutHandlerIsNotFound(t *testing.T) {
 	}
 }
 
-func TestHandlersAnswer(t *testing.T) {
+func TestHandlers(t *testing.T) {
 	_, a := initialized(t, full, client.Options{
 		ReadTextFile: func(_ context.Context, r sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse, error) {
 			return sdk.ReadTextFileResponse{Content: "content of " + r.Path}, nil
@@ -91,7 +91,7 @@ func TestHandlersAnswer(t *testing.T) {
 	require.Equal(t, jsonrpc.CodeInvalidParams, refused.Code)
 }
 
-func TestCancelAnswersPermissionRequests(t *testing.T) {
+func TestCancel(t *testing.T) {
 	asked := make(chan struct{})
 	c, a := initialized(t, full, client.Options{
 		Permission: func(ctx context.Context, _ sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
