@@ -37,7 +37,7 @@ func counts(c *discovery.Catalog, kind discovery.Kind) map[string]int {
 }
 
 // Every skill of the corpus loads. Seventeen are inside of other skills.
-func TestA25_CorpusOfSkills(t *testing.T) {
+func TestA25_CorpusSkills(t *testing.T) {
 	o := discovery.Options{Conventions: append(discovery.Conventions(),
 		discovery.Convention{Pattern: "skills/**/SKILL.md", Format: discovery.SkillFile})}
 	c := scan(t, o, corpus(t, "awesome-copilot"))
@@ -48,7 +48,7 @@ func TestA25_CorpusOfSkills(t *testing.T) {
 }
 
 // A root that is a folder of skills needs no row of its own.
-func TestA25_CorpusAsAFolderOfSkills(t *testing.T) {
+func TestA25_CorpusSkillFolder(t *testing.T) {
 	c := scan(t, discovery.Options{}, corpus(t, "awesome-copilot/skills"))
 	require.Empty(t, c.LimitsReached())
 	require.Equal(t, map[string]int{
@@ -56,7 +56,7 @@ func TestA25_CorpusAsAFolderOfSkills(t *testing.T) {
 	}, counts(c, discovery.Skill))
 }
 
-func TestA25_CorpusOfInstructions(t *testing.T) {
+func TestA25_CorpusInstructions(t *testing.T) {
 	o := discovery.Options{Conventions: []discovery.Convention{
 		{Pattern: "instructions/**/*.instructions.md", Format: discovery.CopilotRule},
 		{Pattern: "docs/*.instructions.md", Format: discovery.CopilotRule},
@@ -69,7 +69,7 @@ func TestA25_CorpusOfInstructions(t *testing.T) {
 }
 
 // Most rules are not YAML and load all the same. One has nothing but its frontmatter.
-func TestA25_CorpusOfCursorRules(t *testing.T) {
+func TestA25_CorpusCursorRules(t *testing.T) {
 	o := discovery.Options{Conventions: []discovery.Convention{{Pattern: "rules/**/*.mdc", Format: discovery.CursorRule}}}
 	c := scan(t, o, corpus(t, "awesome-cursorrules"))
 	require.Empty(t, c.LimitsReached())

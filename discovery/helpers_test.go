@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -17,8 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// checks is how many random trees a property is tried on, unless -rapid.checks says otherwise: each is
-// written to the disk, and searched several times.
+// checks is how many random trees a property is tested on, unless -rapid.checks says otherwise.
 const checks = "25"
 
 func TestMain(m *testing.M) {
@@ -31,14 +29,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fataler is what testing.T, testing.B and rapid.T share.
+// fataler is the common part of testing.T, testing.B and rapid.T.
 type fataler interface {
 	Helper()
 	Errorf(format string, args ...any)
 	FailNow()
 }
 
-// tree is a directory of a test, with its real path.
+// tree makes a directory with files and returns its real path.
 func tree(t testing.TB, files map[string]string) string {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
@@ -49,23 +47,11 @@ func tree(t testing.TB, files map[string]string) string {
 	return top
 }
 
-// write writes a file that looks as if it had been there for an hour.
+// write writes a file.
 func write(t fataler, path, text string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-	age(t, path)
-}
-
-// age makes a path look unchanged for an hour.
-func age(t fataler, path string) {
-	t.Helper()
-	require.NoError(t, setAged(path))
-}
-
-func setAged(path string) error {
-	hourAgo := time.Now().Add(-time.Hour)
-	return os.Chtimes(path, hourAgo, hourAgo)
 }
 
 // link makes a symbolic link. On Windows that needs a privilege.
@@ -106,12 +92,12 @@ func limited(name string, n int) discovery.Options {
 	return o
 }
 
-// skill is a SKILL.md that keeps every rule.
+// skill returns a SKILL.md that breaks no rule.
 func skill(name, description string) string {
 	return "---\nname: " + name + "\ndescription: " + description + "\n---\n\nDo it.\n"
 }
 
-// names are the names of artifacts.
+// names returns the names of artifacts.
 func names(list []discovery.Artifact) []string {
 	all := []string{}
 	for _, a := range list {
@@ -120,7 +106,7 @@ func names(list []discovery.Artifact) []string {
 	return all
 }
 
-// summary is a line for each artifact, with paths from top.
+// summary describes each artifact and limit, with paths relative to top.
 func summary(c *discovery.Catalog, top string) string {
 	var b strings.Builder
 	for _, a := range c.Artifacts() {
@@ -155,12 +141,12 @@ func line(a discovery.Artifact, top string) string {
 	return s + "\n"
 }
 
-// relative is text with slashes and without top.
+// relative returns text with slashes and without top.
 func relative(text, top string) string {
 	return filepath.ToSlash(strings.ReplaceAll(text, top+string(filepath.Separator), ""))
 }
 
-// testContext is the context of a test, or that of nobody, where a test has none.
+// testContext returns the context of a test, if it has one.
 func testContext(t any) context.Context {
 	if has, ok := t.(interface{ Context() context.Context }); ok {
 		return has.Context()

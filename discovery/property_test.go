@@ -15,7 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
-// places are where a random root may have an artifact called NAME.
+// places are the files that a random root may contain.
 var places = []struct {
 	path, text string
 	kind       discovery.Kind
@@ -36,7 +36,7 @@ var places = []struct {
 	{".agents/skills/NAME/SKILL.md", "no frontmatter", discovery.Skill},
 }
 
-// sown makes a random root at dir: files of some places, by some names.
+// sown makes a random root at dir.
 func sown(t *rapid.T, dir, word string) {
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	for i := range places {
@@ -48,7 +48,7 @@ func sown(t *rapid.T, dir, word string) {
 	}
 }
 
-// scanned scans roots within a property.
+// scanned scans roots.
 func scanned(t *rapid.T, roots ...string) *discovery.Catalog {
 	ws := open(t, roots...)
 	defer ws.Close()
@@ -76,7 +76,7 @@ func space(k discovery.Kind) string {
 	}
 }
 
-func TestA20_PermutingRootsPermutesWinners(t *testing.T) {
+func TestA20_OrderOfRootsDecides(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := temporary(t)
 		var roots []string
@@ -98,12 +98,12 @@ func TestA20_PermutingRootsPermutesWinners(t *testing.T) {
 		require.Equal(t, want, winners(c))
 		for _, a := range c.Artifacts() {
 			require.Equal(t, order[a.Root.Index], a.Root.Dir.String())
-			require.NotEqual(t, a.State == discovery.Active, a.Reason != "", "what does not count says why: %v", a)
+			require.NotEqual(t, a.State == discovery.Active, a.Reason != "", "artifacts that are not active have a reason: %v", a)
 		}
 	})
 }
 
-// winners are the paths that names stand for.
+// winners returns the path of the active artifact of each name.
 func winners(c *discovery.Catalog) map[string]string {
 	paths := make(map[string]string)
 	for _, a := range c.Artifacts() {
@@ -114,7 +114,7 @@ func winners(c *discovery.Catalog) map[string]string {
 	return paths
 }
 
-func TestA25_AnAdditionalRootHasAllThatItHadAsCwd(t *testing.T) {
+func TestA25_AdditionalRootsEqualCwd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := temporary(t)
 		dir, before, after := filepath.Join(top, "dir"), filepath.Join(top, "before"), filepath.Join(top, "after")
@@ -138,7 +138,7 @@ func TestA25_AnAdditionalRootHasAllThatItHadAsCwd(t *testing.T) {
 	})
 }
 
-// shadowing is the artifact that counts instead of a, nil for none.
+// shadowing returns the artifact that shadows a, nil if there is none.
 func shadowing(c *discovery.Catalog, a discovery.Artifact) *discovery.Artifact {
 	for _, other := range c.Artifacts() {
 		if a.State == discovery.Shadowed && other.State == discovery.Active && other.Path == a.ShadowedBy {
@@ -148,12 +148,12 @@ func shadowing(c *discovery.Catalog, a discovery.Artifact) *discovery.Artifact {
 	return nil
 }
 
-// of are the artifacts of one root.
+// of returns the artifacts of one root.
 func of(c *discovery.Catalog, root string) []discovery.Artifact {
 	return slices.DeleteFunc(c.Artifacts(), func(a discovery.Artifact) bool { return a.Root.Dir.String() != root })
 }
 
-func TestA22_SessionsDoNotSeeEachOther(t *testing.T) {
+func TestA22_SessionsAreIndependent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := temporary(t)
 		var dirs [4]string
@@ -188,7 +188,7 @@ func TestA22_SessionsDoNotSeeEachOther(t *testing.T) {
 	})
 }
 
-func TestA23_NothingOutsideOfTheRootsIsFound(t *testing.T) {
+func TestA23_NothingOutsideTheRoots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := temporary(t)
 		a, b, outside := filepath.Join(top, "a"), filepath.Join(top, "b"), filepath.Join(top, "outside")

@@ -1,7 +1,10 @@
 package discovery_test
 
 import (
+	"context"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,20 +15,21 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Each archive in testdata is a tree, what is made of it by lines of its comment, and in the file "want" what is found:
+// Each archive in testdata is a tree of files. Lines of its comment prepare the tree, and its file "want" is the expected result:
 //
 //	roots a b         the roots, cwd first
 //	link PATH TARGET  makes a symbolic link
 //	hex PATH BYTES    makes a file of these bytes
 //	size PATH N       makes a file of N bytes
 //	max NAME N        sets a limit
-//	touch PATH        wants what Catalog.For says of the path, instead of the catalog
-//	text              wants the assembled instructions, instead of the catalog
+//	touch PATH        compares the result of Catalog.For for the path
+//	text              compares the assembled instructions
 //
-// ACP_AGENT_UPDATE=1 writes what was found.
-func TestA25_Archives(t *testing.T) {
+// ACP_AGENT_UPDATE=1 rewrites the expected results.
+func TestA25_Scan(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	require.NoError(t, err)
 	require.NotEmpty(t, archives)
@@ -36,7 +40,7 @@ func TestA25_Archives(t *testing.T) {
 			archive := txtar.Parse(text)
 			got := found(t, archive)
 			last := &archive.Files[len(archive.Files)-1]
-			require.Equal(t, "want", last.Name, "the last file of the archive says what is found")
+			require.Equal(t, "want", last.Name, "the last file of the archive is the expected result")
 			if os.Getenv("ACP_AGENT_UPDATE") != "" {
 				last.Data = []byte(got)
 				require.NoError(t, os.WriteFile(file, txtar.Format(archive), 0o644))
@@ -46,7 +50,7 @@ func TestA25_Archives(t *testing.T) {
 	}
 }
 
-// found is what is found in an archive.
+// found returns the result for an archive.
 func found(t *testing.T, archive *txtar.Archive) string {
 	top := tree(t, nil)
 	for _, f := range archive.Files[:len(archive.Files)-1] {
@@ -112,4 +116,67 @@ func number(t *testing.T, text string) int {
 	n, err := strconv.Atoi(text)
 	require.NoError(t, err)
 	return n
+}
+
+func TestA24_FilesDoNotAddRoots(t *testing.T) {
+	top := tree(t, map[string]string{
+		"a/AGENTS.md": "---\nadditionalDirectories: [../b]\n---\nWork in ../b too. @../b/AGENTS.md",
+		"a/CLAUDE.md": "@../b/AGENTS.md",
+		"a/.mcp.json": `{"mcpServers": {"x": {"command": "x", "cwd": "../b"}}, "roots": ["../b"]}`,
+		"b/AGENTS.md": "Of b.",
+	})
+	ws := open(t, top+"/a")
+	defer ws.Close()
+	before := ws.Roots()
+	c, err := discovery.Scan(t.Context(), ws, discovery.Options{})
+	require.NoError(t, err)
+	require.True(t, before.Equal(ws.Roots()))
+	for _, a := range c.Artifacts() {
+		require.Equal(t, 0, a.Root.Index)
+	}
+	require.NotContains(t, c.Instructions(discovery.EveryRoot).String(), "Of b.")
+}
+
+func TestA25_LargeDirectory(t *testing.T) {
+	files := make(map[string]string)
+	for i := range 20 {
+		files[fmt.Sprintf(".claude/commands/%d.md", i)] = "Do it."
+	}
+	top := tree(t, files)
+	roots, err := workspace.NewRoots(top, nil)
+	require.NoError(t, err)
+	ws, err := workspace.Open(t.Context(), roots, workspace.Options{MaxEntries: 5})
+	require.NoError(t, err)
+	defer ws.Close()
+	c, err := discovery.Scan(t.Context(), ws, discovery.Options{})
+	require.NoError(t, err)
+	require.Len(t, c.Artifacts(), 5)
+	require.Equal(t, top+" was not scanned completely: the limit of 5 directory entries was reached at "+filepath.Join(top, ".claude", "commands"), c.LimitsReached()[0].String())
+}
+
+func TestA25_Timeout(t *testing.T) {
+	top := tree(t, map[string]string{"a/AGENTS.md": "x", "b/AGENTS.md": "x"})
+	c := scan(t, limited("Timeout", 1), top+"/a", top+"/b")
+	require.Equal(t, "Timeout", c.LimitsReached()[0].Name)
+	require.Contains(t, c.LimitsReached()[0].String(), "the limit of 1ns was reached")
+	require.Equal(t, 1, c.LimitsReached()[len(c.LimitsReached())-1].Root.Index)
+	_, err := c.For(t.Context(), top+"/a/x")
+	require.Error(t, err)
+}
+
+func TestA25_ScanErrors(t *testing.T) {
+	top := tree(t, map[string]string{"AGENTS.md": "x"})
+	ws := open(t, top)
+	c, err := discovery.Scan(t.Context(), ws, discovery.Options{})
+	require.NoError(t, err)
+	why := errors.New("enough")
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	_, err = discovery.Scan(ended, ws, discovery.Options{})
+	require.ErrorIs(t, err, why)
+	require.NoError(t, ws.Close())
+	_, err = discovery.Scan(t.Context(), ws, discovery.Options{})
+	require.ErrorIs(t, err, workspace.ErrClosed)
+	_, err = c.For(t.Context(), top+"/x")
+	require.ErrorIs(t, err, workspace.ErrClosed)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
-func TestC6_SpecialFilesAreListedAndNotWaitedFor(t *testing.T) {
+func TestC6_SpecialFiles(t *testing.T) {
 	top := tree(t, map[string]string{"CLAUDE.md": "@pipe Found all the same.", "GEMINI.md/x": "a directory"})
 	require.NoError(t, syscall.Mkfifo(filepath.Join(top, "AGENTS.md"), 0o600))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(top, ".mcp.json"), 0o600))
@@ -27,7 +27,7 @@ func TestC6_SpecialFilesAreListedAndNotWaitedFor(t *testing.T) {
 		"invalid mcp_server .mcp.json in .mcp.json\n\twhy: it is a fifo, not a file\n", summary(c, top))
 }
 
-func TestA25_UnreadableFilesAndDirectoriesAreListed(t *testing.T) {
+func TestA25_UnreadableFiles(t *testing.T) {
 	if proctest.AsOrdinaryUser(t, t.Name()) {
 		return
 	}

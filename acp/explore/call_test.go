@@ -28,7 +28,7 @@ func TestCall(t *testing.T) {
 		{"an image", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"image","mimeType":"image/png","data":""}`)}}, nil, "A block of type `image` (`image/png`) of 49 bytes."},
 		{"a resource", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b","text":"t"}}`)}}, []string{"t"}, "The resource `a:b`"},
 		{"a link", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource_link","uri":"a:b"}`)}}, nil, "A link to `a:b`."},
-		{"what is none", backend.ToolResult{Content: []backend.Raw{backend.Raw(`7`)}}, nil, "An invalid block of 1 byte."},
+		{"invalid", backend.ToolResult{Content: []backend.Raw{backend.Raw(`7`)}}, nil, "An invalid block of 1 byte."},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			f.result, f.log = one.result, nil
@@ -44,7 +44,7 @@ func TestCall(t *testing.T) {
 	require.Empty(t, f.log)
 }
 
-func TestAResultIsBounded(t *testing.T) {
+func TestCallTruncatesResults(t *testing.T) {
 	f := &fakeTools{result: backend.ToolResult{Content: []backend.Raw{blockOf(strings.Repeat("x", 500)), blockOf("later")}}}
 	c := open(t, limits{bytes: 100}, plant(t, nil))
 	c.client.tools = f
@@ -54,7 +54,7 @@ func TestAResultIsBounded(t *testing.T) {
 	require.Contains(t, a.text(), "Cut: an answer holds 100 bytes, and this has 5 bytes.")
 }
 
-func TestACallThatFailsSaysWhy(t *testing.T) {
+func TestCallErrors(t *testing.T) {
 	f := &fakeTools{status: []backend.ServerStatus{ready("e")}}
 	c := withTools(t, f, plant(t, nil))
 	f.err = &backend.UnknownNameError{Kind: "tool", Name: "e.t"}

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,7 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
-func TestOpenAnnouncesTheCommands(t *testing.T) {
+func TestAnnouncedCommands(t *testing.T) {
 	c := open(t, limits{}, plant(t, nil))
 	require.Len(t, c.client.updates, 1)
 	u := c.client.updates[0]
@@ -35,14 +36,14 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-func TestAnUnknownCommandIsNamedWithTheListOfThose(t *testing.T) {
+func TestUnknownCommand(t *testing.T) {
 	a := open(t, limits{}, plant(t, nil)).ask("/fly away")
 	require.Equal(t, "end_turn", a.stop)
 	require.Contains(t, a.text(), "There is no command `/fly`")
 	require.Contains(t, a.text(), "/search REGEXP")
 }
 
-func TestACommandWithoutItsInputSaysHow(t *testing.T) {
+func TestMissingInput(t *testing.T) {
 	c := open(t, limits{}, plant(t, nil))
 	for text, usage := range map[string]string{
 		"/find": "/find GLOB", "/search ": "/search REGEXP", "/read\n": "/read PATH[:FIRST-LAST]",
@@ -56,7 +57,7 @@ func TestACommandWithoutItsInputSaysHow(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPromptIsNotServed(t *testing.T) {
+func TestOtherMethods(t *testing.T) {
 	r := New()
 	require.Nil(t, r.Call(t.Context(), "authenticate", nil))
 	r.Notify(t.Context(), "anything", nil)
@@ -70,4 +71,53 @@ func TestWhatIsNoPromptIsNotServed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "explore", info.Kind)
 	require.Equal(t, backend.AdapterConnects, info.MCP)
+}
+
+func TestA25_CommandsOfRootsAreAnnounced(t *testing.T) {
+	first := plant(t, fileTree{".claude/commands/git/commit.md": "---\ndescription: Commits.\nargument-hint: MESSAGE\n---\nCommit $ARGUMENTS.\n"})
+	second := plant(t, fileTree{
+		".claude/commands/git/commit.md": "Of the second.\n",
+		".claude/commands/find.md":       "Not our find.\n",
+		".agents/skills/tidy/SKILL.md":   skillOf("tidy"),
+	})
+	c := open(t, limits{}, first, second)
+	all := announced(c.client.updates)
+	require.Equal(t, "Command of "+filepath.Base(first)+": Commits.", all["git:commit"]["description"], "A30: labelled with its root")
+	require.Equal(t, map[string]any{"hint": "MESSAGE"}, all["git:commit"]["input"])
+	require.Equal(t, "Skill of "+filepath.Base(second)+": About tidy.", all["tidy"]["description"])
+	require.Equal(t, "Find files by name in all roots", all["find"]["description"], "our own names are ours")
+	require.Len(t, all, len(commands())+2)
+
+	require.Equal(t, []string{"Commit $ARGUMENTS."}, c.ask("/git:commit a message").lines())
+	text := c.ask("/commands").text()
+	require.Contains(t, text, "called by /git:commit")
+	require.Contains(t, text, "git:commit: shadowed")
+	require.Contains(t, text, "not a slash command: /find is taken")
+}
+
+func TestChangedCommandsAreAnnounced(t *testing.T) {
+	cwd := plant(t, nil)
+	c := open(t, limits{}, cwd)
+	require.Len(t, announced(c.client.updates), len(commands()))
+	require.Nil(t, announced(c.ask("/roots").updates), "nothing has changed")
+
+	write(t, filepath.Join(cwd, ".agents", "skills", "new", "SKILL.md"), skillOf("new"))
+	c.rescan()
+	a := c.ask("/new")
+	require.Contains(t, announced(a.updates), "new")
+	require.Equal(t, "available_commands_update", a.updates[0].Kind)
+	require.Equal(t, []string{"Do new."}, a.lines())
+	c.rescan()
+	require.Nil(t, announced(c.ask("/roots").updates))
+}
+
+func TestMaxCommands(t *testing.T) {
+	tree := fileTree{}
+	for _, name := range []string{"a", "b", "c"} {
+		tree[".agents/skills/"+name+"/SKILL.md"] = skillOf(name)
+	}
+	c := open(t, limits{commands: 2}, plant(t, tree))
+	require.Len(t, announced(c.client.updates), len(commands())+2)
+	require.Equal(t, []string{"Do c."}, c.ask("/c").lines(), "it is a command nevertheless")
+	require.Contains(t, c.ask("/skills").text(), "Of 3 skills and commands the first 2 are announced")
 }

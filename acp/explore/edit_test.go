@@ -34,7 +34,7 @@ func TestParseEdit(t *testing.T) {
 	}
 }
 
-func TestEditReplacesTextWithinLines(t *testing.T) {
+func TestEdit(t *testing.T) {
 	cwd := plant(t, fileTree{"a.txt": "one two\r\nthree\r\nfour\r\n"})
 	talk := open(t, limits{}, cwd)
 	talk.client.onAsk = selected("allow-once")

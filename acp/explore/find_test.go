@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestA20_AnswersComeInTheOrderOfTheRoots(t *testing.T) {
+func TestA20_OrderOfRoots(t *testing.T) {
 	app, shared, skills := example(t)
 	for _, roots := range [][]string{{app, shared, skills}, {skills, app, shared}} {
 		a := open(t, limits{}, roots...).ask("retry")
@@ -25,7 +25,7 @@ func TestA20_AnswersComeInTheOrderOfTheRoots(t *testing.T) {
 	}
 }
 
-func TestA30_EveryRootIsSearchedAlike(t *testing.T) {
+func TestA30_AllRootsAreSearched(t *testing.T) {
 	app, shared, skills := example(t)
 	a := open(t, limits{}, app, shared, skills).ask("/find AGENTS.md")
 	require.Equal(t, []string{"app/AGENTS.md", "skills/AGENTS.md"}, a.lines())
@@ -33,7 +33,7 @@ func TestA30_EveryRootIsSearchedAlike(t *testing.T) {
 	require.Contains(t, a.text(), "`shared`: 1 line in 1 file; `app`: 2 lines in 2 files.")
 }
 
-func TestWhatGitIgnoresIsLeftOut(t *testing.T) {
+func TestIgnoredFiles(t *testing.T) {
 	app, shared, _ := example(t)
 	for path, content := range map[string]string{
 		"bin/orders":            "needle",
@@ -64,7 +64,7 @@ func TestWhatGitIgnoresIsLeftOut(t *testing.T) {
 	require.Equal(t, []string{"needle"}, c.ask("/read bin/orders").lines(), "what is named is read")
 }
 
-func TestBinaryFilesAreLeftOut(t *testing.T) {
+func TestBinaryFiles(t *testing.T) {
 	cwd := plant(t, fileTree{
 		"nul":     "needle\x00",
 		"latin1":  "needle \xe9\n",
@@ -80,7 +80,7 @@ func TestBinaryFilesAreLeftOut(t *testing.T) {
 	require.Contains(t, c.ask("/read latin1").text(), "is not a text file")
 }
 
-func TestLinksAreNotFollowed(t *testing.T) {
+func TestSymbolicLinks(t *testing.T) {
 	outside := plant(t, fileTree{"secret.txt": "needle\n"})
 	cwd := plant(t, fileTree{"real/a.txt": "needle\n"})
 	symlink(t, outside, cwd, "out")
@@ -120,7 +120,7 @@ func TestOverlappingRoots(t *testing.T) {
 	})
 }
 
-func TestLocationsAreSpelledTheClientsWay(t *testing.T) {
+func TestLocations(t *testing.T) {
 	top := plant(t, fileTree{"real/sub/a.txt": "x\nneedle\n"})
 	symlink(t, filepath.Join(top, "real"), top, "spelled")
 	spelled := filepath.Join(top, "spelled")
@@ -133,7 +133,7 @@ func TestLocationsAreSpelledTheClientsWay(t *testing.T) {
 	require.Equal(t, []location{{want, 2}}, c.ask("/read sub/a.txt:2").call(t).Places)
 }
 
-func TestDirectoriesAreEnteredToABound(t *testing.T) {
+func TestMaxDepth(t *testing.T) {
 	deep := strings.Repeat("d/", 100)
 	cwd := plant(t, fileTree{deep + "a.txt": "needle\n", deep + "d/b.txt": "needle\n"})
 	a := open(t, limits{}, cwd).ask("needle")

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
-func TestAnUnreadableDirectoryIsCounted(t *testing.T) {
+func TestUnreadableDirectory(t *testing.T) {
 	if proctest.AsOrdinaryUser(t, t.Name()) {
 		return
 	}

@@ -34,7 +34,7 @@ func plant(t testing.TB, files fileTree) string {
 	return files.Plant(t)
 }
 
-// client is what the runtime talks to in a test.
+// client is the client of a test.
 type client struct {
 	backend.Client
 	workspace *workspace.Workspace
@@ -72,7 +72,7 @@ type location struct {
 	Line int
 }
 
-// text is that of a chunk, or of the first content of a tool call.
+// text returns the text of a chunk, or of the first content of a tool call.
 func (u update) text() string {
 	var one struct {
 		Text    string
@@ -189,7 +189,7 @@ func (c *conversation) prompt(ctx context.Context, blocks []map[string]any) answ
 	return answer{c.client.updates, response.StopReason}
 }
 
-// text is all that the agent said.
+// text returns all text of the answer.
 func (a answer) text() string {
 	var b strings.Builder
 	for _, u := range a.updates {
@@ -200,7 +200,7 @@ func (a answer) text() string {
 	return b.String()
 }
 
-// lines are the lines in the answer's blocks.
+// lines returns the lines in code blocks.
 func (a answer) lines() []string {
 	var found []string
 	inside := false
@@ -217,7 +217,7 @@ func (a answer) lines() []string {
 	return found
 }
 
-// call is the only tool call, as it ended.
+// call returns the only tool call, as it ended.
 func (a answer) call(t testing.TB) update {
 	t.Helper()
 	var begun, ended []update
@@ -238,7 +238,7 @@ func (a answer) call(t testing.TB) update {
 	return whole
 }
 
-// example is the workspace under testdata: its roots in a directory of its own.
+// example copies the workspace under testdata and returns its roots.
 func example(t testing.TB) (app, shared, skills string) {
 	t.Helper()
 	top := dirtest.New(t)
@@ -275,7 +275,7 @@ func selected(option string) func(context.Context, question) (backend.Raw, error
 	}
 }
 
-// after does something between the question and the answer, which allows.
+// after calls do before it answers, and allows.
 func after(t *testing.T, do func()) func(context.Context, question) (backend.Raw, error) {
 	return func(ctx context.Context, q question) (backend.Raw, error) {
 		do()
@@ -297,7 +297,7 @@ func (u update) diffs(t testing.TB) []shown {
 	return all
 }
 
-// statuses are those of the tool calls, in order.
+// statuses returns the statuses of the tool calls, in order.
 func (a answer) statuses() (all []sdk.ToolCallStatus) {
 	for _, u := range a.updates {
 		if u.Status != "" {
@@ -307,7 +307,7 @@ func (a answer) statuses() (all []sdk.ToolCallStatus) {
 	return all
 }
 
-// last is the last update of a tool call.
+// last returns the last update of a tool call.
 func (a answer) last(t testing.TB) update {
 	t.Helper()
 	for i := len(a.updates) - 1; i >= 0; i-- {
@@ -319,7 +319,7 @@ func (a answer) last(t testing.TB) update {
 	return update{}
 }
 
-// files are the files below dir with their content.
+// files returns the files below dir.
 func files(t testing.TB, dir string) fileTree {
 	t.Helper()
 	return dirtest.Planted(t, dir)

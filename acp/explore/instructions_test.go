@@ -10,7 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
-func TestA25_InstructionsOfEveryRootInOrder(t *testing.T) {
+func TestA25_Instructions(t *testing.T) {
 	app, shared, skills := example(t)
 	c := open(t, limits{}, skills, app, shared)
 	text := c.ask("/instructions").text()

@@ -55,7 +55,7 @@ func ready(name string) backend.ServerStatus {
 	}
 }
 
-func TestMCPShowsTheServers(t *testing.T) {
+func TestMCP(t *testing.T) {
 	at := time.Date(2026, 8, 1, 12, 30, 0, 0, time.UTC)
 	told := ready("e")
 	told.SentRoots, told.SentAt, told.Restarts = []string{"file:///b", "file:///a"}, at, 1
@@ -81,7 +81,7 @@ func TestMCPShowsTheServers(t *testing.T) {
 
 const oneServer = `{"mcpServers": {"db": {"command": "db", "args": ["a b"], "env": {"TOKEN": "s3cret"}}, "broken": {}}}`
 
-func TestA25_AFoundServerIsNotStartedUntilItIsAskedFor(t *testing.T) {
+func TestA25_MCPStart(t *testing.T) {
 	first, second := plant(t, fileTree{".mcp.json": oneServer}), plant(t, fileTree{".mcp.json": oneServer})
 	f := &fakeTools{}
 	c := withTools(t, f, first, second)
@@ -112,7 +112,7 @@ func TestA25_AFoundServerIsNotStartedUntilItIsAskedFor(t *testing.T) {
 	require.Contains(t, c.ask("/mcp stop db").text(), "/mcp start NAME")
 }
 
-func TestMCPToolsListsWhatServersOffer(t *testing.T) {
+func TestMCPTools(t *testing.T) {
 	f := &fakeTools{
 		status: []backend.ServerStatus{ready("e"), {Name: "x", Prefix: "x", Transport: "stdio", State: backend.ServerFailed, Err: errors.New("gone")}, ready("n")},
 		tools: []backend.Tool{{

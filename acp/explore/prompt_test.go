@@ -34,14 +34,14 @@ func TestReadPrompt(t *testing.T) {
 	}
 }
 
-func TestAPromptOfAnotherShapeIsRefused(t *testing.T) {
+func TestInvalidPrompt(t *testing.T) {
 	_, err := readPrompt([]byte(`{"prompt":7}`))
 	var refusal *jsonrpc.Error
 	require.ErrorAs(t, err, &refusal)
 	require.Equal(t, jsonrpc.CodeInvalidParams, refusal.Code)
 }
 
-func TestBlocksOfOtherTypesAreLeftOutWithANote(t *testing.T) {
+func TestOtherBlocks(t *testing.T) {
 	c := open(t, limits{}, plant(t, fileTree{"a.txt": "needle\n"}))
 	a := c.prompt(t.Context(), []map[string]any{
 		{"type": "image", "data": "", "mimeType": "image/png"},
@@ -76,7 +76,7 @@ func TestLinks(t *testing.T) {
 }
 
 // A link is the user's word, not a grant: it is contained like any path.
-func TestA24_ALinkOutsideTheRootsIsNotRead(t *testing.T) {
+func TestA24_LinkOutsideTheRoots(t *testing.T) {
 	outside := plant(t, fileTree{"secret": "hidden\n"})
 	a := open(t, limits{}, plant(t, nil)).ask("", dir(t, outside).URI()+"/secret")
 	require.Equal(t, "end_turn", a.stop)

@@ -51,7 +51,7 @@ func TestRead(t *testing.T) {
 	require.Contains(t, c.ask("/read code.md").text(), "`````text\n````\n```\nx\n`````\n", "nothing in a file closes its block")
 }
 
-func TestA20_RelativePathsStartAtCwdOnly(t *testing.T) {
+func TestA20_RelativePaths(t *testing.T) {
 	app, shared, skills := example(t)
 	c := open(t, limits{}, app, shared, skills)
 
@@ -66,7 +66,7 @@ func TestA20_RelativePathsStartAtCwdOnly(t *testing.T) {
 	}
 }
 
-func TestA23_PathsOutOfTheRootsAreRefused(t *testing.T) {
+func TestA23_PathsOutsideTheRoots(t *testing.T) {
 	outside := plant(t, fileTree{"secret": "hidden\n"})
 	cwd, other := plant(t, fileTree{"a/b": "b\n"}), plant(t, fileTree{"c": "sibling\n"})
 	symlink(t, filepath.Join(outside, "secret"), cwd, "file")
@@ -86,12 +86,12 @@ func TestA23_PathsOutOfTheRootsAreRefused(t *testing.T) {
 	require.Equal(t, []string{"sibling"}, c.ask("/read good").lines(), "a link from one root into another")
 }
 
-func TestADirectoryIsNotRead(t *testing.T) {
+func TestReadDirectory(t *testing.T) {
 	a := open(t, limits{}, plant(t, fileTree{"a/b": "b\n"})).ask("/read a")
 	require.Contains(t, a.text(), "`a` is a directory")
 }
 
-func TestALongReadIsCutAndSaysHowToGoOn(t *testing.T) {
+func TestReadLongFile(t *testing.T) {
 	var b strings.Builder
 	for i := range 5000 {
 		b.WriteString("line " + strconv.Itoa(i+1) + "\n")
@@ -118,7 +118,7 @@ func TestALongReadIsCutAndSaysHowToGoOn(t *testing.T) {
 	require.Contains(t, a.text(), "wide.txt:2-`")
 }
 
-func TestSeveralLinksShareTheBound(t *testing.T) {
+func TestReadSeveralLinks(t *testing.T) {
 	cwd := plant(t, fileTree{"a": strings.Repeat("a", 90) + "\n", "b": strings.Repeat("b", 90) + "\n", "c": "c\n"})
 	uri := dir(t, cwd).URI()
 	a := open(t, limits{bytes: 91}, cwd).ask("", uri+"/a", uri+"/b", uri+"/c")

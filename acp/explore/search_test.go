@@ -1,12 +1,15 @@
 package explore
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 func TestSearch(t *testing.T) {
@@ -29,7 +32,7 @@ func TestSearch(t *testing.T) {
 	require.Empty(t, a.lines())
 }
 
-func TestABadRegexpIsExplained(t *testing.T) {
+func TestInvalidRegexp(t *testing.T) {
 	c := open(t, limits{}, plant(t, nil))
 	for expression, why := range map[string]string{
 		"(":                       "missing closing )",
@@ -41,16 +44,6 @@ func TestABadRegexpIsExplained(t *testing.T) {
 		require.Contains(t, a.text(), "Invalid regular expression")
 		require.Contains(t, a.text(), why)
 		require.Len(t, a.updates, 1, "no tool call")
-	}
-}
-
-func TestToolCallsHaveIdsOfTheirOwn(t *testing.T) {
-	cwd := plant(t, fileTree{"a.txt": "x\n"})
-	seen := make(map[string]bool)
-	for range 3 { // as after restarts
-		id := open(t, limits{}, cwd).ask("x").call(t).ID
-		require.False(t, seen[id])
-		seen[id] = true
 	}
 }
 
@@ -86,7 +79,7 @@ func TestWords(t *testing.T) {
 }
 
 // The answer is the same however many workers there are and however fast each is.
-func TestTheOrderIsThatOfTheFiles(t *testing.T) {
+func TestOrderOfFiles(t *testing.T) {
 	files := fileTree{}
 	for i := range 300 {
 		files[fmt.Sprintf("%02d/%03d.txt", i%7, i)] = strings.Repeat("x\n", i*i%500) + "needle\n"
@@ -100,7 +93,7 @@ func TestTheOrderIsThatOfTheFiles(t *testing.T) {
 	}
 }
 
-func TestAHitStaysOnItsLine(t *testing.T) {
+func TestExcerpts(t *testing.T) {
 	c := open(t, limits{}, plant(t, fileTree{
 		"a.txt": "\t needle \x1b[31m\r\n" + strings.Repeat("é", 400) + "needle" + strings.Repeat("x", 5000) + "\n",
 	}))
@@ -113,8 +106,23 @@ func TestAHitStaysOnItsLine(t *testing.T) {
 	require.Less(t, len(lines[1]), 400)
 }
 
-func TestALongLineIsSearchedToo(t *testing.T) {
+func TestLongLines(t *testing.T) {
 	c := open(t, limits{}, plant(t, fileTree{"a.txt": strings.Repeat("x", 100_000) + "needle\n"}))
 	require.Len(t, c.ask("/search n..dle$").lines(), 1)
 	require.Len(t, c.ask("needle").lines(), 1)
+}
+
+func TestLargeFiles(t *testing.T) {
+	cwd := plant(t, fileTree{"large": strings.Repeat("needle\n", 1000), "fits": strings.Repeat("n", 1018) + "needle"})
+	a := open(t, limits{fileSize: 1024}, cwd).ask("/search needle")
+	require.Len(t, a.lines(), 1)
+	require.Contains(t, a.text(), "Left out: 1 file over 1 KiB.")
+}
+
+func TestWordsAreCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	words, _ := newWords("ab")
+	text := []byte(strings.Repeat("ab\n", checkInterval))
+	require.ErrorIs(t, words.Find(ctx, text, func(tools.Match) bool { return true }), context.Canceled)
 }

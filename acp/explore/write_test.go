@@ -16,7 +16,7 @@ import (
 
 const edited = "\ntwo\n=======\n2"
 
-func TestA30_WhatIsAllowedIsWritten(t *testing.T) {
+func TestA30_AllowedChange(t *testing.T) {
 	old := "one\ntwo\nthree\n"
 	for name, c := range map[string]struct {
 		ask, path string
@@ -66,21 +66,21 @@ func TestA30_WhatIsAllowedIsWritten(t *testing.T) {
 	}
 }
 
-func TestA30_WhatIsNotAllowedIsNotWritten(t *testing.T) {
+func TestA30_RejectedChange(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(context.Context, question) (backend.Raw, error)
 		stop   string
 	}{
-		"rejected":           {selected("reject-once"), "end_turn"},
-		"unknown option":     {selected("allow_once"), "end_turn"},
-		"no option":          {selected(""), "end_turn"},
-		"cancelled":          {raw(`{"outcome":{"outcome":"cancelled"}}`), "cancelled"},
-		"unknown outcome":    {raw(`{"outcome":{"outcome":"maybe","optionId":"allow-once"}}`), "end_turn"},
-		"no outcome":         {raw(`{}`), "end_turn"},
-		"null":               {raw(`null`), "end_turn"},
-		"not an object":      {raw(`["allow-once"]`), "end_turn"},
-		"an error":           {func(context.Context, question) (backend.Raw, error) { return nil, errors.New("boom") }, "end_turn"},
-		"nobody to be asked": {nil, "end_turn"},
+		"rejected":        {selected("reject-once"), "end_turn"},
+		"unknown option":  {selected("allow_once"), "end_turn"},
+		"no option":       {selected(""), "end_turn"},
+		"cancelled":       {raw(`{"outcome":{"outcome":"cancelled"}}`), "cancelled"},
+		"unknown outcome": {raw(`{"outcome":{"outcome":"maybe","optionId":"allow-once"}}`), "end_turn"},
+		"no outcome":      {raw(`{}`), "end_turn"},
+		"null":            {raw(`null`), "end_turn"},
+		"not an object":   {raw(`["allow-once"]`), "end_turn"},
+		"an error":        {func(context.Context, question) (backend.Raw, error) { return nil, errors.New("boom") }, "end_turn"},
+		"no client":       {nil, "end_turn"},
 	} {
 		for _, ask := range []string{"/write a.txt\nx", "/write new.txt\nx", "/edit a.txt" + edited} {
 			t.Run(name+" "+ask[:12], func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestA30_WhatIsNotAllowedIsNotWritten(t *testing.T) {
 	}
 }
 
-func TestA30_ACancelledTurnWritesNothing(t *testing.T) {
+func TestA30_CancelledChange(t *testing.T) {
 	planted := fileTree{"a.txt": "one\ntwo\n"}
 	for name, answered := range map[string]bool{"before the answer": false, "with the answer": true} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestA30_ACancelledTurnWritesNothing(t *testing.T) {
 	}
 }
 
-func TestC11_TheQuestionShowsTheResolvedPathAndItsRoot(t *testing.T) {
+func TestC11_RequestShowsResolvedPath(t *testing.T) {
 	top := plant(t, fileTree{"app/a.txt": "one\n", "lib/b.txt": "one\ntwo\n"})
 	symlink(t, filepath.Join(top, "lib"), top, "spelled")
 	spelled := filepath.Join(top, "spelled")
@@ -139,7 +139,7 @@ func TestC11_TheQuestionShowsTheResolvedPathAndItsRoot(t *testing.T) {
 	require.Equal(t, fileTree{"app/a.txt": "one\n", "lib/b.txt": "one\n2\n"}, files(t, top))
 }
 
-func TestC11_ThePathIsCheckedAgainAfterTheAnswer(t *testing.T) {
+func TestC11_PathIsCheckedAgain(t *testing.T) {
 	relink := func(target string) func(*testing.T, string) {
 		return func(t *testing.T, top string) {
 			require.NoError(t, os.Remove(filepath.Join(top, "app/l")))
@@ -185,7 +185,7 @@ func TestC11_ThePathIsCheckedAgainAfterTheAnswer(t *testing.T) {
 	}
 }
 
-func TestC11_WhatIsOutsideIsRefusedWithoutAQuestion(t *testing.T) {
+func TestC11_OutsideTheRoots(t *testing.T) {
 	top := plant(t, fileTree{"app/a.txt": "one\ntwo\n", "out/a.txt": "one\ntwo\n", "app-evil/a.txt": "one\ntwo\n"})
 	out := filepath.Join(top, "out")
 	symlink(t, out, top, "app/dir")
@@ -209,7 +209,7 @@ func TestC11_WhatIsOutsideIsRefusedWithoutAQuestion(t *testing.T) {
 	require.Equal(t, before, files(t, top))
 }
 
-func TestA20_ARelativePathIsWrittenBelowCwdOnly(t *testing.T) {
+func TestA20_WriteRelativePath(t *testing.T) {
 	cwd, lib := plant(t, fileTree{"a": ""}), plant(t, fileTree{"sub/b.txt": "two\n"})
 	talk := open(t, limits{}, cwd, lib)
 	talk.client.onAsk = selected("allow-once")
@@ -222,7 +222,7 @@ func TestA20_ARelativePathIsWrittenBelowCwdOnly(t *testing.T) {
 	require.Equal(t, fileTree{"sub/b.txt": "two\n", "c.txt": "x\n"}, files(t, lib))
 }
 
-func TestWhatCannotBeChangedIsNotAskedFor(t *testing.T) {
+func TestImpossibleChanges(t *testing.T) {
 	planted := fileTree{
 		"a.txt": "one\ntwo\nthree\n", "twice": "two\ntwo\n", "binary": "two\n\x00", "latin": "two\n\xe9\n", "large": strings.Repeat("two\n", 50), "d/e": "",
 	}
@@ -257,7 +257,7 @@ func TestWhatCannotBeChangedIsNotAskedFor(t *testing.T) {
 	require.Equal(t, planted, files(t, cwd))
 }
 
-func TestAPathMayHoldSpaces(t *testing.T) {
+func TestWritePathWithSpaces(t *testing.T) {
 	cwd := plant(t, fileTree{"a": ""})
 	talk := open(t, limits{}, cwd)
 	talk.client.onAsk = selected("allow-once")

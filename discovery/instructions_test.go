@@ -8,7 +8,7 @@ import (
 )
 
 // A brace within a set, or behind a backslash, closes nothing.
-func TestExpansionsOfBracesThatHoldSets(t *testing.T) {
+func TestExpansions(t *testing.T) {
 	require.Equal(t, 3, expansions("{[}a],b,c}"))
 	require.Equal(t, 2, expansions(`{[\]}],b}`))
 	require.Equal(t, 2, expansions(`{\},b}`))

@@ -1,0 +1,41 @@
+package discovery_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/discovery"
+)
+
+func TestA25_Conventions(t *testing.T) {
+	top := tree(t, map[string]string{"docs/agents/x.md": "x", "AGENTS.md": "y", "prompts/a/go.md": "Go."})
+	o := discovery.Options{Conventions: append([]discovery.Convention{
+		{Pattern: "docs/agents/*.md", Format: discovery.Text},
+		{Pattern: "prompts/**/*.md", Format: discovery.CommandFile},
+	}, discovery.Conventions()...)}
+	c := scan(t, o, top)
+	require.Equal(t, []string{"docs/agents/x.md", "AGENTS.md"}, names(c.Active(discovery.Instruction)))
+	require.Equal(t, []string{"a:go"}, names(c.Active(discovery.Command)))
+
+	ws := open(t, top)
+	defer ws.Close()
+	for _, place := range []string{"", "/x", "a//b", "../x", "**/x.md", "a/**", "a/[", `a\b`, "c:x"} {
+		_, err := discovery.Scan(t.Context(), ws, discovery.Options{Conventions: []discovery.Convention{{Pattern: place, Format: discovery.Text}}})
+		require.ErrorContains(t, err, fmt.Sprintf("invalid convention %q: ", place))
+	}
+	_, err := discovery.Scan(t.Context(), ws, discovery.Options{Conventions: []discovery.Convention{{Pattern: "x"}}})
+	require.ErrorContains(t, err, "no format")
+}
+
+func TestA25_OtherDirectoriesAreNotScanned(t *testing.T) {
+	files := map[string]string{".agents/skills/one/SKILL.md": skill("one", "One.")}
+	for i := range 100 {
+		files[fmt.Sprintf("src/pkg%d/deep/file.go", i)] = "package x"
+		files[fmt.Sprintf("node_modules/pkg%d/SKILL.md", i)] = skill("no", "No.")
+	}
+	c := scan(t, limited("MaxDirs", 2), tree(t, files))
+	require.Empty(t, c.LimitsReached(), "the skill's directory and src are all that it looks into")
+	require.Equal(t, []string{"one"}, names(c.Of(discovery.Skill)))
+}

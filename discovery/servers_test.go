@@ -1,0 +1,47 @@
+package discovery_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/discovery"
+)
+
+func TestA25_ServersDoNotShowSecrets(t *testing.T) {
+	marker := filepath.Join(tree(t, nil), "started")
+	top := tree(t, map[string]string{".mcp.json": `{"mcpServers": {
+		"local": {"command": "touch", "args": [` + string(quoted(t, marker)) + `], "env": {"KEY": "s3cret", "B": "${HOME}"}},
+		"web": {"url": "https://u:s3cret@h/p?token=s3cret", "headers": {"Authorization": "s3cret"}}}}`})
+	c := scan(t, discovery.Options{}, top)
+	local, web := c.Of(discovery.MCPServer)[0].Server, c.Of(discovery.MCPServer)[1].Server
+	require.Equal(t, []string{"B", "KEY"}, local.Env.Names())
+	home, _ := local.Env.Value("B")
+	require.Equal(t, "${HOME}", home, "left as written")
+	key, _ := local.Env.Value("KEY")
+	require.Equal(t, "s3cret", key, "the value is available to start the server")
+	require.Equal(t, "https://u:s3cret@h/p?token=s3cret", string(web.URL))
+
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("found", "local", local, "web", web, "env", local.Env, "url", web.URL)
+	encoded, err := json.Marshal(c)
+	require.NoError(t, err)
+	for _, printed := range []string{
+		log.String(), string(encoded), fmt.Sprintf("%v %+v %#v %s %q", c.Artifacts(), *local, *web, web.URL, local.Env),
+	} {
+		require.NotContains(t, printed, "s3cret")
+	}
+	require.Contains(t, string(encoded), `"env":["B","KEY"]`)
+	require.NoFileExists(t, marker)
+}
+
+func quoted(t *testing.T, s string) []byte {
+	text, err := json.Marshal(s)
+	require.NoError(t, err)
+	return text
+}
