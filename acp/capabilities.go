@@ -1,12 +1,12 @@
 package acp
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
@@ -14,27 +14,32 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// gate lets through the client methods that the client advertised (A26).
-type gate struct {
-	capabilities atomic.Pointer[clientCapabilities]
-}
-
-// clientCapabilities are the members of initialize's clientCapabilities that gate methods.
-// What cannot be read counts as not advertised.
+// clientCapabilities are the members of initialize's clientCapabilities that allow methods. A member that is not valid counts
+// as not advertised.
 type clientCapabilities struct {
 	readTextFile, writeTextFile, terminal, elicitation bool
 }
 
-// allow refuses a method that the client did not advertise. Methods without a
-// capability pass.
-func (g *gate) allow(method string) error {
-	c := g.capabilities.Load()
+func readClientCapabilities(params json.RawMessage) *clientCapabilities {
+	capabilities := members(members(params)["clientCapabilities"])
+	files := members(capabilities["fs"])
+	return &clientCapabilities{
+		readTextFile:  isTrue(files["readTextFile"]),
+		writeTextFile: isTrue(files["writeTextFile"]),
+		terminal:      isTrue(capabilities["terminal"]),
+		elicitation:   isObject(capabilities["elicitation"]),
+	}
+}
+
+// checkMethod rejects a request to the client for a method that the client did not advertise.
+func (a *agent) checkMethod(method string) error {
+	c := a.capabilities.Load()
 	if c == nil {
 		c = &clientCapabilities{}
 	}
 	switch {
 	case method == methodUpdate:
-		return jsonrpc.Errorf(jsonrpc.CodeInternal, "%s goes through Update, so that it is recorded", method)
+		return jsonrpc.Errorf(jsonrpc.CodeInternal, "send %s with Update, so that it is recorded", method)
 	case method == methodReadFile && !c.readTextFile,
 		method == methodWriteFile && !c.writeTextFile,
 		strings.HasPrefix(method, "terminal/") && !c.terminal,
@@ -44,8 +49,7 @@ func (g *gate) allow(method string) error {
 	return nil
 }
 
-// needsSession reports whether a client method is about a session, whose roots it is
-// checked against.
+// needsSession reports whether a method of the client belongs to a session.
 func needsSession(method string) bool {
 	for _, prefix := range []string{"fs/", "terminal/", "session/"} {
 		if strings.HasPrefix(method, prefix) {
@@ -55,8 +59,8 @@ func needsSession(method string) bool {
 	return false
 }
 
-// checkPaths refuses a call whose declared paths lie outside the session's roots (A26, P4). It holds at
-// the time of the check: the client's own access is the client's.
+// checkPaths rejects a request to the client whose path lies outside the session's roots. This holds at the time of the check:
+// what the client then opens is up to the client.
 func checkPaths(w *workspace.Workspace, method string, params backend.Raw) error {
 	name := "path"
 	switch {
@@ -65,7 +69,7 @@ func checkPaths(w *workspace.Workspace, method string, params backend.Raw) error
 	case !strings.HasPrefix(method, "fs/"):
 		return nil
 	}
-	path, given, err := declared(params, name)
+	path, given, err := pathMember(params, name)
 	switch {
 	case err != nil:
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", method, err)
@@ -78,9 +82,9 @@ func checkPaths(w *workspace.Workspace, method string, params backend.Raw) error
 	}
 }
 
-// declared reads the path in a member of params. What a client could read in another way than we do is an
-// error: a member given twice, or spelled in another case.
-func declared(params backend.Raw, name string) (path string, given bool, err error) {
+// pathMember reads a path in params. It rejects params in which the client might find another path: with the member given
+// twice, or spelled in another case.
+func pathMember(params backend.Raw, name string) (path string, given bool, err error) {
 	object, err := strictjson.ParseObject(params)
 	if err != nil {
 		return "", false, err
@@ -93,7 +97,7 @@ func declared(params backend.Raw, name string) (path string, given bool, err err
 	}
 	field := object.Field(name)
 	if alike > 1 || (alike == 1 && !field.Present()) {
-		return "", false, fmt.Errorf("%q has to be given once, in this spelling", name)
+		return "", false, fmt.Errorf("give %q once, in this spelling", name)
 	}
 	if !field.Present() || field.IsNull() {
 		return "", false, nil
@@ -102,19 +106,18 @@ func declared(params backend.Raw, name string) (path string, given bool, err err
 	return path, true, strictjson.Refuse(wrong...)
 }
 
-// checkPath refuses a path outside of w. One that does not exist yet is judged by where a file of that
-// name would be made.
+// checkPath rejects a path outside of w. A path that does not exist is judged by where the file would be created.
 func checkPath(w *workspace.Workspace, path string) error {
 	if !filepath.IsAbs(path) {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%q is not absolute: paths in the protocol are", path)
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%q is not absolute: give an absolute path", path)
 	}
-	// A client may take ".." as the system does, behind a link, or by the text: both ways have to stay inside.
-	for _, way := range []string{path, filepath.Clean(path)} {
-		_, err := w.Stat(way)
+	// A client may resolve ".." after a link as the system does, or in the text of the path. Both must stay inside.
+	for _, p := range []string{path, filepath.Clean(path)} {
+		_, err := w.Stat(p)
 		if errors.Is(err, fs.ErrNotExist) {
-			_, err = w.WriteTarget(way)
+			_, err = w.WriteTarget(p)
 		}
-		if err != nil && (way == path || !errors.Is(err, fs.ErrNotExist)) {
+		if err != nil && (p == path || !errors.Is(err, fs.ErrNotExist)) {
 			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
 		}
 	}

@@ -12,8 +12,7 @@ import (
 // codeNotFound is ACP's "resource not found".
 const codeNotFound = -32002
 
-// reasonData is error.data of an error that is about the state of a session or the
-// program, not about the request's members.
+// reasonData is error.data of an error that is caused by the state of a session or the program rather than by the request.
 type reasonData struct {
 	Reason    string `json:"reason"`
 	SessionID string `json:"sessionId,omitempty"`
@@ -49,8 +48,7 @@ func errNotInitialized(method string) error {
 		reasonData{Reason: "not_initialized"})
 }
 
-// asWire turns what the packages below say into what the client is told. Errors that it does not know
-// pass through.
+// asWire converts an error of another package to the protocol error that the client receives. Other errors are unchanged.
 func asWire(err error) error {
 	var (
 		wireError   *jsonrpc.Error

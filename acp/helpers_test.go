@@ -468,7 +468,7 @@ func (r *scripted) Open(ctx context.Context, a backend.Activation, h backend.Hos
 	if r.hold != nil && a.Cause != backend.New {
 		<-r.hold
 	}
-	err := h.Update(ctx, backend.Update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`))
+	err := h.Update(ctx, update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`))
 	return &scriptedSession{runtime: r, host: h}, backend.Opened{Result: backend.Raw(`{"_meta":{"opened":true}}`)}, err
 }
 
@@ -513,7 +513,7 @@ func (s *scriptedSession) Prompt(ctx context.Context, params backend.Raw, u back
 var endTurn = backend.Raw(`{"stopReason":"end_turn"}`)
 
 func say(text string) backend.Update {
-	return backend.Update(`{"update":{"sessionUpdate":"agent_message_chunk","content":` + encode(map[string]string{"type": "text", "text": text}) + `}}`)
+	return update(`{"update":{"sessionUpdate":"agent_message_chunk","content":` + encode(map[string]string{"type": "text", "text": text}) + `}}`)
 }
 
 func (s *scriptedSession) act(ctx context.Context, word, rest string, u backend.Updates) (backend.Raw, error) {
@@ -567,9 +567,9 @@ func (s *scriptedSession) act(ctx context.Context, word, rest string, u backend.
 		result, err := s.host.Call(ctx, method, backend.Raw(params))()
 		return endTurn, u.Update(ctx, say(fmt.Sprintf("%s %v", result, err)))
 	case "title":
-		return endTurn, u.Update(ctx, backend.Update(`{"update":{"sessionUpdate":"session_info_update","title":`+encode(rest)+`}}`))
+		return endTurn, u.Update(ctx, update(`{"update":{"sessionUpdate":"session_info_update","title":`+encode(rest)+`}}`))
 	case "tool":
-		return endTurn, u.Update(ctx, backend.Update(`{"update":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T","status":"in_progress"}}`))
+		return endTurn, u.Update(ctx, update(`{"update":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T","status":"in_progress"}}`))
 	case "state":
 		return endTurn, s.host.SaveState(ctx, []byte(rest))
 	case "roots":
@@ -736,4 +736,13 @@ type advertising struct {
 
 func (r *advertising) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
 	return backend.Info{Kind: "advertising", MCP: backend.BackendConnects, Initialize: backend.Raw(r.initialize)}, nil
+}
+
+// update returns the update with the given JSON.
+func update(raw string) backend.Update {
+	u, err := backend.ParseUpdate(backend.Raw(raw))
+	if err != nil {
+		panic(err)
+	}
+	return u
 }

@@ -14,123 +14,47 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// maxHeld and maxHeldBytes bound the updates that are held until a lifecycle response.
-const maxHeld, maxHeldBytes = 1000, 4 << 20
+const (
+	// maxState is the limit of a backend's state, in bytes.
+	maxState = 64 << 10
+	// maxBuffered and maxBufferedBytes limit the updates that are buffered before a lifecycle response.
+	maxBuffered, maxBufferedBytes = 1000, 4 << 20
+)
 
-// Update implements [backend.Updates].
-func (h *host) Update(ctx context.Context, u backend.Update) error {
-	if held, err := h.hold(u); held || err != nil {
-		return err
-	}
-	select {
-	case <-h.settled:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	h.mu.Lock()
-	phase, s := h.phase, h.session
-	h.mu.Unlock()
-	if phase == hostClosed {
-		return backend.ErrClosed
-	}
-	return s.update(ctx, u)
-}
-
-// hold holds an update if it is too early for it. What comes while the others are being sent is not held but waits.
-func (h *host) hold(u backend.Update) (held bool, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.phase >= hostReleasing {
-		return false, nil
-	}
-	if len(h.held) == maxHeld || h.heldBytes+len(u) > maxHeldBytes {
-		return false, backend.ErrTooManyUpdates
-	}
-	h.held = append(h.held, u)
-	h.heldBytes += len(u)
-	return true, nil
-}
-
-// release sends what was held; the lifecycle response is on the wire.
-func (h *host) release(ctx context.Context) {
-	held, s := h.enter(hostReleasing)
-	for _, u := range held {
-		if err := s.update(ctx, u); err != nil {
-			h.agent.log.Debug("update not sent", "session", h.id, "error", err)
-		}
-	}
-	h.enter(hostLive)
-}
-
-// enter begins a phase that does not hold, unless it is too late for it, and returns what was held.
-func (h *host) enter(phase hostPhase) (held []backend.Update, s *session) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.phase >= phase {
-		return nil, nil
-	}
-	if h.phase < hostLive && phase >= hostLive {
-		close(h.settled)
-	}
-	held = h.held
-	h.phase, h.held = phase, nil
-	return held, h.session
-}
-
-// heldKinds are the kinds of update that the runtime said while it opened.
-func (h *host) heldKinds() map[sessionstore.Kind]bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	kinds := make(map[sessionstore.Kind]bool)
-	for _, u := range h.held {
-		if parsed, err := sessionstore.ParseUpdate(u); err == nil {
-			kinds[parsed.Kind] = true
-		}
-	}
-	return kinds
-}
-
-// close makes everything fail from now on.
-func (h *host) close() { h.enter(hostClosed) }
-
-// maxState bounds a runtime's own value.
-const maxState = 64 << 10
-
-// host is what one activation offers its runtime. Until the activation is committed it has
-// no session; until its response was sent it holds what the runtime says.
+// host implements [backend.Host] for one activation. It has no session until the activation is stored, and buffers updates
+// until the lifecycle response was sent.
 type host struct {
 	agent     *agent
 	id        sessionstore.ID
 	workspace *workspace.Workspace
-	servers   *serving
-	stop      func(context.Context) error // of a load or resume
+	servers   *sessionServers
+	stop      func(context.Context) error // ends the running turn; of a load or resume
+	limiter   *limiter                    // of a load
 
-	pace *pace // of a load
+	replays  sync.Mutex // held while an update is replayed; locked before mu
+	replayed *replayed  // nil unless the backend replays a history
 
-	replays  sync.Mutex // guards replayed, and orders what is replayed; taken before mu
-	replayed *replaying // nil unless the runtime replays
-
-	saving sync.Mutex // states are stored in the order of the calls; taken before mu
+	saving sync.Mutex // states are stored in the order of the calls; locked before mu
 
 	conventions []discovery.Convention // what to scan for, nil for the default; set by the first scan
 	scanning    chan struct{}          // holds one value while the roots are scanned
 
-	mu        sync.Mutex
-	phase     hostPhase
-	session   *session // from the commit on
-	catalog   *discovery.Catalog
-	held      []backend.Update
-	heldBytes int
-	settled   chan struct{} // closed with the first of hostLive and hostClosed
-	state     []byte        // what to commit, nil if the runtime saved nothing since it was taken
+	mu            sync.Mutex
+	phase         hostPhase
+	session       *session // nil until attach
+	catalog       *discovery.Catalog
+	buffered      []backend.Update
+	bufferedBytes int
+	settled       chan struct{} // closed when the phase becomes hostLive or hostClosed
+	state         []byte        // to be stored with the activation, nil if there is none
 }
 
 type hostPhase int
 
 const (
-	hostOpening   hostPhase = iota // the runtime's Open runs, or its commit
-	hostHolding                    // committed, the response not yet sent
-	hostReleasing                  // what was held is being sent
+	hostOpening   hostPhase = iota // the session is being opened and stored
+	hostBuffering                  // it is active, but its response was not sent
+	hostReleasing                  // the buffered updates are being sent
 	hostLive
 	hostClosed
 )
@@ -180,18 +104,18 @@ func (h *host) refresh(ctx context.Context) {
 		h.notRefreshed(context.Cause(ctx))
 		return
 	}
-	_, err := onDisk(ctx, h.agent, func() (*discovery.Catalog, error) {
+	err := h.agent.onDisk(ctx, func() error {
 		defer func() { <-h.scanning }()
 		options := h.agent.options.tuning.Discovery
 		options.Conventions = h.conventions
 		catalog, err := discovery.Scan(h.agent.base, h.workspace, options)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.catalog = catalog
-		return catalog, nil
+		return nil
 	}, nil)
 	if err != nil {
 		h.notRefreshed(err)
@@ -207,39 +131,28 @@ func (h *host) notRefreshed(why error) {
 		"session", h.id, "error", why)
 }
 
-// history is what is stored of the session: once there is a commit what it has, before that what was given, nil for nothing.
+// history returns the stored history of the session, and before the session is stored the given one, which may be nil.
 func (h *host) history(given iter.Seq2[backend.Update, error]) iter.Seq2[backend.Update, error] {
 	return func(yield func(backend.Update, error) bool) {
 		h.mu.Lock()
-		committed := h.session != nil
+		stored := h.session != nil
 		h.mu.Unlock()
 		switch {
-		case committed:
-			rawHistory(h.agent.options.Store.History(h.agent.base, h.id))(yield)
+		case stored:
+			h.agent.options.Store.History(h.agent.base, h.id)(yield)
 		case given != nil:
 			given(yield)
 		}
 	}
 }
 
-// rawHistory yields the JSON of a stored history.
-func rawHistory(stored iter.Seq2[sessionstore.Update, error]) iter.Seq2[backend.Update, error] {
-	return func(yield func(backend.Update, error) bool) {
-		for u, err := range stored {
-			if !yield(u.Raw, err) {
-				return
-			}
-		}
-	}
-}
-
-// commit gives the host its session. What the runtime saved while the store committed is stored now.
-func (h *host) commit(s *session) {
+// attach gives the host its session, and stores the state that the backend saved while the session was being stored.
+func (h *host) attach(s *session) {
 	h.saving.Lock()
 	defer h.saving.Unlock()
 	h.mu.Lock()
 	if h.session = s; h.phase == hostOpening {
-		h.phase = hostHolding
+		h.phase = hostBuffering
 	}
 	late := h.state
 	h.state = nil
@@ -254,7 +167,81 @@ func (h *host) commit(s *session) {
 	}
 }
 
-// takeState returns what the commit has to store, nil if the runtime saved nothing.
+// release sends the buffered updates. The lifecycle response is on the wire.
+func (h *host) release(ctx context.Context) {
+	buffered, s := h.advance(hostReleasing)
+	for _, u := range buffered {
+		if err := s.update(ctx, u); err != nil {
+			h.agent.log.Debug("update not sent", "session", h.id, "error", err)
+		}
+	}
+	h.advance(hostLive)
+}
+
+// close makes all further calls fail.
+func (h *host) close() { h.advance(hostClosed) }
+
+// advance begins a phase in which nothing is buffered, unless it is already past, and returns what was buffered.
+func (h *host) advance(phase hostPhase) (buffered []backend.Update, s *session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase >= phase {
+		return nil, nil
+	}
+	if h.phase < hostLive && phase >= hostLive {
+		close(h.settled)
+	}
+	buffered = h.buffered
+	h.phase, h.buffered = phase, nil
+	return buffered, h.session
+}
+
+// Update implements [backend.Updates].
+func (h *host) Update(ctx context.Context, u backend.Update) error {
+	if buffered, err := h.buffer(u); buffered || err != nil {
+		return err
+	}
+	select {
+	case <-h.settled:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	h.mu.Lock()
+	phase, s := h.phase, h.session
+	h.mu.Unlock()
+	if phase == hostClosed {
+		return backend.ErrClosed
+	}
+	return s.update(ctx, u)
+}
+
+// buffer buffers an update that comes before the response. Updates that come while the buffer is being sent wait instead.
+func (h *host) buffer(u backend.Update) (buffered bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase >= hostReleasing {
+		return false, nil
+	}
+	if len(h.buffered) == maxBuffered || h.bufferedBytes+len(u.Raw) > maxBufferedBytes {
+		return false, backend.ErrTooManyUpdates
+	}
+	h.buffered = append(h.buffered, u)
+	h.bufferedBytes += len(u.Raw)
+	return true, nil
+}
+
+// bufferedKinds returns the kinds of the updates that the backend sent while it opened the session.
+func (h *host) bufferedKinds() map[sessionstore.Kind]bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	kinds := make(map[sessionstore.Kind]bool)
+	for _, u := range h.buffered {
+		kinds[u.Kind] = true
+	}
+	return kinds
+}
+
+// takeState returns the state to be stored with the activation, nil if the backend saved none.
 func (h *host) takeState() []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -287,56 +274,56 @@ func (h *host) SaveState(ctx context.Context, state []byte) error {
 
 // Call implements [backend.Client].
 func (h *host) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if err := h.allow(method, params); err != nil {
+	if err := h.check(method, params); err != nil {
 		return func() (backend.Raw, error) { return nil, err }
 	}
-	return backend.Work(h.agent.conn.Call(ctx, method, putSession(params, h.id)))
+	return backend.Work(h.agent.conn.Call(ctx, method, putSessionID(params, h.id)))
 }
 
 // Notify implements [backend.Client].
 func (h *host) Notify(ctx context.Context, method string, params backend.Raw) error {
-	if err := h.allow(method, params); err != nil {
+	if err := h.check(method, params); err != nil {
 		return err
 	}
-	return h.agent.conn.Notify(ctx, method, putSession(params, h.id))
+	return h.agent.conn.Notify(ctx, method, putSessionID(params, h.id))
 }
 
-// allow checks what the runtime asks of the client.
-func (h *host) allow(method string, params backend.Raw) error {
+// check checks a message of the backend to the client.
+func (h *host) check(method string, params backend.Raw) error {
 	h.mu.Lock()
 	closed := h.phase == hostClosed
 	h.mu.Unlock()
 	if closed {
 		return backend.ErrClosed
 	}
-	if err := h.agent.gate.allow(method); err != nil {
+	if err := h.agent.checkMethod(method); err != nil {
 		return err
 	}
 	return checkPaths(h.workspace, method, params)
 }
 
-// anonymous is the client as a runtime reaches it outside of sessions.
-type anonymous struct{ agent *agent }
+// sessionless implements [backend.Client] outside of sessions.
+type sessionless struct{ agent *agent }
 
 // Call implements [backend.Client].
-func (c anonymous) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if err := c.allow(method); err != nil {
+func (c sessionless) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	if err := c.check(method); err != nil {
 		return func() (backend.Raw, error) { return nil, err }
 	}
 	return backend.Work(c.agent.conn.Call(ctx, method, params))
 }
 
 // Notify implements [backend.Client].
-func (c anonymous) Notify(ctx context.Context, method string, params backend.Raw) error {
-	if err := c.allow(method); err != nil {
+func (c sessionless) Notify(ctx context.Context, method string, params backend.Raw) error {
+	if err := c.check(method); err != nil {
 		return err
 	}
 	return c.agent.conn.Notify(ctx, method, params)
 }
 
-func (c anonymous) allow(method string) error {
+func (c sessionless) check(method string) error {
 	if needsSession(method) {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s needs the id of an open session", method)
 	}
-	return c.agent.gate.allow(method)
+	return c.agent.checkMethod(method)
 }

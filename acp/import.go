@@ -11,34 +11,34 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// importBatch is how many sessions are taken over in one step.
+// importBatch is how many sessions are imported in one write.
 const importBatch = 100
 
-// imports takes over the sessions that a runtime knows by itself (package backend, Foreign), so that a list has one
-// source, the store. One import runs at a time; lists that come meanwhile wait for it, within bounds.
+// imports imports the sessions that a backend knows by itself (see [backend.Foreign]) into the store, so that lists have one
+// source. One import runs at a time; a session/list waits for it for a limited time.
 type imports struct {
 	mu    sync.Mutex
-	begun time.Time     // of the last import
-	ended chan struct{} // of the last import; nil before the first
+	begun time.Time     // the start of the latest import
+	ended chan struct{} // closed at its end; nil before the first import
 }
 
-// foreign is the runtime as one that knows sessions, nil if it is none.
+// foreign returns the backend as one that knows sessions by itself, nil if it does not.
 func (a *agent) foreign() backend.Foreign {
-	f, _ := a.runtime.(backend.Foreign)
+	f, _ := a.backend.(backend.Foreign)
 	return f
 }
 
-// keyOf is what the runtime calls the session that a state names, "" if it names none.
-func (a *agent) keyOf(state []byte) string {
+// stateKey returns the backend's own name for the session that saved state, "" if it has none.
+func (a *agent) stateKey(state []byte) string {
 	if f := a.foreign(); f != nil && len(state) > 0 {
 		return f.Key(state)
 	}
 	return ""
 }
 
-// refresh imports what the runtime knows, unless that was done just now. It returns when that is done, or took
-// longer than a list waits for it; then it goes on.
-func (a *agent) refresh(ctx context.Context) {
+// refreshImports imports the backend's sessions, unless that was done just now. It returns when that is done or takes too long;
+// then the import continues in the background.
+func (a *agent) refreshImports(ctx context.Context) {
 	f := a.foreign()
 	if f == nil {
 		return
@@ -53,7 +53,7 @@ func (a *agent) refresh(ctx context.Context) {
 	}
 }
 
-// begin starts an import if one is due, and returns the last one's end and beginning.
+// begin starts an import if one is due, and returns the end and the start of the latest one.
 func (i *imports) begin(a *agent, f backend.Foreign) (ended <-chan struct{}, begun time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -79,7 +79,7 @@ func (i *imports) begin(a *agent, f backend.Foreign) (ended <-chan struct{}, beg
 	return end, i.begun
 }
 
-// wait waits for the import that is at work.
+// wait waits for a running import, or until ctx ends.
 func (i *imports) wait(ctx context.Context) {
 	i.mu.Lock()
 	ended := i.ended
@@ -93,7 +93,7 @@ func (i *imports) wait(ctx context.Context) {
 	}
 }
 
-// importAll takes over the runtime's sessions in batches, up to the limit. What cannot be kept is left out.
+// importAll imports the backend's sessions in batches, up to the limit. It skips sessions that cannot be stored.
 func (a *agent) importAll(ctx context.Context, f backend.Foreign) {
 	reals := make(realPaths)
 	batch := make([]sessionstore.Imported, 0, importBatch)
@@ -109,7 +109,7 @@ func (a *agent) importAll(ctx context.Context, f backend.Foreign) {
 		}
 		n, err := imported(f, s, reals)
 		if err != nil {
-			a.log.Warn("leaving out a session of the agent", "error", err)
+			a.log.Warn("skipping a session of the agent", "error", err)
 			continue
 		}
 		if batch = append(batch, n); len(batch) == importBatch {
@@ -122,7 +122,7 @@ func (a *agent) importAll(ctx context.Context, f backend.Foreign) {
 	a.importSome(ctx, batch)
 }
 
-// importSome takes over a batch. It reports whether that worked.
+// importSome imports a batch, and reports whether that succeeded.
 func (a *agent) importSome(ctx context.Context, batch []sessionstore.Imported) bool {
 	if len(batch) == 0 {
 		return true
@@ -138,9 +138,9 @@ func (a *agent) importSome(ctx context.Context, batch []sessionstore.Imported) b
 	return true
 }
 
-// imported is a runtime's session as the store takes it.
+// imported converts a backend's session for the store.
 func imported(f backend.Foreign, s backend.ForeignSession, reals realPaths) (sessionstore.Imported, error) {
-	n := sessionstore.Imported{ID: newID(), State: s.State, Title: cutTitle(s.Title), Updated: s.Updated}
+	n := sessionstore.Imported{ID: newID(), State: s.State, Title: titleLine(s.Title), Updated: s.Updated}
 	switch {
 	case len(s.State) > maxState:
 		return n, fmt.Errorf("its state is over the limit of 64 KiB")
@@ -155,7 +155,7 @@ func imported(f backend.Foreign, s backend.ForeignSession, reals realPaths) (ses
 	return n, n.Validate()
 }
 
-// realPaths are those that were looked up before: an agent's sessions have few roots among them.
+// realPaths caches real paths: an agent's sessions share few roots.
 type realPaths map[workspace.Dir]workspace.Dir
 
 func (r realPaths) of(dir workspace.Dir) workspace.Dir {
@@ -167,8 +167,8 @@ func (r realPaths) of(dir workspace.Dir) workspace.Dir {
 	return real
 }
 
-// deleteForeign deletes a session in its runtime too, if it is one of the runtime's own. A session that
-// the runtime could not delete is not shown again.
+// deleteForeign also deletes a session in its backend, if the backend knows it by itself. A failure is only logged: the store
+// remembers not to import the session again.
 func (a *agent) deleteForeign(ctx context.Context, id sessionstore.ID) error {
 	f := a.foreign()
 	if f == nil {

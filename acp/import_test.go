@@ -169,7 +169,7 @@ func TestA31_WhatCannotBeImportedIsLeftOut(t *testing.T) {
 	c.initialize()
 	require.Len(t, c.list(`{}`), 1)
 	c.leave()
-	require.Equal(t, 3, strings.Count(log.String(), "leaving out a session of the agent"))
+	require.Equal(t, 3, strings.Count(log.String(), "skipping a session of the agent"))
 	require.Contains(t, log.String(), "the child died")
 }
 

@@ -7,36 +7,38 @@ import (
 	"strconv"
 	"sync"
 
+	sdk "github.com/coder/acp-go-sdk"
+
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// protocolVersion is the newest, and only, version that is spoken.
+// protocolVersion is the only version of ACP that the adapter speaks.
 const protocolVersion = 1
 
-// initialization is how far the connection's initialize has come.
+// initialization is the state of the connection's initialize.
 type initialization struct {
 	mu      sync.Mutex
-	pending chan struct{} // not nil from the first initialize on; closed at its end
+	pending chan struct{} // not nil after initialize was read; closed when it is complete
+	ok      bool          // it has succeeded
 	info    backend.Info
-	ok      bool
-	mcp     mcpTransports
+	mcp     mcpTransports // that were advertised
 }
 
-// begin starts an initialize; a second one is an error (W10). One that failed may be followed by another.
+// begin notes that an initialize was read. Only one may succeed, and another may follow only after a failure.
 func (i *initialization) begin() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.pending != nil {
-		return reasoned(jsonrpc.CodeInvalidRequest, "initialize was sent before: it is sent once", reasonData{Reason: "initialized"})
+		return reasoned(jsonrpc.CodeInvalidRequest, "initialize was already sent: send it once", reasonData{Reason: "initialized"})
 	}
 	i.pending = make(chan struct{})
 	return nil
 }
 
-// end ends the initialize that began.
+// end notes the outcome of the initialize that began.
 func (i *initialization) end(info backend.Info, mcp mcpTransports, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -61,28 +63,28 @@ func (i *initialization) done() bool {
 	return i.ok
 }
 
-// owner is whom the connection's sessions belong to.
+// owner returns the agent that the connection's sessions belong to.
 func (i *initialization) owner() sessionstore.Agent {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return sessionstore.Agent{Kind: i.info.Kind, Profile: i.info.Profile}
 }
 
-// connects says who connects MCP servers.
-func (i *initialization) connects() backend.MCPOwner {
+// mcpOwner says who connects MCP servers.
+func (i *initialization) mcpOwner() backend.MCPOwner {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.info.MCP
 }
 
-// transports are the MCP transports that were advertised.
+// transports returns the MCP transports that were advertised.
 func (i *initialization) transports() mcpTransports {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.mcp
 }
 
-// initialized waits for an initialize that was read before.
+// initialized waits for an initialize that was read before. It fails if there is none or it failed.
 func (a *agent) initialized(ctx context.Context) error {
 	a.init.mu.Lock()
 	pending, ok := a.init.pending, a.init.ok
@@ -104,10 +106,10 @@ func (a *agent) initialized(ctx context.Context) error {
 	return nil
 }
 
-// errNoKind is for who embeds the adapter: sessions of nobody could be opened by any agent.
-var errNoKind = errors.New("the runtime has no Info.Kind: name the agent that its sessions belong to")
+// errNoKind is an error for authors of backends: without a Kind, sessions could be opened by any agent.
+var errNoKind = errors.New("the backend has no Info.Kind: name the agent that its sessions belong to")
 
-// acceptInitialize is the first half of initialize.
+// acceptInitialize serves initialize.
 func (a *agent) acceptInitialize(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	if err := checkInitialize(r.Params); err != nil {
 		return failed(err)
@@ -120,13 +122,12 @@ func (a *agent) acceptInitialize(ctx context.Context, r *jsonrpc.Request) jsonrp
 			info backend.Info
 			mcp  mcpTransports
 		)
-		err = errors.New("initialize did not finish") // unless it does: a panic is no success
+		err = errPanicked // unless the backend returns
 		defer func() { a.init.end(info, mcp, err) }()
-		ctx, cancel := a.lasting(ctx)
+		ctx, cancel := a.requestContext(ctx)
 		defer cancel()
-		capabilities := readClientCapabilities(r.Params)
-		a.gate.capabilities.Store(&capabilities)
-		if info, err = a.runtime.Initialize(ctx, r.Params, anonymous{agent: a}); err != nil {
+		a.capabilities.Store(readClientCapabilities(r.Params))
+		if info, err = a.backend.Initialize(ctx, r.Params, sessionless{agent: a}); err != nil {
 			return nil, err
 		}
 		if info.Kind == "" {
@@ -137,52 +138,42 @@ func (a *agent) acceptInitialize(ctx context.Context, r *jsonrpc.Request) jsonrp
 	}
 }
 
-// checkInitialize refuses params without a protocol version.
-func checkInitialize(params json.RawMessage) error {
-	object, wrong := readParams(params, initializeShape)
-	if wrong != nil {
-		return strictjson.Refuse(wrong...)
+// checkInitialize rejects params without a protocol version.
+func checkInitialize(raw json.RawMessage) error {
+	params := parseParams(raw, initializeShape)
+	if params.err != nil {
+		return params.err
 	}
-	version := object.Field("protocolVersion")
-	var number float64
+	version := params.Field("protocolVersion")
+	var (
+		v      strictjson.Violations
+		number float64
+	)
 	switch {
 	case !version.Present():
-		wrong = append(wrong, version.Refuse(strictjson.Required))
+		v.Add(version.Refuse(strictjson.Required))
 	case version.IsNull():
-		wrong = append(wrong, version.Refuse(strictjson.Null))
+		v.Add(version.Refuse(strictjson.Null))
 	case json.Unmarshal(version.Raw(), &number) != nil:
-		wrong = append(wrong, version.Refuse(strictjson.Type).Expecting("a number"))
+		v.Add(version.Refuse(strictjson.Type).Expecting("a number"))
 	}
-	return strictjson.Refuse(wrong...)
+	return v.Err()
 }
 
-// readClientCapabilities reads what gates client methods; what cannot be read is not advertised.
-func readClientCapabilities(params json.RawMessage) clientCapabilities {
-	var c clientCapabilities
-	top := members(params)
-	capabilities := members(top["clientCapabilities"])
-	files := members(capabilities["fs"])
-	c.readTextFile = isTrue(files["readTextFile"])
-	c.writeTextFile = isTrue(files["writeTextFile"])
-	c.terminal = isTrue(capabilities["terminal"])
-	c.elicitation = isObject(capabilities["elicitation"])
-	return c
-}
-
-// initializeResult is the runtime's object with what the adapter supplies (A1, W10).
+// initializeResult returns the backend's part of the response with what the adapter adds.
 func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTransports, error) {
 	result := info.Initialize
 	if len(result) == 0 {
 		result = json.RawMessage(`{}`)
 	}
 	if _, err := strictjson.ParseObject(result); err != nil {
-		return nil, mcpTransports{}, jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent answered initialize with something that is not an object")
+		return nil, mcpTransports{}, jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent's response to initialize is not an object")
 	}
 	top := members(result)
 	capabilities, transports := agentCapabilities(top["agentCapabilities"], info)
 	result = put(result, "agentCapabilities", capabilities)
 	if !isObject(top["agentInfo"]) {
-		result = put(result, "agentInfo", json.RawMessage(`{"name":`+string(quote(agentName))+`,"version":`+string(quote(a.options.Version))+`}`))
+		result = put(result, "agentInfo", backend.Encode(sdk.Implementation{Name: agentName, Version: a.options.Version}))
 	}
 	if _, given := top["authMethods"]; !given {
 		result = put(result, "authMethods", json.RawMessage(`[]`))
@@ -193,7 +184,7 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 // sessionCapabilities are those that the adapter implements for every backend.
 var sessionCapabilities = []string{"additionalDirectories", "close", "delete", "fork", "list", "resume"}
 
-// agentCapabilities is the runtime's capabilities with the adapter's.
+// agentCapabilities returns the backend's capabilities with those of the adapter.
 func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessage, mcpTransports) {
 	if !isObject(given) {
 		given = json.RawMessage(`{}`)

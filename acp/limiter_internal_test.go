@@ -13,61 +13,61 @@ import (
 
 // The clock of these tests moves only while all wait.
 
-func TestA27_AReplayKeepsItsPace(t *testing.T) {
+func TestA27_ReplayIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := Options{ReplayRate: 1000}.newPace(t.Context())
+		l := newLimiter(t.Context(), 1000)
 		begun := time.Now()
-		waits(p, replayBurst)
-		require.Zero(t, time.Since(begun), "the first go at once")
-		waits(p, 5000)
+		waits(l, replayBurst)
+		require.Zero(t, time.Since(begun), "the first are sent at once")
+		waits(l, 5000)
 		require.InDelta(t, 5*time.Second, time.Since(begun), float64(10*time.Millisecond))
 	})
 }
 
-func TestA27_APaceThatWasLostIsNotMadeUpFor(t *testing.T) {
+func TestA27_LostTimeIsNotCaughtUpOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := Options{ReplayRate: 1000}.newPace(t.Context())
-		waits(p, replayBurst+10)
+		l := newLimiter(t.Context(), 1000)
+		waits(l, replayBurst+10)
 		time.Sleep(time.Hour) // the client did not read
 		begun := time.Now()
-		waits(p, 1000)
+		waits(l, 1000)
 		require.InDelta(t, time.Second, time.Since(begun), float64(10*time.Millisecond))
 	})
 }
 
-func TestW9_AReplayDoesNotKeepItsPaceForAClientThatLeaves(t *testing.T) {
+func TestW9_ReplayIsNotLimitedAfterTheClientLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		request, leave := context.WithCancelCause(t.Context())
-		p := Options{ReplayRate: 1}.newPace(request)
-		waits(p, replayBurst)
+		l := newLimiter(request, 1)
+		waits(l, replayBurst)
 		time.AfterFunc(10*time.Second, func() { leave(jsonrpc.ErrClosed) })
 		begun := time.Now()
-		waits(p, 1000)
+		waits(l, 1000)
 		require.Equal(t, 10*time.Second, time.Since(begun))
 	})
 }
 
-func TestA27_AReplayOfACancelledRequestKeepsItsPace(t *testing.T) {
+func TestA27_ReplayOfACancelledRequestIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		request, cancel := context.WithCancelCause(t.Context())
 		cancel(jsonrpc.ErrRequestCancelled)
-		p := Options{ReplayRate: 1000}.newPace(request)
+		l := newLimiter(request, 1000)
 		begun := time.Now()
-		waits(p, replayBurst+1000)
+		waits(l, replayBurst+1000)
 		require.InDelta(t, time.Second, time.Since(begun), float64(10*time.Millisecond))
 	})
 }
 
-func TestAReplayWithoutAPace(t *testing.T) {
+func TestReplayWithoutLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		waits(Options{ReplayRate: -1}.newPace(t.Context()), 100_000)
+		waits(newLimiter(t.Context(), -1), 100_000)
 		require.Zero(t, time.Since(begun))
 	})
 }
 
-func waits(p *pace, n int) {
+func waits(l *limiter, n int) {
 	for range n {
-		p.wait(context.Background())
+		l.wait(context.Background())
 	}
 }

@@ -15,43 +15,45 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// bridge is a session's MCP servers on their way from one activation to the next: prepared among what can fail, and
-// changed by commit (A12, M15). Its zero value is that of a runtime that connects them itself.
-type bridge struct {
+// serverChange is a change of a session's MCP servers, prepared for a new activation while everything can still fail. The zero
+// value is that of a backend that connects the servers itself.
+type serverChange struct {
 	set     *mcpclient.Set
 	change  *mcpclient.Change
 	configs []mcpclient.Config
-	made    bool // the set is this activation's own
+	created bool // the set belongs to this activation, not to the session that it replaces
 }
 
-// bridgeTo prepares the servers of an activation on w, with those that the live session has.
-func (a *agent) bridgeTo(id sessionstore.ID, w *workspace.Workspace, before *session, configs []mcpclient.Config) (bridge, error) {
-	if a.init.connects() == backend.BackendConnects {
-		return bridge{}, nil
+// changeServers prepares the servers configs on the roots of w, starting from those of the previous session, nil if there is
+// none.
+func (a *agent) changeServers(id sessionstore.ID, w *workspace.Workspace, previous *session, configs []mcpclient.Config) (serverChange, error) {
+	if a.init.mcpOwner() == backend.BackendConnects {
+		return serverChange{}, nil
 	}
-	b := bridge{configs: configs}
 	if a.options.MCPPolicy != nil {
-		for i := range b.configs {
-			b.configs[i].Policy = a.options.MCPPolicy(b.configs[i].Name)
+		for i := range configs {
+			configs[i].Policy = a.options.MCPPolicy(configs[i].Name)
 		}
 	}
-	if before != nil {
-		b.set = before.servers.set
+	c := serverChange{configs: configs}
+	if previous != nil {
+		c.set = previous.servers.set
 	} else {
 		o := a.options.tuning.MCP
 		o.Logger = o.Logger.With("session", id)
-		b.set, b.made = mcpclient.NewSet(a.options.tuning.Starter, o), true
+		c.set, c.created = mcpclient.NewSet(a.starter, o), true
 	}
 	var err error
-	b.change, err = prepareServers(b.set, w, b.configs)
-	return b, err
+	c.change, err = prepareServers(c.set, w, configs)
+	return c, err
 }
 
-// prepareServers prepares a change of a set. Too many servers are the client's fault.
+// prepareServers prepares a change of set. Too many servers are invalid params.
 func prepareServers(set *mcpclient.Set, w *workspace.Workspace, configs []mcpclient.Config) (*mcpclient.Change, error) {
 	change, err := set.Prepare(w, configs)
 	if many := (*mcpclient.TooManyError)(nil); errors.As(err, &many) {
@@ -60,50 +62,48 @@ func prepareServers(set *mcpclient.Set, w *workspace.Workspace, configs []mcpcli
 	return change, err
 }
 
-// commit changes the servers. From then on they speak to h.
-func (b *bridge) commit(h *host) {
-	if b.change != nil {
-		b.change.Commit(h)
+// apply makes the change. From then on the servers send their requests to h.
+func (c *serverChange) apply(h *host) {
+	if c.change != nil {
+		c.change.Commit(h)
 	}
 }
 
-// abandon ends a set that no session has, of an activation that is not committed.
-func (b *bridge) abandon(ctx context.Context) error {
-	if !b.made {
+// abandon closes the set of an activation that is given up.
+func (c *serverChange) abandon(ctx context.Context) error {
+	if !c.created {
 		return nil
 	}
-	return b.set.Close(ctx)
+	return c.set.Close(ctx)
 }
 
-// serving is the MCP servers of an active session.
-type serving struct {
-	set *mcpclient.Set // nil if the runtime connects them
-
-	given []mcpclient.Config // the client's
+// sessionServers are the MCP servers of a session.
+type sessionServers struct {
+	set   *mcpclient.Set     // nil if the backend connects the servers
+	given []mcpclient.Config // by the client
 
 	mu     sync.Mutex
-	found  []mcpclient.Config // those that were found in the roots, and allowed
-	passed bool               // to the activation that takes the session's place
+	found  []mcpclient.Config // in the roots, and allowed by the user
+	passed bool               // to the activation that replaces the session
 }
 
-// tools are the tools of the servers.
-func (s *serving) tools() backend.Tools {
+func (s *sessionServers) tools() backend.Tools {
 	if s.set == nil {
 		return backend.NoTools{}
 	}
 	return s.set
 }
 
-// pass leaves the servers to the next activation. What this one has begun to change is changed before it returns, and
-// nothing after that.
-func (s *serving) pass() {
+// passOn leaves the set to the next activation: changes of it that have begun are complete when passOn returns, and no more
+// are made.
+func (s *sessionServers) passOn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.passed = true
 }
 
-// close ends the servers, unless they were passed on.
-func (s *serving) close(ctx context.Context) error {
+// close closes the set, unless it was passed on.
+func (s *sessionServers) close(ctx context.Context) error {
 	s.mu.Lock()
 	passed := s.passed
 	s.mu.Unlock()
@@ -116,30 +116,30 @@ func (s *serving) close(ctx context.Context) error {
 // StartServer implements [backend.Host].
 func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error {
 	if h.servers.set == nil {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the agent behind this one connects MCP servers itself: add %s to its configuration", found.Name)
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+			"the agent behind this one connects MCP servers itself: add %s to its configuration", found.Name)
 	}
 	if found.Kind != discovery.MCPServer || found.State != discovery.Active || found.Server == nil {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s is no MCP server that can be started: %s", found.Name, found.Reason)
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s is not an MCP server that can be started: %s", found.Name, found.Reason)
 	}
 	e := expansion{root: found.Root.Dir.String()}
 	config := configOf(found, e.expand)
-	dir, err := h.placeOf(found, e.expand(found.Server.Cwd))
+	dir, err := h.serverDir(found, e.expand(found.Server.Cwd))
 	if err = errors.Join(e.err, err); err != nil {
-		return fmt.Errorf("MCP server %s of %s cannot be started: %w", found.Name, found.Path, err)
+		return fmt.Errorf("cannot start MCP server %s of %s: %w", found.Name, found.Path, err)
 	}
 	config.Secrets, config.Dir = e.values, dir
-	asWritten := configOf(found, func(text string) string { return text })
+	asWritten := configOf(found, func(s string) string { return s })
 	asWritten.Dir = dir
-	err = mcpclient.NewConsents(h.agent.options.ConsentDir).Ask(ctx, h, mcpclient.FoundServer{Root: found.Root.Real, File: found.Path, Config: asWritten})
-	if err != nil {
+	server := mcpclient.FoundServer{Root: found.Root.Real, File: found.Path, Config: asWritten}
+	if err := mcpclient.NewConsents(h.agent.options.ConsentDir).Ask(ctx, h, server); err != nil {
 		return err
 	}
 	return h.addServer(config)
 }
 
-// placeOf is where a server that was found runs: in the folder of its root, or below it where its file says so. A relative
-// path in the file of one root never means a file of another.
-func (h *host) placeOf(found discovery.Artifact, cwd string) (string, error) {
+// serverDir returns the working directory of a server found in a root: the root, or cwd relative to it.
+func (h *host) serverDir(found discovery.Artifact, cwd string) (string, error) {
 	dir := cwd
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(found.Root.Dir.String(), dir)
@@ -151,8 +151,8 @@ func (h *host) placeOf(found discovery.Artifact, cwd string) (string, error) {
 	return dir, err
 }
 
-// addServer adds a server to those of the session, in place of one that was found under the same name. The client's own
-// stay, whatever they are called.
+// addServer adds a server to the session, in place of one that was found under the same name. The client's own servers stay,
+// whatever their names are.
 func (h *host) addServer(config mcpclient.Config) error {
 	h.mu.Lock()
 	live := h.phase > hostOpening && h.phase < hostClosed
@@ -161,13 +161,13 @@ func (h *host) addServer(config mcpclient.Config) error {
 		return errors.New("the session is not open")
 	}
 	if policy := h.agent.options.MCPPolicy; policy != nil {
-		config.Policy = earned(policy(config.Name))
+		config.Policy = restricted(policy(config.Name))
 	}
 	s := h.servers
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.passed {
-		return errors.New("the session was loaded anew: try again")
+		return errors.New("the session was loaded again meanwhile: try again")
 	}
 	found := slices.DeleteFunc(slices.Clone(s.found), func(c mcpclient.Config) bool { return c.Name == config.Name })
 	found = append(found, config)
@@ -180,9 +180,9 @@ func (h *host) addServer(config mcpclient.Config) error {
 	return nil
 }
 
-// earned is what a user's policy for a name means for a server that a repository gave it: what it takes away holds, and
-// what it gives does not.
-func earned(p mcpclient.Policy) mcpclient.Policy {
+// restricted returns a user's policy for a name as it applies to a server that got the name from a repository: what the policy
+// denies stays denied, but what it grants is not granted.
+func restricted(p mcpclient.Policy) mcpclient.Policy {
 	p.ReadOnly, p.Templates = mcpclient.Ask, mcpclient.Off
 	if p.Roots == mcpclient.On {
 		p.Roots = mcpclient.Default
@@ -190,7 +190,7 @@ func earned(p mcpclient.Policy) mcpclient.Policy {
 	return p
 }
 
-// configOf is the configuration of a server that was found, with every text as expand gives it.
+// configOf returns the configuration of a server that was found, with expand applied to every text.
 func configOf(found discovery.Artifact, expand func(string) string) mcpclient.Config {
 	server := found.Server
 	pairs := func(secrets discovery.Secrets) []mcpclient.Pair {
@@ -211,16 +211,16 @@ func configOf(found discovery.Artifact, expand func(string) string) mcpclient.Co
 	return c
 }
 
-// expansion replaces what the configuration files of MCP servers leave to the environment.
+// expansion replaces the variables in the configuration of an MCP server by values from the environment.
 type expansion struct {
-	root   string   // the folder of the file
-	values []string // what the environment gave, which may be secrets
-	err    error    // what could not be replaced
+	root   string   // the root that the configuration was found in
+	values []string // from the environment, which may be secrets
+	err    error    // the first variable that could not be replaced
 }
 
-// expand replaces the variables of text.
-func (e *expansion) expand(text string) string {
-	return mcpclient.ReplaceVariables(text, func(v mcpclient.Variable) string {
+// expand returns s with its variables replaced.
+func (e *expansion) expand(s string) string {
+	return mcpclient.ReplaceVariables(s, func(v mcpclient.Variable) string {
 		if v.IsFolder() {
 			return e.root
 		}
@@ -232,7 +232,7 @@ func (e *expansion) expand(text string) string {
 		case v.HasDefault:
 			return v.Default
 		case strings.Contains(v.Name, ":"):
-			e.fail(fmt.Errorf("%s is a value that only an editor can ask for: put it into the environment, and ${NAME} into the file", v.Text))
+			e.fail(fmt.Errorf("only an editor can ask for %s: set an environment variable and write ${NAME} in the file", v.Text))
 		default:
 			e.fail(fmt.Errorf("%s is not set in the environment", v.Text))
 		}
@@ -246,83 +246,61 @@ func (e *expansion) fail(err error) {
 	}
 }
 
-// mcpTransports are the optional transports that were advertised; stdio always is.
+// mcpTransports are the optional transports that initialize advertised.
 type mcpTransports struct{ http, sse bool }
 
-// decodeServers reads mcpServers strictly (W12). What is wrong is reported without the values, which may be secrets.
-func decodeServers(field strictjson.Field, p presence, offered mcpTransports) ([]mcpclient.Config, []strictjson.Violation) {
-	if field.IsNull() || (!field.Present() && p == optional) {
-		return nil, nil
+// decodeServers reads mcpServers. Its violations have no values, which may be secrets.
+func decodeServers(v *strictjson.Violations, f strictjson.Field, p presence, offered mcpTransports) []mcpclient.Config {
+	if f.IsNull() || (!f.Present() && p == optional) {
+		return nil
 	}
-	entries, wrong := field.Masked().Items()
-	servers := make([]mcpclient.Config, 0, len(entries))
-	for _, entry := range entries {
-		if len(wrong) >= strictjson.MaxViolations {
+	servers := []mcpclient.Config{}
+	for _, entry := range v.Items(f.Masked()) {
+		if v.Full() {
 			break
 		}
-		s, bad := decodeServer(entry, offered)
-		servers, wrong = append(servers, s), append(wrong, bad...)
+		if object, ok := v.Object(entry); ok {
+			servers = append(servers, decodeServer(v, object, offered))
+		}
 	}
-	return servers, wrong
+	return servers
 }
 
-func decodeServer(entry strictjson.Field, offered mcpTransports) (mcpclient.Config, []strictjson.Violation) {
-	object, wrong := entry.Object()
-	if wrong != nil {
-		return mcpclient.Config{}, wrong
-	}
-	name, wrong := object.Field("name").Text()
-	c := mcpclient.Config{Name: name, Transport: mcpclient.Stdio}
+func decodeServer(v *strictjson.Violations, object strictjson.Object, offered mcpTransports) mcpclient.Config {
+	c := mcpclient.Config{Name: v.Text(object.Field("name")), Transport: mcpclient.Stdio}
 	if kind := object.Field("type"); kind.Present() {
-		text, bad := kind.Text()
-		if bad != nil {
-			return c, append(wrong, bad...)
+		name, wrong := kind.Text()
+		if wrong != nil {
+			v.Add(wrong...)
+			return c
 		}
-		c.Transport = mcpclient.Transport(text)
+		c.Transport = mcpclient.Transport(name)
 	}
-	var bad [3][]strictjson.Violation
 	switch {
 	case c.Transport == mcpclient.Stdio:
-		c.Command, bad[0] = object.Field("command").Text()
-		c.Args, bad[1] = object.Field("args").Texts()
-		c.Env, bad[2] = decodePairs(object.Field("env"))
+		c.Command = v.Text(object.Field("command"))
+		c.Args = v.Texts(object.Field("args"))
+		c.Env = decodePairs(v, object.Field("env"))
 	case c.Transport == mcpclient.HTTP && offered.http, c.Transport == mcpclient.SSE && offered.sse:
-		c.URL, bad[0] = object.Field("url").Text()
-		c.Headers, bad[1] = decodePairs(object.Field("headers"))
+		c.URL = v.Text(object.Field("url"))
+		c.Headers = decodePairs(v, object.Field("headers"))
 	default:
-		bad[0] = []strictjson.Violation{object.Field("type").Refuse(strictjson.Unsupported).
-			Expecting(fmt.Sprintf("MCP servers of type %q were not advertised in mcpCapabilities", bounded(string(c.Transport))))}
+		v.Add(object.Field("type").Refuse(strictjson.Unsupported).Expecting(
+			fmt.Sprintf("MCP servers of type %q were not advertised in mcpCapabilities", text.Truncate(string(c.Transport), 64))))
 	}
-	for _, b := range bad {
-		wrong = append(wrong, b...)
-	}
-	return c, wrong
+	return c
 }
 
 // decodePairs reads a list of {name, value}.
-func decodePairs(field strictjson.Field) ([]mcpclient.Pair, []strictjson.Violation) {
-	entries, wrong := field.Items()
-	pairs := make([]mcpclient.Pair, 0, len(entries))
-	for _, entry := range entries {
-		if len(wrong) >= strictjson.MaxViolations {
+func decodePairs(v *strictjson.Violations, f strictjson.Field) []mcpclient.Pair {
+	pairs := []mcpclient.Pair{}
+	for _, entry := range v.Items(f) {
+		if v.Full() {
 			break
 		}
-		object, bad := entry.Object()
-		if bad == nil {
-			name, noName := object.Field("name").Text()
-			value, noValue := object.Field("value").Text()
-			bad = append(noName, noValue...)
-			pairs = append(pairs, mcpclient.Pair{Name: name, Value: value})
+		if object, ok := v.Object(entry); ok {
+			pairs = append(pairs, mcpclient.Pair{Name: v.Text(object.Field("name")), Value: v.Text(object.Field("value"))})
 		}
-		wrong = append(wrong, bad...)
 	}
-	return pairs, wrong
-}
-
-// bounded cuts a client's text for an error.
-func bounded(s string) string {
-	if len(s) > 64 {
-		return s[:64] + "…"
-	}
-	return s
+	return pairs
 }

@@ -504,7 +504,7 @@ func TestA25_ExpansionOfWhatWasFound(t *testing.T) {
 	for written, expected := range map[string]string{
 		"${ACP_TEST_UNSET}":     "${ACP_TEST_UNSET} is not set in the environment",
 		"${env:ACP_TEST_UNSET}": "is not set in the environment",
-		"${input:token}":        "${input:token} is a value that only an editor can ask for",
+		"${input:token}":        "only an editor can ask for ${input:token}",
 	} {
 		from := len(c.questions())
 		declare(t, a, "found", "files", []string{written}, nil)
@@ -548,7 +548,7 @@ func TestA25_WhatIsNoServerIsNotStarted(t *testing.T) {
 	a := folder(t)
 	require.NoError(t, os.WriteFile(filepath.Join(a, ".mcp.json"), []byte(`{"mcpServers":{"broken":{"command":7}}}`), 0o600))
 	id := c.serve([]string{a})
-	require.Contains(t, c.start(id, "broken"), "broken is no MCP server that can be started")
+	require.Contains(t, c.start(id, "broken"), "broken is not an MCP server that can be started")
 	require.Empty(t, c.questions())
 }
 

@@ -56,7 +56,6 @@ type tuning struct {
 	Recorder  sessionstore.RecorderOptions
 	Discovery discovery.Options
 	MCP       mcpclient.Options
-	Starter   *mcpclient.Starter
 	// MaxSessions is how many sessions may be active at once.
 	MaxSessions int
 	// ImportEvery is how old the list of the backend's own sessions may be before a session/list asks for it again.
@@ -92,8 +91,5 @@ func (o Options) withDefaults() Options {
 		t.Wire.Tap = func(d jsonrpc.Direction, line []byte) { o.Trace(d == jsonrpc.Sent, line) }
 	}
 	t.MCP.Logger, t.MCP.Name, t.MCP.Version = o.Logger, agentName, o.Version
-	if t.Starter == nil {
-		t.Starter = mcpclient.NewStarter()
-	}
 	return o
 }

@@ -11,144 +11,14 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// readParams parses params and checks their keys against the schema (W2).
-func readParams(params json.RawMessage, shape *strictjson.Shape) (strictjson.Object, []strictjson.Violation) {
-	object, err := strictjson.ParseObject(params)
-	if err != nil {
-		return object, []strictjson.Violation{strictjson.NewViolation("params", nil, strictjson.Type).Expecting("an object")}
-	}
-	return object, strictjson.Check(params, shape)
-}
-
-// takeSession takes the session id off params. The id is "" where there is none.
-func takeSession(params json.RawMessage) (sessionstore.ID, backend.Raw, error) {
-	if !isObject(params) {
-		return "", params, nil
-	}
-	raw, rest, err := strictjson.Take(params, "sessionId")
-	if err != nil {
-		return "", nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params cannot be read")
-	}
-	if raw == nil {
-		return "", params, nil
-	}
-	var id sessionstore.ID
-	if json.Unmarshal(raw, &id) != nil {
-		return "", params, nil
-	}
-	return id, rest, nil
-}
-
-// sessionMember is the member that names a session in params.
-func sessionMember(id sessionstore.ID) string { return `"sessionId":` + string(quote(string(id))) }
-
-// putSession is params with a session id.
-func putSession(params backend.Raw, id sessionstore.ID) json.RawMessage {
-	return putMember(params, sessionMember(id))
-}
-
-// putMember is params with a sessionMember. Params that name no session, as is the rule, are copied
-// as they are; others have theirs replaced.
-func putMember(params backend.Raw, member string) json.RawMessage {
-	if len(params) > 2 && params[0] == '{' && params[1] == '"' && !mayNameSession(params) {
-		with := make(json.RawMessage, 0, len(params)+len(member)+1)
-		with = append(append(with, '{'), member...)
-		return append(append(with, ','), params[1:]...)
-	}
-	return put(params, "sessionId", json.RawMessage(strings.TrimPrefix(member, `"sessionId":`)))
-}
-
-// mayNameSession reports whether params may have a sessionId, perhaps spelled with escapes.
-func mayNameSession(params backend.Raw) bool {
-	return bytes.Contains(params, []byte("sessionId")) || bytes.Contains(params, []byte(`\u`))
-}
-
-// lifecycleResult is a runtime's part of a lifecycle response, without a session id of its own.
-func lifecycleResult(result backend.Raw) (json.RawMessage, error) {
-	if len(result) == 0 {
-		return json.RawMessage(`{}`), nil
-	}
-	_, rest, err := strictjson.Take(result, "sessionId")
-	if err != nil {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent answered with something that is not an object")
-	}
-	return rest, nil
-}
-
-// parseUpdate rejects an update of the backend that is invalid.
-func parseUpdate(u backend.Update) (sessionstore.Update, error) {
-	parsed, err := sessionstore.ParseUpdate(u)
-	if err != nil {
-		return parsed, jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent sent an invalid update: %v", err)
-	}
-	return parsed, nil
-}
-
-// titleIn is the title in a session_info_update, "" if that removes it; nil if u says nothing of a title.
-func titleIn(u sessionstore.Update) *string {
-	if u.Kind != sessionstore.SessionInfoUpdate {
-		return nil
-	}
-	raw, given := members(members(u.Raw)["update"])["title"]
-	if !given {
-		return nil
-	}
-	title := ""
-	if json.Unmarshal(raw, &title) == nil {
-		title = cutTitle(title)
-	}
-	return &title
-}
-
-// titleUpdate tells the client of a session's title (A29).
-func titleUpdate(title string) json.RawMessage {
-	return json.RawMessage(`{"update":{"sessionUpdate":"session_info_update","title":` + string(quote(title)) + `}}`)
-}
-
-// put is object with a member set. What is not an object is taken as an empty one.
-func put(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
-	with, err := strictjson.Put(object, name, value)
-	if err != nil {
-		with, _ = strictjson.Put(nil, name, value)
-	}
-	return with
-}
-
-// members are the members of an object, none if raw is not one.
-func members(raw json.RawMessage) map[string]json.RawMessage {
-	var m map[string]json.RawMessage
-	if json.Unmarshal(raw, &m) != nil {
-		return nil
-	}
-	return m
-}
-
-// isObject reports whether raw is a JSON object.
-func isObject(raw json.RawMessage) bool {
-	raw = bytes.TrimLeft(raw, " \t\r\n")
-	return len(raw) > 0 && raw[0] == '{'
-}
-
-// isTrue reports whether raw is true.
-func isTrue(raw json.RawMessage) bool { return string(raw) == "true" }
-
-// quote is s as a JSON string.
-func quote(s string) json.RawMessage {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return json.RawMessage(`""`)
-	}
-	return raw
-}
-
-// The keys of ACP v1's requests as far as they are checked for their case (W2). _meta is free
-// inside. A union's variants share one shape.
+// The members of the requests of ACP v1, as far as their spelling is checked. Any member is allowed in _meta. The variants of
+// a union share one shape.
 var (
 	metaShape = keys("_meta")
 	pairShape = keys("name", "value", "_meta")
 
-	serversShape = list(shape(map[string]*strictjson.Shape{"env": list(pairShape), "headers": list(pairShape)},
-		"name", "type", "command", "args", "url", "_meta"))
+	serversShape = list(shape(map[string]*strictjson.Shape{"args": list(nil), "env": list(pairShape), "headers": list(pairShape)},
+		"name", "type", "command", "url", "_meta"))
 
 	annotationsShape = keys("audience", "lastModified", "priority", "_meta")
 
@@ -157,25 +27,16 @@ var (
 	blockShape = shape(map[string]*strictjson.Shape{"annotations": annotationsShape, "resource": resourceShape},
 		"type", "text", "data", "mimeType", "uri", "name", "title", "description", "size", "_meta")
 
-	newShape = shape(map[string]*strictjson.Shape{"mcpServers": serversShape},
-		"cwd", "additionalDirectories", "_meta")
+	newShape = shape(map[string]*strictjson.Shape{"additionalDirectories": list(nil), "mcpServers": serversShape}, "cwd", "_meta")
 
-	loadShape = shape(map[string]*strictjson.Shape{"mcpServers": serversShape},
-		"sessionId", "cwd", "additionalDirectories", "_meta")
+	loadShape = shape(map[string]*strictjson.Shape{"additionalDirectories": list(nil), "mcpServers": serversShape},
+		"sessionId", "cwd", "_meta")
 
 	promptShape = shape(map[string]*strictjson.Shape{"prompt": list(blockShape)}, "sessionId", "_meta")
 
 	sessionShape = keys("sessionId", "_meta")
 
-	// callShapes are those of the requests that the runtime answers.
-	callShapes = map[string]*strictjson.Shape{
-		"authenticate":              keys("methodId", "_meta"),
-		"logout":                    keys("_meta"),
-		"session/set_mode":          keys("sessionId", "modeId", "_meta"),
-		"session/set_config_option": keys("sessionId", "configId", "type", "value", "_meta"),
-	}
-
-	listShape = keys("cwd", "additionalDirectories", "cursor", "_meta")
+	listShape = shape(map[string]*strictjson.Shape{"additionalDirectories": list(nil)}, "cwd", "cursor", "_meta")
 
 	initializeShape = shape(map[string]*strictjson.Shape{
 		"clientInfo": keys("name", "title", "version", "_meta"),
@@ -188,6 +49,14 @@ var (
 			}, "compaction", "notices", "_meta"),
 		}, "terminal", "_meta"),
 	}, "protocolVersion", "_meta")
+
+	// callShapes are those of the requests that the backend serves.
+	callShapes = map[string]*strictjson.Shape{
+		"authenticate":              keys("methodId", "_meta"),
+		"logout":                    keys("_meta"),
+		"session/set_mode":          keys("sessionId", "modeId", "_meta"),
+		"session/set_config_option": keys("sessionId", "configId", "type", "value", "_meta"),
+	}
 )
 
 func keys(names ...string) *strictjson.Shape { return shape(nil, names...) }
@@ -205,8 +74,93 @@ func shape(nested map[string]*strictjson.Shape, names ...string) *strictjson.Sha
 
 func list(item *strictjson.Shape) *strictjson.Shape { return &strictjson.Shape{Items: item} }
 
-const (
-	absent presence = iota // not a member of the method
-	optional
-	required
-)
+// params are the params of a request, parsed in one pass.
+type params struct {
+	strictjson.Object
+	err error // duplicate or misspelled names, or not an object
+}
+
+// parseParams parses params and checks the names in them against shape.
+func parseParams(raw json.RawMessage, shape *strictjson.Shape) params {
+	object, wrong, err := strictjson.Parse(raw, shape)
+	if err != nil {
+		wrong = []strictjson.Violation{strictjson.NewViolation("params", nil, strictjson.Type).Expecting("an object")}
+	}
+	return params{object, strictjson.Refuse(wrong...)}
+}
+
+// optionalText reads a string that may be absent or null. given reports whether there is one.
+func optionalText(v *strictjson.Violations, f strictjson.Field) (text string, given bool) {
+	if !f.Present() || f.IsNull() {
+		return "", false
+	}
+	text, wrong := f.Text()
+	v.Add(wrong...)
+	return text, wrong == nil
+}
+
+// takeSessionID removes the session id from params. It is "" if there is none.
+func takeSessionID(params json.RawMessage) (id sessionstore.ID, rest backend.Raw, err error) {
+	if !isObject(params) {
+		return "", params, nil
+	}
+	raw, rest, err := strictjson.Take(params, "sessionId")
+	if err != nil {
+		return "", nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params")
+	}
+	if raw == nil || json.Unmarshal(raw, &id) != nil {
+		return "", params, nil
+	}
+	return id, rest, nil
+}
+
+// sessionMember returns the member sessionId as it stands in params.
+func sessionMember(id sessionstore.ID) string { return `"sessionId":` + string(quote(string(id))) }
+
+// putSessionID returns params with a session id.
+func putSessionID(params backend.Raw, id sessionstore.ID) json.RawMessage {
+	return putSessionMember(params, sessionMember(id))
+}
+
+// putSessionMember returns params with a sessionMember. Most params have no session id, and are copied without parsing them.
+func putSessionMember(params backend.Raw, member string) json.RawMessage {
+	if len(params) > 2 && params[0] == '{' && params[1] == '"' && !mayNameSession(params) {
+		with := make(json.RawMessage, 0, len(params)+len(member)+1)
+		with = append(append(with, '{'), member...)
+		return append(append(with, ','), params[1:]...)
+	}
+	return put(params, "sessionId", json.RawMessage(strings.TrimPrefix(member, `"sessionId":`)))
+}
+
+// mayNameSession reports whether params may have a member sessionId, perhaps spelled with escapes.
+func mayNameSession(params backend.Raw) bool {
+	return bytes.Contains(params, []byte("sessionId")) || bytes.Contains(params, []byte(`\u`))
+}
+
+// put returns object with a member set. It treats anything but an object as an empty one.
+func put(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
+	with, err := strictjson.Put(object, name, value)
+	if err != nil {
+		with, _ = strictjson.Put(nil, name, value)
+	}
+	return with
+}
+
+// members returns the members of an object, nil if raw is not one.
+func members(raw json.RawMessage) map[string]json.RawMessage {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(raw, &m) != nil {
+		return nil
+	}
+	return m
+}
+
+func isObject(raw json.RawMessage) bool {
+	raw = bytes.TrimLeft(raw, " \t\r\n")
+	return len(raw) > 0 && raw[0] == '{'
+}
+
+func isTrue(raw json.RawMessage) bool { return string(raw) == "true" }
+
+// quote returns s as a JSON string.
+func quote(s string) json.RawMessage { return strictjson.AppendText(nil, s) }

@@ -9,153 +9,142 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// lane is one session id's order (clause A32). Requests enter it on the read loop and so
-// in arrival order; one at a time is at its head. A prompt holds the head until its turn
-// has begun, a call until it was handed to the runtime, a lifecycle request until its response was
-// sent. The running turn is kept beside the line, because calls pass it and lifecycle requests end it.
-type lane struct {
-	id sessionstore.ID
-	of *lanes
+// queue keeps the requests of one session id in arrival order. The read loop takes a ticket for each of them, and one ticket
+// at a time holds the queue: a prompt until its turn has begun, a call until the backend has it, a lifecycle request until
+// its response was sent. The queue also knows the active session and its running turn, because calls pass a running turn and
+// lifecycle requests end it.
+type queue struct {
+	id     sessionstore.ID
+	queues *queues
 
 	mu      sync.Mutex
-	line    []*place
+	line    []*ticket
 	session *session // the active session, nil if there is none
-	turn    *turn    // the turn that runs, nil if there is none
+	turn    *turn    // the running turn, nil if there is none
 }
 
-// entry says what stands in a lane's line.
-type entry int
+// requestKind is the kind of request that a ticket is for.
+type requestKind int
 
 const (
-	entryCall entry = iota
-	entryPrompt
-	entryLifecycle
+	callRequest requestKind = iota
+	promptRequest
+	lifecycleRequest
 )
 
-// place is a place in a lane's line.
-type place struct {
-	lane  *lane
-	entry entry
-	turn  *turn         // of a prompt
-	head  chan struct{} // closed when the place is at the head
-	once  sync.Once
+// ticket is the position of a request in its queue.
+type ticket struct {
+	queue   *queue
+	kind    requestKind
+	turn    *turn         // of a prompt
+	first   chan struct{} // closed when the ticket holds the queue
+	dropped sync.Once
 }
 
-// enter takes the last place in the line. Called on the read loop.
-func (l *lane) enter(e entry) *place {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.enterLocked(e, nil)
-}
-
-func (l *lane) enterLocked(e entry, t *turn) *place {
-	p := &place{lane: l, entry: e, turn: t, head: make(chan struct{})}
-	l.line = append(l.line, p)
-	if len(l.line) == 1 {
-		close(p.head)
+func (q *queue) ticketLocked(kind requestKind, t *turn) *ticket {
+	at := &ticket{queue: q, kind: kind, turn: t, first: make(chan struct{})}
+	q.line = append(q.line, at)
+	if len(q.line) == 1 {
+		close(at.first)
 	}
-	return p
+	return at
 }
 
-// enterPrompt is enter for a prompt. It fails at once if the prompt would meet a turn that nothing
-// before it ends (W7).
-func (l *lane) enterPrompt(t *turn) (*place, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if before := l.turnBeforeLocked(); before != nil && before.inTheWay() {
-		return nil, errTurnInProgress(l.id)
+func (q *queue) ticket(kind requestKind) *ticket {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.ticketLocked(kind, nil)
+}
+
+func (q *queue) promptTicket(t *turn) (*ticket, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if before := q.precedingTurnLocked(); before != nil && before.blocks() {
+		return nil, errTurnInProgress(q.id)
 	}
-	return l.enterLocked(entryPrompt, t), nil
+	return q.ticketLocked(promptRequest, t), nil
 }
 
-// turnBeforeLocked is the turn that a new prompt would follow directly, nil if it follows a
-// lifecycle request or nothing.
-func (l *lane) turnBeforeLocked() *turn {
-	for i := len(l.line) - 1; i >= 0; i-- {
-		switch l.line[i].entry {
-		case entryPrompt:
-			return l.line[i].turn
-		case entryLifecycle:
+// precedingTurnLocked returns the turn that a new prompt would directly follow, nil if it would follow a lifecycle request.
+func (q *queue) precedingTurnLocked() *turn {
+	for _, at := range slices.Backward(q.line) {
+		switch at.kind {
+		case promptRequest:
+			return at.turn
+		case lifecycleRequest:
 			return nil
 		}
 	}
-	return l.turn
+	return q.turn
 }
 
-// cancel ends every turn that was asked for so far. It does not stand in line.
-func (l *lane) cancel(params backend.Raw) {
-	for _, t := range l.turns() {
+// cancel ends the running turn and every turn in the queue. It does not wait in line.
+func (q *queue) cancel(params backend.Raw) {
+	q.mu.Lock()
+	var turns []*turn
+	if q.turn != nil {
+		turns = append(turns, q.turn)
+	}
+	for _, at := range q.line {
+		if at.turn != nil && at.turn != q.turn {
+			turns = append(turns, at.turn)
+		}
+	}
+	q.mu.Unlock()
+	for _, t := range turns {
 		t.end(backend.ErrCancelled, params)
 	}
 }
 
-// turns are the running turn and those that wait.
-func (l *lane) turns() []*turn {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var turns []*turn
-	if l.turn != nil {
-		turns = append(turns, l.turn)
-	}
-	for _, p := range l.line {
-		if p.turn != nil && p.turn != l.turn {
-			turns = append(turns, p.turn)
-		}
-	}
-	return turns
-}
-
 // active returns the active session, nil if there is none.
-func (l *lane) active() *session {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.session
+func (q *queue) active() *session {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.session
 }
 
-// activate makes s the active session.
-func (l *lane) activate(s *session) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.session = s
+func (q *queue) activate(s *session) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.session = s
 }
 
-// deactivate takes s off the lane. It reports whether s was the active session.
-func (l *lane) deactivate(s *session) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.session != s {
+// deactivate reports whether s was the active session. Afterwards it no longer is.
+func (q *queue) deactivate(s *session) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.session != s {
 		return false
 	}
-	l.session = nil
+	q.session = nil
 	return true
 }
 
-// running returns the turn that runs, nil if none does.
-func (l *lane) running() *turn {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.turn
+// running returns the running turn, nil if there is none.
+func (q *queue) running() *turn {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.turn
 }
 
-// setRunning makes t the turn that runs.
-func (l *lane) setRunning(t *turn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.turn = t
+func (q *queue) setRunning(t *turn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.turn = t
 }
 
-// forgetTurn takes t, which was answered, off the lane.
-func (l *lane) forgetTurn(t *turn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.turn == t {
-		l.turn = nil
+// answered notes that t, which may be the running turn, was answered.
+func (q *queue) answered(t *turn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.turn == t {
+		q.turn = nil
 	}
 }
 
 // endTurn ends the running turn, if there is one, and waits until its prompt was answered.
-func (l *lane) endTurn(ctx context.Context, cause error) error {
-	t := l.running()
+func (q *queue) endTurn(ctx context.Context, cause error) error {
+	t := q.running()
 	if t == nil {
 		return nil
 	}
@@ -163,129 +152,125 @@ func (l *lane) endTurn(ctx context.Context, cause error) error {
 	return t.wait(ctx)
 }
 
-// isHead reports whether the place is at the head of the line.
-func (p *place) isHead() bool {
+// idle reports whether nothing refers to the queue any more.
+func (q *queue) idle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.line) == 0 && q.session == nil && q.turn == nil
+}
+
+// holds reports whether the ticket holds the queue.
+func (at *ticket) holds() bool {
 	select {
-	case <-p.head:
+	case <-at.first:
 		return true
 	default:
 		return false
 	}
 }
 
-// wait waits until the place is at the head of the line, or ctx ends.
-func (p *place) wait(ctx context.Context) error {
-	select {
-	case <-p.head:
+// acquire waits until the ticket holds the queue, or ctx ends.
+func (at *ticket) acquire(ctx context.Context) error {
+	if at.holds() {
 		return nil
-	default:
 	}
 	select {
-	case <-p.head:
+	case <-at.first:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// leave gives up the place, wherever in the line it is, and the lane if nothing else holds it. It may be called again.
-func (p *place) leave() {
-	p.once.Do(func() { p.lane.drop(p) })
-	p.lane.of.forget(p.lane)
-}
-
-// drop takes p out of the line.
-func (l *lane) drop(p *place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := slices.Index(l.line, p)
-	l.line = slices.Delete(l.line, i, i+1)
-	if i == 0 && len(l.line) > 0 {
-		close(l.line[0].head)
-	}
-}
-
-// idle reports whether the lane can be forgotten.
-func (l *lane) idle() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.line) == 0 && l.session == nil && l.turn == nil
-}
-
-// lanes are the lanes of a connection, one for each session id in use.
-type lanes struct {
-	mu     sync.Mutex
-	by     map[sessionstore.ID]*lane
-	closed bool // the sessions were taken to be closed: there are no more
-}
-
-// enter takes a place in id's lane, which it makes if need be.
-func (ls *lanes) enter(id sessionstore.ID, e entry) *place {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return ls.getLocked(id).enter(e)
-}
-
-// enterPrompt is lane.enterPrompt in id's lane.
-func (ls *lanes) enterPrompt(id sessionstore.ID, t *turn) (*place, error) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return ls.getLocked(id).enterPrompt(t)
-}
-
-func (ls *lanes) getLocked(id sessionstore.ID) *lane {
-	l := ls.by[id]
-	if l == nil {
-		l = &lane{id: id, of: ls}
-		if ls.by == nil {
-			ls.by = make(map[sessionstore.ID]*lane)
+// release gives up the ticket, whether it holds the queue or still waits. It may be called more than once.
+func (at *ticket) release() {
+	at.dropped.Do(func() {
+		q := at.queue
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		i := slices.Index(q.line, at)
+		q.line = slices.Delete(q.line, i, i+1)
+		if i == 0 && len(q.line) > 0 {
+			close(q.line[0].first)
 		}
-		ls.by[id] = l
+	})
+	at.queue.queues.forget(at.queue)
+}
+
+// queues are the queues of a connection, one for each session id in use.
+type queues struct {
+	mu     sync.Mutex
+	byID   map[sessionstore.ID]*queue
+	closed bool
+}
+
+// ticket returns a ticket at the end of id's queue. It is called on the read loop.
+func (qs *queues) ticket(id sessionstore.ID, kind requestKind) *ticket {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return qs.getLocked(id).ticket(kind)
+}
+
+// promptTicket returns a ticket for a prompt. It fails if another turn is running or waiting and nothing in between ends it.
+func (qs *queues) promptTicket(id sessionstore.ID, t *turn) (*ticket, error) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return qs.getLocked(id).promptTicket(t)
+}
+
+func (qs *queues) getLocked(id sessionstore.ID) *queue {
+	q := qs.byID[id]
+	if q == nil {
+		q = &queue{id: id, queues: qs}
+		if qs.byID == nil {
+			qs.byID = make(map[sessionstore.ID]*queue)
+		}
+		qs.byID[id] = q
 	}
-	return l
+	return q
 }
 
-// find returns id's lane, nil if it has none.
-func (ls *lanes) find(id sessionstore.ID) *lane {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return ls.by[id]
+// find returns id's queue, nil if it has none.
+func (qs *queues) find(id sessionstore.ID) *queue {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return qs.byID[id]
 }
 
-// forget drops id's lane if nothing holds it.
-func (ls *lanes) forget(l *lane) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if ls.by[l.id] == l && l.idle() {
-		delete(ls.by, l.id)
+// forget drops q if it is idle.
+func (qs *queues) forget(q *queue) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if qs.byID[q.id] == q && q.idle() {
+		delete(qs.byID, q.id)
 	}
 }
 
-// activate makes s the active session of its lane. It reports whether it could: not after close.
-func (ls *lanes) activate(s *session) bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if !ls.closed {
-		s.lane.activate(s)
+// activate makes s the active session of its queue. It reports false after close.
+func (qs *queues) activate(s *session) bool {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if !qs.closed {
+		s.queue.activate(s)
 	}
-	return !ls.closed
+	return !qs.closed
 }
 
-// over reports whether no session can become active any more.
-func (ls *lanes) over() bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return ls.closed
+// isClosed reports whether close was called.
+func (qs *queues) isClosed() bool {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return qs.closed
 }
 
-// close returns the active sessions, and lets no other become active.
-func (ls *lanes) close() []*session {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ls.closed = true
+// close returns the active sessions. No other session can become active afterwards.
+func (qs *queues) close() []*session {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	qs.closed = true
 	var active []*session
-	for _, l := range ls.by {
-		if s := l.active(); s != nil {
+	for _, q := range qs.byID {
+		if s := q.active(); s != nil {
 			active = append(active, s)
 		}
 	}

@@ -2,172 +2,84 @@ package acp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// record is what stores a session's updates: a recorder, and another one when the store can be used again after it
-// could not.
-type record struct {
-	session *session
-	options sessionstore.RecorderOptions
-	closed  chan struct{}
-
-	mu  sync.Mutex
-	now *sessionstore.Recorder
-}
-
-// newRecord starts the record of a session, which closes it.
-func newRecord(s *session, o sessionstore.RecorderOptions) *record {
-	r := &record{session: s, options: o, closed: make(chan struct{})}
-	r.begin()
-	return r
-}
-
-// begin starts a recorder, and watches it: when the store refuses a segment the session hears of it at once.
-func (r *record) begin() {
-	recorder := sessionstore.NewRecorder(leased{Store: r.session.agent.options.Store, session: r.session}, sessionstore.Lease{}, r.options)
-	r.now = recorder
-	r.session.agent.running.Go(func() {
-		select {
-		case <-recorder.Failed():
-			r.session.failed(recorder.Err())
-		case <-r.closed:
-		}
-	})
-}
-
-// recorder is the one that records now.
-func (r *record) recorder() *sessionstore.Recorder {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.now
-}
-
-// renew begins anew if the store refused something, for any other reason than that the session is gone. What was lost is
-// lost: the turn in which it was said has failed.
-func (r *record) renew(ctx context.Context) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	err := r.now.Err()
-	if err == nil || gone(err) {
-		return
-	}
-	select {
-	case <-r.closed:
-		return
-	default:
-	}
-	_ = r.now.Close(ctx) // which says the same
-	r.begin()
-}
-
-// close stores what is left.
-func (r *record) close(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	close(r.closed)
-	return r.now.Close(ctx)
-}
-
-// leased is the store as a session's recorder sees it: it appends with the lease that is current when it does.
-type leased struct {
-	sessionstore.Store
-	session *session
-}
-
-// Append implements [sessionstore.Store]. The latest title in the segment is stored too.
-func (l leased) Append(ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update) error {
-	var title *string
-	for _, u := range segment {
-		if t := titleIn(u); t != nil {
-			title = t
-		}
-	}
-	return l.session.write(func(current sessionstore.Lease) error {
-		err := l.Store.Append(ctx, current, segment)
-		if err != nil || title == nil {
-			return err
-		}
-		l.session.titled.Store(*title != "")
-		return l.Store.SetTitle(ctx, current, *title)
-	})
-}
-
-// session is an active session: one activation, with its opened roots, its runtime and its
-// right to write.
+// session is an active session: one activation, with its opened roots, its backend and its lease.
 type session struct {
 	id        sessionstore.ID
 	member    string // the sessionMember of id
 	agent     *agent
-	lane      *lane
+	queue     *queue
 	workspace *workspace.Workspace
-	runtime   backend.Session
-	servers   *serving
+	backend   backend.Session
+	servers   *sessionServers
 	host      *host
 	record    *record
 
-	halves sync.Mutex    // first halves of calls to the runtime, one at a time
-	order  chan struct{} // holds one value while an update is shown: the same order on the wire and in the record
+	calls   sync.Mutex    // held while a method of the backend's session is called that must not overlap another
+	updates chan struct{} // holds one value while an update is shown, so that wire and record have the same order
 
-	lease   sync.RWMutex // held for writing while the right to write changes hands
-	current sessionstore.Lease
+	leasing sync.RWMutex // held for reading by writes, for writing while the lease changes
+	lease   sessionstore.Lease
 
-	titled atomic.Bool // it has a title
-	open   bool        // a turn is over whose end was not stored; guarded by the lane's head and its turn
-	evict  sync.Once
-	once   sync.Once // of close
+	titled   atomic.Bool // the session has a title
+	openTurn bool        // the end of a turn could not be stored; guarded by the queue and the turn
+	evicted  sync.Once
+	closed   sync.Once
 }
 
-// newSession is the session that an activation becomes. It was stored under l.
-func newSession(act *activation, in *lane, l sessionstore.Lease) *session {
+// newSession returns the session of an activation that was stored under lease.
+func newSession(act *activation, q *queue, lease sessionstore.Lease, title string) *session {
 	s := &session{
-		id: act.id, member: sessionMember(act.id), agent: act.agent, lane: in, workspace: act.workspace,
-		runtime: act.runtime, servers: act.host.servers, host: act.host, current: l, order: make(chan struct{}, 1),
+		id: act.id, member: sessionMember(act.id), agent: act.agent, queue: q, workspace: act.workspace,
+		backend: act.backend, servers: act.host.servers, host: act.host, lease: lease, updates: make(chan struct{}, 1),
 	}
-	s.titled.Store(act.title != "")
+	s.titled.Store(title != "")
 	s.record = newRecord(s, act.agent.options.tuning.Recorder)
 	return s
 }
 
-// inOrder runs the first half of a call to the runtime.
-func (s *session) inOrder(half func()) {
-	s.halves.Lock()
-	defer s.halves.Unlock()
-	half()
+// callBackend calls a method of the backend's session, one at a time.
+func (s *session) callBackend(call func()) {
+	s.calls.Lock()
+	defer s.calls.Unlock()
+	call()
 }
 
-// tellCancelled tells the runtime that its turn was cancelled. A panic in it changes nothing of that.
-func (s *session) tellCancelled(params backend.Raw) {
+// cancelBackend tells the backend that its turn ends early. A panic in the backend is logged.
+func (s *session) cancelBackend(params backend.Raw) {
 	_ = s.agent.guard("cancel", func() error {
-		s.runtime.Cancel(params)
+		s.backend.Cancel(params)
 		return nil
 	})
 }
 
-// write does a write with the session's current lease.
+// write writes to the store with the current lease.
 func (s *session) write(do func(sessionstore.Lease) error) error {
-	s.lease.RLock()
-	defer s.lease.RUnlock()
-	return do(s.current)
+	s.leasing.RLock()
+	defer s.leasing.RUnlock()
+	return do(s.lease)
 }
 
-// takeOver replaces the lease by that of an activation. Writes wait meanwhile, and go
-// on with the new one: a turn that still runs is recorded to its end. A fenced session keeps its old lease,
-// so that what it still says does not come after what another process wrote (S3). Which of the two
-// it is, the store decides with the activation itself.
+// takeOver stores a new activation of the session. Writes wait until it is stored and then use its lease, so that a turn that
+// is still running is recorded to its end. If another process has taken the session over, s keeps its old lease: what it still
+// writes must not follow what the other process wrote. The store decides which it is, together with the activation.
 func (s *session) takeOver(ctx context.Context, change sessionstore.Activation) (sessionstore.Lease, error) {
-	s.lease.Lock()
-	defer s.lease.Unlock()
-	change.Held = s.current.Generation
+	s.leasing.Lock()
+	defer s.leasing.Unlock()
+	change.Held = s.lease.Generation
 	l, err := s.agent.options.Store.Activate(ctx, s.id, change)
 	if err == nil {
-		s.current = l
+		s.lease = l
 		return l, nil
 	}
 	var fenced *sessionstore.FencedError
@@ -178,32 +90,43 @@ func (s *session) takeOver(ctx context.Context, change sessionstore.Activation) 
 	return s.agent.options.Store.Activate(ctx, s.id, change)
 }
 
-// update shows the client an update and records it: first the wire, then the record, whose commits
-// nobody waits for here (W11).
+// update shows the client an update and then records it. It does not wait for the record to be stored.
 func (s *session) update(ctx context.Context, u backend.Update) error {
-	parsed, err := parseUpdate(u)
-	if err != nil {
+	if err := checkUpdate(u); err != nil {
 		return err
 	}
 	select {
-	case s.order <- struct{}{}:
-		defer func() { <-s.order }()
+	case s.updates <- struct{}{}:
+		defer func() { <-s.updates }()
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // also while there is room
+		return context.Cause(ctx) // even if there was room
 	}
 	if err := s.show(ctx, u); err != nil {
 		return err
 	}
-	return s.record.recorder().Record(ctx, parsed)
+	return s.record.current().Record(ctx, u)
 }
 
-// saveState stores the runtime's own value. A refusal ends the session, but not here: this may be called by what the
-// session's end waits for.
+// checkUpdate rejects an update that a backend made of something else than a JSON object.
+func checkUpdate(u backend.Update) error {
+	if !isObject(u.Raw) {
+		return jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent sent an update that is not an object")
+	}
+	return nil
+}
+
+// show sends the client an update without recording it.
+func (s *session) show(ctx context.Context, u backend.Update) error {
+	return s.agent.conn.Notify(ctx, methodUpdate, putSessionMember(u.Raw, s.member))
+}
+
+// saveState stores the backend's state. If the store rejects it, the session ends in the background, because the caller may be
+// what the end of the session waits for.
 func (s *session) saveState(ctx context.Context, state []byte) error {
 	err := s.write(func(l sessionstore.Lease) error {
-		return s.agent.options.Store.SaveState(ctx, l, state, s.agent.keyOf(state))
+		return s.agent.options.Store.SaveState(ctx, l, state, s.agent.stateKey(state))
 	})
 	if err != nil {
 		s.agent.running.Go(func() { s.failed(err) })
@@ -211,38 +134,157 @@ func (s *session) saveState(ctx context.Context, state []byte) error {
 	return err
 }
 
-// show sends the client an update without recording it.
-func (s *session) show(ctx context.Context, u backend.Update) error {
-	return s.agent.conn.Notify(ctx, methodUpdate, putMember(u, s.member))
-}
-
-// failed takes note that the store refused a write. A session that another process took, or
-// that was deleted, ends here: its turn is cancelled, its roots are freed.
+// failed handles the failure of a write to the store: it ends the running turn, and the session too if another process took it
+// over or deleted it.
 func (s *session) failed(err error) {
 	cause := err
 	if gone(err) {
 		cause = errors.Join(backend.ErrFenced, err)
 	}
-	if t := s.lane.running(); t != nil && t.runsIn(s) && !errors.Is(err, context.Canceled) {
+	if t := s.queue.running(); t != nil && t.runsIn(s) && !errors.Is(err, context.Canceled) {
 		s.agent.running.Go(func() { t.end(cause, nil) })
 	}
 	if gone(err) {
-		s.evict.Do(func() { s.agent.evict(s, cause) })
+		s.evicted.Do(func() { s.agent.evict(s, cause) })
 	}
 }
 
-// gone reports whether err says that another process took the session, or that it was deleted.
+// gone reports whether err says that another process took the session over or that it was deleted.
 func gone(err error) bool {
 	return errors.As(err, new(*sessionstore.FencedError)) || errors.As(err, new(*sessionstore.NotFoundError))
 }
 
-// close frees what the session holds, once. Its turn was answered.
+// endOpenTurn stores the end of a turn whose end could not be stored before, under the lease of the activation that replaces s.
+func (s *session) endOpenTurn(ctx context.Context, lease sessionstore.Lease) {
+	if !s.openTurn {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	if err := s.agent.options.Store.EndTurn(ctx, lease, ""); err != nil {
+		s.agent.log.Warn("ending a turn", "session", s.id, "error", err)
+	}
+}
+
+// retire closes a session that is not the active one of its queue.
+func (s *session) retire(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	if err := s.close(ctx); err != nil {
+		s.agent.log.Warn("closing an activation", "session", s.id, "error", err)
+	}
+}
+
+// close frees what the session holds, once. Its last turn was answered.
 func (s *session) close(ctx context.Context) error {
 	var err error
-	s.once.Do(func() {
+	s.closed.Do(func() {
 		s.host.close()
 		err = s.record.close(ctx)
-		err = errors.Join(err, s.agent.guard("close", func() error { return s.runtime.Close(ctx) }), s.servers.close(ctx), s.workspace.Close())
+		err = errors.Join(err, s.agent.guard("close", func() error { return s.backend.Close(ctx) }), s.servers.close(ctx), s.workspace.Close())
 	})
 	return err
+}
+
+// record stores a session's updates with a recorder, and with another one after the store has failed and works again.
+type record struct {
+	session *session
+	options sessionstore.RecorderOptions
+	closed  chan struct{}
+
+	mu       sync.Mutex
+	recorder *sessionstore.Recorder
+}
+
+func newRecord(s *session, o sessionstore.RecorderOptions) *record {
+	r := &record{session: s, options: o, closed: make(chan struct{})}
+	r.start()
+	return r
+}
+
+// start starts a recorder. The session learns at once when the store rejects a segment.
+func (r *record) start() {
+	store := leasedStore{Store: r.session.agent.options.Store, session: r.session}
+	recorder := sessionstore.NewRecorder(store, sessionstore.Lease{}, r.options)
+	r.recorder = recorder
+	r.session.agent.running.Go(func() {
+		select {
+		case <-recorder.Failed():
+			r.session.failed(recorder.Err())
+		case <-r.closed:
+		}
+	})
+}
+
+// current returns the current recorder.
+func (r *record) current() *sessionstore.Recorder {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.recorder
+}
+
+// restart starts a new recorder if the current one has failed and the session is not gone. What was not stored is lost, but the
+// turn that it belonged to has failed.
+func (r *record) restart(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := r.recorder.Err()
+	if err == nil || gone(err) {
+		return
+	}
+	select {
+	case <-r.closed:
+		return
+	default:
+	}
+	_ = r.recorder.Close(ctx) // returns err again
+	r.start()
+}
+
+// close stores what is left.
+func (r *record) close(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.closed)
+	return r.recorder.Close(ctx)
+}
+
+// leasedStore is the store for a session's recorder: it appends with the lease that is current at that time.
+type leasedStore struct {
+	sessionstore.Store
+	session *session
+}
+
+// Append implements [sessionstore.Store]. It also stores the latest title in the segment.
+func (l leasedStore) Append(ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update) error {
+	var title *string
+	for _, u := range segment {
+		if t := titleIn(u); t != nil {
+			title = t
+		}
+	}
+	return l.session.write(func(lease sessionstore.Lease) error {
+		err := l.Store.Append(ctx, lease, segment)
+		if err != nil || title == nil {
+			return err
+		}
+		l.session.titled.Store(*title != "")
+		return l.Store.SetTitle(ctx, lease, *title)
+	})
+}
+
+// titleIn returns the title that u sets, "" if it removes the title, and nil if it does neither.
+func titleIn(u sessionstore.Update) *string {
+	if u.Kind != sessionstore.SessionInfoUpdate {
+		return nil
+	}
+	raw, given := members(members(u.Raw)["update"])["title"]
+	if !given {
+		return nil
+	}
+	title := ""
+	if json.Unmarshal(raw, &title) == nil {
+		title = titleLine(title)
+	}
+	return &title
 }

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,31 +13,32 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// acceptEnd is the first half of session/close and session/delete. end is given the request's context, and one for
-// what is done in any case.
-func (a *agent) acceptEnd(ctx context.Context, r *jsonrpc.Request, end func(ctx, closing context.Context, at *place) error) jsonrpc.Work {
-	id, err := decodeSessionID(r.Params)
-	if err != nil {
+// acceptClose serves session/close and session/delete. end is given the context of the request, and one for what is to be done
+// even if the client cancels the request.
+func (a *agent) acceptClose(ctx context.Context, r *jsonrpc.Request, end func(ctx, closing context.Context, at *ticket) error) jsonrpc.Work {
+	params := parseParams(r.Params, sessionShape)
+	var v strictjson.Violations
+	id := v.Text(params.Field("sessionId"))
+	if err := cmp.Or(params.err, v.Err()); err != nil {
 		return failed(err)
 	}
-	at := a.lanes.enter(id, entryLifecycle)
-	r.AfterResponse(at.leave)
+	at := a.queues.ticket(sessionstore.ID(id), lifecycleRequest)
+	r.AfterResponse(at.release)
 	return func() (json.RawMessage, error) {
-		closing, done := a.closing(ctx)
+		closing, done := a.closingContext(ctx)
 		defer done()
-		ctx, cancel := a.lasting(ctx)
+		ctx, cancel := a.requestContext(ctx)
 		defer cancel()
-		if err := at.wait(ctx); err != nil {
+		if err := at.acquire(ctx); err != nil {
 			return nil, err
 		}
 		return nil, asWire(end(ctx, closing, at))
 	}
 }
 
-// closing is a context for the end of a session, which goes on though the client cancels the request. Once the client
-// has left it lasts for half of the grace alone: then MCP servers that do not want to end are killed, and there is time
-// left to answer the request (W9).
-func (a *agent) closing(ctx context.Context) (context.Context, context.CancelFunc) {
+// closingContext returns a context for closing a session, which outlives the cancellation of the request. Once the client has
+// left it lasts for half of the grace only: then MCP servers that do not end are killed, and there is time left for the response.
+func (a *agent) closingContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	closing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		if !errors.Is(context.Cause(ctx), jsonrpc.ErrClosed) {
@@ -56,22 +58,23 @@ func (a *agent) closing(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// close ends a session's turn and frees it; what is stored stays (A28).
-func (a *agent) close(ctx, closing context.Context, at *place) error {
-	s := at.lane.active()
+// close ends a session's turn and closes the session, which stays stored.
+func (a *agent) close(ctx, closing context.Context, at *ticket) error {
+	s := at.queue.active()
 	if s == nil {
 		return nil
 	}
-	if err := at.lane.endTurn(ctx, backend.ErrCancelled); err != nil {
+	if err := at.queue.endTurn(ctx, backend.ErrCancelled); err != nil {
 		return err
 	}
 	a.closeSession(closing, s)
 	return nil
 }
 
-// delete removes a session for good, closing it first (A28). One that is gone from the store may be active here.
-func (a *agent) delete(ctx, closing context.Context, at *place) error {
-	if _, err := a.stored(ctx, at.lane.id); err != nil {
+// delete closes a session and removes it for good. A session that is gone from the store may still be active here.
+func (a *agent) delete(ctx, closing context.Context, at *ticket) error {
+	id := at.queue.id
+	if _, err := a.stored(ctx, id); err != nil {
 		var unknown *jsonrpc.Error
 		if errors.As(err, &unknown) && unknown.Code == codeNotFound {
 			return a.close(ctx, closing, at)
@@ -81,17 +84,36 @@ func (a *agent) delete(ctx, closing context.Context, at *place) error {
 	if err := a.close(ctx, closing, at); err != nil {
 		return err
 	}
-	if err := a.deleteForeign(ctx, at.lane.id); err != nil && !errors.As(err, new(*sessionstore.NotFoundError)) {
+	if err := a.deleteForeign(ctx, id); err != nil && !errors.As(err, new(*sessionstore.NotFoundError)) {
 		return err
 	}
-	return a.options.Store.Delete(ctx, at.lane.id)
+	return a.options.Store.Delete(ctx, id)
 }
 
-func decodeSessionID(params json.RawMessage) (sessionstore.ID, error) {
-	object, wrong := readParams(params, sessionShape)
-	if len(wrong) > 0 {
-		return "", strictjson.Refuse(wrong...)
+// closeSession closes s if it is the active session of its queue.
+func (a *agent) closeSession(ctx context.Context, s *session) {
+	if !s.queue.deactivate(s) {
+		return
 	}
-	id, wrong := object.Field("sessionId").Text()
-	return sessionstore.ID(id), strictjson.Refuse(wrong...)
+	a.active.Add(-1)
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	if err := s.close(ctx); err != nil {
+		a.log.Warn("closing a session", "session", s.id, "error", err)
+	}
+}
+
+// evict closes a session that another process took over or deleted, once its turn was answered.
+func (a *agent) evict(s *session, cause error) {
+	a.log.Warn("session ends here", "session", s.id, "cause", cause)
+	at := a.queues.ticket(s.id, lifecycleRequest)
+	a.running.Go(func() {
+		defer at.release()
+		if at.acquire(a.base) != nil || at.queue.active() != s {
+			return
+		}
+		if at.queue.endTurn(a.base, cause) == nil {
+			a.closeSession(a.base, s)
+		}
+	})
 }

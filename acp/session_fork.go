@@ -4,17 +4,16 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// acceptFork is the first half of session/fork. It does not wait for its source.
+// acceptFork serves session/fork: a new session, with roots of its own and a copy of another one's finished turns. It does
+// not wait for the other session.
 func (a *agent) acceptFork(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	return func() (json.RawMessage, error) {
-		ctx, cancel := a.lasting(ctx)
+		ctx, cancel := a.requestContext(ctx)
 		defer cancel()
-		p, err := a.decodeSession(ctx, r.Params, forkFields)
+		p, err := a.decodeSession(ctx, parseParams(r.Params, loadShape), forkFields)
 		if err != nil {
 			return nil, err
 		}
@@ -22,12 +21,6 @@ func (a *agent) acceptFork(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		if err != nil {
 			return nil, err
 		}
-		act := backend.Activation{Cause: backend.Fork, State: source.State, History: rawHistory(a.options.Store.Finished(ctx, p.id))}
-		return a.create(ctx, r, p, act, source.Title, func(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
-			if n.State == nil {
-				n.State = source.State
-			}
-			return a.options.Store.Fork(ctx, p.id, n)
-		})
+		return a.create(ctx, r, p, &source)
 	}
 }

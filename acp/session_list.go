@@ -10,10 +10,10 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// timestamp is RFC 3339 with milliseconds, which sorts as text (A29).
+// timestamp is RFC 3339 with milliseconds, which sorts as text.
 const timestamp = "2006-01-02T15:04:05.000Z07:00"
 
-// sessionInfo is ACP's SessionInfo with additionalDirectories always present (A15).
+// sessionInfo is ACP's SessionInfo. Unlike the SDK's type it always has additionalDirectories, even if there are none.
 type sessionInfo struct {
 	SessionID             sessionstore.ID `json:"sessionId"`
 	Cwd                   workspace.Dir   `json:"cwd"`
@@ -22,22 +22,26 @@ type sessionInfo struct {
 	UpdatedAt             string          `json:"updatedAt"`
 }
 
-// acceptList is the first half of session/list.
+// acceptList serves session/list.
 func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	p, err := decodeList(r.Params)
 	if err != nil {
 		return failed(err)
 	}
 	return func() (json.RawMessage, error) {
-		ctx, cancel := a.lasting(ctx)
+		ctx, cancel := a.requestContext(ctx)
 		defer cancel()
 		if err := a.initialized(ctx); err != nil {
 			return nil, err
 		}
 		if p.cursor == "" {
-			a.refresh(ctx)
+			a.refreshImports(ctx)
 		}
-		query, err := onDisk(ctx, a, func() (sessionstore.Query, error) { return p.query(a.init.owner()), nil }, nil)
+		var query sessionstore.Query
+		err := a.onDisk(ctx, func() error {
+			query = p.query(a.init.owner())
+			return nil
+		}, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +53,7 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 	}
 }
 
-// listResult is a page as the response; sessions is never null (A18).
+// listResult returns the response for a page. Its sessions are never null.
 func listResult(page sessionstore.Page) (json.RawMessage, error) {
 	result := struct {
 		Sessions   []sessionInfo       `json:"sessions"`
@@ -71,11 +75,11 @@ func listResult(page sessionstore.Page) (json.RawMessage, error) {
 type listParams struct {
 	cwd        workspace.Dir // zero for no filter
 	additional workspace.Dirs
-	filtered   bool // by additional, which may be empty
+	filtered   bool // additional is a filter, perhaps an empty one
 	cursor     sessionstore.Cursor
 }
 
-// query looks up the real paths of the filters, and so takes its time.
+// query returns the store's query. It looks up the real paths of the filters, which may wait for a disk.
 func (p listParams) query(owner sessionstore.Agent) sessionstore.Query {
 	q := sessionstore.Query{Agent: owner, Cursor: p.cursor}
 	if !p.cwd.IsZero() {
@@ -87,39 +91,28 @@ func (p listParams) query(owner sessionstore.Agent) sessionstore.Query {
 	return q
 }
 
-// decodeList reads session/list's filters and cursor (A16).
-func decodeList(params json.RawMessage) (listParams, error) {
-	object, wrong := readParams(params, listShape)
-	if len(wrong) > 0 {
-		return listParams{}, strictjson.Refuse(wrong...)
+// decodeList reads the filters and the cursor of session/list.
+func decodeList(raw json.RawMessage) (listParams, error) {
+	params := parseParams(raw, listShape)
+	if params.err != nil {
+		return listParams{}, params.err
 	}
-	var p listParams
-	if path, given, bad := optionalText(object.Field("cwd")); bad != nil {
-		wrong = append(wrong, bad...)
-	} else if given {
+	var (
+		p listParams
+		v strictjson.Violations
+	)
+	if path, given := optionalText(&v, params.Field("cwd")); given {
 		var err error
 		p.cwd, err = workspace.ParseDir(path)
-		wrong = append(wrong, rootViolations(err)...)
+		v.Add(rootViolations(err)...)
 	}
-	if field := object.Field("additionalDirectories"); field.Present() {
-		paths, bad := directories(field)
-		wrong = append(wrong, bad...)
-		dirs, _ := workspace.ParseDirs(paths) // checked by directories
+	if field := params.Field("additionalDirectories"); field.Present() {
+		dirs, _ := workspace.ParseDirs(decodeDirectories(&v, field)) // which reports what is wrong with them
 		p.additional, p.filtered = dirs.Without(p.cwd), true
 	}
-	if cursor, given, bad := optionalText(object.Field("cursor")); bad != nil {
-		wrong = append(wrong, bad...)
-	} else if p.cursor = sessionstore.Cursor(cursor); given && cursor == "" {
-		wrong = append(wrong, object.Field("cursor").Refuse(strictjson.InvalidCursor))
+	cursor, given := optionalText(&v, params.Field("cursor"))
+	if p.cursor = sessionstore.Cursor(cursor); given && cursor == "" {
+		v.Add(params.Field("cursor").Refuse(strictjson.InvalidCursor))
 	}
-	return p, strictjson.Refuse(wrong...)
-}
-
-// optionalText reads a string that may be absent, or null, which means the same.
-func optionalText(field strictjson.Field) (text string, given bool, bad []strictjson.Violation) {
-	if !field.Present() || field.IsNull() {
-		return "", false, nil
-	}
-	text, bad = field.Text()
-	return text, bad == nil, bad
+	return p, v.Err()
 }

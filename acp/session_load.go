@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	sdk "github.com/coder/acp-go-sdk"
+
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -14,80 +16,76 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// acceptReopen is the first half of session/load and session/resume.
-func (a *agent) acceptReopen(ctx context.Context, r *jsonrpc.Request, cause backend.Cause) jsonrpc.Work {
-	id, _, err := takeSession(r.Params)
-	if err != nil {
-		return failed(err)
+// acceptLoad serves session/load and session/resume.
+func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request, cause backend.Cause) jsonrpc.Work {
+	params := parseParams(r.Params, loadShape)
+	id, _ := params.Field("sessionId").Text() // checked by decodeSession
+	at := a.queues.ticket(sessionstore.ID(id), lifecycleRequest)
+	l := &load{agent: a, at: at, cause: cause}
+	if cause == backend.Load {
+		l.limiter = newLimiter(ctx, a.options.ReplayRate)
 	}
-	o := &reopening{agent: a, at: a.lanes.enter(id, entryLifecycle), cause: cause, pace: a.options.newPace(ctx)}
 	return func() (json.RawMessage, error) {
-		ctx, cancel := a.lasting(ctx)
+		ctx, cancel := a.requestContext(ctx)
 		defer cancel()
-		settled := false
+		ok := false
 		defer func() {
-			if !settled { // also after a panic
-				o.at.leave()
+			if !ok { // also after a panic
+				at.release()
 			}
 		}()
-		s, result, err := o.run(ctx, r.Params)
+		fields := loadFields
+		if cause == backend.Resume {
+			fields = resumeFields
+		}
+		var err error
+		if l.params, err = a.decodeSession(ctx, params, fields); err != nil {
+			return nil, err
+		}
+		s, result, err := l.run(ctx)
 		if err != nil {
 			return nil, asWire(err)
 		}
-		a.settle(r, o.at, s)
-		settled = true
+		a.releaseAfterResponse(r, at, s)
+		ok = true
 		return result, nil
 	}
 }
 
-// reopening is a session/load or session/resume on its way.
-type reopening struct {
-	agent  *agent
-	at     *place
-	cause  backend.Cause
-	pace   *pace
-	params sessionParams
+// load is a session/load or session/resume.
+type load struct {
+	agent   *agent
+	at      *ticket
+	cause   backend.Cause
+	limiter *limiter // nil for a resume
+	params  sessionParams
 
-	stored sessionstore.Session
-	before *session // the live session, nil if there is none
+	stored   sessionstore.Session
+	previous *session // the active session, nil if there is none
 }
 
-// run activates a stored session. Whatever can fail comes first; then the running turn of the live
-// session ends, the new activation takes its place, and a load replays the history (A12).
-func (o *reopening) run(ctx context.Context, params json.RawMessage) (*session, json.RawMessage, error) {
-	fields, a := resumeFields, o.agent
-	if o.cause == backend.Load {
-		fields = loadFields
+// run activates a stored session. Everything that can fail comes first; then the running turn of the active session ends, the
+// new activation replaces it, and a load replays the history.
+func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
+	a := l.agent
+	if err := l.at.acquire(ctx); err != nil {
+		return nil, nil, err
 	}
 	var err error
-	if o.params, err = a.decodeSession(ctx, params, fields); err != nil {
+	if l.stored, err = a.stored(ctx, l.params.id); err != nil {
 		return nil, nil, err
 	}
-	if err := o.at.wait(ctx); err != nil {
+	if err := a.matchCwd(ctx, l.params.roots.Cwd(), l.stored.Keys); err != nil {
 		return nil, nil, err
 	}
-	if err := o.find(ctx); err != nil {
-		return nil, nil, err
-	}
-	var (
-		s   *session
-		act *activation
-	)
-	replace := func() (err error) {
-		s, act, err = o.replace(ctx)
-		return err
-	}
-	if o.before == nil {
-		err = a.counted(replace)
-	} else {
-		err = replace()
-	}
+	l.previous = l.at.queue.active()
+	s, act, err := l.replace(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if o.cause == backend.Load {
-		// What cannot be shown is not left half open.
-		if err := a.replay(context.WithoutCancel(ctx), s, act.opened, o.pace); err != nil {
+	if l.cause == backend.Load {
+		// A session whose history cannot be shown does not stay open.
+		if err := a.replay(context.WithoutCancel(ctx), s, act.opened, l.limiter); err != nil {
 			a.closeSession(a.base, s)
 			return nil, nil, err
 		}
@@ -95,99 +93,64 @@ func (o *reopening) run(ctx context.Context, params json.RawMessage) (*session, 
 	return s, act.opened.Result, nil
 }
 
-// find looks up the session, and refuses one that may not be opened so.
-func (o *reopening) find(ctx context.Context) (err error) {
-	if o.stored, err = o.agent.stored(ctx, o.params.id); err != nil {
-		return err
-	}
-	o.before = o.at.lane.active()
-	return o.agent.matchCwd(ctx, o.params.roots.Cwd(), o.stored.Keys)
-}
-
-// replace opens a new activation of the session and puts it in the place of the live one.
-func (o *reopening) replace(ctx context.Context) (*session, *activation, error) {
-	a, in := o.agent, o.at.lane
-	stop := sync.OnceValue(func() error { return in.endTurn(ctx, backend.ErrCancelled) })
-	ra := backend.Activation{
-		Cause: o.cause, State: o.stored.State, History: rawHistory(a.options.Store.History(ctx, o.stored.ID)),
+// replace opens the session and makes it active in place of the previous one.
+func (l *load) replace(ctx context.Context) (*session, *activation, error) {
+	a, q := l.agent, l.at.queue
+	stop := sync.OnceValue(func() error { return q.endTurn(ctx, backend.ErrCancelled) })
+	o := opening{id: l.stored.ID, params: l.params, previous: l.previous, limiter: l.limiter, activation: backend.Activation{
+		Cause: l.cause, State: l.stored.State, History: a.options.Store.History(ctx, l.stored.ID),
 		Stop: func(context.Context) error { return stop() },
+	}}
+	if l.previous != nil {
+		o.activation.Previous = l.previous.backend
 	}
-	if o.before != nil {
-		ra.Previous = o.before.runtime
-	}
-	var replays *pace
-	if o.cause == backend.Load {
-		replays = o.pace
-	}
-	act, err := a.open(ctx, o.stored.ID, o.params, o.before, ra, replays)
+	act, err := a.open(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	act.title = o.stored.Title
-	l, err := o.takeOver(ctx, act)
+	lease, err := l.takeOver(ctx, act)
 	if err != nil {
 		act.abandon()
 		return nil, nil, err
 	}
 	// From here on it is too late to give up.
-	if err := in.endTurn(context.WithoutCancel(ctx), backend.ErrCancelled); err != nil {
-		a.log.Warn("ending a turn", "session", o.stored.ID, "error", err)
+	if err := q.endTurn(context.WithoutCancel(ctx), backend.ErrCancelled); err != nil {
+		a.log.Warn("ending a turn", "session", l.stored.ID, "error", err)
 	}
-	if o.before != nil {
-		o.before.servers.pass()
+	if l.previous != nil {
+		l.previous.servers.passOn()
 	}
-	act.servers.commit(act.host)
-	if o.before != nil {
-		o.before.makeUp(a.base, l)
-		o.before.retire(a.base)
+	s, err := act.activate(q, lease, l.stored.Title)
+	if l.previous != nil {
+		l.previous.endOpenTurn(a.base, lease)
+		l.previous.retire(a.base)
 	}
 	if err := act.host.dropReplayed(context.WithoutCancel(ctx)); err != nil {
-		a.log.Warn("dropping a replay", "session", o.stored.ID, "error", err)
+		a.log.Warn("dropping a replay", "session", l.stored.ID, "error", err)
 	}
-	s, err := act.commit(in, l)
 	return s, act, err
 }
 
-// takeOver gives the session its new roots and a new generation. The turn that runs in the live one goes on
-// with the new generation, unless it was fenced.
-func (o *reopening) takeOver(ctx context.Context, act *activation) (sessionstore.Lease, error) {
+// takeOver stores the session's new roots and returns a new lease, which the previous session uses from now on, unless
+// another process had taken it over.
+func (l *load) takeOver(ctx context.Context, act *activation) (sessionstore.Lease, error) {
+	a := l.agent
 	state := act.host.takeState()
-	change := sessionstore.Activation{Keys: act.keys(o.stored.Keys.Roots.Cwd()), State: state, StateKey: o.agent.keyOf(state)}
+	change := sessionstore.Activation{Keys: act.keys(l.stored.Keys.Roots.Cwd()), State: state, StateKey: a.stateKey(state)}
 	ctx = context.WithoutCancel(ctx)
-	if o.cause == backend.Load && act.opened.Replay == backend.FromBackend {
+	if l.cause == backend.Load && act.opened.Replay == backend.FromBackend {
 		var err error
 		if change.History, err = act.host.takeReplayed(ctx); err != nil {
 			return sessionstore.Lease{}, err
 		}
 	}
-	if o.before == nil {
-		return o.agent.options.Store.Activate(ctx, o.stored.ID, change)
+	if l.previous == nil {
+		return a.options.Store.Activate(ctx, l.stored.ID, change)
 	}
-	return o.before.takeOver(ctx, change)
+	return l.previous.takeOver(ctx, change)
 }
 
-// retire frees an activation that is not the active one of its lane any more.
-func (s *session) retire(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
-	defer cancel()
-	if err := s.close(ctx); err != nil {
-		s.agent.log.Warn("closing an activation", "session", s.id, "error", err)
-	}
-}
-
-// makeUp records the end of a turn that could not be stored when it was over, with the lease of s's successor.
-func (s *session) makeUp(ctx context.Context, l sessionstore.Lease) {
-	if !s.open {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
-	defer cancel()
-	if err := s.agent.options.Store.EndTurn(ctx, l, ""); err != nil {
-		s.agent.log.Warn("ending a turn", "session", s.id, "error", err)
-	}
-}
-
-// stored returns a stored session that this agent may open.
+// stored returns a stored session, which must belong to this agent.
 func (a *agent) stored(ctx context.Context, id sessionstore.ID) (sessionstore.Session, error) {
 	if err := a.initialized(ctx); err != nil {
 		return sessionstore.Session{}, err
@@ -202,7 +165,7 @@ func (a *agent) stored(ctx context.Context, id sessionstore.ID) (sessionstore.Se
 	return s, nil
 }
 
-// commandOf is a command line that reaches the agent of a session.
+// commandOf returns a command line that runs the agent of a session.
 func commandOf(owner sessionstore.Agent) string {
 	if owner.Kind == "proxy" {
 		return "acp-agent -- " + owner.Profile
@@ -210,12 +173,16 @@ func commandOf(owner sessionstore.Agent) string {
 	return "acp-agent"
 }
 
-// matchCwd holds a load's cwd against the session's (A11, A17).
+// matchCwd checks that cwd is the session's, by its spelling or its real path.
 func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessionstore.Keys) error {
 	if cwd == stored.Roots.Cwd() {
 		return nil
 	}
-	real, err := onDisk(ctx, a, func() (workspace.Dir, error) { return workspace.Real(cwd), nil }, nil)
+	var real workspace.Dir
+	err := a.onDisk(ctx, func() error {
+		real = workspace.Real(cwd)
+		return nil
+	}, nil)
 	if err != nil {
 		return err
 	}
@@ -225,11 +192,11 @@ func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessions
 	return strictjson.Refuse(strictjson.NewViolation("cwd", cwd.String(), strictjson.CwdMismatch).Expecting(stored.Roots.Cwd().String()))
 }
 
-// replay shows the client a loaded session's conversation before the response (A27): the stored history,
-// unless the runtime has sent its own, then the states as they are now.
-func (a *agent) replay(ctx context.Context, s *session, opened backend.Opened, p *pace) error {
+// replay shows the client a loaded session's conversation before the response: the stored history, unless the backend has sent
+// its own, then the current states.
+func (a *agent) replay(ctx context.Context, s *session, opened backend.Opened, limit *limiter) error {
 	if opened.Replay == backend.FromStore {
-		if err := a.replayHistory(ctx, s, p); err != nil {
+		if err := a.replayHistory(ctx, s, limit); err != nil {
 			return err
 		}
 	}
@@ -237,22 +204,21 @@ func (a *agent) replay(ctx context.Context, s *session, opened backend.Opened, p
 	if err != nil {
 		return asWire(err)
 	}
-	said := s.host.heldKinds()
+	buffered := s.host.bufferedKinds()
 	result := members(opened.Result)
 	for _, u := range states {
-		kind := u.Kind
-		if said[kind] || len(result[statedBy(kind)]) > 0 {
-			continue
+		if buffered[u.Kind] || len(result[responseMember(u.Kind)]) > 0 {
+			continue // the client learns it anyway
 		}
-		if err := s.show(ctx, u.Raw); err != nil {
+		if err := s.show(ctx, u); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// statedBy is the member of a lifecycle response that says what a state kind says.
-func statedBy(kind sessionstore.Kind) string {
+// responseMember returns the member of a lifecycle response that holds the same state as updates of kind, "" if there is none.
+func responseMember(kind sessionstore.Kind) string {
 	switch kind {
 	case sessionstore.CurrentModeUpdate:
 		return "modes"
@@ -262,36 +228,38 @@ func statedBy(kind sessionstore.Kind) string {
 	return ""
 }
 
-// replayHistory sends the stored history, and closes the tool calls that it leaves open.
-func (a *agent) replayHistory(ctx context.Context, s *session, p *pace) error {
+// replayHistory sends the stored history, and then fails the tool calls that it leaves open.
+func (a *agent) replayHistory(ctx context.Context, s *session, limit *limiter) error {
 	open := openCalls{}
+	show := func(u backend.Update) error {
+		limit.wait(ctx)
+		return s.show(ctx, u)
+	}
 	for u, err := range sessionstore.Joined(a.options.Store.History(ctx, s.id)) {
 		if err != nil {
 			return asWire(err)
 		}
-		open.see(u)
-		p.wait(ctx)
-		if err := s.show(ctx, u.Raw); err != nil {
+		open.note(u)
+		if err := show(u); err != nil {
 			return err
 		}
 	}
 	for _, u := range open.failures() {
-		p.wait(ctx)
-		if err := s.show(ctx, u); err != nil {
+		if err := show(u); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// openCalls are the tool calls of a history that have not ended, by id, in order.
+// openCalls collects the tool calls of a history that have not ended, in order.
 type openCalls struct {
 	order []string
-	open  map[string]bool
+	open  map[string]bool // by tool call id
 }
 
-// see takes note of an update.
-func (o *openCalls) see(u sessionstore.Update) {
+// note notes what u says about tool calls.
+func (o *openCalls) note(u sessionstore.Update) {
 	if u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
 		return
 	}
@@ -319,62 +287,54 @@ func (o *openCalls) see(u sessionstore.Update) {
 	}
 }
 
-// failures are updates that end the open calls (A27).
-func (o *openCalls) failures() []json.RawMessage {
-	var updates []json.RawMessage
+// failures returns updates that fail the open calls.
+func (o *openCalls) failures() []backend.Update {
+	var updates []backend.Update
 	for _, id := range o.order {
 		if o.open[id] {
 			delete(o.open, id)
-			updates = append(updates, json.RawMessage(`{"update":{"sessionUpdate":"tool_call_update","toolCallId":`+string(quote(id))+`,"status":"failed"}}`))
+			updates = append(updates, backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id), sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))))
 		}
 	}
 	return updates
 }
 
-// replaying is the history that a runtime shows the client while it opens: stored in segments beside that, to
-// replace ours with the commit (P7). However long it is, little of it is in memory.
-type replaying struct {
+// replayed is a history that the backend shows the client while it opens a session. It is stored in a draft, which replaces
+// the stored history when the load is stored, so that little of it is in memory.
+type replayed struct {
 	draft    sessionstore.Draft
 	recorder *sessionstore.Recorder
 }
 
-// drafting is the store as the recorder of a replay sees it: it appends to the draft.
-type drafting struct {
+// draftStore is a store whose Append goes to a draft.
+type draftStore struct {
 	sessionstore.Store
 	draft sessionstore.Draft
 }
 
 // Append implements [sessionstore.Store].
-func (d drafting) Append(ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update) error {
+func (d draftStore) Append(ctx context.Context, _ sessionstore.Lease, segment []sessionstore.Update) error {
 	return d.draft.Append(ctx, segment)
 }
 
-// newReplaying starts a history.
-func (a *agent) newReplaying(ctx context.Context, id sessionstore.ID) (*replaying, error) {
+func (a *agent) newReplayed(ctx context.Context, id sessionstore.ID) (*replayed, error) {
 	draft, err := a.options.Store.NewDraft(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	r := sessionstore.NewRecorder(drafting{a.options.Store, draft}, sessionstore.Lease{}, a.options.tuning.Recorder)
-	return &replaying{draft: draft, recorder: r}, nil
-}
-
-// discard drops the history.
-func (r *replaying) discard(ctx context.Context) error {
-	closed := r.recorder.Close(ctx)
-	return errors.Join(closed, r.draft.Discard(ctx))
+	r := sessionstore.NewRecorder(draftStore{a.options.Store, draft}, sessionstore.Lease{}, a.options.tuning.Recorder)
+	return &replayed{draft: draft, recorder: r}, nil
 }
 
 // Replay implements [backend.Host].
 func (h *host) Replay(ctx context.Context, u backend.Update) error {
-	if h.pace == nil {
-		return jsonrpc.Errorf(jsonrpc.CodeInternal, "a replay outside of a load")
+	if h.limiter == nil {
+		return jsonrpc.Errorf(jsonrpc.CodeInternal, "only a load replays a history")
 	}
 	if err := h.stop(ctx); err != nil {
 		return err
 	}
-	parsed, err := parseUpdate(u)
-	if err != nil {
+	if err := checkUpdate(u); err != nil {
 		return err
 	}
 	h.replays.Lock()
@@ -386,27 +346,25 @@ func (h *host) Replay(ctx context.Context, u backend.Update) error {
 		return backend.ErrClosed
 	}
 	if h.replayed == nil {
-		replayed, err := h.agent.newReplaying(ctx, h.id)
-		if err != nil {
+		var err error
+		if h.replayed, err = h.agent.newReplayed(ctx, h.id); err != nil {
 			return err
 		}
-		h.replayed = replayed
 	}
-	h.pace.wait(ctx)
-	if err := h.agent.conn.Notify(ctx, methodUpdate, putSession(u, h.id)); err != nil {
+	h.limiter.wait(ctx)
+	if err := h.agent.conn.Notify(ctx, methodUpdate, putSessionID(u.Raw, h.id)); err != nil {
 		return err
 	}
-	return h.replayed.recorder.Record(ctx, parsed)
+	return h.replayed.recorder.Record(ctx, u)
 }
 
-// takeReplayed returns what was replayed as the history of the commit, which may be empty. From then on the host
-// does not own it.
+// takeReplayed returns what was replayed, possibly nothing, as the session's new history.
 func (h *host) takeReplayed(ctx context.Context) (sessionstore.Draft, error) {
 	h.replays.Lock()
 	defer h.replays.Unlock()
 	if h.replayed == nil {
 		var err error
-		if h.replayed, err = h.agent.newReplaying(ctx, h.id); err != nil {
+		if h.replayed, err = h.agent.newReplayed(ctx, h.id); err != nil {
 			return nil, err
 		}
 	}
@@ -416,90 +374,89 @@ func (h *host) takeReplayed(ctx context.Context) (sessionstore.Draft, error) {
 	return h.replayed.draft, nil
 }
 
-// dropReplayed drops what was replayed and not committed. After a commit that is nothing.
+// dropReplayed discards what was replayed, unless it has become the session's history.
 func (h *host) dropReplayed(ctx context.Context) error {
 	h.replays.Lock()
 	defer h.replays.Unlock()
-	if h.replayed == nil {
+	r := h.replayed
+	if r == nil {
 		return nil
 	}
-	dropped := h.replayed
 	h.replayed = nil
-	return dropped.discard(ctx)
+	return errors.Join(r.recorder.Close(ctx), r.draft.Discard(ctx))
 }
 
 const (
-	// replayBurst is how many updates of a load go out at once.
+	// replayBurst is how many updates of a load are sent without delay.
 	replayBurst = 512
-	// replayRate is how many a second follow, if Options say nothing else.
-	replayRate = 6_000
-	// paceSlack is how far a replay may be ahead of its pace, since timers are coarse, and how much of what
-	// it lost it may make up for.
-	paceSlack = 2 * time.Millisecond
+	// limiterSlack is how far a replay may be ahead of its rate, since timers are coarse, and how much lost time it may catch
+	// up on.
+	limiterSlack = 2 * time.Millisecond
 )
 
-// pace holds a load's replay back to what a client can handle. A pipe pushes back when a client does not read, but
-// some read everything and keep what they have not handled: the Go SDK's keeps 1,024 notifications, then closes the
-// connection. A pace that was lost, because the client did not read for a while, is not made up for.
-type pace struct {
-	interval time.Duration // between two updates; 0 for no pace
+// limiter limits the rate of a load's replay to what clients can handle. A pipe pushes back when a client does not read, but
+// some clients read everything and keep what they have not handled yet: the Go SDK's keeps 1,024 notifications and then closes
+// the connection. Time lost because the client did not read for a while is not caught up on.
+type limiter struct {
+	interval time.Duration // between two updates; 0 for no limit
 	request  context.Context
 
 	mu    sync.Mutex
-	free  int       // updates that may go at once
+	free  int       // updates that may be sent at once
 	next  time.Time // when the next one is due
 	timer *time.Timer
 }
 
-// newPace is the pace of a load whose request has the context ctx.
-func (o Options) newPace(ctx context.Context) *pace {
-	p := &pace{request: ctx, free: replayBurst}
-	if o.ReplayRate > 0 {
-		p.interval = time.Second / time.Duration(o.ReplayRate)
+// newLimiter returns the limiter of a load whose request has the context request, at rate updates a second. There is no limit
+// if rate is negative.
+func newLimiter(request context.Context, rate int) *limiter {
+	l := &limiter{request: request, free: replayBurst}
+	if rate > 0 {
+		l.interval = time.Second / time.Duration(rate)
 	}
-	return p
+	return l
 }
 
-// wait returns when the next update may go, or ctx ended. A client that has closed its end gets the
-// rest at once: it is only given the time to end (W9).
-func (p *pace) wait(ctx context.Context) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.interval == 0 {
+// wait returns when the next update may be sent, or ctx ended. A client that has closed its end gets the rest at once: the
+// program has little time left.
+func (l *limiter) wait(ctx context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.interval == 0 {
 		return
 	}
-	if p.free > 0 {
-		p.free--
+	if l.free > 0 {
+		l.free--
 		return
 	}
 	now := time.Now()
-	if lost := now.Add(-paceSlack); p.next.Before(lost) {
-		p.next = lost
+	if lost := now.Add(-limiterSlack); l.next.Before(lost) {
+		l.next = lost
 	}
-	due := p.next
-	p.next = p.next.Add(p.interval)
-	if ahead := due.Sub(now); ahead > paceSlack {
-		p.sleep(ctx, ahead)
+	due := l.next
+	l.next = l.next.Add(l.interval)
+	if ahead := due.Sub(now); ahead > limiterSlack {
+		l.sleep(ctx, ahead)
 	}
 }
 
-func (p *pace) sleep(ctx context.Context, d time.Duration) {
-	if p.timer == nil {
-		p.timer = time.NewTimer(d)
+func (l *limiter) sleep(ctx context.Context, d time.Duration) {
+	if l.timer == nil {
+		l.timer = time.NewTimer(d)
 	} else {
-		p.timer.Reset(d)
+		l.timer.Reset(d)
 	}
-	request := p.request.Done()
+	request := l.request.Done()
 	for {
 		select {
-		case <-p.timer.C:
+		case <-l.timer.C:
 			return
 		case <-ctx.Done():
 			return
 		case <-request:
 			request = nil
-			if errors.Is(context.Cause(p.request), jsonrpc.ErrClosed) {
-				p.interval = 0
+			if errors.Is(context.Cause(l.request), jsonrpc.ErrClosed) {
+				l.interval = 0
 				return
 			}
 		}

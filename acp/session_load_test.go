@@ -692,8 +692,8 @@ type speakingSession struct {
 
 func (s *speakingSession) Prompt(ctx context.Context, _ backend.Raw, u backend.Updates) backend.Work {
 	return func() (backend.Raw, error) {
-		for _, update := range s.speaking.updates {
-			if err := u.Update(ctx, backend.Update(`{"update":`+update+`}`)); err != nil {
+		for _, raw := range s.speaking.updates {
+			if err := u.Update(ctx, update(`{"update":`+raw+`}`)); err != nil {
 				return nil, err
 			}
 		}
@@ -817,7 +817,7 @@ func (r *replayer) Open(ctx context.Context, a backend.Activation, h backend.Hos
 		return session, opened, err
 	}
 	for _, text := range r.says {
-		if err := h.Replay(ctx, apart(text).Raw); err != nil {
+		if err := h.Replay(ctx, apart(text)); err != nil {
 			return nil, opened, err
 		}
 	}
@@ -922,7 +922,7 @@ func TestA27_AResumeShowsNoneOfTheRuntimesHistory(t *testing.T) {
 	var err error
 	r.opened = func(_ backend.Activation, h backend.Host) { err = h.Replay(t.Context(), say("old")) }
 	c.call("session/resume", rootsParams(id, a))
-	require.ErrorContains(t, err, "outside of a load")
+	require.ErrorContains(t, err, "only a load")
 	require.NotContains(t, encode(c.messages()), "old")
 }
 

@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"strconv"
+	"fmt"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
@@ -15,182 +15,193 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// acceptNew is the first half of session/new. The new session's lane is its own, so it waits for no other.
+// acceptNew serves session/new. It waits for no other session.
 func (a *agent) acceptNew(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	return func() (json.RawMessage, error) {
-		ctx, cancel := a.lasting(ctx)
+		ctx, cancel := a.requestContext(ctx)
 		defer cancel()
-		p, err := a.decodeSession(ctx, r.Params, newFields)
+		p, err := a.decodeSession(ctx, parseParams(r.Params, newShape), newFields)
 		if err != nil {
 			return nil, err
 		}
-		return a.create(ctx, r, p, backend.Activation{Cause: backend.New}, "", func(ctx context.Context, n sessionstore.NewSession) (sessionstore.Lease, error) {
-			return a.options.Store.Create(ctx, n)
-		})
+		return a.create(ctx, r, p, nil)
 	}
 }
 
-// storing stores a session that was opened, and returns the right to write to it.
-type storing func(context.Context, sessionstore.NewSession) (sessionstore.Lease, error)
-
-// create opens a session of a new id and stores it.
-func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams, ra backend.Activation, title string, store storing) (result json.RawMessage, err error) {
-	err = a.counted(func() (err error) {
-		result, err = a.createCounted(ctx, r, p, ra, title, store)
-		return err
-	})
-	return result, asWire(err)
-}
-
-// createCounted is create for a session that was counted against the limit.
-func (a *agent) createCounted(ctx context.Context, r *jsonrpc.Request, p sessionParams, ra backend.Activation, title string, store storing) (json.RawMessage, error) {
-	act, err := a.open(ctx, newID(), p, nil, ra, nil)
+// create opens a session, stores it and returns the response. source is the session that it is a fork of, nil for a new one.
+func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams, source *sessionstore.Session) (json.RawMessage, error) {
+	o := opening{id: newID(), params: p, activation: backend.Activation{Cause: backend.New}}
+	title := ""
+	if source != nil {
+		title = source.Title
+		o.activation = backend.Activation{Cause: backend.Fork, State: source.State, History: a.options.Store.Finished(ctx, p.id)}
+	}
+	act, err := a.open(ctx, o)
 	if err != nil {
-		return nil, err
+		return nil, asWire(err)
 	}
-	act.title = title
 	state := act.host.takeState()
-	l, err := store(ctx, sessionstore.NewSession{
-		ID: act.id, Agent: a.init.owner(), Keys: act.keys(p.roots.Cwd()), State: state, StateKey: a.keyOf(state), Title: title,
-	})
+	n := sessionstore.NewSession{
+		ID: act.id, Agent: a.init.owner(), Keys: act.keys(p.roots.Cwd()), State: state, StateKey: a.stateKey(state), Title: title,
+	}
+	var lease sessionstore.Lease
+	if source == nil {
+		lease, err = a.options.Store.Create(ctx, n)
+	} else {
+		if n.State == nil {
+			n.State = source.State
+		}
+		lease, err = a.options.Store.Fork(ctx, source.ID, n)
+	}
 	if err != nil {
 		act.abandon()
-		return nil, err
+		return nil, asWire(err)
 	}
-	act.servers.commit(act.host)
-	at := a.lanes.enter(act.id, entryLifecycle)
-	s, err := act.commit(at.lane, l)
+	at := a.queues.ticket(act.id, lifecycleRequest)
+	s, err := act.activate(at.queue, lease, title)
 	if err != nil {
-		at.leave()
+		at.release()
 		return nil, err
 	}
-	a.settle(r, at, s)
+	a.releaseAfterResponse(r, at, s)
 	return put(act.opened.Result, "sessionId", quote(string(act.id))), nil
 }
 
-// settle has the rest of an activation done once its response is on the wire: what the runtime
-// said meanwhile is sent, then the lane goes on.
-func (a *agent) settle(r *jsonrpc.Request, at *place, s *session) {
+// releaseAfterResponse lets the session go ahead once the response to r is on the wire: the updates buffered so far are sent,
+// then the queue moves on.
+func (a *agent) releaseAfterResponse(r *jsonrpc.Request, at *ticket, s *session) {
 	r.AfterResponse(func() {
 		s.host.release(a.base)
-		at.leave()
+		at.release()
 	})
 }
 
-// activation is a session on its way to being active: everything that can fail happens on it,
-// and is undone by abandon. commit makes it a session.
+// opening says which session is to be opened, and with what.
+type opening struct {
+	id         sessionstore.ID
+	params     sessionParams
+	activation backend.Activation // without Params
+	previous   *session           // the active session that a load or resume replaces, nil if there is none
+	limiter    *limiter           // of a load
+}
+
+// activation is an opened session that is not active yet. Either activate makes it a session, or abandon undoes it.
 type activation struct {
 	agent     *agent
 	id        sessionstore.ID
+	counted   bool // against the limit of active sessions
 	workspace *workspace.Workspace
-	servers   bridge
+	servers   serverChange
 	host      *host
-	runtime   backend.Session
+	backend   backend.Session
 	opened    backend.Opened
-	title     string
 }
 
-// reserve counts a session against the limit.
-func (a *agent) reserve() error {
-	if n := a.active.Add(1); n > int64(a.options.tuning.MaxSessions) {
-		a.active.Add(-1)
-		return reasoned(jsonrpc.CodeInternal,
-			"too many active sessions: the limit is "+strconv.Itoa(a.options.tuning.MaxSessions)+"; close one first",
-			reasonData{Reason: "too_many_sessions"})
-	}
-	return nil
-}
-
-// counted runs open, which makes a session active, and counts the session against the limit unless open fails.
-func (a *agent) counted(open func() error) error {
-	if err := a.reserve(); err != nil {
-		return err
-	}
-	active := false
-	defer func() {
-		if !active { // also after a panic
-			a.active.Add(-1)
+// open opens a session: its roots, its MCP servers, the catalog of what its roots hold, and the backend's side of it. If it
+// fails, nothing remains of that.
+func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
+	act := &activation{agent: a, id: o.id}
+	if o.previous == nil {
+		if err := act.count(); err != nil {
+			return nil, err
 		}
-	}()
-	err := open()
-	active = err == nil
-	return err
-}
-
-// prepare opens the roots of an activation, and looks at what is in them.
-func (a *agent) prepare(ctx context.Context, id sessionstore.ID, p sessionParams, before *session) (*activation, error) {
-	w, err := workspace.Open(ctx, p.roots, a.options.Workspace)
-	if wrong := rootViolations(err); wrong != nil {
-		return nil, strictjson.Refuse(wrong...)
 	}
-	if err != nil {
+	if err := a.onDisk(ctx, func() error { return act.openRoots(ctx, o) }, act.abandon); err != nil {
 		return nil, err
 	}
-	act := &activation{agent: a, id: id, workspace: w, host: newHost(a, id, w)}
-	prepared := false
+	ok := false
 	defer func() {
-		if !prepared { // also after a panic
+		if !ok { // also after a panic
 			act.abandon()
 		}
 	}()
-	if act.servers, err = a.bridgeTo(id, w, before, p.servers); err != nil {
+	params := o.activation
+	params.Params, params.History = o.params.rest, act.host.history(params.History)
+	var err error
+	if act.backend, act.opened, err = a.backend.Open(ctx, params, act.host); err != nil {
 		return nil, err
 	}
-	act.host.servers = &serving{set: act.servers.set, given: act.servers.configs}
-	if err = act.host.scan(ctx); err != nil {
-		return nil, err
-	}
-	prepared = true
-	return act, nil
-}
-
-// open opens the roots and the runtime's side of an activation. What the runtime replays, if it may, keeps the pace.
-func (a *agent) open(ctx context.Context, id sessionstore.ID, p sessionParams, before *session, r backend.Activation, replays *pace) (*activation, error) {
-	act, err := onDisk(ctx, a, func() (*activation, error) { return a.prepare(ctx, id, p, before) }, (*activation).abandon)
-	if err != nil {
-		return nil, err
-	}
-	act.host.stop, act.host.pace = r.Stop, replays
-	r.History = act.host.history(r.History)
-	opened := false
-	defer func() {
-		if !opened { // also after a panic
-			act.abandon()
-		}
-	}()
-	r.Params = p.rest
-	opening, with, err := a.runtime.Open(ctx, r, act.host)
-	if err != nil {
-		return nil, err
-	}
-	act.runtime, act.opened = opening, with
-	if a.lanes.over() {
-		return nil, backend.ErrClosed // nothing is committed for a connection that has ended
+	if a.queues.isClosed() {
+		return nil, backend.ErrClosed // the connection has ended: store nothing
 	}
 	if act.opened.Result, err = lifecycleResult(act.opened.Result); err != nil {
 		return nil, err
 	}
-	opened = true
+	ok = true
 	return act, nil
 }
 
-// abandon undoes an activation that was not committed.
+// count counts the session against the limit.
+func (act *activation) count() error {
+	limit := act.agent.options.tuning.MaxSessions
+	if act.agent.active.Add(1) > int64(limit) {
+		act.agent.active.Add(-1)
+		return reasoned(jsonrpc.CodeInternal, fmt.Sprintf("too many active sessions: the limit is %d; close one first", limit),
+			reasonData{Reason: "too_many_sessions"})
+	}
+	act.counted = true
+	return nil
+}
+
+// openRoots opens what is on disks: the roots, and what is in them.
+func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
+	a := act.agent
+	act.workspace, err = workspace.Open(ctx, o.params.roots, a.options.Workspace)
+	if wrong := rootViolations(err); wrong != nil {
+		return strictjson.Refuse(wrong...)
+	}
+	if err != nil {
+		return err
+	}
+	act.host = newHost(a, act.id, act.workspace)
+	act.host.stop, act.host.limiter = o.activation.Stop, o.limiter
+	if act.servers, err = a.changeServers(act.id, act.workspace, o.previous, o.params.servers); err != nil {
+		return err
+	}
+	act.host.servers = &sessionServers{set: act.servers.set, given: act.servers.configs}
+	return act.host.scan(ctx)
+}
+
+// abandon undoes as much of the activation as there is.
 func (act *activation) abandon() {
+	a := act.agent
+	if act.counted {
+		a.active.Add(-1)
+	}
+	if act.workspace == nil {
+		return
+	}
 	act.host.close()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(act.agent.base), commitTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.base), commitTimeout)
 	defer cancel()
 	var err error
-	if act.runtime != nil {
-		err = act.agent.guard("close", func() error { return act.runtime.Close(ctx) })
+	if act.backend != nil {
+		err = a.guard("close", func() error { return act.backend.Close(ctx) })
 	}
-	err = errors.Join(err, act.servers.abandon(ctx))
-	if err = errors.Join(err, act.host.dropReplayed(ctx), act.workspace.Close()); err != nil {
-		act.agent.log.Warn("undoing an activation", "session", act.id, "error", err)
+	err = errors.Join(err, act.servers.abandon(ctx), act.host.dropReplayed(ctx), act.workspace.Close())
+	if err != nil {
+		a.log.Warn("undoing an activation", "session", act.id, "error", err)
 	}
 }
 
-// keys are the activation's root set by both keys, with cwd in the spelling that the session keeps: an
-// additional root that is spelled so is dropped, as it would have been at session/new (A7, A17).
+// activate makes the activation, which was stored under lease, the active session of q. It fails if the connection has ended:
+// what was stored stays, and what was opened is closed.
+func (act *activation) activate(q *queue, lease sessionstore.Lease, title string) (*session, error) {
+	act.servers.apply(act.host)
+	s := newSession(act, q, lease, title)
+	if !act.agent.queues.activate(s) {
+		s.retire(act.agent.base)
+		if act.counted {
+			act.agent.active.Add(-1)
+		}
+		return nil, backend.ErrClosed
+	}
+	act.host.attach(s)
+	return s, nil
+}
+
+// keys returns the activation's root set in both keys, with cwd in the spelling that the session keeps. An additional root in
+// the same spelling is dropped, as session/new would drop it.
 func (act *activation) keys(cwd workspace.Dir) sessionstore.Keys {
 	k := sessionstore.Keys{Roots: workspace.RootsFrom(cwd, act.workspace.Roots().Additional())}
 	for _, root := range act.workspace.Opened() {
@@ -201,88 +212,105 @@ func (act *activation) keys(cwd workspace.Dir) sessionstore.Keys {
 	return k
 }
 
-// commit makes the activation the active session of its lane. It was stored under l. Once the connection has
-// ended it is too late: what was stored stays, and what was opened is freed.
-func (act *activation) commit(in *lane, l sessionstore.Lease) (*session, error) {
-	s := newSession(act, in, l)
-	if !act.agent.lanes.activate(s) {
-		s.retire(act.agent.base)
-		return nil, backend.ErrClosed
+// lifecycleResult checks a backend's part of a lifecycle response and removes its session id.
+func lifecycleResult(result backend.Raw) (json.RawMessage, error) {
+	if len(result) == 0 {
+		return json.RawMessage(`{}`), nil
 	}
-	act.host.commit(s)
-	return s, nil
+	_, rest, err := strictjson.Take(result, "sessionId")
+	if err != nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent's response is not an object")
+	}
+	return rest, nil
 }
 
-// newID is a new session id: unguessable and unique.
+// newID returns a new session id, unguessable and unique.
 func newID() sessionstore.ID { return sessionstore.ID("sess_" + rand.Text()) }
 
-// sessionParams are the params of new, load, resume and fork, checked as far as that goes without
-// the store and the file system (stage 1 of A5).
+// sessionParams are the params of new, load, resume and fork, checked as far as possible without the store and the file system.
 type sessionParams struct {
 	id      sessionstore.ID // of load, resume and fork
 	roots   workspace.Roots
 	servers []mcpclient.Config
-	rest    backend.Raw // without sessionId
+	rest    backend.Raw // the params without sessionId
 }
 
-// sessionFields says what a lifecycle method's params hold.
-type sessionFields struct {
-	shape   *strictjson.Shape
-	id      presence // sessionId
-	servers presence // mcpServers
-}
+// sessionFields says which members a lifecycle method has.
+type sessionFields struct{ id, servers presence }
 
-// presence says whether a member has to be there.
+// presence says whether a member must be present.
 type presence int
 
-var (
-	newFields    = sessionFields{shape: newShape, servers: required}
-	loadFields   = sessionFields{shape: loadShape, id: required, servers: required}
-	resumeFields = sessionFields{shape: loadShape, id: required, servers: optional}
-	forkFields   = sessionFields{shape: loadShape, id: required, servers: optional}
+const (
+	absent presence = iota // the method does not have the member
+	optional
+	required
 )
 
-// decodeSession reads the params of a lifecycle method, and reports everything that is wrong with them. It waits
-// for an initialize that is at work, which says what MCP transports are advertised.
-func (a *agent) decodeSession(ctx context.Context, params json.RawMessage, f sessionFields) (sessionParams, error) {
+var (
+	newFields    = sessionFields{servers: required}
+	loadFields   = sessionFields{id: required, servers: required}
+	resumeFields = sessionFields{id: required, servers: optional}
+	forkFields   = sessionFields{id: required, servers: optional}
+)
+
+// decodeSession reads the params of a lifecycle method, and reports everything that is wrong with them. It waits for a running
+// initialize, which decides which MCP transports are advertised.
+func (a *agent) decodeSession(ctx context.Context, params params, f sessionFields) (sessionParams, error) {
 	if err := a.initialized(ctx); err != nil {
 		return sessionParams{}, err
 	}
-	object, wrong := readParams(params, f.shape)
-	if len(wrong) > 0 {
-		return sessionParams{}, strictjson.Refuse(wrong...)
+	if params.err != nil {
+		return sessionParams{}, params.err
 	}
-	var p sessionParams
+	var v strictjson.Violations
+	p := sessionParams{rest: params.Without("sessionId")}
 	if f.id == required {
-		id, bad := object.Field("sessionId").Text()
-		p.id, wrong = sessionstore.ID(id), bad
+		p.id = sessionstore.ID(v.Text(params.Field("sessionId")))
 	}
-	var bad []strictjson.Violation
-	p.roots, bad = decodeRoots(object)
-	wrong = append(wrong, bad...)
-	p.servers, bad = decodeServers(object.Field("mcpServers"), f.servers, a.init.transports())
-	wrong = append(wrong, bad...)
-	if len(wrong) > 0 {
-		return sessionParams{}, strictjson.Refuse(wrong...)
-	}
-	_, rest, err := takeSession(params)
-	p.rest = rest
-	return p, err
+	p.roots = decodeRoots(&v, params.Object)
+	p.servers = decodeServers(&v, params.Field("mcpServers"), f.servers, a.init.transports())
+	return p, v.Err()
 }
 
-// decodeRoots reads cwd and additionalDirectories, and reports all that is wrong with either (A3, A4).
-func decodeRoots(object strictjson.Object) (workspace.Roots, []strictjson.Violation) {
-	cwd, wrongCwd := object.Field("cwd").Text()
-	additional, wrong := directories(object.Field("additionalDirectories"))
-	if wrongCwd == nil && wrong == nil {
-		roots, err := workspace.NewRoots(cwd, additional)
-		return roots, rootViolations(err)
+// decodeRoots reads cwd and additionalDirectories.
+func decodeRoots(v *strictjson.Violations, params strictjson.Object) workspace.Roots {
+	path, wrong := params.Field("cwd").Text()
+	v.Add(wrong...)
+	if wrong == nil {
+		_, err := workspace.ParseDir(path)
+		v.Add(rootViolations(err)...)
 	}
-	if wrongCwd == nil {
-		_, err := workspace.ParseDir(cwd)
-		wrongCwd = rootViolations(err)
+	additional := decodeDirectories(v, params.Field("additionalDirectories"))
+	if !v.Empty() {
+		return workspace.Roots{}
 	}
-	return workspace.Roots{}, append(wrongCwd, wrong...)
+	roots, err := workspace.NewRoots(path, additional)
+	v.Add(rootViolations(err)...)
+	return roots
+}
+
+// decodeDirectories reads additionalDirectories, which may be absent. Every entry is checked.
+func decodeDirectories(v *strictjson.Violations, f strictjson.Field) []string {
+	if !f.Present() {
+		return nil
+	}
+	var paths []string
+	for i, item := range v.Items(f) {
+		if v.Full() {
+			break
+		}
+		path, wrong := item.Text()
+		if wrong == nil {
+			_, err := workspace.ParseDirs([]string{path})
+			for _, w := range rootViolations(err) {
+				wrong = append(wrong, w.At(i))
+			}
+		}
+		v.Add(wrong...)
+		paths = append(paths, path)
+	}
+	return paths
 }
 
 // rootViolations returns the violations in an error of package workspace about a root set.
@@ -305,36 +333,4 @@ func rootViolations(err error) []strictjson.Violation {
 		wrong[i].Expected = e.Detail
 	}
 	return wrong
-}
-
-// directories reads additionalDirectories, which may be left out. If an entry is no string, the others are
-// still checked.
-func directories(field strictjson.Field) ([]string, []strictjson.Violation) {
-	if !field.Present() {
-		return nil, nil
-	}
-	paths, wrong := field.Texts()
-	if wrong == nil {
-		_, err := workspace.ParseDirs(paths)
-		return paths, rootViolations(err)
-	}
-	items, notArray := field.Items()
-	if notArray != nil {
-		return nil, notArray
-	}
-	wrong = nil
-	for i, item := range items {
-		if len(wrong) >= strictjson.MaxViolations {
-			break
-		}
-		path, bad := item.Text()
-		if bad == nil {
-			_, err := workspace.ParseDirs([]string{path})
-			bad = rootViolations(err)
-		}
-		for _, v := range bad {
-			wrong = append(wrong, v.At(i))
-		}
-	}
-	return nil, wrong
 }

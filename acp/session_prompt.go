@@ -4,66 +4,129 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
+
+	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// commitTimeout bounds the commits that end a turn; they outlive its context.
-const commitTimeout = 10 * time.Second
+const (
+	// commitTimeout limits the writes that end a turn. They outlive its context.
+	commitTimeout = 10 * time.Second
+	// leaveGrace is how long a turn may take to end once the client has left. Its prompt is answered before the program ends.
+	leaveGrace = time.Second
+	// maxTitle is the length of the longest title, in characters.
+	maxTitle = 80
+)
 
-// acceptPrompt is the first half of session/prompt: it takes the prompt's place in the
-// order, or refuses it (W7).
+// acceptPrompt serves session/prompt. On the read loop it takes the prompt's place in the queue, or rejects the prompt.
 func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	p, err := decodePrompt(r.Params)
 	if err != nil {
 		return failed(err)
 	}
 	t := newTurn(ctx)
-	at, err := a.lanes.enterPrompt(p.id, t)
+	at, err := a.queues.promptTicket(p.id, t)
 	if err != nil {
 		t.answered()
 		return failed(err)
 	}
 	r.BeforeResponse(t.decide)
 	r.AfterResponse(func() {
-		at.lane.forgetTurn(t)
+		at.queue.answered(t)
 		t.answered()
-		at.leave()
+		at.release()
 	})
 	return func() (json.RawMessage, error) { return a.prompt(at, t, p) }
 }
 
-// prompt runs a turn. It waits for the head of its lane, stores the prompt, gives the lane up once
-// the runtime has it, and returns when all of the turn is durable.
-func (a *agent) prompt(at *place, t *turn, p promptParams) (json.RawMessage, error) {
+// promptParams are the params of session/prompt.
+type promptParams struct {
+	id     sessionstore.ID
+	blocks []json.RawMessage
+	rest   backend.Raw // the params without sessionId
+}
+
+func decodePrompt(raw json.RawMessage) (promptParams, error) {
+	params := parseParams(raw, promptShape)
+	if params.err != nil {
+		return promptParams{}, params.err
+	}
+	var v strictjson.Violations
+	p := promptParams{id: sessionstore.ID(v.Text(params.Field("sessionId"))), rest: params.Without("sessionId")}
+	for _, block := range v.Items(params.Field("prompt")) {
+		if v.Full() {
+			break
+		}
+		p.blocks = append(p.blocks, block.Raw())
+		if object, ok := v.Object(block); ok && v.Text(object.Field("type")) == "text" {
+			v.Text(object.Field("text"))
+		}
+	}
+	return p, v.Err()
+}
+
+// updates returns the prompt as it is stored in the history.
+func (p promptParams) updates() []sessionstore.Update {
+	updates := make([]sessionstore.Update, len(p.blocks))
+	for i, block := range p.blocks {
+		updates[i] = sessionstore.Update{
+			Kind: sessionstore.UserMessageChunk,
+			Raw:  json.RawMessage(`{"update":{"sessionUpdate":"user_message_chunk","content":` + string(block) + `}}`),
+		}
+	}
+	return updates
+}
+
+// title returns the first line of the prompt's text.
+func (p promptParams) title() string {
+	for _, block := range p.blocks {
+		var content struct{ Type, Text string }
+		if json.Unmarshal(block, &content) != nil || content.Type != "text" {
+			continue
+		}
+		for line := range strings.Lines(content.Text) {
+			if title := titleLine(line); title != "" {
+				return title
+			}
+		}
+	}
+	return ""
+}
+
+// titleLine returns s as a title: one line of limited length.
+func titleLine(s string) string { return text.Line(s, maxTitle) }
+
+// prompt runs a turn. It stores the prompt when its turn has come, releases the queue when the backend has the prompt, and returns
+// when everything said in the turn is stored.
+func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, error) {
 	if err := a.initialized(t.ctx); err != nil {
 		return nil, err
 	}
-	if err := at.wait(t.ctx); err != nil {
+	if err := at.acquire(t.ctx); err != nil {
 		return nil, err
 	}
-	s, err := a.beginTurn(at.lane, t, p)
+	s, err := a.beginTurn(at.queue, t, p)
 	if err != nil {
 		return nil, asWire(err)
 	}
 	updates := &turnUpdates{session: s}
-	o := outcome{err: errNeverStarted}
-	defer func() { s.commitTurn(t, o) }() // a panic leaves no turn open
+	o := outcome{err: errNotRun}
+	defer func() { s.endTurn(t, o) }() // also after a panic
 	s.host.refresh(t.ctx)
 	o = t.await(a, func() (backend.Raw, error) {
-		defer at.leave() // also after a panic
-		work := t.handOver(s, p.rest, updates)
-		at.leave()
+		defer at.release() // also after a panic
+		work := t.start(s, p.rest, updates)
+		at.release()
 		if work == nil {
-			return nil, errNeverStarted
+			return nil, errNotRun
 		}
 		return work()
 	})
@@ -72,43 +135,35 @@ func (a *agent) prompt(at *place, t *turn, p promptParams) (json.RawMessage, err
 	return s.answer(t, &o)
 }
 
-// errNeverStarted stands for the outcome of a turn that the runtime did not get or did not finish.
-var errNeverStarted = errors.New("the turn did not run")
+// errNotRun is the outcome of a turn that has ended before the backend got it.
+var errNotRun = errors.New("the turn did not run")
 
-// beginTurn makes t the lane's running turn and stores its start.
-func (a *agent) beginTurn(l *lane, t *turn, p promptParams) (*session, error) {
-	if before := l.running(); before != nil {
-		if before.inTheWay() {
-			return nil, errTurnInProgress(l.id)
+// beginTurn makes t the running turn of q and stores its start.
+func (a *agent) beginTurn(q *queue, t *turn, p promptParams) (*session, error) {
+	if before := q.running(); before != nil {
+		if before.blocks() {
+			return nil, errTurnInProgress(q.id)
 		}
 		if err := before.wait(t.ctx); err != nil {
 			return nil, err
 		}
 	}
-	s := l.active()
+	s := q.active()
 	if s == nil {
-		return nil, a.whyInactive(t.ctx, l.id)
+		return nil, a.whyInactive(t.ctx, q.id)
 	}
 	if err := s.begin(t.ctx, p); err != nil {
 		return nil, err
 	}
-	l.setRunning(t)
+	q.setRunning(t)
 	return s, nil
 }
 
-// whyInactive tells a stored session that nobody opened here from one that does not exist (A28).
-func (a *agent) whyInactive(ctx context.Context, id sessionstore.ID) error {
-	if _, err := a.options.Store.Get(ctx, id); err != nil {
-		return asWire(err)
-	}
-	return errNotActive(id)
-}
-
-// begin durably records the start of a turn before the runtime acts (S8), and shows the title
-// that the session's first prompt gives it (A29).
+// begin stores the start of a turn before the backend acts, and shows the client the title that a session gets from its first
+// prompt.
 func (s *session) begin(ctx context.Context, p promptParams) error {
-	s.record.renew(ctx)
-	if err := s.record.recorder().Flush(ctx); err != nil {
+	s.record.restart(ctx)
+	if err := s.record.current().Flush(ctx); err != nil {
 		return err
 	}
 	title := ""
@@ -126,118 +181,100 @@ func (s *session) begin(ctx context.Context, p promptParams) error {
 		return nil
 	}
 	s.titled.Store(true)
-	if err := s.show(ctx, titleUpdate(title)); err != nil {
+	update := backend.NewUpdate(sdk.SessionUpdate{SessionInfoUpdate: &sdk.SessionSessionInfoUpdate{Title: &title}})
+	if err := s.show(ctx, update); err != nil {
 		s.agent.log.Debug("title not shown", "session", s.id, "error", err) // the turn has begun, and ends like any other
 	}
 	return nil
 }
 
-// answer commits what the turn said and makes the response of it.
+// answer stores what was said in the turn and returns the response.
 func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
-	if o.err == nil {
-		o.result, o.err = withStopReason(o.result)
+	if o.err == nil && stopReason(*o) == "" {
+		*o = outcome{err: errors.New("the agent answered the prompt without a stop reason")}
 	}
 	if t.isCancelled() {
 		*o = outcome{result: cancelledResult(o.result)}
 	} else if cause := t.cause(); cause != nil {
 		o.err = cause
 	}
-	if err := s.commitTurn(t, *o); err != nil && o.err == nil && !t.isCancelled() {
-		o.err = err // which may have ended the turn meanwhile, so its cause tells nothing
+	if err := s.endTurn(t, *o); err != nil && o.err == nil && !t.isCancelled() {
+		o.err = err // it may also have ended the turn, so the turn's cause says nothing
 	}
 	return o.result, asWire(o.err)
 }
 
-// commitTurn records the end of t once.
-func (s *session) commitTurn(t *turn, o outcome) error {
-	if !t.commit() {
+// endTurn stores the end of t, once.
+func (s *session) endTurn(t *turn, o outcome) error {
+	if !t.beginCommit() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), commitTimeout)
 	defer cancel()
-	err := s.record.recorder().Flush(ctx)
+	err := s.record.current().Flush(ctx)
 	if err == nil {
 		err = s.write(func(l sessionstore.Lease) error {
 			return s.agent.options.Store.EndTurn(ctx, l, stopReason(o))
 		})
 	}
 	if err != nil {
-		s.open = true
+		s.openTurn = true
 		s.failed(err)
 	}
 	return err
 }
 
-// decide makes the response of a turn that has ended, or did not begin: that of a cancelled one, if it was cancelled
-// before its response is written (W5).
-func (t *turn) decide(result json.RawMessage, err error) (json.RawMessage, error) {
-	if t.settle() {
-		return cancelledResult(result), nil
-	}
-	return result, err
-}
-
-// cancelledResult is result with the stop reason of a cancelled turn.
+// cancelledResult returns result with the stop reason of a cancelled turn.
 func cancelledResult(result json.RawMessage) json.RawMessage {
-	if len(result) == 0 {
-		return json.RawMessage(`{"stopReason":"cancelled"}`)
-	}
 	return put(result, "stopReason", json.RawMessage(`"cancelled"`))
 }
 
-// withStopReason refuses a runtime's result that is not a prompt response.
-func withStopReason(result backend.Raw) (backend.Raw, error) {
-	if reason := stopReason(outcome{result: result}); reason == "" {
-		return nil, fmt.Errorf("the agent answered the prompt without a stop reason")
-	}
-	return result, nil
+// outcome is what a backend's Work returned.
+type outcome struct {
+	result backend.Raw
+	err    error
 }
 
-// stopReason is the stop reason in an outcome, "" if it is an error.
+// stopReason returns the stop reason of a prompt, "" if it failed or its result has none.
 func stopReason(o outcome) sessionstore.StopReason {
 	if o.err != nil {
 		return ""
 	}
-	object, err := strictjson.ParseObject(o.result)
-	if err != nil {
-		return ""
-	}
-	raw, _ := object.Get("stopReason")
 	var reason sessionstore.StopReason
-	if json.Unmarshal(raw, &reason) != nil {
+	if json.Unmarshal(members(o.result)["stopReason"], &reason) != nil {
 		return ""
 	}
 	return reason
 }
 
-// turn is one prompt, from its arrival to its answer.
+// turn is a prompt from its arrival to its response.
 type turn struct {
-	request context.Context // the request's own
-	ctx     context.Context
+	request context.Context // of the request
+	ctx     context.Context // ends when the turn ends early
 	stop    context.CancelCauseFunc
 	done    chan struct{} // closed when the prompt was answered
 	finish  sync.Once
 
-	mu        sync.Mutex // not held while the runtime is called: a turn can be ended whatever its runtime does
+	mu        sync.Mutex // not held while the backend is called, so that a turn can be ended whatever the backend does
 	stage     turnStage
-	with      *session    // whose runtime has the prompt
-	ended     bool        // told to end early
+	session   *session    // whose backend has the prompt
+	ended     bool        // it was told to end early
 	params    backend.Raw // of the session/cancel that ended it
-	committed bool        // its end was recorded, or is being
-	settled   bool        // its answer is decided
+	committed bool        // its end was stored or is being stored
+	decided   bool        // its response is decided
 }
 
 type turnStage int
 
 const (
-	turnWaiting turnStage = iota // not yet handed to the runtime
-	turnHanding                  // it is being handed over
-	turnRunning                  // the runtime has it
-	turnOver                     // the runtime is done with it, or was given up
+	turnWaiting  turnStage = iota
+	turnStarting           // the backend's Prompt is being called
+	turnRunning            // the backend has the prompt
+	turnOver               // the backend is done with it or is no longer waited for
 )
 
-// newTurn returns a turn of the request with context ctx, whose end ends the turn as a
-// cancelled one: the client gave up on the request (W6) or left (W9).
+// newTurn returns a turn of the request with the context ctx. If ctx ends, the turn ends as cancelled: the client cancelled the
+// request or left.
 func newTurn(ctx context.Context) *turn {
 	t := &turn{request: ctx, done: make(chan struct{})}
 	t.ctx, t.stop = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -245,24 +282,23 @@ func newTurn(ctx context.Context) *turn {
 	return t
 }
 
-// end ends the turn early, for cause, and tells the runtime once. params are those of the
-// client's session/cancel, if that is why.
+// end ends the turn early and tells the backend, once. params are those of the client's session/cancel, if there was one.
 func (t *turn) end(cause error, params backend.Raw) {
-	if !t.ends(cause, params) {
+	if !t.markEnded(cause, params) {
 		return
 	}
-	t.with.inOrder(func() {
+	t.session.callBackend(func() {
 		if t.isAt(turnRunning) {
-			t.with.tellCancelled(params)
+			t.session.cancelBackend(params)
 		}
 	})
 }
 
-// ends notes that the turn ends early. It reports whether the runtime has the turn and is to be told.
-func (t *turn) ends(cause error, params backend.Raw) bool {
+// markEnded notes that the turn ends early. It reports whether the backend has the prompt and has to be told.
+func (t *turn) markEnded(cause error, params backend.Raw) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ended || t.settled {
+	if t.ended || t.decided {
 		return false
 	}
 	t.ended, t.params = true, params
@@ -270,37 +306,37 @@ func (t *turn) ends(cause error, params backend.Raw) bool {
 	return t.stage == turnRunning
 }
 
-// handOver gives the prompt to s's runtime, and then tells it of the end if that came meanwhile. It returns nil if the
-// turn has ended before.
-func (t *turn) handOver(s *session, params backend.Raw, u backend.Updates) (work backend.Work) {
-	if !t.hand(s) {
+// start gives s's backend the prompt, and tells it at once if the turn has ended meanwhile. It returns nil if the turn had
+// already ended.
+func (t *turn) start(s *session, params backend.Raw, u backend.Updates) (work backend.Work) {
+	if !t.markStarting(s) {
 		return nil
 	}
-	s.inOrder(func() {
-		work = s.runtime.Prompt(t.ctx, params, u)
-		if t.handed() {
-			s.tellCancelled(t.params)
+	s.callBackend(func() {
+		work = s.backend.Prompt(t.ctx, params, u)
+		if t.markRunning() {
+			s.cancelBackend(t.params)
 		}
 	})
 	return work
 }
 
-// hand begins to hand the turn over. It reports whether it has not ended before.
-func (t *turn) hand(s *session) bool {
+// markStarting reports whether the turn may start in s: it has not ended.
+func (t *turn) markStarting(s *session) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
 		return false
 	}
-	t.stage, t.with = turnHanding, s
+	t.stage, t.session = turnStarting, s
 	return true
 }
 
-// handed says that the runtime has the turn. It reports whether that has ended meanwhile.
-func (t *turn) handed() (ended bool) {
+// markRunning notes that the backend has the prompt. It reports whether the turn has ended meanwhile.
+func (t *turn) markRunning() (ended bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stage == turnHanding {
+	if t.stage == turnStarting {
 		t.stage = turnRunning
 	}
 	return t.ended
@@ -312,47 +348,52 @@ func (t *turn) isAt(stage turnStage) bool {
 	return t.stage == stage
 }
 
-// runsIn reports whether s's runtime was given the turn. A lane's next turn may be another session's.
+// runsIn reports whether s's backend was given the prompt.
 func (t *turn) runsIn(s *session) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.with == s
+	return t.session == s
 }
 
-// over marks the runtime as done with the turn. If it is being told of the end, it knows when over returns.
+// over notes that the backend is done with the turn. If the backend is being told of the turn's end, over waits for that.
 func (t *turn) over() {
+	setOver := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.stage = turnOver
+	}
 	if t.isAt(turnRunning) {
-		t.with.inOrder(t.setOver)
+		t.session.callBackend(setOver)
 	} else {
-		t.setOver()
+		setOver()
 	}
 }
 
-func (t *turn) setOver() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.stage = turnOver
+// decide decides the response just before it is written: a turn that was cancelled until then is answered as cancelled.
+func (t *turn) decide(result json.RawMessage, err error) (json.RawMessage, error) {
+	if t.markDecided() {
+		return cancelledResult(result), nil
+	}
+	return result, err
 }
 
-// settle decides the turn's answer: what comes later does not change it. It reports whether the turn was
-// cancelled for the client.
-func (t *turn) settle() (cancelled bool) {
+// markDecided notes that nothing changes the turn's response any more. It reports whether the turn was cancelled.
+func (t *turn) markDecided() (cancelled bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.settled = true
+	t.decided = true
 	return t.isCancelled()
 }
 
-// inTheWay reports whether nothing has told the turn to end, and nothing has ended it, so
-// that another prompt is one too many.
-func (t *turn) inTheWay() bool {
+// blocks reports whether a new prompt must be rejected because this turn is still running.
+func (t *turn) blocks() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.ended && !t.settled
+	return !t.ended && !t.decided
 }
 
-// commit reports whether the turn's end is still to be recorded, true once.
-func (t *turn) commit() bool {
+// beginCommit reports whether the turn's end is still to be stored. It is true once.
+func (t *turn) beginCommit() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	first := !t.committed
@@ -360,16 +401,16 @@ func (t *turn) commit() bool {
 	return first
 }
 
-// cause is why the turn ended early, nil if it did not.
+// cause returns why the turn ended early, nil if it did not.
 func (t *turn) cause() error { return context.Cause(t.ctx) }
 
-// isCancelled reports whether the turn was cancelled for the client.
+// isCancelled reports whether the turn was ended on behalf of the client.
 func (t *turn) isCancelled() bool { return errors.Is(t.cause(), backend.ErrCancelled) }
 
-// answered marks the prompt as answered and frees the turn.
+// answered notes that the prompt was answered.
 func (t *turn) answered() {
 	t.finish.Do(func() {
-		t.settle()
+		t.markDecided()
 		t.stop(backend.ErrTurnOver)
 		close(t.done)
 	})
@@ -385,18 +426,8 @@ func (t *turn) wait(ctx context.Context) error {
 	}
 }
 
-// outcome is what a runtime's Work returned.
-type outcome struct {
-	result backend.Raw
-	err    error
-}
-
-// leaveGrace is how long a turn may take to end when the client has left: its prompt is still answered,
-// within the time that the program has to end (W9).
-const leaveGrace = time.Second
-
-// await runs work and waits for it; once the turn has ended early for at most its grace more. What a work
-// returns after that is dropped.
+// await runs work and returns its outcome. After the turn has ended early it waits only for the grace, and what work returns
+// later is dropped.
 func (t *turn) await(a *agent, work backend.Work) outcome {
 	returned := make(chan outcome, 1)
 	a.running.Go(func() {
@@ -412,7 +443,8 @@ func (t *turn) await(a *agent, work backend.Work) outcome {
 		return o
 	case <-t.ctx.Done():
 	}
-	late := time.NewTimer(a.options.tuning.CancelGrace)
+	grace := a.options.tuning.CancelGrace
+	late := time.NewTimer(grace)
 	defer late.Stop()
 	requestEnd := t.request.Done()
 	for {
@@ -424,13 +456,13 @@ func (t *turn) await(a *agent, work backend.Work) outcome {
 		case <-requestEnd:
 			requestEnd = nil
 			if errors.Is(context.Cause(t.request), jsonrpc.ErrClosed) {
-				late.Reset(min(a.options.tuning.CancelGrace, leaveGrace))
+				late.Reset(min(grace, leaveGrace))
 			}
 		}
 	}
 }
 
-// turnUpdates is what a runtime is given for one turn.
+// turnUpdates implements [backend.Updates] for one turn.
 type turnUpdates struct {
 	session *session
 
@@ -448,94 +480,9 @@ func (u *turnUpdates) Update(ctx context.Context, update backend.Update) error {
 	return u.session.update(ctx, update)
 }
 
-// end waits for the updates that are being sent and refuses later ones.
+// end waits for updates that are being sent and rejects later ones.
 func (u *turnUpdates) end() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.over = true
-}
-
-// promptParams are the params of session/prompt.
-type promptParams struct {
-	id     sessionstore.ID
-	blocks []json.RawMessage
-	rest   backend.Raw // without sessionId
-}
-
-func decodePrompt(params json.RawMessage) (promptParams, error) {
-	object, wrong := readParams(params, promptShape)
-	if len(wrong) > 0 {
-		return promptParams{}, strictjson.Refuse(wrong...)
-	}
-	id, wrong := object.Field("sessionId").Text()
-	blocks, bad := object.Field("prompt").Items()
-	wrong = append(wrong, bad...)
-	p := promptParams{id: sessionstore.ID(id)}
-	for _, block := range blocks {
-		if len(wrong) >= strictjson.MaxViolations {
-			break
-		}
-		p.blocks = append(p.blocks, block.Raw())
-		wrong = append(wrong, checkBlock(block)...)
-	}
-	if len(wrong) > 0 {
-		return promptParams{}, strictjson.Refuse(wrong...)
-	}
-	var err error
-	_, p.rest, err = takeSession(params)
-	return p, err
-}
-
-// checkBlock refuses a prompt entry that is no content block.
-func checkBlock(block strictjson.Field) []strictjson.Violation {
-	object, wrong := block.Object()
-	if wrong != nil {
-		return wrong
-	}
-	kind, wrong := object.Field("type").Text()
-	if kind == "text" {
-		_, wrong = object.Field("text").Text()
-	}
-	return wrong
-}
-
-// updates are the prompt as the history keeps it.
-func (p promptParams) updates() []sessionstore.Update {
-	updates := make([]sessionstore.Update, len(p.blocks))
-	for i, block := range p.blocks {
-		updates[i] = sessionstore.Update{
-			Kind: sessionstore.UserMessageChunk,
-			Raw:  json.RawMessage(`{"update":{"sessionUpdate":"user_message_chunk","content":` + string(block) + `}}`),
-		}
-	}
-	return updates
-}
-
-// maxTitle bounds a title, in characters.
-const maxTitle = 80
-
-// title is the first line of the prompt's text, bounded (A29).
-func (p promptParams) title() string {
-	for _, block := range p.blocks {
-		var text struct{ Type, Text string }
-		if json.Unmarshal(block, &text) != nil || text.Type != "text" {
-			continue
-		}
-		for line := range strings.Lines(text.Text) {
-			if title := cutTitle(line); title != "" {
-				return title
-			}
-		}
-	}
-	return ""
-}
-
-// cutTitle makes one bounded line of s.
-func cutTitle(s string) string {
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
-	runes := []rune(s)
-	if len(runes) > maxTitle {
-		return strings.TrimSpace(string(runes[:maxTitle-1])) + "…"
-	}
-	return s
 }

@@ -54,7 +54,7 @@ func TestW11_WhatIsSaidBehindALifecycleResponseIsNotLost(t *testing.T) {
 	r.opened = func(_ backend.Activation, h backend.Host) {
 		host = h
 		for _, text := range all[:before] {
-			require.NoError(t, h.Update(t.Context(), apart(text).Raw))
+			require.NoError(t, h.Update(t.Context(), apart(text)))
 		}
 	}
 	goOn := c.stall()
@@ -67,14 +67,14 @@ func TestW11_WhatIsSaidBehindALifecycleResponseIsNotLost(t *testing.T) {
 		var err error
 		for _, text := range all[before:] {
 			if err == nil {
-				err = host.Update(t.Context(), apart(text).Raw)
+				err = host.Update(t.Context(), apart(text))
 			}
 		}
 		said <- err
 	}()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, host.Update(ended, apart("never").Raw), context.Canceled)
+	require.ErrorIs(t, host.Update(ended, apart("never")), context.Canceled)
 	goOn()
 	require.NoError(t, within(t, said))
 	c.response(request)
@@ -91,7 +91,7 @@ func TestW11_WhatIsHeldForALifecycleResponseIsBounded(t *testing.T) {
 	fit := func(text string) (n int) {
 		r.opened = func(_ backend.Activation, h backend.Host) {
 			for n = 0; n < 2000; n++ {
-				if err := h.Update(t.Context(), apart(text).Raw); err != nil {
+				if err := h.Update(t.Context(), apart(text)); err != nil {
 					require.ErrorIs(t, err, backend.ErrTooManyUpdates)
 					require.ErrorContains(t, err, "1,000")
 					require.ErrorContains(t, err, "4 MiB")
@@ -121,7 +121,7 @@ func TestW6_AnUpdateBehindABlockedOneEndsWithItsContext(t *testing.T) {
 		var err error
 		for _, text := range numbers(1000) {
 			if err == nil {
-				err = host.Update(t.Context(), apart(text).Raw)
+				err = host.Update(t.Context(), apart(text))
 			}
 		}
 		said <- err
@@ -131,7 +131,7 @@ func TestW6_AnUpdateBehindABlockedOneEndsWithItsContext(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_ = host.Update(ctx, apart("more").Raw)
+			_ = host.Update(ctx, apart("more"))
 		}()
 		within(t, ended)
 		cancel()
@@ -153,7 +153,7 @@ func TestW11_ATitleIsStoredBesideTheWire(t *testing.T) {
 	store.titling = func() { <-busy }
 	said := make(chan error, 1)
 	go func() {
-		err := host.Update(t.Context(), backend.Update(`{"update":{"sessionUpdate":"session_info_update","title":"T"}}`))
+		err := host.Update(t.Context(), update(`{"update":{"sessionUpdate":"session_info_update","title":"T"}}`))
 		if err == nil {
 			err = host.Update(t.Context(), say("behind it"))
 		}
@@ -176,7 +176,7 @@ func historyTexts(t *testing.T, a backend.Activation) []string {
 		var update struct {
 			Update struct{ Content struct{ Text string } }
 		}
-		require.NoError(t, json.Unmarshal(u, &update))
+		require.NoError(t, json.Unmarshal(u.Raw, &update))
 		all = append(all, update.Update.Content.Text)
 	}
 	return all
@@ -248,7 +248,7 @@ func TestA29_ATitleThatTheRuntimeGaveIsNotReplacedByThePrompts(t *testing.T) {
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) { host = h }
 	id := c.open(folder(t))
-	require.NoError(t, host.Update(t.Context(), backend.Update(`{"update":{"sessionUpdate":"session_info_update","title":"Given"}}`)))
+	require.NoError(t, host.Update(t.Context(), update(`{"update":{"sessionUpdate":"session_info_update","title":"Given"}}`)))
 	c.texts(id, "say x")
 	require.Equal(t, "Given", c.find(id).Title)
 	require.NotContains(t, encode(c.messages()), `"title":"say x"`, "the client is shown what is stored")

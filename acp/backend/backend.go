@@ -9,120 +9,108 @@ import (
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Raw is a JSON value as it was sent, or is to be sent. It must not be modified.
+// Raw is a JSON value as it was sent or is to be sent. It must not be modified.
 type Raw = json.RawMessage
 
-// Work is the second half of a call: it runs on its own goroutine, may block, and its
-// result is the response. An error whose tree holds a *wire.Error is answered as that.
-// It ends soon after the context of its call does.
+// Work is the second half of a call. It runs on its own goroutine, may block until the context of the call ends, and returns the
+// result of the response. If it returns an [*Error], perhaps wrapped, the client receives that error.
 type Work func() (Raw, error)
 
-// Causes with which a turn's context ends, for [context.Cause]. A runtime need not
-// tell them apart; it stops in either case.
+// Errors of the methods that the adapter implements, and causes with which contexts end.
 var (
-	// ErrCancelled: the client cancelled the turn, or closed, deleted, loaded or resumed its session.
+	// ErrCancelled is the cause of a turn's context when the client cancelled the turn, or closed, deleted, loaded or resumed
+	// its session.
 	ErrCancelled = errors.New("turn cancelled")
-	// ErrFenced: another process has opened the session since; nothing more can be recorded.
+	// ErrFenced is the cause of a turn's context when another process has opened the session, so that nothing more can be
+	// stored.
 	ErrFenced = errors.New("session opened in another window; load it again")
-	// ErrTurnOver is returned by a turn's Updates once its prompt was answered.
+	// ErrTurnOver is returned by the Updates of a turn whose prompt was answered.
 	ErrTurnOver = errors.New("the turn is over")
-	// ErrClosed is returned by a Host whose session was closed or whose connection ended.
+	// ErrClosed is returned by the Host of a session that was closed or whose connection ended.
 	ErrClosed = errors.New("session closed")
-	// ErrTooManyUpdates is returned by [Host.Update] when more updates come before the lifecycle
-	// response than are held.
+	// ErrTooManyUpdates is returned by the Update method of a Host if too many updates come before the lifecycle response.
 	ErrTooManyUpdates = errors.New("too many updates before the session's response: 1,000 are held, and no more than 4 MiB")
 )
 
-// Backend answers the prompts of one connection. Its methods are called from several
-// goroutines; Initialize returns before anything else is called, Close comes last.
+// Backend answers the prompts of one connection. Its methods are called from several goroutines. Initialize returns before any
+// other method is called, and Close is called last. Interfaces that a Backend may also implement: [Foreign].
 type Backend interface {
-	// Initialize runs within the client's initialize, whose params it is given. c
-	// reaches the client for as long as the runtime lives. An error fails the client's
-	// request; a later initialize may follow.
+	// Initialize serves the client's initialize request with these params. c reaches the client as long as the backend lives.
+	// An error fails the request; the client may then send another one.
 	Initialize(ctx context.Context, params Raw, c Client) (Info, error)
 
-	// Open starts an activation of a session. ctx ends with the request: what lives on,
-	// such as a child process, must not depend on it. The adapter commits it after Open
-	// returns, and calls the session's Close if that fails, or when it is replaced or
-	// ends. On error nothing of the session may remain. Several sessions may be opened
-	// at once; one session's Opens never overlap.
+	// Open opens a session. ctx ends with the request, so what lives on, such as a child process, must not depend on it. After
+	// an error nothing of the session may remain. Sessions may be opened concurrently, but not the same one.
 	Open(ctx context.Context, a Activation, h Host) (Session, Opened, error)
 
-	// Call takes a request that names no session and that the adapter does not serve
-	// itself: authenticate, logout, unknown methods. Nil means method not found.
+	// Call serves a request that names no session and that the adapter does not serve: authenticate, logout, unknown methods.
+	// A nil Work means that the method does not exist.
 	Call(ctx context.Context, method string, params Raw) Work
 
-	// Notify takes a notification that names no session. Unknown ones are ignored.
+	// Notify handles a notification that names no session. Unknown ones are ignored.
 	Notify(ctx context.Context, method string, params Raw)
 
-	// Close frees what the runtime holds: it ends child processes and waits for them.
-	// It is called once, after the Close of every session, and ends with ctx.
+	// Close frees what the backend holds, until ctx ends; it waits for child processes to exit. It is called once, after the
+	// Close of every session.
 	Close(ctx context.Context) error
 }
 
-// Session is one activation of a session. Its methods are called in the order of the
-// session's lane, the first halves never concurrently with each other.
+// Session is one activation of a session. Its methods are called in the order of the session's requests, and Prompt, Call,
+// Notify and Cancel never concurrently.
 type Session interface {
-	// Prompt starts a turn. The turn lasts until Work returns; its prompt is
-	// already recorded. Updates of the turn go through u.
+	// Prompt starts a turn, which lasts until Work returns. The prompt is already stored. Updates of the turn are sent to u.
 	Prompt(ctx context.Context, params Raw, u Updates) Work
 
-	// Call takes a request for the session that the adapter does not serve itself:
-	// session/set_mode, session/set_config_option, unknown ones. It may come during
-	// a turn. Nil means method not found.
+	// Call serves a request for the session that the adapter does not serve: session/set_mode, session/set_config_option,
+	// unknown methods. It may be called during a turn. A nil Work means that the method does not exist.
 	Call(ctx context.Context, method string, params Raw) Work
 
-	// Notify takes a notification for the session, other than session/cancel. Unknown ones
-	// are ignored.
+	// Notify handles a notification for the session other than session/cancel. Unknown ones are ignored.
 	Notify(ctx context.Context, method string, params Raw)
 
-	// Cancel is called exactly once for every turn that ends early, whoever ends it: after
-	// its Prompt and before its Work has returned, when the turn's context has just ended. params are
-	// those of the client's session/cancel, nil if something else ended the turn. A
-	// turn that ends before its Prompt is answered without it. It must not block.
+	// Cancel tells the session that the running turn ends early. It is called once for each such turn, after the turn's context
+	// has ended, unless its Work has returned. params are those of the client's session/cancel, or nil if the turn ends for
+	// another reason. Cancel must not block.
 	Cancel(params Raw)
 
-	// Close ends the activation. It is called once, after the last turn was answered. What
-	// it shares with a later activation that was given it as Previous it leaves alone.
+	// Close ends the activation. It leaves alone what it shares with an activation that was given this one as Previous.
 	Close(ctx context.Context) error
 }
 
-// Info is what a runtime is and can do.
+// Info describes a backend.
 type Info struct {
-	// Kind and Profile name the agent that sessions belong to (clause A31), such as
-	// "explore" and "", or "proxy" and the downstream agent. They are stored with each session and
-	// must be the same from run to run. Kind is not empty.
+	// Kind and Profile identify the agent that sessions belong to, such as "explore" and "", or "proxy" and the name of the
+	// downstream agent. They are stored with each session and must not change from run to run. Kind must not be empty.
 	Kind, Profile string
-	// Command is the command line that reaches this agent again, for error messages:
-	// "acp-agent -- opencode acp".
+	// Command is a command line that runs this agent, for error messages: "acp-agent -- opencode acp".
 	Command string
-	// Initialize is an object of members for the initialize response: agentCapabilities
-	// (promptCapabilities, mcpCapabilities, auth …), authMethods, agentInfo, _meta, and what
-	// the adapter does not know. The adapter sets protocolVersion and the capabilities
-	// that it supplies. Nil is an empty object.
+	// Initialize is the backend's part of the initialize response: agentCapabilities (promptCapabilities, mcpCapabilities,
+	// auth …), authMethods, agentInfo, _meta and members unknown to the adapter. The adapter adds protocolVersion and the
+	// capabilities that it implements. Nil is an empty object.
 	Initialize Raw
-	// MCP says who connects a session's MCP servers.
+	// MCP says who connects the sessions' MCP servers.
 	MCP MCPOwner
 }
 
-// MCPOwner says who connects the MCP servers that a client gives a session.
+// MCPOwner says who connects the MCP servers that a client configures for a session.
 type MCPOwner int
 
 const (
-	// AdapterConnects: the adapter does, as far as it can, and gives the runtime their tools.
+	// AdapterConnects means that the adapter connects the servers and offers their tools as [Host.Tools].
 	AdapterConnects MCPOwner = iota
-	// BackendConnects: the runtime does, from the mcpServers of the activation's params;
-	// the transports that it takes are in its Initialize's mcpCapabilities.
+	// BackendConnects means that the backend connects the mcpServers in the params of an activation. Its mcpCapabilities in
+	// Info.Initialize state the transports that it supports.
 	BackendConnects
 )
 
-// Cause says which request activates a session.
+// Cause is the method of the request that activates a session.
 type Cause string
 
-// The causes of an activation.
+// All causes.
 const (
 	New    Cause = "session/new"
 	Load   Cause = "session/load"
@@ -130,139 +118,125 @@ const (
 	Fork   Cause = "session/fork"
 )
 
-// Activation is what a session is opened with.
+// Activation says which session to open, and how.
 type Activation struct {
 	Cause Cause
-	// Params are the request's, without sessionId, otherwise as the client sent them: cwd,
-	// additionalDirectories and mcpServers are validated; _meta and unknown members are there.
+	// Params are the params of the request as the client sent them, without sessionId. The adapter has validated cwd,
+	// additionalDirectories and mcpServers.
 	Params Raw
-	// State is what the session last saved with [Host.SaveState], nil if nothing. A fork
-	// is given its source's. Owned by the runtime.
+	// State is what the session last saved with [Host.SaveState], nil if nothing. A fork is given the state of its source.
 	State []byte
-	// Previous is the live activation that a load or resume replaces, nil if there is none. Its
-	// turn may be running until Stop.
+	// Previous is the active session that a load or resume replaces, nil if there is none. Its turn may be running until Stop.
 	Previous Session
-	// Stop is the point of no return of a load or resume: it cancels Previous's turn and waits
-	// until that was answered. The adapter calls it after Open; a runtime whose Open cannot go on
-	// while the turn runs calls it itself, once nothing else is likely to fail. If Open fails
-	// after Stop, the session goes on with Previous. Calls after the first do nothing.
+	// Stop ends the turn of Previous and waits until it was answered. It is set for a load and a resume. The adapter calls it
+	// after Open. A backend whose Open needs the turn to end calls it when nothing else is likely to fail. If Open fails after
+	// Stop, Previous stays active. Only the first call has an effect.
 	Stop func(ctx context.Context) error
-	// History yields the stored updates in order, none for a new session. It may be
-	// ranged over while Open runs and again later, as long as the session is open; it reads the store in
-	// pages. An error ends it. For a fork it is the copied history.
+	// History yields the stored updates in order; those of its source for a fork. It may be used while Open runs, and later as
+	// long as the session is open. It reads the store in pages. An error ends it.
 	History iter.Seq2[Update, error]
 }
 
 // Opened is what an activation adds to the response.
 type Opened struct {
-	// Result is an object of members for the response: modes, configOptions, _meta. Nil
-	// for none. A sessionId in it is ignored.
+	// Result has members of the response: modes, configOptions, _meta. Nil is an empty object.
 	Result Raw
-	// Replay says where a load's history comes from.
+	// Replay says where the history of a load comes from.
 	Replay Replay
 }
 
-// Replay says where the history that a load shows the client comes from.
+// Replay says where the history comes from that a load shows the client.
 type Replay int
 
 const (
-	// FromStore: the adapter replays what is stored.
+	// FromStore means that the adapter replays the stored history.
 	FromStore Replay = iota
-	// FromBackend: the runtime sent the history during Open, through [Host.Replay]; it
-	// was passed on as it came and replaces the stored history with the commit.
+	// FromBackend means that the backend has sent the history with [Host.Replay] during Open. It replaces the stored history.
 	FromBackend
 )
 
-// Update is the params of a session/update without sessionId: an object with the member
-// "update", and _meta or members that the sender had beside it.
-type Update = json.RawMessage
+// Update is the params of a session/update without sessionId: an object with the member "update", and possibly _meta and others.
+// Create one with [ParseUpdate], [NewUpdate] or [Text].
+type Update = sessionstore.Update
 
-// Updates takes what the client is shown.
+// Updates receives the updates of a turn.
 type Updates interface {
-	// Update sends u to the client and records it. It blocks while the client does not
-	// read, and fails when ctx ends, when its turn was answered ([ErrTurnOver]) or when the
-	// session is closed or fenced. Updates arrive in the order of the calls; concurrent calls are safe.
-	// u is not modified and may be kept; line breaks between its tokens are taken out.
+	// Update sends u to the client and records it, in the order of the calls. It blocks while the client does not read, and
+	// fails when ctx ends, the turn is over or the session is closed or fenced. u may be kept.
 	Update(ctx context.Context, u Update) error
 }
 
-// Client reaches the client. Every call is checked first: the client advertised the
-// method's capability, and the paths that its params declare lie in the session's roots
-// (clause A26). A refusal is a *wire.Error and never reaches the client. What needs a
-// session is refused outside of one, and session/update goes through [Updates] only.
+// Client sends requests and notifications to the client. A message is rejected with an [*Error], without being sent, if the
+// client did not advertise the capability for its method or its paths are outside the session's roots. Outside a session,
+// methods that need one are rejected. session/update is sent with [Updates] only.
 //
-// Client and Host are implemented by the adapter alone and may grow; Runtime and Session
-// grow by optional interfaces.
+// Client and Host are implemented by the adapter only and may grow. Backend and Session may grow by optional interfaces.
 type Client interface {
-	// Call sends a request, in the order of the calls, without blocking; Work waits for the
-	// response. When ctx ends first, the client is sent $/cancel_request and Work
-	// returns ctx's cause.
+	// Call sends a request, in the order of the calls and without blocking. Work waits for the response. If ctx ends first,
+	// the client is sent $/cancel_request, and Work returns ctx's cause.
 	Call(ctx context.Context, method string, params Raw) Work
 	// Notify sends a notification. It blocks while the client does not read.
 	Notify(ctx context.Context, method string, params Raw) error
 }
 
-// Host is what the adapter offers one session. It is safe for concurrent use. All of
-// it fails with [ErrClosed] once the session was closed.
+// Host is what the adapter offers a session. Its methods are safe for concurrent use, and fail with [ErrClosed] once the session
+// was closed.
 type Host interface {
-	// Client sends the session's requests and notifications: the adapter adds the
-	// session's id to params.
+	// Client sends the session's requests and notifications. The adapter adds the session id to their params.
 	Client
-	// Updates outside turns. Until the response of the lifecycle request is on the wire
-	// they are held, in order and without blocking, up to 1,000 and 4 MiB; they are dropped if the
-	// activation fails.
+	// Updates receives updates outside turns. Until the lifecycle response is on the wire they are buffered without blocking,
+	// up to 1,000 and 4 MiB. They are dropped if the activation fails.
 	Updates
-	// Replay sends the client, during the Open of a load, an update of the history that the
-	// runtime has, as it comes. It implies Stop. It blocks while the client does not read.
+	// Replay sends the client an update of a history that the backend has, during the Open of a load. It calls Stop first. It
+	// blocks while the client does not read.
 	Replay(ctx context.Context, u Update) error
-	// Workspace is the session's opened roots. It stays open as long as the session.
+	// Workspace returns the session's open roots. They stay open as long as the session.
 	Workspace() *workspace.Workspace
-	// Catalog is what the session's roots hold for agents: instructions, skills, commands. It is looked at anew
-	// before each turn; the value that a call returns does not change.
+	// Catalog returns what the session's roots contain for agents: instructions, skills, commands and MCP servers. It is
+	// updated before each turn; a returned Catalog does not change.
 	Catalog() *discovery.Catalog
-	// Tools are those of the MCP servers that the client gave the session, none if the runtime connects
-	// them itself. A runtime need not ask for them.
+	// Tools returns the tools of the MCP servers that the client configured, none if the backend connects the servers.
 	Tools() Tools
-	// StartServer starts an MCP server of the catalogue, in the folder that it was found in. The user is asked first, unless
-	// they allowed it for good as it is. It takes the place of one that was found under the same name, never of the client's
-	// own. Its tools are there from then on, until the session is loaded or resumed; each call of one asks.
+	// StartServer starts an MCP server of the catalog in the root that it was found in. It asks the user first, unless they
+	// have allowed this server, as it is, for good. It replaces a server found under the same name, but none of the client's.
+	// Its tools are available until the session is loaded or resumed, and each call of them asks the user.
 	StartServer(ctx context.Context, server discovery.Artifact) error
-	// SaveState stores a small value of the runtime's own with the session, such as a
-	// child's session id. During Open it becomes durable with the commit. At most 64 KiB.
+	// SaveState stores up to 64 KiB with the session for the backend's own use, such as a child's session id. During Open it
+	// is stored together with the activation.
 	SaveState(ctx context.Context, state []byte) error
 }
 
-// Error is a JSON-RPC error. A backend that returns one, perhaps wrapped, decides what the client is answered; the client
-// learns of other errors as internal errors with their text.
+// Foreign is implemented by a backend that has sessions of its own. The adapter imports them into the store, so that lists have
+// one source.
+type Foreign interface {
+	// Key returns the backend's own name for the session that saved state, "" if it has none. Two states with the same key
+	// belong to the same session, so that a session opened here is not imported as another one. It must not change from run to
+	// run.
+	Key(state []byte) string
+	// Sessions yields the backend's sessions, newest first: those with the working directory cwd, or all if it is nil. An
+	// error ends the iteration.
+	Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[ForeignSession, error]
+	// Delete deletes the session that state belongs to. It returns nil if there is no such session.
+	Delete(ctx context.Context, state []byte) error
+}
+
+// ForeignSession is a session of a [Foreign] backend.
+type ForeignSession struct {
+	// State is passed as Activation.State when the session is opened. Its Key must not be empty.
+	State []byte
+	// Roots is the session's root set, as far as the backend knows it.
+	Roots workspace.Roots
+	// Title is one line, "" if there is none.
+	Title string
+	// Updated is the time of the last activity, zero if unknown.
+	Updated time.Time
+}
+
+// Error is a JSON-RPC error. A backend that returns one, perhaps wrapped, decides what the client receives. Other errors are
+// sent as internal errors with their text.
 type Error = jsonrpc.Error
 
 // Errorf returns an Error with a code of JSON-RPC or ACP and a formatted message.
 func Errorf(code int, format string, args ...any) *Error {
 	return jsonrpc.Errorf(code, format, args...)
-}
-
-// Foreign is implemented by a runtime that knows sessions of its own, which the
-// adapter imports into the store so that a list has one source.
-type Foreign interface {
-	// Key is what the runtime itself calls the session that saved state, "" if the state
-	// names none. Two states with the same key are the same session, so that one that
-	// was opened here is not imported as another. It is stable from run to run.
-	Key(state []byte) string
-	// Sessions yields the sessions that the runtime knows, newest first. cwd restricts
-	// them to one working directory; nil asks for all. An error ends the iteration.
-	Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[ForeignSession, error]
-	// Delete removes the session that state names, for good. One that is gone is no error.
-	Delete(ctx context.Context, state []byte) error
-}
-
-// ForeignSession is a session that a runtime knows and the store may not.
-type ForeignSession struct {
-	// State is what Activation.State carries when the session is opened. Its Key is not empty.
-	State []byte
-	// Roots is its root set, as far as the runtime knows.
-	Roots workspace.Roots
-	// Title is one line, "" if there is none.
-	Title string
-	// Updated is its last activity, zero if not known.
-	Updated time.Time
 }

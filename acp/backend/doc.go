@@ -1,43 +1,35 @@
-// Package backend is the seam between the ACP adapter and what answers prompts.
+// Package backend defines what answers the prompts of an ACP agent.
 //
-// The adapter (package acp) speaks the protocol: it validates requests, builds root
-// sets, opens workspaces, stores sessions and histories, keeps order, cancels, and
-// checks what goes to the client. A [Backend] is the rest: one that is built in
-// (acp/explore), another ACP agent behind us (acp/proxy), a model with tools, or
-// a host program's own.
+// The adapter, package acp, speaks the protocol: it validates requests, opens workspaces, stores sessions and histories, keeps
+// requests in order, cancels turns, and checks what is sent to the client. A [Backend] does the rest: package acp/explore
+// without a model, package acp/proxy with another ACP agent, or a host program with a model and tools of its own.
 //
-// Two rules make them all fit.
+// Two rules hold for all backends.
 //
-// What passes through is raw JSON. A runtime that cares decodes it; one that forwards
-// leaves alone members and kinds that nobody here knows. The one exception is the
-// session id: params and updates cross the seam without their sessionId member. The
-// adapter takes it off on the way in and puts the right one on the way out, so a
-// runtime never sees the client's ids and can have its own.
+// Messages are raw JSON, so that members and kinds unknown to this module pass through unchanged. The exception is the session
+// id: params and updates are passed without their member sessionId, which the adapter removes from what it receives and adds to
+// what it sends. A backend never sees the client's session ids and may use its own.
 //
-// Calls that carry a client's message come in two halves. The call itself runs in
-// arrival order and must not block: it decides, notes down, or queues a message to a
-// child. The [Work] it returns runs on a goroutine of its own and may take its time.
-// [Backend.Initialize], [Backend.Open] and the Close methods are not split: they run on the
-// goroutine of their request and may block until their context ends.
+// Calls that carry a client's message come in two halves. The call itself is made in arrival order and must not block: it
+// decides, takes notes or queues a message to another process. The [Work] that it returns runs on a goroutine of its own and may
+// take its time. [Backend.Initialize], [Backend.Open] and the Close methods are not split: they run on the goroutine of their
+// request and may block until their context ends.
 //
 // # Life of a session
 //
-//	Open ──ok──▶ committed ──▶ Prompt, Call, Notify … ──▶ Close
-//	  │             │
-//	  └─error       └─ commit failed: Close
+//	Open ──ok──▶ stored ──▶ Prompt, Call, Notify … ──▶ Close
+//	  │            │
+//	  └─error      └─ storing failed: Close
 //
-// One [Session] value is one activation: when a client loads or resumes a live
-// session, with the same roots or others, the runtime is asked to Open anew, and
-// the old value is closed once the new one is committed. Methods of a Session are
-// not called after its Close; Close is called once, when no turn runs, and ends with its
-// context.
+// A [Session] is one activation. When a client loads or resumes an active session, with the same or other roots, the adapter
+// calls Open again, and closes the previous Session once the new one is stored. Close is called once, when no turn is running,
+// and no other method is called afterwards.
 //
 // # Turns
 //
-// At most one turn runs in a session at a time. When it is to end early its context ends
-// and [Session.Cancel] is called. The context's cause tells why: [ErrCancelled] (the client
-// cancelled, or closed, deleted or loaded the session, or left) or [ErrFenced]
-// (another process opened the session). A runtime returns from Work soon after; what
-// it returned is answered, with stopReason "cancelled" put right by the adapter. One that does not return
-// within the adapter's grace is answered for. Updates through a turn's [Updates] fail after that.
+// A session runs at most one turn at a time. To end a turn early, the adapter ends its context and calls [Session.Cancel]. The
+// context's cause is [ErrCancelled] if the client cancelled the turn, closed, deleted or loaded the session, or left, and
+// [ErrFenced] if another process opened the session. The backend then returns from its Work soon; the adapter sets the
+// stopReason to "cancelled" where needed. If Work does not return in time, the adapter answers the prompt without it, and
+// further updates of the turn fail.
 package backend

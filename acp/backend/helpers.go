@@ -5,48 +5,63 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// For runtimes that would rather not write JSON: the few values that every one needs, and how they are written.
+// ParseUpdate returns the update with the given JSON. It fails unless raw is an object with an object as its member "update".
+func ParseUpdate(raw Raw) (Update, error) { return sessionstore.ParseUpdate(raw) }
 
-// Text is an update with a piece of the agent's answer.
+// NewUpdate returns the update u. It panics if u has no variant or more than one.
+func NewUpdate(u sdk.SessionUpdate) Update {
+	update, err := ParseUpdate(Encode(struct {
+		Update sdk.SessionUpdate `json:"update"`
+	}{u}))
+	if err != nil {
+		panic(fmt.Sprintf("backend: %v", err))
+	}
+	return update
+}
+
+// Text returns an update with a piece of the agent's answer. Unlike the SDK's type it leaves <, > and & in text as they are.
 func Text(text string) Update {
 	var params struct {
 		Update struct {
-			Kind    string `json:"sessionUpdate"`
+			Kind    sessionstore.Kind `json:"sessionUpdate"`
 			Content struct {
 				Type string `json:"type"`
 				Text string `json:"text"`
 			} `json:"content"`
 		} `json:"update"`
 	}
-	params.Update.Kind = "agent_message_chunk"
+	params.Update.Kind = sessionstore.AgentMessageChunk
 	params.Update.Content.Type, params.Update.Content.Text = "text", text
-	return Encode(params)
+	return Update{Kind: params.Update.Kind, Raw: Encode(params)}
 }
 
-// Encode is value as JSON, with <, > and & as they are: code is full of them. It panics at what JSON cannot hold, so it
-// is for values of types that are known to fit.
+// Encode returns value as JSON, with <, > and & as they are. It panics if value cannot be encoded.
 func Encode(value any) Raw {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(value); err != nil {
-		panic(fmt.Sprintf("runtime: encode %T: %v", value, err))
+		panic(fmt.Sprintf("backend: encode %T: %v", value, err))
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// EndTurn is the result of a prompt that was answered.
+// EndTurn returns the result of a prompt that was answered completely.
 func EndTurn() Raw { return Raw(`{"stopReason":"end_turn"}`) }
 
-// PromptText is the text of a prompt's params, its text blocks joined by line breaks.
+// PromptText returns the text blocks in the params of a prompt, joined by line breaks.
 func PromptText(params Raw) (string, error) {
 	var p struct {
 		Prompt []struct{ Type, Text string }
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
-		return "", fmt.Errorf("the prompt cannot be read: %w", err)
+		return "", fmt.Errorf("cannot read the prompt: %w", err)
 	}
 	var texts []string
 	for _, block := range p.Prompt {

@@ -119,7 +119,7 @@ func (s *session) announceCommands(ctx context.Context, to backend.Updates) erro
 	update := encodeUpdate(sdk.SessionAvailableCommandsUpdate{
 		SessionUpdate: "available_commands_update", AvailableCommands: s.availableCommands(),
 	})
-	if bytes.Equal(update, s.announced) {
+	if bytes.Equal(update.Raw, s.announced.Raw) {
 		return nil
 	}
 	if err := to.Update(ctx, update); err != nil {

@@ -97,15 +97,15 @@ func (c *client) StartServer(_ context.Context, a discovery.Artifact) error {
 	}
 	return nil
 }
-func (c *client) SaveState(context.Context, []byte) error   { return nil }
-func (c *client) Replay(context.Context, backend.Raw) error { return nil }
+func (c *client) SaveState(context.Context, []byte) error      { return nil }
+func (c *client) Replay(context.Context, backend.Update) error { return nil }
 
 func (c *client) Update(ctx context.Context, u backend.Update) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
 	var params struct{ Update update }
-	if err := json.Unmarshal(u, &params); err != nil {
+	if err := json.Unmarshal(u.Raw, &params); err != nil {
 		return err
 	}
 	c.mu.Lock()

@@ -179,5 +179,11 @@ func locations(path string, line int) []sdk.ToolCallLocation {
 	}
 }
 
-// encodeUpdate encodes the params of a session/update.
-func encodeUpdate(update any) backend.Update { return backend.Encode(map[string]any{"update": update}) }
+// encodeUpdate returns the update that is encoded as update.
+func encodeUpdate(update any) backend.Update {
+	u, err := backend.ParseUpdate(backend.Encode(map[string]any{"update": update}))
+	if err != nil {
+		panic(fmt.Sprintf("explore: %v", err))
+	}
+	return u
+}

@@ -239,7 +239,7 @@ func TestP7_AnAgentThatCanNeitherLoadNorResumeIsToldWhatWasSaid(t *testing.T) {
 			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"again"}}}`,
 			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"hello"}}}`,
 		} {
-			if !yield(backend.Update(u), nil) {
+			if update, err := backend.ParseUpdate(backend.Raw(u)); !yield(update, err) {
 				return
 			}
 		}
@@ -258,7 +258,7 @@ func TestP7_AnAgentThatCanNeitherLoadNorResumeIsToldWhatWasSaid(t *testing.T) {
 
 func TestARecordThatCannotBeReadIsToldLater(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
-	history := func(yield func(backend.Update, error) bool) { yield(nil, jsonrpc.ErrClosed) }
+	history := func(yield func(backend.Update, error) bool) { yield(backend.Update{}, jsonrpc.ErrClosed) }
 	s, _, err := b.runtime.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`), History: history}, host{b.editor})
 	require.NoError(t, err)
 	for range 2 {

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // childSession is a session of a child. While one of our sessions replaces another, both use it: the child's messages go to
@@ -139,10 +139,13 @@ func (cs *childSession) handle(m message) {
 	}
 	switch {
 	case m.method == updateMethod:
-		if s.isLive() {
-			cs.settings.update(m.params)
+		u, err := backend.ParseUpdate(m.params)
+		if err == nil {
+			if s.isLive() {
+				cs.settings.update(u)
+			}
+			err = s.handleUpdate(m.ctx, t, u)
 		}
-		err := s.handleUpdate(m.ctx, t, m.params)
 		if m.answer != nil {
 			m.answer <- failed(err)
 		} else if err != nil {
@@ -275,26 +278,25 @@ func (s *settings) put(c settingChange) {
 
 // update notes an update by which the child reports a changed setting.
 func (s *settings) update(u backend.Update) {
-	if !bytes.Contains(u, []byte("current_mode_update")) && !bytes.Contains(u, []byte("config_option_update")) {
+	if u.Kind != sessionstore.CurrentModeUpdate && u.Kind != sessionstore.ConfigOptionUpdate {
 		return
 	}
 	var p struct {
 		Update struct {
-			Kind          string `json:"sessionUpdate"`
 			CurrentModeID string
 			ConfigOptions backend.Raw
 		}
 	}
-	if json.Unmarshal(u, &p) != nil {
+	if json.Unmarshal(u.Raw, &p) != nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case p.Update.Kind == "current_mode_update" && p.Update.CurrentModeID != "":
+	case u.Kind == sessionstore.CurrentModeUpdate && p.Update.CurrentModeID != "":
 		s.mode = p.Update.CurrentModeID
 		s.put(settingChange{method: setModeMethod, params: backend.Encode(map[string]string{"modeId": s.mode})})
-	case p.Update.Kind == "config_option_update" && p.Update.ConfigOptions != nil:
+	case u.Kind == sessionstore.ConfigOptionUpdate && p.Update.ConfigOptions != nil:
 		s.options = p.Update.ConfigOptions
 	}
 }

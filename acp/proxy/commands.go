@@ -18,13 +18,13 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // The client is offered the child's slash commands, followed by the commands and skills of the roots whose names the child does
 // not use. If the roots have none, the child's announcements pass unchanged.
 
 const (
-	commandsKind   = "available_commands_update"
 	commandsMember = "availableCommands"
 
 	maxCommands    = 500     // commands of the roots that are announced
@@ -35,17 +35,17 @@ const (
 // announcement is what a session's client was told about slash commands. Activations that replace each other share it, because a
 // child need not announce its commands again.
 type announcement struct {
-	sending sync.Mutex // held while an announcement is sent, so that the latest is sent last; guards sent and stale
-	sent    backend.Update
-	stale   bool // the stored history may end with commands of the roots that are gone
+	sending sync.Mutex  // held while an announcement is sent, so that the latest is sent last; guards sent and stale
+	sent    backend.Raw // nil if none
+	stale   bool        // the stored history may end with commands of the roots that are gone
 
 	mu      sync.Mutex
-	child   backend.Update     // the child's latest announcement, nil if none
+	child   backend.Raw        // the child's latest announcement, nil if none
 	catalog *discovery.Catalog // that the roots' commands were last taken from
 }
 
 // childCommands returns the child's latest announcement, nil if none.
-func (a *announcement) childCommands() backend.Update {
+func (a *announcement) childCommands() backend.Raw {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.child
@@ -61,8 +61,8 @@ func (a *announcement) outdated(now *discovery.Catalog) bool {
 }
 
 // send shows the client an announcement. The caller must hold a.sending.
-func (a *announcement) send(ctx context.Context, to backend.Updates, u backend.Update) error {
-	if err := to.Update(ctx, u); err != nil {
+func (a *announcement) send(ctx context.Context, to backend.Updates, u backend.Raw) error {
+	if err := to.Update(ctx, backend.Update{Kind: sessionstore.AvailableCommandsUpdate, Raw: u}); err != nil {
 		return err
 	}
 	a.sent, a.stale = u, false
@@ -70,7 +70,7 @@ func (a *announcement) send(ctx context.Context, to backend.Updates, u backend.U
 }
 
 // announceChild passes on an announcement of the child, with the commands of the roots.
-func (s *session) announceChild(ctx context.Context, to backend.Updates, u backend.Update) error {
+func (s *session) announceChild(ctx context.Context, to backend.Updates, u backend.Raw) error {
 	a := s.announced
 	a.sending.Lock()
 	defer a.sending.Unlock()
@@ -89,7 +89,7 @@ func (s *session) announceRoots(ctx context.Context, to backend.Updates) {
 	u := a.childCommands()
 	if u == nil {
 		u = backend.Encode(map[string]any{"update": sdk.SessionAvailableCommandsUpdate{
-			SessionUpdate: commandsKind, AvailableCommands: []sdk.AvailableCommand{},
+			SessionUpdate: string(sessionstore.AvailableCommandsUpdate), AvailableCommands: []sdk.AvailableCommand{},
 		}})
 	}
 	with, added := s.withRootCommands(u)
@@ -113,7 +113,7 @@ func (s *session) rootCommands(childNames []string) []discovery.SlashCommand {
 
 // withRootCommands appends the commands of the roots to an announcement, and returns how many. An announcement that cannot be read
 // is returned unchanged.
-func (s *session) withRootCommands(u backend.Update) (with backend.Update, added int) {
+func (s *session) withRootCommands(u backend.Raw) (with backend.Raw, added int) {
 	commands := s.rootCommands(commandNames(u))
 	if len(commands) > maxCommands {
 		s.proxy.log.Warn("not all commands of the roots are announced", "found", len(commands), "limit", maxCommands)
@@ -154,7 +154,7 @@ func commandEntry(c discovery.SlashCommand) backend.Raw {
 }
 
 // commandNames returns the names in an announcement.
-func commandNames(u backend.Update) []string {
+func commandNames(u backend.Raw) []string {
 	var p struct {
 		Update struct {
 			AvailableCommands []struct{ Name string }

@@ -14,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -273,21 +274,20 @@ const (
 func parseUtterance(u backend.Update) (utterance, bool) {
 	var p struct {
 		Update struct {
-			Kind    string `json:"sessionUpdate"`
 			Title   string
 			Content json.RawMessage
 		}
 	}
-	if json.Unmarshal(u, &p) != nil {
+	if json.Unmarshal(u.Raw, &p) != nil {
 		return utterance{}, false
 	}
 	var speaker string
-	switch p.Update.Kind {
-	case "user_message_chunk":
+	switch u.Kind {
+	case sessionstore.UserMessageChunk:
 		speaker = speakerUser
-	case "agent_message_chunk":
+	case sessionstore.AgentMessageChunk:
 		speaker = speakerAgent
-	case "tool_call":
+	case sessionstore.ToolCall:
 		return utterance{speakerTool, p.Update.Title}, p.Update.Title != ""
 	default:
 		return utterance{}, false
@@ -354,15 +354,15 @@ func (t *transcript) String() string {
 
 // withoutContext removes marked blocks from an update. It returns false if nothing else was in it.
 func withoutContext(u backend.Update) (backend.Update, bool) {
-	if !bytes.Contains(u, []byte(contextTag)) {
+	if !bytes.Contains(u.Raw, []byte(contextTag)) {
 		return u, true
 	}
-	inner, _, err := strictjson.Take(u, "update")
+	inner, _, err := strictjson.Take(u.Raw, "update")
 	if err != nil || inner == nil {
 		return u, true
 	}
-	switch kindOf(u) {
-	case "user_message_chunk":
+	switch u.Kind {
+	case sessionstore.UserMessageChunk:
 		content, _, err := strictjson.Take(inner, "content")
 		if err != nil {
 			return u, true
@@ -371,13 +371,15 @@ func withoutContext(u backend.Update) (backend.Update, bool) {
 		if !changed {
 			return u, true
 		}
-		return replaced(u, "update", replaced(inner, "content", content)), left != ""
-	case "session_info_update":
+		u.Raw = replaced(u.Raw, "update", replaced(inner, "content", content))
+		return u, left != ""
+	case sessionstore.SessionInfoUpdate:
 		inner, left, changed := editMember(inner, "title", withoutBlocksInTitle)
 		if !changed {
 			return u, true
 		}
-		return replaced(u, "update", inner), left != ""
+		u.Raw = replaced(u.Raw, "update", inner)
+		return u, left != ""
 	}
 	return u, true
 }

@@ -258,11 +258,11 @@ func (h host) Notify(ctx context.Context, method string, params backend.Raw) err
 }
 
 func (h host) Update(ctx context.Context, u backend.Update) error {
-	return h.note(ctx, "host update "+string(u))
+	return h.note(ctx, "host update "+u.String())
 }
 
 func (h host) Replay(ctx context.Context, u backend.Update) error {
-	return h.note(ctx, "host replay "+string(u))
+	return h.note(ctx, "host replay "+u.String())
 }
 
 func (h host) Workspace() *workspace.Workspace { return nil }
@@ -278,7 +278,7 @@ func (h host) SaveState(_ context.Context, state []byte) error {
 type turn struct{ *editor }
 
 func (u turn) Update(ctx context.Context, update backend.Update) error {
-	return u.note(ctx, "turn update "+string(update))
+	return u.note(ctx, "turn update "+update.String())
 }
 
 // house is the adapter with the proxy and an agent behind it, which can be left and entered again: the store

@@ -1,12 +1,11 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // updateMode says what happens to the child's updates.
@@ -28,15 +27,13 @@ type updateFilter struct {
 }
 
 type stateUpdate struct {
-	kind   string
+	kind   sessionstore.Kind
 	update backend.Update
 }
 
 // isState reports whether only the latest update of a kind counts.
-func isState(kind string) bool {
-	return slices.Contains([]string{
-		commandsKind, "current_mode_update", "config_option_update", "usage_update", "session_info_update",
-	}, kind)
+func isState(kind sessionstore.Kind) bool {
+	return kind.IsState() || kind == sessionstore.SessionInfoUpdate
 }
 
 // setUpdateMode sets the mode and forgets earlier updates.
@@ -79,7 +76,7 @@ func (s *session) handleUpdate(ctx context.Context, t *turn, u backend.Update) e
 		s.keepState(u)
 		return nil
 	case discardingLate:
-		if !isState(kindOf(u)) {
+		if !isState(u.Kind) {
 			return nil
 		}
 	}
@@ -91,8 +88,8 @@ func (s *session) handleUpdate(ctx context.Context, t *turn, u backend.Update) e
 
 // passOn shows the client an update. The commands of the roots are added to those of the child.
 func (s *session) passOn(ctx context.Context, to backend.Updates, u backend.Update) error {
-	if bytes.Contains(u, []byte(commandsKind)) && kindOf(u) == commandsKind {
-		return s.announceChild(ctx, to, u)
+	if u.Kind == sessionstore.AvailableCommandsUpdate {
+		return s.announceChild(ctx, to, u.Raw)
 	}
 	return to.Update(ctx, u)
 }
@@ -109,7 +106,7 @@ func (s *session) modeFor(t *turn) updateMode {
 
 // keepState keeps u if it is a state update, and counts it otherwise.
 func (s *session) keepState(u backend.Update) bool {
-	kind := kindOf(u)
+	kind := u.Kind
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &s.updates
@@ -124,15 +121,4 @@ func (s *session) keepState(u backend.Update) bool {
 		f.states[at].update = u
 	}
 	return true
-}
-
-// kindOf returns the kind of an update, "" if it has none.
-func kindOf(u backend.Update) string {
-	var p struct {
-		Update struct {
-			Kind string `json:"sessionUpdate"`
-		} `json:"update"`
-	}
-	_ = json.Unmarshal(u, &p)
-	return p.Update.Kind
 }

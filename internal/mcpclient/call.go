@@ -205,7 +205,11 @@ func (c *call) showFailure(ctx context.Context, err error) {
 }
 
 func (c *call) update(ctx context.Context, update any) error {
-	return c.updates.Update(ctx, backend.Encode(map[string]any{"update": update}))
+	u, err := backend.ParseUpdate(backend.Encode(map[string]any{"update": update}))
+	if err != nil {
+		return err
+	}
+	return c.updates.Update(ctx, u)
 }
 
 // progressInterval is the least time between two progress updates of one call.

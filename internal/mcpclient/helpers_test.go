@@ -81,7 +81,7 @@ func (h *host) Notify(context.Context, string, backend.Raw) error { return nil }
 func (h *host) Update(_ context.Context, u backend.Update) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.updates = append(h.updates, string(u))
+	h.updates = append(h.updates, u.String())
 	close(h.changed)
 	h.changed = make(chan struct{})
 	return nil

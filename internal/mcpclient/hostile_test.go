@@ -126,7 +126,7 @@ type interrupted struct {
 }
 
 func (i *interrupted) Update(ctx context.Context, u backend.Update) error {
-	if strings.Contains(string(u), `"in_progress"`) {
+	if strings.Contains(u.String(), `"in_progress"`) {
 		i.once.Do(i.before)
 	}
 	return i.host.Update(ctx, u)

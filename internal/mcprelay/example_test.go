@@ -3,7 +3,6 @@ package mcprelay_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -20,7 +19,7 @@ func Example() {
 		return
 	}
 	defer os.RemoveAll(top)
-	p, err := mcprelay.Listen(filepath.Join(top, "relay"), slog.New(slog.DiscardHandler))
+	p, err := mcprelay.Listen(filepath.Join(top, "relay"), mcprelay.PublisherOptions{})
 	if err != nil {
 		fmt.Println(err) // says what to do about it
 		return

@@ -92,18 +92,23 @@ func (c *checker) object(shape *Shape) error {
 		}
 		key := name(c.raw[start:end]).text()
 		c.path = append(c.path, step{name: key})
-		if !seen.add(key) {
-			c.report(DuplicateKey, "")
-		}
-		if right := shape.misspelled(key); right != "" {
-			c.report(WrongCase, right)
-		}
+		c.checkName(&seen, key, shape)
 		if err := c.value(shape.field(key)); err != nil {
 			return err
 		}
 		c.path = c.path[:len(c.path)-1]
 	}
 	return c.delim()
+}
+
+// checkName reports what is wrong with key as a name in an object of shape with the names seen.
+func (c *checker) checkName(seen *nameSet, key []byte, shape *Shape) {
+	if !seen.add(key) {
+		c.report(DuplicateKey, "")
+	}
+	if right := shape.misspelled(key); right != "" {
+		c.report(WrongCase, right)
+	}
 }
 
 func (c *checker) array(shape *Shape) error {

@@ -24,16 +24,7 @@ func Take(raw json.RawMessage, name string) (value, rest json.RawMessage, err er
 		rest, err = without(raw, name)
 		return value, rest, err
 	}
-	start, end := found.last.start, found.last.end
-	switch comma := bytes.IndexByte(raw[end:], ','); {
-	case found.followed:
-		end += comma + 1
-	case found.preceded:
-		start = bytes.LastIndexByte(raw[:start], ',')
-	}
-	rest = make(json.RawMessage, 0, len(raw)-(end-start))
-	rest = append(rest, raw[:start]...)
-	return value, append(rest, raw[end:]...), nil
+	return value, found.cut(raw), nil
 }
 
 // Put sets a member of an object to value, which must be valid JSON. An existing member keeps its position; a new one comes
@@ -81,16 +72,36 @@ type finding struct {
 
 func find(raw []byte, name string) (finding, error) {
 	var f finding
-	err := members(raw, func(m member) {
-		if m.name.is(name) {
-			f.last, f.preceded, f.followed = m, f.total > 0, false
-			f.count++
-		} else {
-			f.followed = true
-		}
-		f.total++
-	})
+	err := members(raw, func(m member) { f.see(m, name) })
 	return f, err
+}
+
+// see adds the next member of the object.
+func (f *finding) see(m member, name string) {
+	if m.name.is(name) {
+		f.last, f.preceded, f.followed = m, f.total > 0, false
+		f.count++
+	} else {
+		f.followed = true
+	}
+	f.total++
+}
+
+// cut returns the object raw without the last member found.
+func (f *finding) cut(raw []byte) json.RawMessage {
+	if f.count == 0 {
+		return raw
+	}
+	start, end := f.last.start, f.last.end
+	switch comma := bytes.IndexByte(raw[end:], ','); {
+	case f.followed:
+		end += comma + 1
+	case f.preceded:
+		start = bytes.LastIndexByte(raw[:start], ',')
+	}
+	rest := make(json.RawMessage, 0, len(raw)-(end-start))
+	rest = append(rest, raw[:start]...)
+	return append(rest, raw[end:]...)
 }
 
 // without rebuilds an object without the members called name.

@@ -37,18 +37,29 @@ func parseObject(raw json.RawMessage, at place) (Object, error) {
 
 // Get returns the value of a member as it was sent. If the name is given twice the last one counts.
 func (o Object) Get(name string) (value json.RawMessage, present bool) {
-	for i := len(o.members) - 1; i >= 0; i-- {
-		if m := o.members[i]; m.name.is(name) {
-			return o.raw[m.value:m.end:m.end], true
-		}
-	}
-	return nil, false
+	f := o.Field(name)
+	return f.raw, f.Present()
 }
 
 // Field returns the member with the given name, which may be absent.
 func (o Object) Field(name string) Field {
-	value, _ := o.Get(name)
-	return Field{at: o.at.member(name), raw: value}
+	f := Field{at: o.at.member(name)}
+	for i := len(o.members) - 1; i >= 0; i-- {
+		if m := o.members[i]; m.name.is(name) {
+			f.raw, f.parsed = o.raw[m.value:m.end:m.end], m.parsed
+			break
+		}
+	}
+	return f
+}
+
+// Without returns the object as it was sent, without the member name, which must not be given twice.
+func (o Object) Without(name string) json.RawMessage {
+	var found finding
+	for _, m := range o.members {
+		found.see(m, name)
+	}
+	return found.cut(o.raw)
 }
 
 // All yields all members in order, including duplicates.
@@ -113,6 +124,7 @@ func (s *nameSet) add(name []byte) bool {
 type Field struct {
 	at  place
 	raw json.RawMessage
+	parsed
 }
 
 // Present reports whether the field was sent, even as null.
@@ -173,6 +185,11 @@ func (f Field) Object() (Object, []Violation) {
 	if bad := f.want('{', "an object"); bad != nil {
 		return Object{}, bad
 	}
+	if f.object != nil {
+		o := *f.object
+		o.at = f.at
+		return o, nil
+	}
 	o, err := parseObject(f.raw, f.at)
 	if err != nil {
 		return Object{}, []Violation{f.Refuse(Type).Expecting("an object")}
@@ -212,6 +229,13 @@ func (f Field) each(yield func(Field)) []Violation {
 	const wanted = "an array"
 	if bad := f.want('[', wanted); bad != nil {
 		return bad
+	}
+	if f.items != nil {
+		for _, item := range f.items {
+			item.at.masked = f.at.masked
+			yield(item)
+		}
+		return nil
 	}
 	array := place{path: f.at.full(), masked: f.at.masked}
 	s := newScanner(f.raw)

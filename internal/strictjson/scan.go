@@ -75,6 +75,7 @@ type member struct {
 	start int // of the name
 	value int // start of the value
 	end   int // of the value
+	parsed
 }
 
 // members calls yield for each member of the object raw. It returns an error unless raw is one valid object, but yields the

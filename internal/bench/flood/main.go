@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 
@@ -53,8 +52,7 @@ type session struct{ idle }
 func (session) Prompt(ctx context.Context, _ backend.Raw, u backend.Updates) backend.Work {
 	return func() (backend.Raw, error) {
 		for i := range updates {
-			text := fmt.Sprintf(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"update %d "}}}`, i)
-			if err := u.Update(ctx, json.RawMessage(text)); err != nil {
+			if err := u.Update(ctx, backend.Text(fmt.Sprintf("update %d ", i))); err != nil {
 				return nil, err
 			}
 		}

@@ -18,6 +18,6 @@ func TestPromptTextJoinsTheTextBlocks(t *testing.T) {
 }
 
 func ExampleText() {
-	fmt.Println(string(backend.Text("found <it>")))
+	fmt.Println(backend.Text("found <it>"))
 	// Output: {"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"found <it>"}}}
 }

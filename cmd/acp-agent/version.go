@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version returns the version of the main module, "dev" if it was built from a working tree without one.
+// version is the module's version as it was built.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
@@ -17,17 +17,17 @@ func version() string {
 	return info.Main.Version
 }
 
-// printVersion prints the version of the program, its platform and Go.
+// printVersion prints the version with what it was built for and by.
 func printVersion(s streams) error {
 	_, err := fmt.Fprintf(s.out, "acp-agent %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 	return err
 }
 
 func newVersion(s streams) *cobra.Command {
-	return &cobra.Command{
+	return heeding(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  noArgs,
 		RunE:  func(*cobra.Command, []string) error { return printVersion(s) },
-	}
+	})
 }
