@@ -92,7 +92,7 @@ func (m mcpFlags) options(f serveFlags, logger *slog.Logger) (o mcpserver.Option
 		Workspace: f.workspace(),
 	}
 	if !m.readOnly {
-		o.Tools.Permit = leaveToTheClient
+		o.Permit = leaveToTheClient
 	}
 	if o.Roots, err = rootsOf(m.roots); err != nil {
 		return o, flagged(err, "root", "root")

@@ -163,7 +163,7 @@ func (f *Follower[T]) start(ctx context.Context) {
 // ask asks once. It reports whether that was the last time: the list did not change meanwhile.
 func (f *Follower[T]) ask(ctx context.Context, round int) bool {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.options.Timeout,
-		fmt.Errorf("the client did not say its roots within %s", f.options.Timeout))
+		fmt.Errorf("the client did not list its roots within %s", f.options.Timeout))
 	defer cancel()
 	value, err := f.options.Ask(ctx)
 	if err != nil && ctx.Err() != nil {

@@ -107,7 +107,7 @@ func TestM9_ATimeOutOnTheWall(t *testing.T) {
 		defer f.Close()
 		begin := time.Now()
 		_, err := used(t, f)
-		require.ErrorContains(t, err, "did not say its roots within 3s")
+		require.ErrorContains(t, err, "did not list its roots within 3s")
 		require.Equal(t, 3*time.Second, time.Since(begin))
 	})
 }

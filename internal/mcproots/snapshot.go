@@ -39,7 +39,7 @@ func Take(w *workspace.Workspace) (Snapshot, error) {
 		if err != nil {
 			return Snapshot{}, err
 		}
-		s.roots = append(s.roots, Root{URI: FromDir(root.Real), Real: root.Real, granted: info.FileInfo})
+		s.roots = append(s.roots, Root{URI: root.Real.URI(), Real: root.Real, granted: info.FileInfo})
 	}
 	name(s.roots)
 	return s.Existing(), nil

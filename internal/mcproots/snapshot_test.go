@@ -52,7 +52,7 @@ func names(s mcproots.Snapshot) (names []string) {
 }
 
 func uri(t testing.TB, path string) string {
-	return mcproots.FromDir(dir(t, path))
+	return dir(t, path).URI()
 }
 
 func TestM1_RootsInTheSessionsOrder(t *testing.T) {

@@ -50,11 +50,6 @@ func (e *URIError) Error() string {
 	return fmt.Sprintf("%q is not the URI of a directory: %s", shown, e.Reason)
 }
 
-// FromDir is the file URI of a directory, from which [ParseURI] takes the same directory. Give it real paths: many
-// readers of URIs collapse "..". ParseURI refuses the URIs of a directory on a Windows share, which name a host, and of one
-// on another system whose path begins with what Windows takes for a drive.
-func FromDir(d workspace.Dir) string { return d.URI() }
-
 // ParseURI is the directory that a file URI names. It asks nothing of the file system. The error is a [*URIError].
 func ParseURI(uri string) (workspace.Dir, error) {
 	path, reason := pathOf(uri, native)

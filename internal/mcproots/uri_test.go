@@ -38,7 +38,7 @@ func TestM11_ThereAndBack(t *testing.T) {
 	} {
 		for _, place := range []string{"/" + name, "/srv/" + name, "/srv/" + name + "/below"} {
 			d := dir(t, path(place))
-			back, err := mcproots.ParseURI(mcproots.FromDir(d))
+			back, err := mcproots.ParseURI(d.URI())
 			require.NoError(t, err, place)
 			require.Equal(t, d, back)
 		}
@@ -46,7 +46,7 @@ func TestM11_ThereAndBack(t *testing.T) {
 	if runtime.GOOS != "windows" {
 		for _, name := range []string{"line\nbreak", "tab\there", `back\slash`, "a|b", "\x7f", `"quoted"`, "a<b>c"} {
 			d := dir(t, "/srv/"+name)
-			back, err := mcproots.ParseURI(mcproots.FromDir(d))
+			back, err := mcproots.ParseURI(d.URI())
 			require.NoError(t, err, name)
 			require.Equal(t, d, back)
 		}
@@ -63,9 +63,9 @@ func TestM11_ThereAndBackForAnyName(t *testing.T) {
 			}
 		}
 		d := dir(t, path("/"+strings.Join(parts, "/")))
-		back, err := mcproots.ParseURI(mcproots.FromDir(d))
+		back, err := mcproots.ParseURI(d.URI())
 		if err != nil || back != d {
-			t.Fatalf("%q became %q, then %q, %v", d, mcproots.FromDir(d), back, err)
+			t.Fatalf("%q became %q, then %q, %v", d, d.URI(), back, err)
 		}
 	})
 }
@@ -185,7 +185,7 @@ func FuzzM11_ParseURI(f *testing.F) {
 		if !filepath.IsAbs(d.String()) || !utf8.ValidString(d.String()) || strings.Contains(d.String(), "\x00") {
 			t.Fatalf("%q became %q", uri, d)
 		}
-		again, err := mcproots.ParseURI(mcproots.FromDir(d))
+		again, err := mcproots.ParseURI(d.URI())
 		if err != nil || again != d {
 			t.Fatalf("%q became %q, then %q, %v", uri, d, again, err)
 		}

@@ -1,4 +1,4 @@
-package mcpserver_test
+package mcpserver
 
 import (
 	"errors"
@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/acp-agent/acp-agent/internal/mcpserver"
 	"github.com/acp-agent/acp-agent/internal/testutil/containmenttest"
 )
 
@@ -43,7 +42,7 @@ func TestC5_ToolsOverTheWireWhileNamesAreSwapped(t *testing.T) {
 			good, bad := filepath.Join(top, swap.good), filepath.Join(top, swap.bad)
 			swap.make(t, top, bad)
 			before := containmenttest.Picture(t, filepath.Join(top, "out"), nil)
-			p := serveWriting(t, mcpserver.Options{Roots: rootSet(t, filepath.Join(top, "A"), filepath.Join(top, "B"))},
+			p := serveWriting(t, Options{Roots: rootSet(t, filepath.Join(top, "A"), filepath.Join(top, "B"))},
 				func(path string) bool { return !filepath.IsAbs(path) || strings.HasPrefix(path, top) })
 			stop := exchanging(t, good, bad)
 			defer stop()

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package mcpserver_test
+package mcpserver
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/mcpserver"
 	"github.com/acp-agent/acp-agent/internal/testutil/containmenttest"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -34,6 +33,9 @@ var wiredTools = []wired{
 	{"search", "search", map[string]any{"pattern": "(?s).", "ignored": "include"}},
 	{"write_file", "write", map[string]any{"content": "WRITTEN"}},
 	{"edit_file", "write", map[string]any{"old_text": "/", "new_text": "-", "replace_all": true}},
+	{"create_directory", "mkdir", nil},
+	{"delete_file", "remove", nil},
+	{"move_file", "rename-from", map[string]any{"to": "moved by the test"}},
 }
 
 // verdict is what is to come of an attempt by the tool.
@@ -112,7 +114,7 @@ func TestContainmentCorpusOverTheWire(t *testing.T) {
 func playground(t *testing.T, c containmenttest.Case) (*asker, *containmenttest.Stage) {
 	t.Helper()
 	s := c.Stage(t)
-	o := mcpserver.Options{Roots: rootSet(t, s.Roots()...)}
+	o := Options{Roots: rootSet(t, s.Roots()...)}
 	for _, path := range s.Denied() {
 		dir, err := workspace.ParseDir(path)
 		require.NoError(t, err)
@@ -137,11 +139,11 @@ type asker struct {
 }
 
 // serveWriting serves a client to which every change is permitted that is harmless. It is an error to ask for another.
-func serveWriting(t *testing.T, o mcpserver.Options, harmless func(path string) bool) *asker {
+func serveWriting(t *testing.T, o Options, harmless func(path string) bool) *asker {
 	t.Helper()
 	var harm atomic.Pointer[string]
-	o.Tools.Permit = func(_ context.Context, c tools.Change) error {
-		if harmless(c.Asked) && harmless(c.Ref.Path()) {
+	o.Permit = func(_ context.Context, c tools.Change) error {
+		if harmless(c.Asked) && harmless(c.Ref.Path()) && (c.Kind != tools.Move || harmless(c.AskedTo) && harmless(c.To.Path())) {
 			return nil
 		}
 		what := fmt.Sprintf("%q, which is said to lead to %q", c.Asked, c.Ref.Path())

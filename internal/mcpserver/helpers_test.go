@@ -1,4 +1,4 @@
-package mcpserver_test
+package mcpserver
 
 import (
 	"bufio"
@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/acp-agent/acp-agent/internal/mcpserver"
 	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -44,12 +43,12 @@ type message struct {
 }
 
 // start serves a peer.
-func start(t *testing.T, o mcpserver.Options) *peer {
+func start(t *testing.T, o Options) *peer {
 	t.Helper()
-	if o.Tools.Permit == nil {
-		o.Tools.Permit = func(context.Context, tools.Change) error { return nil }
+	if o.Permit == nil {
+		o.Permit = func(context.Context, tools.Change) error { return nil }
 	}
-	server, err := mcpserver.Open(t.Context(), o)
+	server, err := Open(t.Context(), o)
 	require.NoError(t, err)
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()

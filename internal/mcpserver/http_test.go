@@ -1,4 +1,4 @@
-package mcpserver_test
+package mcpserver
 
 import (
 	"bufio"
@@ -15,14 +15,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/mcpserver"
 	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 )
 
 // overHTTP serves clients on a port of this machine.
-func overHTTP(t *testing.T, o mcpserver.Options) *httptest.Server {
+func overHTTP(t *testing.T, o Options) *httptest.Server {
 	t.Helper()
-	server, err := mcpserver.Open(t.Context(), o)
+	server, err := Open(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(server.Close)
 	s := httptest.NewServer(server.Handler())
@@ -59,7 +58,7 @@ func TestM8_OverHTTPTheClientIsAskedWithinTheCall(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
 	for _, revision := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(revision, func(t *testing.T) {
-			s := overHTTP(t, mcpserver.Options{})
+			s := overHTTP(t, Options{})
 			client, session := connect(t, s.URL, revision, a)
 			require.Equal(t, revision, session.InitializeResult().ProtocolVersion)
 			require.Contains(t, readFile(t, session, "f"), "in a")
@@ -76,7 +75,7 @@ func TestM8_OverHTTPTheClientIsAskedWithinTheCall(t *testing.T) {
 
 func TestM8_HTTPClientsDoNotSeeEachOther(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
-	s := overHTTP(t, mcpserver.Options{})
+	s := overHTTP(t, Options{})
 	_, one := connect(t, s.URL, "2025-11-25", a)
 	_, two := connect(t, s.URL, "2025-11-25", b)
 	require.Contains(t, readFile(t, one, "f"), "in a")
@@ -85,7 +84,7 @@ func TestM8_HTTPClientsDoNotSeeEachOther(t *testing.T) {
 }
 
 func TestHTTPRefusesOtherHostsAndOrigins(t *testing.T) {
-	s := overHTTP(t, mcpserver.Options{})
+	s := overHTTP(t, Options{})
 	for name, change := range map[string]func(*http.Request){
 		"host":   func(r *http.Request) { r.Host = "evil.example" },
 		"origin": func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
@@ -124,7 +123,7 @@ func post(ctx context.Context, t *testing.T, url, session, message string) (int,
 }
 
 func TestHostileSessionsOverHTTPAreBounded(t *testing.T) {
-	s := overHTTP(t, mcpserver.Options{MaxSessions: 3})
+	s := overHTTP(t, Options{limits: limits{sessions: 3}})
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	var sessions []string
 	for range 3 {
@@ -133,7 +132,7 @@ func TestHostileSessionsOverHTTPAreBounded(t *testing.T) {
 		sessions = append(sessions, session)
 	}
 	_, _, body := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
-	require.Contains(t, body, "3 sessions are open, which is the limit")
+	require.Contains(t, body, "too many open sessions (the limit is 3)")
 	_, _, body = post(t.Context(), t, s.URL, sessions[0], call(1, "list_roots", "{}"))
 	require.Contains(t, body, "no roots capability", "the others go on")
 
@@ -150,7 +149,7 @@ func TestHostileSessionsOverHTTPAreBounded(t *testing.T) {
 }
 
 func TestHostileGuessedSessionsAreUnknown(t *testing.T) {
-	s := overHTTP(t, mcpserver.Options{})
+	s := overHTTP(t, Options{})
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	_, one, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
 	_, other, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
@@ -163,7 +162,7 @@ func TestHostileGuessedSessionsAreUnknown(t *testing.T) {
 }
 
 func TestHostileRequestsOverHTTPAreBounded(t *testing.T) {
-	s := overHTTP(t, mcpserver.Options{MaxPending: 2, BodyTimeout: 500 * time.Millisecond})
+	s := overHTTP(t, Options{limits: limits{pending: 2, bodyTimeout: 500 * time.Millisecond}})
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	for range 2 {
 		conn, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -178,7 +177,7 @@ func TestHostileRequestsOverHTTPAreBounded(t *testing.T) {
 	}
 	status, _, body := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
 	require.Equal(t, http.StatusServiceUnavailable, status)
-	require.Contains(t, body, "2 requests are not answered yet")
+	require.Contains(t, body, "too many unanswered requests (the limit is 2)")
 	require.Eventually(t, func() bool {
 		status, _, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
 		return status == http.StatusOK
@@ -189,7 +188,7 @@ func TestHostileRequestsOverHTTPAreBounded(t *testing.T) {
 func TestACallOverHTTPOutlastsTheTimeOfItsBody(t *testing.T) {
 	const bodies = 50 * time.Millisecond
 	a := tree(t, map[string]string{"f": "in a"})
-	s := overHTTP(t, mcpserver.Options{BodyTimeout: bodies})
+	s := overHTTP(t, Options{limits: limits{bodyTimeout: bodies}})
 	client := mcp.NewClient(&mcp.Implementation{Name: "client"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{}}})
 	client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
@@ -221,7 +220,7 @@ func (u *unasked) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestM8_OverHTTPNothingIsAskedOutsideOfACall(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
-	s := overHTTP(t, mcpserver.Options{Timeout: time.Second})
+	s := overHTTP(t, Options{Timeout: time.Second})
 	client := mcp.NewClient(&mcp.Implementation{Name: "client"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{
 		RootsV2: &mcp.RootCapabilities{ListChanged: true},
 	}})

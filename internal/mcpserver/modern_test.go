@@ -1,4 +1,4 @@
-package mcpserver_test
+package mcpserver
 
 import (
 	"path/filepath"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/mcpserver"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -28,7 +27,7 @@ func answered(state, answer string) string {
 
 func TestM8_AModernClientIsAskedWithinTheResult(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	for id, dir := range []string{a, b} { // no answer is kept: there is no notice of changes
 		p.write(callNow(2*id+1, nowWithRoots, "read_file", `{"path":"f"}`, ""))
 		m := p.read()
@@ -44,7 +43,7 @@ func TestM8_AModernClientIsAskedWithinTheResult(t *testing.T) {
 }
 
 func TestM8_AModernClientWithoutRoots(t *testing.T) {
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	p.write(callNow(1, `{}`, "read_file", `{"path":"f"}`, ""))
 	m := p.read()
 	require.NotNil(t, m.Error, m.line)
@@ -57,7 +56,7 @@ func TestM8_AModernClientWithoutRoots(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	roots, err := workspace.NewRoots(a, nil)
 	require.NoError(t, err)
-	for _, o := range []mcpserver.Options{{Roots: roots}, {Fallback: roots}} {
+	for _, o := range []Options{{Roots: roots}, {Fallback: roots}} {
 		p := start(t, o)
 		p.write(callNow(1, `{}`, "read_file", `{"path":"f"}`, ""))
 		require.Contains(t, p.read().text(), "in a")
@@ -65,10 +64,10 @@ func TestM8_AModernClientWithoutRoots(t *testing.T) {
 }
 
 func TestM10_AModernAnswerThatIsNoList(t *testing.T) {
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	for _, answer := range []string{`{"roots":[]}`, `{"roots":[null]}`, `{"roots":null}`, `{"action":"accept","content":{}}`} {
 		p.callAnswered(1, "read_file", `{"path":"f"}`, answer)
-		require.Contains(t, p.read().text(), "No folder is accessible", answer)
+		require.Contains(t, p.read().text(), "No files are accessible", answer)
 	}
 	for _, answer := range []string{`7`, `{}`, `null`, `{"roots":{}}`} {
 		p.callAnswered(1, "read_file", `{"path":"f"}`, answer)
@@ -79,7 +78,7 @@ func TestM10_AModernAnswerThatIsNoList(t *testing.T) {
 
 func TestM8_AnAnswerToAnotherQuestion(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	p.write(callNow(1, nowWithRoots, "read_file", `{"path":"f"}`, ""))
 	state, _ := p.read().Result["requestState"].(string)
 	for _, c := range []string{
@@ -100,7 +99,7 @@ func TestM8_AnAnswerToAnotherQuestion(t *testing.T) {
 
 func TestM7_BothErasOnOneConnection(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	p.begin(withRoots)
 	p.answer(p.question(), a)
 	p.write(callNow(1, nowWithRoots, "read_file", `{"path":"f"}`, ""))
@@ -121,7 +120,7 @@ func TestM7_BothErasOnOneConnection(t *testing.T) {
 
 func TestM7_AModernTranscriptHasNoRequestFromTheServer(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"p","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`
 	p.write(
 		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{`+meta+`}}`,
@@ -148,7 +147,7 @@ func TestM7_AModernTranscriptHasNoRequestFromTheServer(t *testing.T) {
 
 func TestM7_InitializeWithAModernVersionIsALegacyClient(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	p.write(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2026-07-28","capabilities":{"roots":{}},"clientInfo":{"name":"peer","version":"1"}}}`, initialized)
 	require.Equal(t, "2025-11-25", p.answerTo(0).Result["protocolVersion"])
 	p.answer(p.question(), a)

@@ -1,6 +1,6 @@
 package mcpserver
 
-//lint:file-ignore SA1019 the SDK marks all of roots as deprecated (SEP-2577); they are followed for the clients that there are
+//lint:file-ignore SA1019 the SDK marks roots as deprecated (SEP-2577); they are supported for existing clients
 
 import (
 	"context"
@@ -10,101 +10,93 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 const (
-	// anyPrompt is the one prompt that the SDK knows of. Which there are depends on the roots, and is not known
-	// before those are.
+	// anyPrompt is the only prompt that the SDK knows. Which prompts exist depends on the roots, and is not known before them.
 	anyPrompt = "discovered"
-	// promptArgument is what is typed behind a command.
+	// promptArgument holds what the user types after a command.
 	promptArgument = "arguments"
 	// maxPrompts is the most prompts that are listed.
 	maxPrompts = 1000
 )
 
-type promptKey struct{}
+type promptNameKey struct{}
 
-// promptNamed takes the name out of a prompts/get, for getPrompt.
-func promptNamed(ctx context.Context, r mcp.Request) context.Context {
+// withPromptName moves the name of a prompts/get into the context for getPrompt, because the SDK only knows anyPrompt.
+func withPromptName(ctx context.Context, r mcp.Request) context.Context {
 	params, ok := r.GetParams().(*mcp.GetPromptParams)
 	if !ok || params == nil {
 		return ctx
 	}
-	ctx = context.WithValue(ctx, promptKey{}, params.Name)
+	ctx = context.WithValue(ctx, promptNameKey{}, params.Name)
 	params.Name = anyPrompt
 	return ctx
 }
 
-// listPrompts lists the commands and skills that are found in the roots. A client that is asked within results cannot be
-// asked here: it gets those of the roots that the server was started with.
+// listPrompts lists the commands and skills of the roots. A modern client cannot be asked for its roots here, so it only gets those
+// of the configured and fallback roots.
 func (c *client) listPrompts(ctx context.Context, r mcp.Request) (mcp.Result, error) {
 	request, ok := r.(*mcp.ServerRequest[*mcp.ListPromptsParams])
-	result := &mcp.ListPromptsResult{Prompts: []*mcp.Prompt{}, Cacheable: private()}
+	result := &mcp.ListPromptsResult{Prompts: []*mcp.Prompt{}, Cacheable: notShared()}
 	if !ok {
 		return result, nil
 	}
-	err := c.within(ctx, asker{revision: request.ProtocolVersion(), capabilities: request.ClientCapabilities()}, anything, func(sc *scope) error {
+	scoped := scopedRequest{revision: request.ProtocolVersion(), capabilities: request.ClientCapabilities()}
+	err := c.withScope(ctx, scoped, func(sc *scope) error {
 		catalog, err := sc.catalog(ctx)
 		if err != nil || catalog == nil {
 			return err
 		}
-		offered, _ := catalog.SlashCommands()
-		for _, command := range offered[:min(len(offered), maxPrompts)] {
-			result.Prompts = append(result.Prompts, declaredPrompt(command))
+		commands, _ := catalog.SlashCommands()
+		for _, command := range commands[:min(len(commands), maxPrompts)] {
+			result.Prompts = append(result.Prompts, &mcp.Prompt{
+				Name: command.Name, Description: command.Description,
+				Arguments: []*mcp.PromptArgument{{Name: promptArgument, Description: command.Hint}},
+			})
 		}
 		return nil
 	})
-	if errors.Is(err, errQuestion) {
-		err = nil
-	}
-	if err != nil {
-		return nil, internal(err)
+	if err != nil && !errors.Is(err, errInputRequired) {
+		return nil, protocolError(err)
 	}
 	return result, nil
 }
 
-func declaredPrompt(command discovery.SlashCommand) *mcp.Prompt {
-	return &mcp.Prompt{
-		Name: command.Name, Description: command.Description,
-		Arguments: []*mcp.PromptArgument{{Name: promptArgument, Description: command.Hint}},
-	}
-}
-
-// getPrompt gives the text of a command or skill, as the file is now.
+// getPrompt returns the current text of a command or skill.
 func (c *client) getPrompt(ctx context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-	name, _ := ctx.Value(promptKey{}).(string)
-	a := asker{
-		revision: r.ProtocolVersion(), capabilities: r.ClientCapabilities(), responses: r.Params.InputResponses,
-		state: r.Params.RequestState, parts: [][]byte{[]byte("prompts/get"), []byte(name), []byte(r.Params.Arguments[promptArgument])},
+	name, _ := ctx.Value(promptNameKey{}).(string)
+	arguments := r.Params.Arguments[promptArgument]
+	scoped := scopedRequest{
+		revision: r.ProtocolVersion(), capabilities: r.ClientCapabilities(), responses: r.Params.InputResponses, state: r.Params.RequestState,
+		identity: [][]byte{[]byte("prompts/get"), []byte(name), []byte(arguments)}, needsFiles: true,
 	}
 	var result *mcp.GetPromptResult
-	err := c.within(ctx, a, files, func(sc *scope) (err error) {
-		result, err = sc.prompt(ctx, name, r.Params.Arguments[promptArgument])
+	err := c.withScope(ctx, scoped, func(sc *scope) (err error) {
+		result, err = sc.prompt(ctx, name, arguments)
 		return err
 	})
-	if errors.Is(err, errQuestion) {
-		return &mcp.GetPromptResult{
-			Messages: []*mcp.PromptMessage{}, InputRequests: mcp.InputRequestMap{rootsKey: &mcp.ListRootsParams{}},
-			RequestState: c.server.seal.of(a.parts...),
-		}, nil
+	if errors.Is(err, errInputRequired) {
+		result := &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{}}
+		result.InputRequests, result.RequestState = c.server.rootsInput(scoped)
+		return result, nil
 	}
 	if err != nil {
-		return nil, internal(err)
+		return nil, protocolError(err)
 	}
 	return result, nil
 }
 
-// prompt is a discovered command with its arguments. It is labelled with where it is from (A30).
+// prompt returns a command or skill with its arguments, labelled with the file and root it comes from.
 func (sc *scope) prompt(ctx context.Context, name, arguments string) (*mcp.GetPromptResult, error) {
 	catalog, err := sc.catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if catalog != nil {
-		offered, _ := catalog.SlashCommands()
-		for _, command := range offered {
+		commands, _ := catalog.SlashCommands()
+		for _, command := range commands {
 			if command.Name != name {
 				continue
 			}
@@ -112,10 +104,10 @@ func (sc *scope) prompt(ctx context.Context, name, arguments string) (*mcp.GetPr
 			if err != nil {
 				return nil, err
 			}
-			message := fmt.Sprintf("The file %s in the folder %s says for /%s:\n\n%s",
+			message := fmt.Sprintf("From the file %s in the folder %s, for /%s:\n\n%s",
 				text.Printable(command.Artifact.Path), text.Printable(command.Artifact.Root.Dir.String()), name, content)
 			if arguments != "" {
-				message += "\n\nWhat was typed behind it: " + arguments
+				message += "\n\nArguments: " + arguments
 			}
 			return &mcp.GetPromptResult{
 				Description: command.Description,
@@ -123,5 +115,7 @@ func (sc *scope) prompt(ctx context.Context, name, arguments string) (*mcp.GetPr
 			}, nil
 		}
 	}
-	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no prompt %q: prompts/list lists those of the roots", shorten(name))}
+	return nil, &jsonrpc.Error{
+		Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no prompt %q: prompts/list lists them", text.Truncate(name, maxQuoted)),
+	}
 }

@@ -13,12 +13,9 @@ import (
 
 // The URIs of the resources.
 const (
-	// RootsURI is the list of the roots, as list_roots gives it.
-	RootsURI = "acp-agent://roots"
-	// CatalogURI is what the roots hold for agents, as [discovery.Catalog] is encoded.
-	CatalogURI = "acp-agent://catalog"
-	// InstructionsURI is the instructions of all roots as one text, with a heading for each source.
-	InstructionsURI = "acp-agent://instructions"
+	rootsURI        = "acp-agent://roots"        // the roots, as list_roots returns them
+	catalogURI      = "acp-agent://catalog"      // the JSON encoding of a discovery.Catalog
+	instructionsURI = "acp-agent://instructions" // the instructions of all roots as one text, with a heading for each source
 )
 
 func (c *client) addResources(server *mcp.Server) {
@@ -26,20 +23,20 @@ func (c *client) addResources(server *mcp.Server) {
 		mcp.Resource
 		read func(context.Context, *scope) (string, error)
 	}{
-		{mcp.Resource{URI: RootsURI, Name: "roots", Title: "Roots", MIMEType: "application/json",
-			Description: "The folders that can be accessed, in order, and those that cannot, with why"}, readRoots},
-		{mcp.Resource{URI: CatalogURI, Name: "catalog", Title: "Catalogue", MIMEType: "application/json",
-			Description: "Instructions, skills, commands and MCP servers that are found in the roots, none of them started"}, readCatalog},
-		{mcp.Resource{URI: InstructionsURI, Name: "instructions", Title: "Instructions", MIMEType: "text/markdown",
-			Description: "The instructions that are found in the roots, each under the root and file that it is from"}, readInstructions},
+		{mcp.Resource{URI: rootsURI, Name: "roots", Title: "Roots", MIMEType: "application/json",
+			Description: "The accessible directories in order, and those that are not accessible, with the reason"}, readRoots},
+		{mcp.Resource{URI: catalogURI, Name: "catalog", Title: "Catalogue", MIMEType: "application/json",
+			Description: "Instructions, skills, commands and MCP servers found in the roots; none of the servers is started"}, readCatalog},
+		{mcp.Resource{URI: instructionsURI, Name: "instructions", Title: "Instructions", MIMEType: "text/markdown",
+			Description: "The instructions found in the roots, each under its root and file"}, readInstructions},
 	} {
-		server.AddResource(&r.Resource, c.resource(r.MIMEType, r.read))
+		server.AddResource(&r.Resource, c.resourceHandler(r.MIMEType, r.read))
 	}
 }
 
 func readRoots(_ context.Context, sc *scope) (string, error) {
-	text, err := json.Marshal(sc.list())
-	return string(text), err
+	list, err := json.Marshal(sc.list())
+	return string(list), err
 }
 
 func readCatalog(ctx context.Context, sc *scope) (string, error) {
@@ -47,8 +44,8 @@ func readCatalog(ctx context.Context, sc *scope) (string, error) {
 	if err != nil || catalog == nil {
 		return `{"roots":[],"artifacts":[],"cuts":[]}`, err
 	}
-	text, err := json.Marshal(catalog)
-	return string(text), err
+	encoded, err := json.Marshal(catalog)
+	return string(encoded), err
 }
 
 func readInstructions(ctx context.Context, sc *scope) (string, error) {
@@ -59,49 +56,40 @@ func readInstructions(ctx context.Context, sc *scope) (string, error) {
 	return catalog.Instructions(discovery.EveryRoot).String(), nil
 }
 
-// resource serves resources/read of one resource.
-func (c *client) resource(kind string, read func(context.Context, *scope) (string, error)) mcp.ResourceHandler {
+// resourceHandler returns the handler of resources/read for one resource.
+func (c *client) resourceHandler(mimeType string, read func(context.Context, *scope) (string, error)) mcp.ResourceHandler {
 	return func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		var text string
-		a := asker{
-			revision: r.ProtocolVersion(), capabilities: r.ClientCapabilities(), responses: r.Params.InputResponses,
-			state: r.Params.RequestState, parts: [][]byte{[]byte("resources/read"), []byte(r.Params.URI)},
+		scoped := scopedRequest{
+			revision: r.ProtocolVersion(), capabilities: r.ClientCapabilities(), responses: r.Params.InputResponses, state: r.Params.RequestState,
+			identity: [][]byte{[]byte("resources/read"), []byte(r.Params.URI)},
 		}
-		err := c.within(ctx, a, anything, func(sc *scope) (err error) {
-			text, err = read(ctx, sc)
+		var content string
+		err := c.withScope(ctx, scoped, func(sc *scope) (err error) {
+			content, err = read(ctx, sc)
 			return err
 		})
-		if errors.Is(err, errQuestion) {
-			return &mcp.ReadResourceResult{
-				Contents: []*mcp.ResourceContents{}, InputRequests: mcp.InputRequestMap{rootsKey: &mcp.ListRootsParams{}},
-				RequestState: c.server.seal.of(a.parts...),
-			}, nil
+		if errors.Is(err, errInputRequired) {
+			result := &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{}}
+			result.InputRequests, result.RequestState = c.server.rootsInput(scoped)
+			return result, nil
 		}
 		if err != nil {
-			return nil, internal(err)
+			return nil, protocolError(err)
 		}
 		return &mcp.ReadResourceResult{
-			Contents:  []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: kind, Text: text}},
-			Cacheable: private(),
+			Contents:  []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: mimeType, Text: content}},
+			Cacheable: notShared(),
 		}, nil
 	}
 }
 
-// private says that a result is for this client alone, and for now.
-func private() mcp.Cacheable { return mcp.Cacheable{CacheScope: "private"} }
+// notShared marks a result as specific to one client.
+func notShared() mcp.Cacheable { return mcp.Cacheable{CacheScope: "private"} }
 
-// internal is an error of ours as one of the protocol.
-func internal(err error) error {
+// protocolError returns err as an error of the protocol.
+func protocolError(err error) error {
 	if protocol := (*jsonrpc.Error)(nil); errors.As(err, &protocol) {
 		return protocol
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
-}
-
-// catalog scans the scope's roots. It returns nil if none is accessible.
-func (sc *scope) catalog(ctx context.Context) (*discovery.Catalog, error) {
-	if sc.ws == nil {
-		return nil, nil
-	}
-	return discovery.Scan(ctx, sc.ws, discovery.Options{})
 }

@@ -1,4 +1,4 @@
-package mcpserver_test
+package mcpserver
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/mcpserver"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -38,14 +37,14 @@ func conventional(t *testing.T) (a, b string) {
 
 func TestA25_ResourcesShowWhatIsFoundInEveryRoot(t *testing.T) {
 	a, b := conventional(t)
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	p.begin(withRoots)
 	p.answer(p.question(), a, b)
 	p.write(request("resources/list", "{}"))
 	list, _ := p.answerTo(1).Result["resources"].([]any)
 	require.Len(t, list, 3)
 
-	p.write(request("resources/read", `{"uri":"`+mcpserver.CatalogURI+`"}`))
+	p.write(request("resources/read", `{"uri":"`+catalogURI+`"}`))
 	var catalog struct {
 		Roots, Artifacts []map[string]any
 	}
@@ -53,15 +52,15 @@ func TestA25_ResourcesShowWhatIsFoundInEveryRoot(t *testing.T) {
 	require.Len(t, catalog.Roots, 2)
 	require.Len(t, catalog.Artifacts, 5)
 
-	p.write(request("resources/read", `{"uri":"`+mcpserver.InstructionsURI+`"}`))
+	p.write(request("resources/read", `{"uri":"`+instructionsURI+`"}`))
 	require.Regexp(t, `(?s)Be brief.*Be exact`, contents(t, p.answerTo(1)))
 
-	p.write(request("resources/read", `{"uri":"`+mcpserver.RootsURI+`"}`))
+	p.write(request("resources/read", `{"uri":"`+rootsURI+`"}`))
 	require.Contains(t, contents(t, p.answerTo(1)), filepath.Base(b))
 
 	p.write(changed)
 	p.answer(p.question(), b)
-	p.write(request("resources/read", `{"uri":"`+mcpserver.InstructionsURI+`"}`))
+	p.write(request("resources/read", `{"uri":"`+instructionsURI+`"}`))
 	text := contents(t, p.answerTo(1))
 	require.Contains(t, text, "Be exact")
 	require.NotContains(t, text, "Be brief")
@@ -72,7 +71,7 @@ func TestA25_ResourcesShowWhatIsFoundInEveryRoot(t *testing.T) {
 
 func TestA30_PromptsAreLabelledWithTheirRoot(t *testing.T) {
 	a, b := conventional(t)
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	p.begin(withRoots)
 	p.answer(p.question(), a, b)
 	p.write(request("prompts/list", "{}"))
@@ -94,8 +93,8 @@ func TestA30_PromptsAreLabelledWithTheirRoot(t *testing.T) {
 
 func TestM8_AModernClientIsAskedForPromptsAndResourcesToo(t *testing.T) {
 	a, b := conventional(t)
-	p := start(t, mcpserver.Options{})
-	for method, params := range map[string]string{"prompts/get": `"name":"review"`, "resources/read": `"uri":"` + mcpserver.InstructionsURI + `"`} {
+	p := start(t, Options{})
+	for method, params := range map[string]string{"prompts/get": `"name":"review"`, "resources/read": `"uri":"` + instructionsURI + `"`} {
 		meta := `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"p","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`
 		p.write(request(method, `{`+params+meta+`}`))
 		m := p.answerTo(1)
@@ -111,7 +110,7 @@ func TestM8_AModernClientIsAskedForPromptsAndResourcesToo(t *testing.T) {
 	require.Contains(t, p.answerTo(1).line, `"prompts":[]`, "it cannot be asked there")
 	roots, err := workspace.NewRoots(a, nil)
 	require.NoError(t, err)
-	with := start(t, mcpserver.Options{Roots: roots})
+	with := start(t, Options{Roots: roots})
 	with.write(request("prompts/list", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"p","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`))
 	require.Contains(t, with.answerTo(1).line, `"name":"review"`)
 }
@@ -119,7 +118,7 @@ func TestM8_AModernClientIsAskedForPromptsAndResourcesToo(t *testing.T) {
 // The folder of a prompt cannot pass for another by what is in its name.
 func TestA30_TheLabelOfAPromptStaysOnItsLine(t *testing.T) {
 	a := tree(t, map[string]string{"x\ny\u202e/.claude/commands/go.md": "Do it."})
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	p.begin(withRoots)
 	p.answer(p.question(), a+"/x\ny\u202e")
 	p.write(`{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"go"}}`)
@@ -127,5 +126,5 @@ func TestA30_TheLabelOfAPromptStaysOnItsLine(t *testing.T) {
 	messages, ok := m.Result["messages"].([]any)
 	require.True(t, ok, m.line)
 	content, _ := messages[0].(map[string]any)["content"].(map[string]any)
-	require.Contains(t, fmt.Sprint(content["text"]), `/x\ny\u202e" says for /go:`)
+	require.Contains(t, fmt.Sprint(content["text"]), `/x\ny\u202e", for /go:`)
 }

@@ -1,6 +1,9 @@
 package mcpserver
 
+//lint:file-ignore SA1019 the SDK marks roots as deprecated (SEP-2577); they are supported for existing clients
+
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -18,38 +21,86 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// Server serves MCP clients. It is safe for concurrent use, by any number of them.
+// Options configure a [Server]. The zero value serves each client within its own roots.
+type Options struct {
+	// Version is the version that the server reports. Default "dev".
+	Version string
+	// Roots, if not zero, are the scope of every client.
+	Roots workspace.Roots
+	// Fallback, if not zero, is the scope of clients without the roots capability.
+	Fallback workspace.Roots
+	// Workspace limits and restricts all root sets, including those of clients.
+	Workspace workspace.Options
+	// Permit decides about changes to files. If it is nil, the tools that change files are not available.
+	Permit tools.Permit
+	// Timeout is how long a client may take to list its roots. Default 5 s.
+	Timeout time.Duration
+	// MaxMessage is the longest message that is accepted, in bytes. Default 64 MiB.
+	MaxMessage int
+	// Logger receives messages for the person who runs the server. Default: discarded.
+	Logger *slog.Logger
+
+	limits limits
+}
+
+// limits protect the server. A zero field means its default.
+type limits struct {
+	rootsAge    time.Duration // how long the roots of a client that does not announce changes are used; default 5 s
+	pending     int           // unanswered requests of a stdio client, or of all HTTP clients together; default 256
+	sessions    int           // open HTTP sessions; default 100
+	bodyTimeout time.Duration // for the body of an HTTP request to arrive; default 30 s
+	grace       time.Duration // for calls to finish after a client has closed its input; default 2 s
+}
+
+func (o Options) withDefaults() Options {
+	o.Version = cmp.Or(o.Version, "dev")
+	o.Timeout = cmp.Or(o.Timeout, 5*time.Second)
+	o.MaxMessage = cmp.Or(o.MaxMessage, 64<<20)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.limits = limits{
+		rootsAge:    cmp.Or(o.limits.rootsAge, 5*time.Second),
+		pending:     cmp.Or(o.limits.pending, 256),
+		sessions:    cmp.Or(o.limits.sessions, 100),
+		bodyTimeout: cmp.Or(o.limits.bodyTimeout, 30*time.Second),
+		grace:       cmp.Or(o.limits.grace, 2*time.Second),
+	}
+	return o
+}
+
+// Server serves MCP clients. It is safe for concurrent use by any number of them.
 type Server struct {
-	options  Options
-	log      *slog.Logger
-	tools    []tools.Tool
-	fixed    *scope // nil: each client's
-	fallback *scope // nil: there is none
-	warned   atomic.Bool
-	seal     *seal
-	more     func(*mcp.Server, *client) // tools that tests add
+	options    Options
+	limits     limits
+	log        *slog.Logger
+	tools      []tools.Tool
+	configured *scope // nil if clients' roots are used
+	fallback   *scope // nil if there is none
+	warned     atomic.Bool
+	signer     signer
+	extraTools func(*mcp.Server, *client) // added by tests; may be nil
 
 	mu       sync.Mutex
-	ending   bool
-	sessions map[*mcp.ServerSession]bool // those that initialize began
+	closing  bool
+	sessions map[*mcp.ServerSession]bool // of legacy clients
 	watching sync.WaitGroup
 }
 
-// Open opens the configured roots and the fallback. The error says which cannot be opened. The caller closes the server.
+// Open creates a server. It opens the configured and the fallback roots, and fails if one cannot be opened. The caller must close the
+// server.
 func Open(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	s := &Server{
-		options: o, log: o.Logger, tools: tools.New(nil, o.Tools).Tools(), sessions: map[*mcp.ServerSession]bool{},
-		seal: newSeal(), more: func(*mcp.Server, *client) {},
+		options: o, limits: o.limits, log: o.Logger, tools: tools.New(nil, tools.Options{Permit: o.Permit}).Tools(),
+		sessions: map[*mcp.ServerSession]bool{}, signer: newSigner(),
 	}
 	var err error
 	if !o.Roots.IsZero() {
-		if s.fixed, err = s.configured(ctx, configured, o.Roots); err != nil {
+		if s.configured, err = s.openConfigured(ctx, sourceConfigured, o.Roots); err != nil {
 			return nil, err
 		}
 	}
 	if !o.Fallback.IsZero() {
-		if s.fallback, err = s.configured(ctx, fallback, o.Fallback); err != nil {
+		if s.fallback, err = s.openConfigured(ctx, sourceFallback, o.Fallback); err != nil {
 			s.Close()
 			return nil, err
 		}
@@ -57,37 +108,37 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the sessions that there are, waits for them, and frees the roots.
+// Close ends all sessions, waits for them, and closes the roots.
 func (s *Server) Close() {
 	s.mu.Lock()
-	s.ending = true
+	s.closing = true
 	open := slices.Collect(maps.Keys(s.sessions))
 	s.mu.Unlock()
 	for _, session := range open {
 		_ = session.Close()
 	}
 	s.watching.Wait()
-	for _, sc := range []*scope{s.fixed, s.fallback} {
+	for _, sc := range []*scope{s.configured, s.fallback} {
 		if sc != nil {
 			sc.close()
 		}
 	}
 }
 
-// watch frees what a client has when its session ends. It refuses one that is too many.
+// watch releases a legacy client's roots when its session ends. It fails if too many HTTP sessions are open.
 func (s *Server) watch(session *mcp.ServerSession, c *client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch limit := s.options.MaxSessions; {
-	case s.ending:
-		return nil // its follower has not asked, and will not
-	case c.ask == withinCalls && len(s.sessions) >= limit:
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("%d sessions are open, which is the limit: end one, or wait", limit)}
+	switch limit := s.limits.sessions; {
+	case s.closing:
+		return nil // the client will never be asked for roots
+	case c.onlyDuringCalls && len(s.sessions) >= limit:
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("too many open sessions (the limit is %d): end one, or try again later", limit)}
 	}
 	s.sessions[session] = true
 	s.watching.Go(func() {
 		_ = session.Wait()
-		if f := c.following(); f != nil {
+		if f := c.rootsFollower(); f != nil {
 			f.Close()
 		}
 		s.mu.Lock()
@@ -97,124 +148,43 @@ func (s *Server) watch(session *mcp.ServerSession, c *client) error {
 	return nil
 }
 
-// forClient makes the SDK's server for one client.
+// forClient returns an SDK server for one client.
 func (s *Server) forClient(c *client) *mcp.Server {
 	server := mcp.NewServer(
-		&mcp.Implementation{Name: s.options.Name, Version: s.options.Version},
+		&mcp.Implementation{Name: "acp-agent", Version: s.options.Version},
 		&mcp.ServerOptions{
 			Instructions: instructions,
-			Logger:       slog.New(slog.DiscardHandler), // it logs what clients do wrong as errors
+			Logger:       slog.New(slog.DiscardHandler), // the SDK logs mistakes of clients as errors
 			Capabilities: &mcp.ServerCapabilities{
 				Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{},
 			},
 		},
 	)
 	server.AddReceivingMiddleware(c.receive)
-	for _, t := range s.tools {
-		if t.Name != listRootsName {
-			server.AddTool(declared(t), c.handler(t.Name))
-		}
-	}
-	server.AddTool(declaredListRoots(), c.listRoots)
+	c.addTools(server)
 	c.addResources(server)
 	server.AddPrompt(&mcp.Prompt{Name: anyPrompt}, c.getPrompt)
-	s.more(server, c)
+	if s.extraTools != nil {
+		s.extraTools(server, c)
+	}
 	return server
 }
 
-const instructions = "Tools for files in the client's roots. Relative paths start in the first root. " +
-	"list_roots tells which roots there are, and why one is missing."
+const instructions = "Tools for files in the client's roots. Relative paths start at the first root. " +
+	"list_roots shows the accessible roots, and why others are not accessible."
 
-// declared is a tool as clients are told of it.
-func declared(t tools.Tool) *mcp.Tool {
-	no := false
-	return &mcp.Tool{
-		Name: t.Name, Title: t.Title, Description: t.Description,
-		InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
-		Annotations: &mcp.ToolAnnotations{
-			Title: t.Title, ReadOnlyHint: t.Annotations.ReadOnly, DestructiveHint: &t.Annotations.Destructive,
-			IdempotentHint: t.Annotations.Idempotent, OpenWorldHint: &no,
-		},
-	}
-}
-
-// recovered turns a panic into the error of one request.
+// recovered turns a panic into an error response to one request.
 func (s *Server) recovered(method string, err *error) {
 	if v := recover(); v != nil {
-		s.log.Error("a request panicked", "method", method, "panic", v, "stack", string(debug.Stack()))
-		*err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("%s failed within the server", method)}
+		s.log.Error("panic while serving a request", "method", method, "panic", v, "stack", string(debug.Stack()))
+		*err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("%s failed inside the server", method)}
 	}
 }
 
-// warnDeprecated says once that roots were negotiated in a revision that deprecates them (M7).
+// warnDeprecated logs once that roots were used with a revision that deprecates them.
 func (s *Server) warnDeprecated(revision string) {
 	if !s.warned.Swap(true) {
-		s.log.Warn("a client's roots are used, which MCP deprecates since this revision: --root names the directories instead",
+		s.log.Warn("using a client's roots, which this MCP revision deprecates; consider naming directories with --root instead",
 			"revision", revision)
 	}
-}
-
-// Options configure a [Server]. The zero value works within its clients' roots.
-type Options struct {
-	// Name and Version are what the server introduces itself with. Default "acp-agent", "dev".
-	Name, Version string
-	// Roots, if not zero, are the scope of every client.
-	Roots workspace.Roots
-	// Fallback, if not zero, is the scope of clients that have no roots capability.
-	Fallback workspace.Roots
-	// Workspace bounds root sets and says which are allowed: clients' roots by the same rules as the others.
-	Workspace workspace.Options
-	// Tools bound the tools. Without a Permit, those that change files are not offered.
-	Tools tools.Options
-	// Timeout is how long a client may take to say its roots. Default 5 s.
-	Timeout time.Duration
-	// MaxAge is how old the roots may be of a client that does not tell of changes. Default 5 s (M8).
-	MaxAge time.Duration
-	// MaxMessage is the longest message that is read, in bytes. Default 64 MiB.
-	MaxMessage int
-	// MaxPending is how many requests of a stdio client, or of all HTTP clients together, are worked on at once; more are
-	// refused until some are answered and read. It bounds the memory that answers take which nobody reads. Default 256.
-	MaxPending int
-	// MaxSessions is how many sessions HTTP clients may have open. Default 100.
-	MaxSessions int
-	// BodyTimeout is how long the body of an HTTP request may take to come. Default 30 s.
-	BodyTimeout time.Duration
-	// EndGrace is how long calls may go on when the client has closed its end. Default 2 s.
-	EndGrace time.Duration
-	// Logger takes what a person running the server should know. Default: discarded.
-	Logger *slog.Logger
-}
-
-func (o Options) withDefaults() Options {
-	if o.Name == "" {
-		o.Name = "acp-agent"
-	}
-	if o.Version == "" {
-		o.Version = "dev"
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = 5 * time.Second
-	}
-	if o.MaxAge <= 0 {
-		o.MaxAge = 5 * time.Second
-	}
-	if o.MaxMessage <= 0 {
-		o.MaxMessage = 64 << 20
-	}
-	if o.MaxPending <= 0 {
-		o.MaxPending = 256
-	}
-	if o.MaxSessions <= 0 {
-		o.MaxSessions = 100
-	}
-	if o.BodyTimeout <= 0 {
-		o.BodyTimeout = 30 * time.Second
-	}
-	if o.EndGrace <= 0 {
-		o.EndGrace = 2 * time.Second
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	return o
 }

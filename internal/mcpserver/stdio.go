@@ -15,31 +15,31 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	wire "github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Serve serves one client that writes lines to in and reads them from out, until in ends or ctx does. Calls that were
-// read before are answered, within the grace. A line that is no message gets an error and ends nothing (M12). It
-// returns nil at the end of in or of ctx, which closes in if that can be closed. What may go on after it is a read from an in
-// that does not end, and a write to an out that nobody reads.
+// Serve serves one client that sends messages as lines on in and receives them on out, until in or ctx ends. It gives the calls that
+// it has read a moment to finish. A malformed line is answered with an error. Serve returns nil at the end of in. When ctx ends
+// it closes in, if that is an io.Closer. A pending read from in or write to out may outlast it.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	l := newLines(out, s.log, s.options.MaxMessage)
+	l := &lines{out: wire.NewWriter(out, nil), log: s.log, maxMessage: s.options.MaxMessage}
 	defer l.close()
-	old, now := newPort(l, s.options.MaxPending), newPort(l, s.options.MaxPending)
-	asked := &client{server: s, ask: atOnce}
+	eras := router{legacy: newTransport(l, s.limits.pending), modern: newTransport(l, s.limits.pending)}
+	legacyClient := &client{server: s}
 	var sessions sync.WaitGroup
 	defer sessions.Wait()
 	for _, era := range []struct {
-		port   *port
-		client *client
-	}{{old, asked}, {now, &client{server: s}}} {
-		session, err := s.forClient(era.client).Connect(ctx, era.port, nil)
+		transport *transport
+		client    *client
+	}{{eras.legacy, legacyClient}, {eras.modern, &client{server: s}}} {
+		session, err := s.forClient(era.client).Connect(ctx, era.transport, nil)
 		if err != nil {
-			return errors.Join(err, old.Close(), now.Close())
+			return errors.Join(err, eras.legacy.Close(), eras.modern.Close())
 		}
 		sessions.Go(func() { _ = session.Wait() })
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- l.read(in, router{old: old, now: now}) }()
+	go func() { ended <- l.read(in, eras) }()
 	var err error
 	select {
 	case err = <-ended:
@@ -48,44 +48,40 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 			err = c.Close()
 		}
 	}
-	asked.gone()
-	s.drain(old, now)
+	legacyClient.disconnected()
+	s.drain(eras.legacy, eras.modern)
 	l.close()
-	return errors.Join(err, old.Close(), now.Close(), l.failure())
+	return errors.Join(err, eras.legacy.Close(), eras.modern.Close(), l.writeError())
 }
 
-// drain waits until all calls are answered, at most for the grace.
-func (s *Server) drain(ports ...*port) {
-	late := time.NewTimer(s.options.EndGrace)
-	defer late.Stop()
-	for _, p := range ports {
+// drain waits for all requests to be answered, at most for the grace period.
+func (s *Server) drain(transports ...*transport) {
+	timeout := time.NewTimer(s.limits.grace)
+	defer timeout.Stop()
+	for _, t := range transports {
 		select {
-		case <-p.idle():
-		case <-late.C:
+		case <-t.idle():
+		case <-timeout.C:
 			return
 		}
 	}
 }
 
-var _ mcp.Transport = (*port)(nil)
+// router passes each message to the session of its era. A session of the SDK asks for input either with requests or in results, and
+// both eras may be mixed on a connection, so each has its own session.
+type router struct{ legacy, modern *transport }
 
-// router gives each message of one connection to the session of its era. The SDK decides by the session whether it
-// asks by a request or within a result, and the two eras may be mixed on a connection: a session for each keeps
-// requests from those that must not be sent any (M7).
-type router struct{ old, now *port }
-
-// deliver hands a message on. It blocks while the session does not take it.
+// deliver passes a message on. It blocks until the session takes it.
 func (r router) deliver(m jsonrpc.Message) {
-	to := r.old
-	if request, ok := m.(*jsonrpc.Request); ok && r.isNow(request) {
-		to = r.now
+	to := r.legacy
+	if request, ok := m.(*jsonrpc.Request); ok && r.isModern(request) {
+		to = r.modern
 	}
 	to.deliver(m)
 }
 
-// isNow reports whether a request belongs to the modern era: the revision that it names does. A cancellation belongs where
-// its request went.
-func (r router) isNow(request *jsonrpc.Request) bool {
+// isModern reports whether a request names a modern revision, or cancels a request that did.
+func (r router) isModern(request *jsonrpc.Request) bool {
 	var params struct {
 		Meta      map[string]json.RawMessage `json:"_meta"`
 		RequestID json.RawMessage            `json:"requestId"`
@@ -97,122 +93,123 @@ func (r router) isNow(request *jsonrpc.Request) bool {
 	if named := params.Meta[mcp.MetaKeyProtocolVersion]; named != nil && (json.Unmarshal(named, &revision) != nil || revision >= modern) {
 		return true
 	}
-	return request.Method == "notifications/cancelled" && r.now.has(params.RequestID)
+	return request.Method == "notifications/cancelled" && r.modern.isPending(params.RequestID)
 }
 
-// port is a session's side of a connection that it shares. It is its own transport.
-type port struct {
+var _ mcp.Transport = (*transport)(nil)
+
+// transport connects one of the two sessions that share a connection. It is also the [mcp.Connection].
+type transport struct {
 	lines    *lines
-	limit    int // of busy
+	limit    int // of active
 	incoming chan jsonrpc.Message
 	closed   chan struct{}
 	once     sync.Once
 
 	mu      sync.Mutex
-	pending map[string]bool // requests that have no answer, by id
-	busy    int             // requests that have none, or one that is not read
-	idling  chan struct{}   // closed while there are none
+	pending map[string]bool // unanswered requests by id
+	active  int             // requests whose answer has not been written
+	drained chan struct{}   // closed while active is 0
 }
 
-func newPort(l *lines, limit int) *port {
-	p := &port{
+func newTransport(l *lines, limit int) *transport {
+	t := &transport{
 		lines: l, limit: limit, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}),
-		pending: map[string]bool{}, idling: make(chan struct{}),
+		pending: map[string]bool{}, drained: make(chan struct{}),
 	}
-	close(p.idling)
-	return p
+	close(t.drained)
+	return t
 }
 
-// deliver gives the session a message.
-func (p *port) deliver(m jsonrpc.Message) {
+// deliver passes a message to the session.
+func (t *transport) deliver(m jsonrpc.Message) {
 	request, ok := m.(*jsonrpc.Request)
-	counted := ok && request.IsCall()
-	if counted && !p.admit(request.ID) {
+	isCall := ok && request.IsCall()
+	if isCall && !t.admit(request.ID) {
 		return
 	}
 	select {
-	case p.incoming <- m:
-	case <-p.closed:
-		if counted {
-			p.answering(request.ID)
-			p.answered()
+	case t.incoming <- m:
+	case <-t.closed:
+		if isCall {
+			t.answering(request.ID)
+			t.answered()
 		}
 	}
 }
 
-// admit notes a request that is to be answered. One that is too many is refused, and one whose id is that of another, which
-// the SDK would leave without an answer.
-func (p *port) admit(id jsonrpc.ID) bool {
-	key := keyOf(id)
-	p.mu.Lock()
-	full, twice := p.busy >= p.limit, p.pending[key]
-	if !full && !twice {
-		p.pending[key] = true
-		if p.busy++; p.busy == 1 {
-			p.idling = make(chan struct{})
+// admit registers a request. It rejects one beyond the limit, and one whose id is in use, which the SDK would not answer.
+func (t *transport) admit(id jsonrpc.ID) bool {
+	key := encodeID(id)
+	t.mu.Lock()
+	full, duplicate := t.active >= t.limit, t.pending[key]
+	if !full && !duplicate {
+		t.pending[key] = true
+		if t.active++; t.active == 1 {
+			t.drained = make(chan struct{})
 		}
 	}
-	p.mu.Unlock()
+	t.mu.Unlock()
 	switch {
-	case twice: // an answer with the id would be taken for that of the other
-		p.lines.refuse(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the id %s is in use: the request that has it is not answered yet", shorten(key)))
+	case duplicate: // an answer with this id would be taken for that of the other request
+		t.lines.reject(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the id %s is in use by an unanswered request", text.Truncate(key, maxQuoted)))
 	case full:
-		p.lines.tooMany(id, p.limit)
+		t.lines.rejectCall(id, t.limit)
 	}
-	return !full && !twice
+	return !full && !duplicate
 }
 
-// answering notes that a request has its answer. The client may use the id again as soon as it reads that.
-func (p *port) answering(id jsonrpc.ID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.pending, keyOf(id))
+// answering registers that a request is being answered. The client may reuse its id as soon as it reads the answer.
+func (t *transport) answering(id jsonrpc.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.pending, encodeID(id))
 }
 
-// answered notes that the client has read an answer.
-func (p *port) answered() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.busy--; p.busy == 0 {
-		close(p.idling)
+// answered registers that an answer was written.
+func (t *transport) answered() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.active--; t.active == 0 {
+		close(t.drained)
 	}
 }
 
-// keyOf is an id as JSON.
-func keyOf(id jsonrpc.ID) string {
+// encodeID returns an id as JSON.
+func encodeID(id jsonrpc.ID) string {
 	key, err := json.Marshal(id.Raw())
 	if err != nil {
-		return "" // ids are strings and integers
+		return "" // cannot happen: ids are strings and integers
 	}
 	return string(key)
 }
 
-// has reports whether a request with this id, as JSON, is unanswered.
-func (p *port) has(id json.RawMessage) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.pending[string(id)]
+// isPending reports whether the request with this id, as JSON, is unanswered.
+func (t *transport) isPending(id json.RawMessage) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.pending[string(id)]
 }
 
-// idle is closed when all requests are answered, and the answers read.
-func (p *port) idle() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.idling
+// idle returns a channel that is closed when all requests are answered.
+func (t *transport) idle() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.drained
 }
 
 // Connect implements [mcp.Transport].
-func (p *port) Connect(context.Context) (mcp.Connection, error) { return p, nil }
+func (t *transport) Connect(context.Context) (mcp.Connection, error) { return t, nil }
 
 // SessionID implements [mcp.Connection].
-func (p *port) SessionID() string { return "" }
+func (t *transport) SessionID() string { return "" }
 
 // Read implements [mcp.Connection].
-func (p *port) Read(ctx context.Context) (jsonrpc.Message, error) {
+func (t *transport) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
-	case m := <-p.incoming:
+	case m := <-t.incoming:
 		return m, nil
-	case <-p.closed:
+	case <-t.closed:
 		return nil, io.EOF
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -220,122 +217,112 @@ func (p *port) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // Write implements [mcp.Connection].
-func (p *port) Write(_ context.Context, m jsonrpc.Message) error {
+func (t *transport) Write(_ context.Context, m jsonrpc.Message) error {
 	if response, ok := m.(*jsonrpc.Response); ok {
-		p.answering(response.ID)
-		defer p.answered()
+		t.answering(response.ID)
+		defer t.answered()
 	}
 	message, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return err
 	}
-	return p.lines.write(message)
+	return t.lines.write(message)
 }
 
 // Close implements [mcp.Connection].
-func (p *port) Close() error {
-	p.once.Do(func() { close(p.closed) })
+func (t *transport) Close() error {
+	t.once.Do(func() { close(t.closed) })
 	return nil
 }
 
-// lines are the two streams of a stdio client, a message a line. The SDK's own transport ends the connection at the first
-// line that is no message.
+// lines reads and writes messages as lines. Unlike the SDK's stdio transport, it survives malformed lines.
 type lines struct {
-	out *wire.Writer // one that blocks is left behind by close
-	log *slog.Logger
-	max int
+	out        *wire.Writer
+	log        *slog.Logger
+	maxMessage int
 }
 
-func newLines(out io.Writer, log *slog.Logger, max int) *lines {
-	return &lines{out: wire.NewWriter(out, nil), log: log, max: max}
-}
-
-// write writes one message.
 func (l *lines) write(message []byte) error { return l.out.Write(context.Background(), message) }
 
-// errClosed is why nothing is written after close.
 var errClosed = fmt.Errorf("the connection was closed: %w", io.ErrClosedPipe)
 
-// close refuses what is written from now on, and waits for nothing.
+// close makes further writes fail. It does not wait for a pending one.
 func (l *lines) close() { l.out.End(errClosed) }
 
-// failure is the write that failed, nil if none did.
-func (l *lines) failure() error {
+// writeError returns the error of a failed write, nil if there was none.
+func (l *lines) writeError() error {
 	if err := l.out.Err(); err != errClosed {
 		return err
 	}
 	return nil
 }
 
-// read hands each message on, until in ends.
+// read passes each message to the router until in ends.
 func (l *lines) read(in io.Reader, to router) error {
-	lines := wire.NewReader(in, l.max)
+	reader := wire.NewReader(in, l.maxMessage)
 	for {
-		line, err := lines.Append(nil)
-		long, refused := errors.AsType[*wire.TooLongError](err)
+		line, err := reader.Append(nil)
+		tooLong, ok := errors.AsType[*wire.TooLongError](err)
 		switch {
-		case refused:
-			l.refuse(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than the limit of %d bytes", long.Limit))
+		case ok:
+			l.reject(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than the limit of %d bytes", tooLong.Limit))
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err
 		case len(bytes.TrimSpace(line)) > 0:
-			l.accept(line, to)
+			l.handle(line, to)
 		}
 	}
 }
 
-// accept hands a line on if it is a message, and answers it if it is not.
-func (l *lines) accept(line []byte, to router) {
+// handle passes a message on, or answers a malformed line with an error.
+func (l *lines) handle(line []byte, to router) {
 	if !json.Valid(line) {
-		l.refuse(jsonrpc.CodeParseError, "the line is not JSON")
+		l.reject(jsonrpc.CodeParseError, "the line is not valid JSON")
 		return
 	}
 	m, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
-		l.refuse(jsonrpc.CodeInvalidRequest, "the line is not one JSON-RPC 2.0 message")
+		l.reject(jsonrpc.CodeInvalidRequest, "the line is not a JSON-RPC 2.0 message")
 		return
 	}
-	if request, ok := m.(*jsonrpc.Request); ok && request.IsCall() && !kept(request.ID, line) {
-		l.refuse(jsonrpc.CodeInvalidRequest, "the id is not kept exactly: give a string, or an integer of at most 2^53-1")
+	if request, ok := m.(*jsonrpc.Request); ok && request.IsCall() && !isExact(request.ID, line) {
+		l.reject(jsonrpc.CodeInvalidRequest, "the id cannot be represented exactly: use a string, or an integer of at most 2^53-1")
 		return
 	}
 	to.deliver(m)
 }
 
-// kept reports whether an id is the one in its line: the SDK makes integers of all numbers, by way of floating point.
-func kept(id jsonrpc.ID, line []byte) bool {
+// isExact reports whether id is the one in line: the SDK converts all numbers to integers by way of floating point.
+func isExact(id jsonrpc.ID, line []byte) bool {
 	if _, ok := id.Raw().(string); ok {
 		return true
 	}
-	var written struct {
+	var message struct {
 		ID json.RawMessage `json:"id"`
 	}
-	return json.Unmarshal(line, &written) == nil && string(written.ID) == keyOf(id)
+	return json.Unmarshal(line, &message) == nil && string(message.ID) == encodeID(id)
 }
 
-// refuse answers what is no message.
-func (l *lines) refuse(code int, why string) {
-	l.log.Warn("a line from the client is refused", "reason", why)
-	message, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": why}})
+// reject answers a malformed line.
+func (l *lines) reject(code int, reason string) {
+	l.log.Warn("rejected a line from the client", "reason", reason)
+	l.respond(nil, code, reason)
+}
+
+// rejectCall answers a request beyond the limit of unanswered ones.
+func (l *lines) rejectCall(id jsonrpc.ID, limit int) {
+	l.respond(id.Raw(), jsonrpc.CodeInternalError, tooManyRequests(limit))
+}
+
+// respond writes an error response.
+func (l *lines) respond(id any, code int, reason string) {
+	message, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": reason}})
 	if err == nil {
 		err = l.write(message)
 	}
 	if err != nil {
-		l.log.Debug("the refusal was not sent", "error", err)
-	}
-}
-
-// tooMany refuses a request because of those that are not answered yet.
-func (l *lines) tooMany(id jsonrpc.ID, limit int) {
-	message, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: id, Error: &jsonrpc.Error{
-		Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("%d requests are not answered yet, which is the limit: wait for some", limit),
-	}})
-	if err == nil {
-		err = l.write(message)
-	}
-	if err != nil {
-		l.log.Debug("the refusal was not sent", "error", err)
+		l.log.Debug("an error response was not sent", "error", err)
 	}
 }

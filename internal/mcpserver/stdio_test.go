@@ -1,4 +1,4 @@
-package mcpserver_test
+package mcpserver
 
 import (
 	"context"
@@ -13,14 +13,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/mcpserver"
 	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func TestM8_ToolsWaitForTheFirstList(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	p.write(initialize(withRoots), initialized, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, call(2, "read_file", `{"path":"f"}`))
 	var question message
 	for seen := 0; seen < 3; {
@@ -38,7 +37,7 @@ func TestM8_ToolsWaitForTheFirstList(t *testing.T) {
 }
 
 func TestM8_AClientWithoutRootsIsNeverAsked(t *testing.T) {
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	p.begin(withoutRoots)
 	p.write(changed, call(1, "read_file", `{"path":"f"}`), call(2, "list_roots", `{}`))
 	for range 2 {
@@ -46,7 +45,7 @@ func TestM8_AClientWithoutRootsIsNeverAsked(t *testing.T) {
 		require.Empty(t, m.Method, "%s", m.line)
 		switch m.ID {
 		case 1.0:
-			require.Contains(t, m.text(), "error: No folder is accessible: the client has no roots capability")
+			require.Contains(t, m.text(), "error: No files are accessible: the client has no roots capability")
 			require.Contains(t, m.text(), "--root")
 		case 2.0:
 			require.Equal(t, "none", structured(m)["source"])
@@ -62,12 +61,12 @@ func TestM8_FallbackAndConfiguredRoots(t *testing.T) {
 	for _, c := range []struct {
 		name, capabilities, source, text string
 		asked                            bool
-		o                                mcpserver.Options
+		o                                Options
 	}{
-		{"configured, client with roots", withRoots, "configured", "mine", false, mcpserver.Options{Roots: roots}},
-		{"configured, client without", withoutRoots, "configured", "mine", false, mcpserver.Options{Roots: roots}},
-		{"fallback, client with roots", withRoots, "client", "theirs", true, mcpserver.Options{Fallback: roots}},
-		{"fallback, client without", withoutRoots, "fallback", "mine", false, mcpserver.Options{Fallback: roots}},
+		{"configured, client with roots", withRoots, "configured", "mine", false, Options{Roots: roots}},
+		{"configured, client without", withoutRoots, "configured", "mine", false, Options{Roots: roots}},
+		{"fallback, client with roots", withRoots, "client", "theirs", true, Options{Fallback: roots}},
+		{"fallback, client without", withoutRoots, "fallback", "mine", false, Options{Fallback: roots}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := start(t, c.o)
@@ -89,7 +88,7 @@ func TestM8_FallbackAndConfiguredRoots(t *testing.T) {
 
 func TestM8_AnOldListIsAskedForAnewWithoutListChanged(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
-	p := start(t, mcpserver.Options{MaxAge: time.Nanosecond})
+	p := start(t, Options{limits: limits{rootsAge: time.Nanosecond}})
 	p.begin(`{"roots":{}}`)
 	p.answer(p.question(), a)
 	p.write(call(1, "read_file", `{"path":"f"}`))
@@ -106,7 +105,7 @@ func TestM8_AnOldListIsAskedForAnewWithoutListChanged(t *testing.T) {
 
 func TestM9_AChangeIsFollowedWithinOneMessage(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	p.begin(withRoots)
 	p.answer(p.question(), a)
 	p.write(changed, call(1, "read_file", `{"path":"f"}`), call(2, "read_file", read(filepath.Join(a, "f"))))
@@ -122,7 +121,7 @@ func TestM9_AChangeIsFollowedWithinOneMessage(t *testing.T) {
 
 func TestM9_AnswersInReverseOrder(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	p.begin(withRoots)
 	first := p.question()
 	p.write(changed, changed, changed, `{"jsonrpc":"2.0","id":5,"method":"ping"}`)
@@ -139,7 +138,7 @@ func TestM9_AnswersInReverseOrder(t *testing.T) {
 
 func TestM9_ATimeOutClosesTheScope(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, mcpserver.Options{Timeout: 50 * time.Millisecond})
+	p := start(t, Options{Timeout: 50 * time.Millisecond})
 	p.begin(withRoots)
 	p.answer(p.question(), a)
 	p.write(call(1, "read_file", `{"path":"f"}`))
@@ -147,13 +146,13 @@ func TestM9_ATimeOutClosesTheScope(t *testing.T) {
 	p.write(changed)
 	p.question()
 	p.write(call(2, "read_file", `{"path":"f"}`))
-	require.Contains(t, p.answerTo(2).text(), "error: No folder is accessible: the client did not say its roots within 50ms")
+	require.Contains(t, p.answerTo(2).text(), "error: No files are accessible: the client did not list its roots within 50ms")
 }
 
 func TestM10_WhatIsNoRootIsLeftOutAndShown(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	missing := filepath.Join(a, "missing")
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	p.begin(withRoots)
 	uri := `{"uri":"` + dirURI(t, a) + `"}`
 	p.answerRaw(p.question(), `{"roots":[null,{"name":"x"},{"uri":"https://example.com"},{"uri":"file:///a/../b"},{"uri":"`+dirURI(t, missing)+
@@ -180,7 +179,7 @@ func TestM10_AListWithoutAValidRootClosesTheScope(t *testing.T) {
 		"empty": `{"roots":[]}`, "null": `{"roots":null}`, "not a list": `{"roots":{}}`, "nothing": `{}`, "null entry": `{"roots":[null]}`, "missing": `{"roots":[{"uri":"file:///no/such"}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, mcpserver.Options{})
+			p := start(t, Options{})
 			p.begin(withRoots)
 			p.answer(p.question(), a)
 			p.write(changed)
@@ -191,7 +190,7 @@ func TestM10_AListWithoutAValidRootClosesTheScope(t *testing.T) {
 				p.answerRaw(m, answer)
 				m = p.answerTo(1)
 			}
-			require.Contains(t, m.text(), "error: No folder is accessible")
+			require.Contains(t, m.text(), "error: No files are accessible")
 			p.write(changed)
 			p.answer(p.question(), a)
 			p.write(call(2, "read_file", `{"path":"f"}`))
@@ -204,18 +203,18 @@ func TestM10_WithinBoundsTheClientsRoots(t *testing.T) {
 	outer := tree(t, map[string]string{"in/f": "in", "out/f": "out"})
 	within, err := workspace.ParseDir(filepath.Join(outer, "in"))
 	require.NoError(t, err)
-	p := start(t, mcpserver.Options{Workspace: workspace.Options{Policy: workspace.Policy{Allow: []workspace.Dir{within}}}})
+	p := start(t, Options{Workspace: workspace.Options{Policy: workspace.Policy{Allow: []workspace.Dir{within}}}})
 	p.begin(withRoots)
 	p.answer(p.question(), filepath.Join(outer, "out"), filepath.Join(outer, "in"))
 	p.write(call(1, "list_roots", `{}`))
 	m := p.answerTo(1)
-	require.Contains(t, m.text(), "outside of what this server is allowed to serve")
+	require.Contains(t, m.text(), "outside the directories that this server may serve")
 	require.Len(t, structured(m)["roots"], 1)
 }
 
 func TestM12_NoLineEndsTheServer(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, mcpserver.Options{MaxMessage: 10_000})
+	p := start(t, Options{MaxMessage: 10_000})
 	p.begin(withRoots)
 	p.answer(p.question(), a)
 	for line, code := range map[string]int{
@@ -230,11 +229,11 @@ func TestM12_NoLineEndsTheServer(t *testing.T) {
 	p.write("", "   ", `{"jsonrpc":"2.0","id":99,"result":{}}`, `{"jsonrpc":"2.0","method":"notifications/unknown"}`, changed)
 	p.answerRaw(p.question(), `{"roots":[null,`+strings.Repeat(`{},`, 1000)+`{"uri":"`+dirURI(t, a)+`"}]}`)
 	p.write(call(1, "list_roots", `{}`))
-	require.Contains(t, p.answerTo(1).text(), "No folder", "what is behind the first thousand is not looked at")
+	require.Contains(t, p.answerTo(1).text(), "No files", "what is behind the first thousand is not looked at")
 }
 
 func TestM12_ALastLineThatIsTooLongIsAnswered(t *testing.T) {
-	server, err := mcpserver.Open(t.Context(), mcpserver.Options{MaxMessage: 10})
+	server, err := Open(t.Context(), Options{MaxMessage: 10})
 	require.NoError(t, err)
 	defer server.Close()
 	var out strings.Builder
@@ -244,7 +243,7 @@ func TestM12_ALastLineThatIsTooLongIsAnswered(t *testing.T) {
 
 func TestM12_AHundredThousandRootsAreServed(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, mcpserver.Options{Timeout: patience})
+	p := start(t, Options{Timeout: patience})
 	p.begin(withRoots)
 	uri := `{"uri":"` + dirURI(t, a) + `"}`
 	p.answerRaw(p.question(), `{"roots":[`+strings.Repeat(uri+",", 99_999)+uri+`]}`)
@@ -253,7 +252,7 @@ func TestM12_AHundredThousandRootsAreServed(t *testing.T) {
 }
 
 func TestM9_TheEndOfInputWhileAQuestionIsOut(t *testing.T) {
-	p := start(t, mcpserver.Options{Timeout: time.Hour, EndGrace: time.Hour})
+	p := start(t, Options{Timeout: time.Hour, limits: limits{grace: time.Hour}})
 	p.begin(withRoots)
 	p.question()
 	p.write(call(1, "list_roots", `{}`))
@@ -271,7 +270,7 @@ func TestM9_CallsThatWereReadAreAnsweredAtTheEnd(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	roots, err := workspace.NewRoots(a, nil)
 	require.NoError(t, err)
-	p := start(t, mcpserver.Options{Roots: roots})
+	p := start(t, Options{Roots: roots})
 	lines := []string{initialize(withoutRoots), initialized}
 	for id := range 200 {
 		lines = append(lines, call(id+1, "read_file", `{"path":"f"}`))
@@ -297,7 +296,7 @@ func TestW11_AClientThatDoesNotReadHoldsNothingUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			roots, err := workspace.NewRoots(tree(t, map[string]string{"f": strings.Repeat("x\n", 20_000)}), nil)
 			require.NoError(t, err)
-			server, err := mcpserver.Open(t.Context(), mcpserver.Options{Roots: roots, EndGrace: 10 * time.Millisecond})
+			server, err := Open(t.Context(), Options{Roots: roots, limits: limits{grace: 10 * time.Millisecond}})
 			require.NoError(t, err)
 			in, toServer := io.Pipe()
 			fromServer, out := io.Pipe()
@@ -325,13 +324,13 @@ func TestW11_AClientThatDoesNotReadHoldsNothingUp(t *testing.T) {
 }
 
 func TestRequestsBeyondTheLimitAreRefused(t *testing.T) {
-	p := start(t, mcpserver.Options{MaxPending: 1, Timeout: patience})
+	p := start(t, Options{Timeout: patience, limits: limits{pending: 1}})
 	p.begin(withRoots)
 	question := p.question()
 	p.write(call(1, "read_file", `{"path":"f"}`), call(2, "read_file", `{"path":"f"}`))
 	m := p.answerTo(2)
 	require.NotNil(t, m.Error, m.line)
-	require.Contains(t, m.Error.Message, "1 requests are not answered yet")
+	require.Contains(t, m.Error.Message, "the limit is 1")
 	p.answer(question, tree(t, map[string]string{"f": "in a"}))
 	require.Contains(t, p.answerTo(1).text(), "in a")
 }
@@ -340,13 +339,13 @@ func TestM8_M10_ListRootsAnswersWhileTheScopeIsClosed(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer string // to each question, "" for none
 		note   string
-		o      mcpserver.Options
+		o      Options
 	}{
-		"an error":         {`"error":{"code":-32603,"message":"not now"}`, "not now", mcpserver.Options{}},
-		"a time-out":       {"", "did not say its roots within 50ms", mcpserver.Options{Timeout: 50 * time.Millisecond}},
-		"no list":          {`"result":{"roots":7}`, "does not say its roots", mcpserver.Options{}},
-		"no valid root":    {`"result":{"roots":[null]}`, "no valid entry", mcpserver.Options{}},
-		"no answer at all": {`"result":null`, "", mcpserver.Options{}},
+		"an error":         {`"error":{"code":-32603,"message":"not now"}`, "not now", Options{}},
+		"a time-out":       {"", "did not list its roots within 50ms", Options{Timeout: 50 * time.Millisecond}},
+		"no list":          {`"result":{"roots":7}`, "did not list its roots", Options{}},
+		"no valid root":    {`"result":{"roots":[null]}`, "no valid entry", Options{}},
+		"no answer at all": {`"result":null`, "", Options{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, c.o)
@@ -370,10 +369,10 @@ func TestM8_M10_ListRootsAnswersWhileTheScopeIsClosed(t *testing.T) {
 
 func TestM10_AValidListOpensAScopeThatATimeOutClosed(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, mcpserver.Options{Timeout: 500 * time.Millisecond})
+	p := start(t, Options{Timeout: 500 * time.Millisecond})
 	p.begin(withRoots)
 	p.write(call(1, "read_file", `{"path":"f"}`))
-	require.Contains(t, p.answerTo(1).text(), "error: No folder is accessible")
+	require.Contains(t, p.answerTo(1).text(), "error: No files are accessible")
 	p.write(changed, call(2, "read_file", `{"path":"f"}`))
 	m := p.until(func(m message) bool {
 		if m.Method == "roots/list" { // also late answers, for which nobody waits any more
@@ -386,7 +385,7 @@ func TestM10_AValidListOpensAScopeThatATimeOutClosed(t *testing.T) {
 
 func TestM10_EveryValidRootIsInScopeAndTheFirstIsTheBase(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b", "only": "here"})
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	p.begin(withRoots)
 	p.answerRaw(p.question(), `{"roots":[{"uri":"`+dirURI(t, filepath.Join(a, "missing"))+`"},{"uri":"`+dirURI(t, a)+
 		`"},null,{"uri":"`+dirURI(t, b)+`"}]}`)
@@ -398,7 +397,7 @@ func TestM10_EveryValidRootIsInScopeAndTheFirstIsTheBase(t *testing.T) {
 
 func TestM8_WhoTellsOfChangesIsNotAskedAnew(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, mcpserver.Options{MaxAge: time.Nanosecond})
+	p := start(t, Options{limits: limits{rootsAge: time.Nanosecond}})
 	p.begin(withRoots)
 	p.answer(p.question(), a)
 	for id := range 20 {
@@ -412,7 +411,7 @@ func TestM8_WhoTellsOfChangesIsNotAskedAnew(t *testing.T) {
 func TestM7_RootsAreWarnedOfOnce(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	log := &logtest.Text{}
-	p := start(t, mcpserver.Options{Logger: log.Logger(slog.LevelInfo)})
+	p := start(t, Options{Logger: log.Logger(slog.LevelInfo)})
 	p.begin(withRoots)
 	p.answer(p.question(), a)
 	p.write(call(1, "read_file", `{"path":"f"}`))
@@ -422,13 +421,13 @@ func TestM7_RootsAreWarnedOfOnce(t *testing.T) {
 		p.callAnswered(2, "read_file", `{"path":"f"}`, rootsResult(a))
 		require.Contains(t, p.answerTo(2).text(), "in a")
 	}
-	require.Equal(t, 1, strings.Count(log.String(), "which MCP deprecates"))
+	require.Equal(t, 1, strings.Count(log.String(), "which this MCP revision deprecates"))
 }
 
 func TestM10_WhatIsLeftOutIsLogged(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	log := &logtest.Text{}
-	p := start(t, mcpserver.Options{Logger: log.Logger(slog.LevelInfo)})
+	p := start(t, Options{Logger: log.Logger(slog.LevelInfo)})
 	p.begin(withRoots)
 	p.answerRaw(p.question(), `{"roots":[{"uri":"https://example.com/x"},{"uri":"`+dirURI(t, a+"/missing")+`"},{"uri":"`+dirURI(t, a)+`"}]}`)
 	p.write(call(1, "read_file", `{"path":"f"}`))
@@ -440,7 +439,7 @@ func TestM10_WhatIsLeftOutIsLogged(t *testing.T) {
 
 func TestM10_AnErrorForAnAnswerClosesTheScope(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	p.begin(withRoots)
 	p.answer(p.question(), a)
 	p.write(call(1, "read_file", `{"path":"f"}`))
@@ -454,7 +453,7 @@ func TestM10_AnErrorForAnAnswerClosesTheScope(t *testing.T) {
 	refuse()
 	p.write(call(2, "read_file", `{"path":"f"}`))
 	refuse() // it is asked anew
-	require.Contains(t, p.answerTo(2).text(), "error: No folder is accessible")
+	require.Contains(t, p.answerTo(2).text(), "error: No files are accessible")
 	p.write(changed)
 	p.answer(p.question(), a)
 	p.write(call(3, "read_file", `{"path":"f"}`))
@@ -464,7 +463,7 @@ func TestM10_AnErrorForAnAnswerClosesTheScope(t *testing.T) {
 // A request with the id of another is refused, and neither keeps its place among those that may wait.
 func TestHostileIDsThatAreInUse(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, mcpserver.Options{MaxPending: 3, EndGrace: patience})
+	p := start(t, Options{limits: limits{pending: 3, grace: patience}})
 	p.begin(withRoots)
 	question := p.question()
 	for range 5 {
@@ -496,7 +495,7 @@ func TestHostileIDsThatAreInUse(t *testing.T) {
 // A legacy client may name its revision in each message, which modern ones must.
 func TestM7_ALegacyClientThatNamesItsRevision(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, mcpserver.Options{Timeout: time.Second})
+	p := start(t, Options{Timeout: time.Second})
 	p.begin(withRoots)
 	p.answer(p.question(), a)
 	p.write(strings.Replace(call(1, "read_file", `{"path":"f"}`), `"params":{`,
@@ -506,7 +505,7 @@ func TestM7_ALegacyClientThatNamesItsRevision(t *testing.T) {
 
 // An answer with another id than was asked with is no answer, or that of another request.
 func TestHostileIDsThatCannotBeKept(t *testing.T) {
-	p := start(t, mcpserver.Options{})
+	p := start(t, Options{})
 	p.begin(withoutRoots)
 	for _, id := range []string{"9007199254740993", "1.5", "1e400", "18446744073709551615"} {
 		p.write(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`)

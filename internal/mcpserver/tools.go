@@ -2,56 +2,181 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/internal/mcproots"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// handler calls a tool of the workspace.
-func (c *client) handler(name string) mcp.ToolHandler {
+// addTools adds the file tools, with a list_roots that also reports the source of the roots and what was left out.
+func (c *client) addTools(server *mcp.Server) {
+	for _, t := range c.server.tools {
+		if t.Name == "list_roots" {
+			server.AddTool(listRootsTool(), c.listRoots)
+		} else {
+			server.AddTool(declaration(t), c.fileTool(t.Name))
+		}
+	}
+}
+
+// declaration returns a tool as tools/list describes it.
+func declaration(t tools.Tool) *mcp.Tool {
+	no := false
+	return &mcp.Tool{
+		Name: t.Name, Title: t.Title, Description: t.Description,
+		InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
+		Annotations: &mcp.ToolAnnotations{
+			Title: t.Title, ReadOnlyHint: t.Annotations.ReadOnly, DestructiveHint: &t.Annotations.Destructive,
+			IdempotentHint: t.Annotations.Idempotent, OpenWorldHint: &no,
+		},
+	}
+}
+
+// fileTool returns the handler of a file tool.
+func (c *client) fileTool(name string) mcp.ToolHandler {
 	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return c.inScope(ctx, r, files, func(sc *scope) (*mcp.CallToolResult, error) {
+		return c.callTool(ctx, r, true, func(sc *scope) (*mcp.CallToolResult, error) {
 			if sc.ws == nil {
-				return failed("No folder is accessible: " + sc.note + ". list_roots tells more."), nil
+				return toolError("No files are accessible: " + sc.reason + ". list_roots shows details."), nil
 			}
 			result, err := sc.tools.Call(ctx, name, r.Params.Arguments)
 			switch {
 			case ctx.Err() != nil:
 				return nil, context.Cause(ctx)
 			case err != nil:
-				return failed(err.Error()), nil
+				return toolError(err.Error()), nil
 			}
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: result.Text}}, StructuredContent: result.Structured}, nil
 		})
 	}
 }
 
-// inScope calls use with the scope of a call, or asks the client for its roots.
-func (c *client) inScope(ctx context.Context, r *mcp.CallToolRequest, n needed, use func(*scope) (*mcp.CallToolResult, error)) (*mcp.CallToolResult, error) {
-	var result *mcp.CallToolResult
-	a := asker{
-		revision: r.ProtocolVersion(), capabilities: r.ClientCapabilities(), responses: r.Params.InputResponses,
-		state: r.Params.RequestState, parts: [][]byte{[]byte("tools/call"), []byte(r.Params.Name), r.Params.Arguments},
+// callTool calls call with the scope of a tools/call, or asks the client for its roots.
+func (c *client) callTool(ctx context.Context, r *mcp.CallToolRequest, needsFiles bool, call func(*scope) (*mcp.CallToolResult, error)) (*mcp.CallToolResult, error) {
+	scoped := scopedRequest{
+		revision: r.ProtocolVersion(), capabilities: r.ClientCapabilities(), responses: r.Params.InputResponses, state: r.Params.RequestState,
+		identity: [][]byte{[]byte("tools/call"), []byte(r.Params.Name), r.Params.Arguments}, needsFiles: needsFiles,
 	}
-	err := c.within(ctx, a, n, func(sc *scope) (err error) {
-		result, err = use(sc)
+	var result *mcp.CallToolResult
+	err := c.withScope(ctx, scoped, func(sc *scope) (err error) {
+		result, err = call(sc)
 		return err
 	})
-	if errors.Is(err, errQuestion) {
-		return &mcp.CallToolResult{
-			Content:       []mcp.Content{}, // no content would be written as null
-			InputRequests: mcp.InputRequestMap{rootsKey: &mcp.ListRootsParams{}},
-			RequestState:  c.server.seal.of(a.parts...),
-		}, nil
+	if errors.Is(err, errInputRequired) {
+		result := &mcp.CallToolResult{Content: []mcp.Content{}} // nil would be encoded as null
+		result.InputRequests, result.RequestState = c.server.rootsInput(scoped)
+		return result, nil
 	}
 	if protocol := (*jsonrpc.Error)(nil); err != nil && !errors.As(err, &protocol) && ctx.Err() == nil {
-		return failed(err.Error()), nil
+		return toolError(err.Error()), nil
 	}
 	return result, err
 }
 
-// failed is the result of a call that a model is to read, and to do better.
-func failed(text string) *mcp.CallToolResult {
-	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+// toolError returns the result of a failed call, which a model reads.
+func toolError(message string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: message}}}
+}
+
+func listRootsTool() *mcp.Tool {
+	return declaration(tools.Tool{
+		Name: "list_roots", Title: "List roots",
+		Description: "List the accessible root directories in order and where they come from, and the roots that are not accessible, with the reason. Relative paths start at the first root.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
+		OutputSchema: json.RawMessage(`{"type":"object","required":["source","roots","left_out"],"properties":{
+			"source":{"type":"string","enum":["configured","client","fallback","none"],"description":"where the roots come from"},
+			"roots":{"type":"array","description":"the accessible roots in order","items":{"type":"object","required":["path","real","uri"],"properties":{
+				"path":{"type":"string"},"real":{"type":"string","description":"the path with links resolved"},"uri":{"type":"string"},"name":{"type":"string"}}}},
+			"left_out":{"type":"array","description":"roots that are not accessible","items":{"type":"object","required":["uri","reason"],"properties":{
+				"uri":{"type":"string"},"name":{"type":"string"},"reason":{"type":"string"}}}},
+			"note":{"type":"string","description":"why no root is accessible"}}}`),
+		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
+	})
+}
+
+// rootList is the structured result of list_roots.
+type rootList struct {
+	Source  source        `json:"source"`
+	Roots   []listedRoot  `json:"roots"`
+	LeftOut []leftOutRoot `json:"left_out"`
+	Note    string        `json:"note,omitempty"`
+}
+
+type listedRoot struct {
+	Path string `json:"path"`
+	Real string `json:"real"`
+	URI  string `json:"uri"`
+	Name string `json:"name,omitempty"`
+}
+
+type leftOutRoot struct {
+	URI    string `json:"uri"`
+	Name   string `json:"name,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// maxLeftOut is the most left-out roots that list_roots shows.
+const maxLeftOut = 100
+
+// listRoots handles list_roots, which always has a result.
+func (c *client) listRoots(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	return c.callTool(ctx, r, false, func(sc *scope) (*mcp.CallToolResult, error) {
+		list := sc.list()
+		structured, err := json.Marshal(list)
+		if err != nil {
+			return nil, err
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: list.String()}}, StructuredContent: json.RawMessage(structured)}, nil
+	})
+}
+
+// list describes the roots of a scope.
+func (sc *scope) list() rootList {
+	list := rootList{Source: sc.source, Roots: []listedRoot{}, LeftOut: []leftOutRoot{}, Note: sc.reason}
+	listed := map[int]bool{}
+	for _, r := range sc.roots {
+		name := text.Truncate(r.Name, maxQuoted)
+		switch {
+		case r.opened == nil && len(list.LeftOut) < maxLeftOut:
+			reason := "it could not be opened"
+			if uri := (*mcproots.URIError)(nil); errors.As(r.Err, &uri) {
+				reason = string(uri.Reason)
+			} else if r.Err != nil {
+				reason = r.Err.Error()
+			}
+			list.LeftOut = append(list.LeftOut, leftOutRoot{text.Truncate(r.URI, maxQuoted), name, reason})
+		case r.opened != nil && !listed[r.opened.Index]:
+			listed[r.opened.Index] = true
+			list.Roots = append(list.Roots, listedRoot{r.opened.Dir.String(), r.opened.Real.String(), r.opened.Real.URI(), name})
+		}
+	}
+	return list
+}
+
+// String returns the list for a model.
+func (l rootList) String() string {
+	var b strings.Builder
+	if len(l.Roots) == 0 {
+		fmt.Fprintf(&b, "No files are accessible: %s.\n", l.Note)
+	} else {
+		fmt.Fprintf(&b, "Accessible roots (source: %s); relative paths start at the first:\n", l.Source)
+	}
+	for _, r := range l.Roots {
+		b.WriteString(text.Printable(r.Path))
+		if r.Real != r.Path {
+			b.WriteString(" -> " + text.Printable(r.Real))
+		}
+		b.WriteByte('\n')
+	}
+	for _, r := range l.LeftOut {
+		fmt.Fprintf(&b, "left out: %q: %s\n", r.URI, r.Reason)
+	}
+	return b.String()
 }
