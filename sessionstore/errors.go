@@ -5,20 +5,24 @@ import (
 	"fmt"
 )
 
-// ErrClosed is returned by a Store or a Recorder that was closed.
-var ErrClosed = errors.New("the session store is closed")
+var (
+	// ErrClosed is returned by a Store or a Recorder that was closed.
+	ErrClosed = errors.New("the session store is closed")
+	// ErrExists is returned if the id of a new session is taken.
+	ErrExists = errors.New("a session with this id exists")
+	// ErrReplaced is returned while a history is read that an activation has replaced meanwhile.
+	ErrReplaced = errors.New("the history of the session was replaced while it was read; read it again")
+	// ErrDraft is returned for a draft of another store or session, one that was used or discarded, and one that was left
+	// alone for so long that the store dropped it.
+	ErrDraft = errors.New("the new history of the session no longer exists; load the session again")
+)
 
-// NotFoundError: there is no such session, or it was deleted.
+// NotFoundError is returned if a session does not exist or was deleted.
 type NotFoundError struct{ ID ID }
 
 func (e *NotFoundError) Error() string { return fmt.Sprintf("no session %q", string(e.ID)) }
 
-// ExistsError: the id of a new session is taken.
-type ExistsError struct{ ID ID }
-
-func (e *ExistsError) Error() string { return fmt.Sprintf("session %q exists", string(e.ID)) }
-
-// FencedError: the lease is no longer the newest.
+// FencedError is returned for a lease that is not the newest of its session.
 type FencedError struct {
 	ID ID
 	// Held and Current are the generations of the lease and of the session.
@@ -29,21 +33,14 @@ func (e *FencedError) Error() string {
 	return fmt.Sprintf("session %q was opened in another window; load it again", string(e.ID))
 }
 
-// ReplacedError: the history that was being read was replaced by an activation; read it again.
-type ReplacedError struct{ ID ID }
-
-func (e *ReplacedError) Error() string {
-	return fmt.Sprintf("the history of session %q was replaced while it was read", string(e.ID))
-}
-
-// CursorError: the cursor is malformed, or was made with other filters.
+// CursorError is returned for a cursor that is malformed or was made with other filters.
 type CursorError struct{ Cursor Cursor }
 
 func (e *CursorError) Error() string {
 	return "this cursor does not belong to this list; start again without one"
 }
 
-// UnavailableError: the store's medium cannot be used.
+// UnavailableError is returned if the medium of a store cannot be used.
 type UnavailableError struct {
 	// Path is the file or directory concerned.
 	Path string
@@ -59,11 +56,3 @@ func (e *UnavailableError) Error() string {
 
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
-
-// DraftError: an activation was given a draft that is not of this store and session, or was used or discarded before,
-// or was left alone for so long that the store dropped it.
-type DraftError struct{ ID ID }
-
-func (e *DraftError) Error() string {
-	return "the new history of session " + string(e.ID) + " is not there any more; load it again"
-}

@@ -75,7 +75,7 @@ func (m *Memory) insert(ctx context.Context, s NewSession, origin func() (*memor
 		return Lease{}, err
 	}
 	if m.sessions[s.ID] != nil {
-		return Lease{}, &ExistsError{ID: s.ID}
+		return Lease{}, ErrExists
 	}
 	r := &session.record
 	r.ID, r.Agent, r.Keys = s.ID, s.Agent, cloneKeys(s.Keys)
@@ -343,7 +343,7 @@ func (d *memoryDraft) Append(ctx context.Context, segment []Update) error {
 	}
 	defer unlock()
 	if d.over {
-		return &DraftError{ID: d.id}
+		return ErrDraft
 	}
 	d.parts.add(segment)
 	return nil
@@ -367,7 +367,7 @@ func (m *Memory) drafted(id ID, d Draft) (*memoryDraft, error) {
 	}
 	own, ok := d.(*memoryDraft)
 	if !ok || own.store != m || own.of != m.sessions[id] || own.over {
-		return nil, &DraftError{ID: id}
+		return nil, ErrDraft
 	}
 	return own, nil
 }
@@ -444,7 +444,7 @@ func (m *Memory) unchanged(ctx context.Context, id ID, o origin) error {
 	case err != nil:
 		return err
 	case now != o:
-		return &ReplacedError{ID: id}
+		return ErrReplaced
 	}
 	return nil
 }
@@ -553,7 +553,7 @@ func (m *Memory) Import(ctx context.Context, agent Agent, sessions []Imported) (
 			continue
 		}
 		if m.sessions[s.ID] != nil {
-			return added, &ExistsError{ID: s.ID}
+			return added, ErrExists
 		}
 		m.sessions[s.ID] = m.imported(agent, s)
 		added++

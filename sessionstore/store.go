@@ -71,7 +71,7 @@ type Activation struct {
 	State    []byte
 	StateKey string
 	// History, if not nil, replaces the stored history in the same step (clause P7); state
-	// kinds in it are stored as such, others on record stay. It counts as finished turns. A [*DraftError]
+	// kinds in it are stored as such, others on record stay. It counts as finished turns. A [ErrDraft]
 	// refuses what is no draft of this store; a refused activation leaves the draft as it was.
 	History Draft
 }
@@ -90,14 +90,14 @@ type StopReason string
 // Store keeps sessions. It is safe for concurrent use, by goroutines and, where its
 // medium is shared, by processes. What a method returned without error survives the death of the
 // process (clause S1). A call whose context ended either did its work or did nothing.
-// Errors: [*NotFoundError], [*FencedError], [*ExistsError], [*CursorError], [*DraftError];
+// Errors: [*NotFoundError], [*FencedError], [ErrExists], [*CursorError], [ErrDraft];
 // [*UnavailableError] when the medium fails, which names the file and what to do; or the
 // context's.
 //
 // An implementation opens its medium at the first call that needs it, so that making
 // a Store costs nothing.
 type Store interface {
-	// Create stores a session. It is listed from then on (A19). *ExistsError if
+	// Create stores a session. It is listed from then on (A19). [ErrExists] if
 	// the id is taken.
 	Create(ctx context.Context, s NewSession) (Lease, error)
 
@@ -137,7 +137,7 @@ type Store interface {
 
 	// History yields the history in order, in pages: between two of them nothing of the store is held
 	// (S9). It yields what is stored when it is ranged over, and does not see later appends. An
-	// activation that replaces the history ends it with [*ReplacedError], a delete with [*NotFoundError].
+	// activation that replaces the history ends it with [ErrReplaced], a delete with [*NotFoundError].
 	// The updates are the caller's.
 	History(ctx context.Context, id ID) iter.Seq2[Update, error]
 

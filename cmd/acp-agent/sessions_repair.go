@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -37,12 +36,7 @@ func newSessionsRepair(s streams, f *serveFlags) *cobra.Command {
 				return err
 			}
 			done, err := sqlite.Repair(cmd.Context(), sqlite.Options{Dir: dir})
-			var healthy *sqlite.HealthyError
-			switch {
-			case errors.As(err, &healthy) && !r.json:
-				_, err = fmt.Fprintln(s.out, healthy)
-				return err
-			case err != nil && healthy == nil:
+			if err != nil {
 				return err
 			}
 			return r.show(s, repairReport(done))
@@ -55,6 +49,10 @@ func newSessionsRepair(s streams, f *serveFlags) *cobra.Command {
 func (r repairFlags) show(s streams, done repairReport) error {
 	if r.json {
 		return json.NewEncoder(s.out).Encode(done)
+	}
+	if done.Damaged == "" {
+		_, err := fmt.Fprintln(s.out, "the session store is not damaged; nothing was changed")
+		return err
 	}
 	fmt.Fprintf(s.out, "kept %s with %s\n", countOf(done.Sessions, "session"), countOf(done.Updates, "update"))
 	for _, id := range done.Incomplete {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +19,7 @@ import (
 func TestS10_DeletedIsGoneFromTheFiles(t *testing.T) {
 	for journal, sessions := range map[sqlite.Journal]int{sqlite.JournalWAL: 120, sqlite.JournalRollback: 30} {
 		t.Run("S10/"+string(journal), func(t *testing.T) {
-			s := open(t, sqlite.Options{Journal: journal})
+			s := open(t, sqlite.Options{}.WithJournal(journal))
 			leases := whisper(t, s, sessions)
 			gone := map[int]bool{}
 			for i := range sessions / 6 {
@@ -96,4 +97,36 @@ func whisper(t *testing.T, s *sqlite.Store, sessions int) []sessionstore.Lease {
 		require.NoError(t, s.SetTitle(t.Context(), leases[i], strings.Repeat("t", random.IntN(90))+secret(i)))
 	}
 	return leases
+}
+
+// With so many sessions SQLite moves rows from page to page and leaves copies behind, which a deletion has to find.
+func TestS10_WhatMovedAboutTheFileIsGoneToo(t *testing.T) {
+	const sessions, kept = 1500, 7
+	s := open(t, sqlite.Options{})
+	order := rand.New(rand.NewPCG(7, 8)).Perm(sessions)
+	for _, i := range order {
+		lease, err := s.Create(t.Context(), sessionstore.NewSession{
+			ID: sessionstore.ID(secret(i)), Agent: sessionstore.Agent{Kind: "explore"}, Keys: rooted(t, "app", secret(i)),
+		})
+		require.NoError(t, err)
+		if i%kept == 0 {
+			require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say("used")}))
+		}
+	}
+	n, err := s.Prune(t.Context(), sessionstore.PruneQuery{UnusedBefore: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	require.Equal(t, sessions-(sessions+kept-1)/kept, n)
+	left := func() (found []string) {
+		files, err := os.ReadFile(filepath.Join(s.Dir(), "sessions.db"))
+		require.NoError(t, err)
+		for i := range sessions {
+			if i%kept != 0 && bytes.Contains(files, []byte(secret(i))) {
+				found = append(found, secret(i))
+			}
+		}
+		return found
+	}
+	require.NoError(t, s.Close())
+	require.Empty(t, left(), fmt.Sprint(len(left()), " of them"))
+	require.Equal(t, "ok", integrity(t, s.Dir()))
 }

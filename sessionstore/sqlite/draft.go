@@ -11,15 +11,15 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// draftAge is how old a draft gets before another takes it for one whose process died.
-const draftAge = 24 * time.Hour
+// maxDraftAge is the age at which a draft is deleted, since its process is taken to have died.
+const maxDraftAge = 24 * time.Hour
 
-// draft is a strand that no session has yet. Its states are few, and wait here.
+// draft is a [sessionstore.Draft]: a branch that does not belong to a session yet. Its states are few and kept in memory.
 type draft struct {
 	store  *Store
 	id     sessionstore.ID
-	strand int64
-	last   int64
+	branch int64
+	last   int64 // the number of its last segment
 	states map[sessionstore.Kind]sessionstore.Update
 }
 
@@ -27,17 +27,17 @@ type draft struct {
 func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.Draft, error) {
 	d := &draft{store: s, id: id, states: map[sessionstore.Kind]sessionstore.Update{}}
 	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-		if err := s.dropOldDrafts(ctx, tx); err != nil {
+		if err := s.deleteOldDrafts(ctx, tx); err != nil {
 			return err
 		}
 		r, err := find(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		if d.strand, err = nextGeneration(ctx, tx); err != nil {
+		if d.branch, err = nextGeneration(ctx, tx); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "INSERT INTO drafts (strand, session, started) VALUES (?, ?, ?)", d.strand, r.key, s.clock())
+		_, err = tx.ExecContext(ctx, "INSERT INTO drafts (strand, session, started) VALUES (?, ?, ?)", d.branch, r.key, s.clock())
 		return err
 	})
 	if err != nil {
@@ -46,13 +46,13 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 	return d, nil
 }
 
-// dropOldDrafts drops the drafts of processes that died.
-func (s *Store) dropOldDrafts(ctx context.Context, tx *sql.Tx) error {
-	return dropDrafts(ctx, tx, "started < ?", s.clock()-draftAge.Milliseconds())
+// deleteOldDrafts deletes the drafts of processes that died.
+func (s *Store) deleteOldDrafts(ctx context.Context, tx *sql.Tx) error {
+	return deleteDrafts(ctx, tx, "started < ?", s.clock()-maxDraftAge.Milliseconds())
 }
 
-// dropDrafts drops the drafts that match a condition, with their segments.
-func dropDrafts(ctx context.Context, tx *sql.Tx, condition string, value int64) error {
+// deleteDrafts deletes the drafts that match a condition, with their segments.
+func deleteDrafts(ctx context.Context, tx *sql.Tx, condition string, value int64) error {
 	for _, statement := range []string{
 		"DELETE FROM segments WHERE strand IN (SELECT strand FROM drafts WHERE " + condition + ")",
 		"DELETE FROM drafts WHERE " + condition,
@@ -69,10 +69,10 @@ func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error
 	history, states := sessionstore.Split(segment)
 	var last int64
 	err := d.store.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		if err := d.check(ctx, tx); err != nil {
+		if err := d.checkExists(ctx, tx); err != nil {
 			return err
 		}
-		r := row{strand: d.strand, last: d.last}
+		r := row{branch: d.branch, last: d.last}
 		err := r.add(ctx, tx, history, nil)
 		last = r.last
 		return err
@@ -90,55 +90,55 @@ func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error
 // Discard implements [sessionstore.Draft].
 func (d *draft) Discard(ctx context.Context) error {
 	return d.store.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		return dropDrafts(ctx, tx, "strand = ?", d.strand)
+		return deleteDrafts(ctx, tx, "strand = ?", d.branch)
 	})
 }
 
-// check returns an error unless the draft is still one.
-func (d *draft) check(ctx context.Context, tx *sql.Tx) error {
-	err := tx.QueryRowContext(ctx, "SELECT 1 FROM drafts WHERE strand = ?", d.strand).Scan(new(int))
+// checkExists returns an error if the draft was used, discarded or deleted.
+func (d *draft) checkExists(ctx context.Context, tx *sql.Tx) error {
+	err := tx.QueryRowContext(ctx, "SELECT 1 FROM drafts WHERE strand = ?", d.branch).Scan(new(int))
 	if errors.Is(err, sql.ErrNoRows) {
-		return &sessionstore.DraftError{ID: d.id}
+		return sessionstore.ErrDraft
 	}
 	return err
 }
 
-// drafted is the draft that an activation was given, nil for none.
-func (s *Store) drafted(id sessionstore.ID, d sessionstore.Draft) (*draft, error) {
+// draftOf returns the draft d of a session as this package's type, nil for none.
+func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error) {
 	if d == nil {
 		return nil, nil
 	}
 	own, ok := d.(*draft)
 	if !ok || own.store != s || own.id != id {
-		return nil, &sessionstore.DraftError{ID: id}
+		return nil, sessionstore.ErrDraft
 	}
 	return own, nil
 }
 
-// replace drops the session's history and gives it the draft's strand. The caller stores the row.
-func (d *draft) replace(ctx context.Context, tx *sql.Tx, r *row) error {
-	if err := d.check(ctx, tx); err != nil {
+// replaceHistory deletes the session's history and gives it the draft's branch. The caller stores the row.
+func (d *draft) replaceHistory(ctx context.Context, tx *sql.Tx, r *row) error {
+	if err := d.checkExists(ctx, tx); err != nil {
 		return err
 	}
-	old, err := inherited(ctx, tx, r.key)
+	old, err := inheritedSpans(ctx, tx, r.key)
 	if err != nil {
 		return err
 	}
 	for statement, key := range map[string]int64{
 		"DELETE FROM inherits WHERE session = ?": r.key,
-		"DELETE FROM drafts WHERE strand = ?":    d.strand,
+		"DELETE FROM drafts WHERE strand = ?":    d.branch,
 	} {
 		if _, err := tx.ExecContext(ctx, statement, key); err != nil {
 			return err
 		}
 	}
-	old = append(old, span{strand: r.strand})
-	r.strand, r.last = d.strand, d.last
+	old = append(old, span{branch: r.branch})
+	r.branch, r.last = d.branch, d.last
 	if err := r.store(ctx, tx); err != nil {
 		return err
 	}
-	if err := release(ctx, tx, old); err != nil {
+	if err := deleteUnusedSegments(ctx, tx, old); err != nil {
 		return err
 	}
-	return r.keepStates(ctx, tx, slices.Collect(maps.Values(d.states)))
+	return r.addStates(ctx, tx, slices.Collect(maps.Values(d.states)))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// code is SQLite's primary result code in err's tree, 0 if there is none.
+// code returns SQLite's primary result code in err's tree, or 0.
 func code(err error) int {
 	var e *driver.Error
 	if !errors.As(err, &e) {
@@ -23,14 +23,14 @@ func code(err error) int {
 	return e.Code() & 0xff
 }
 
-// inTheWay reports whether err is another process's doing, and trying again may help.
-func inTheWay(err error) bool {
+// isLocked reports whether err is due to a lock of another process, so that trying again may help.
+func isLocked(err error) bool {
 	return errors.Is(err, errLocked) || code(err) == sqlite3.SQLITE_BUSY || code(err) == sqlite3.SQLITE_LOCKED
 }
 
-// explain makes err one of the errors of [sessionstore.Store].
+// explain turns err into one of the errors of [sessionstore.Store].
 func (s *Store) explain(err error) error {
-	if err == nil || ours(err) {
+	if err == nil || describesCall(err) {
 		return err
 	}
 	if errors.Is(err, sql.ErrConnDone) {
@@ -43,23 +43,28 @@ func (s *Store) explain(err error) error {
 	return &sessionstore.UnavailableError{Path: path, Hint: hint, Err: err}
 }
 
-// ours reports whether err says something of the call, not of the medium.
-func ours(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, sessionstore.ErrClosed) ||
-		errors.As(err, new(*sessionstore.NotFoundError)) || errors.As(err, new(*sessionstore.ExistsError)) ||
-		errors.As(err, new(*sessionstore.FencedError)) || errors.As(err, new(*sessionstore.ReplacedError)) ||
-		errors.As(err, new(*sessionstore.DraftError)) || errors.As(err, new(*sessionstore.UnavailableError))
+// describesCall reports whether err is about the call, not about the medium.
+func describesCall(err error) bool {
+	for _, target := range []error{
+		context.Canceled, context.DeadlineExceeded,
+		sessionstore.ErrClosed, sessionstore.ErrExists, sessionstore.ErrReplaced, sessionstore.ErrDraft,
+	} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return errors.As(err, new(*sessionstore.NotFoundError)) || errors.As(err, new(*sessionstore.FencedError)) ||
+		errors.As(err, new(*sessionstore.UnavailableError))
 }
 
-// Hints: what a person can do.
+// The hints of errors tell a person what to do.
 const (
 	hintPermissions = "make the directory and the file readable and writable for you, or choose another state directory"
 	hintSpace       = "free some space on its disk"
-	hintRepair      = "it is damaged: nothing was changed; run \"acp-agent sessions repair\""
+	hintRepair      = "it is damaged and was not changed; run \"acp-agent sessions repair\""
 	hintForeign     = "move it away, or choose another state directory"
 	hintNewer       = "update acp-agent, or choose another state directory"
-	hintBusy        = "another program keeps it locked: end programs that hang, then try again"
+	hintBusy        = "another program keeps it locked; end programs that hang, then try again"
 	hintDisk        = "check the disk and its file system, then try again"
 )
 
@@ -92,8 +97,8 @@ func hintFor(err error) string {
 	return hintDisk
 }
 
-// damageError: a row that this program did not write so.
+// damageError reports a row that this program cannot have written.
 type damageError struct{ err error }
 
-func (e *damageError) Error() string { return "a row does not make sense: " + e.err.Error() }
+func (e *damageError) Error() string { return "it contains an invalid row: " + e.err.Error() }
 func (e *damageError) Unwrap() error { return e.err }

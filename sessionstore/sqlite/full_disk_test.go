@@ -34,7 +34,7 @@ func fillUp(t *testing.T, journal sqlite.Journal, room int64) (full bool) {
 	r, stop := record(t, dir)
 	defer stop()
 	r.room.Store(room)
-	s := sqlite.New(sqlite.Options{Dir: dir, Journal: journal})
+	s := sqlite.New(sqlite.Options{Dir: dir}.WithJournal(journal))
 	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Keys: rooted(t, "app")})
 	full = tookPlace(t, err, dir)
 	if full {

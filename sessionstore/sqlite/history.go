@@ -10,26 +10,26 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// pageBytes is about how much of a history is read at once.
+// pageBytes is about the amount of history that is read at once.
 const pageBytes = 256 << 10
 
 // History implements [sessionstore.Store].
 func (s *Store) History(ctx context.Context, id sessionstore.ID) iter.Seq2[sessionstore.Update, error] {
-	return s.pages(ctx, id, func(r row) int64 { return r.last })
+	return s.history(ctx, id, func(r row) int64 { return r.last })
 }
 
 // Finished implements [sessionstore.Store].
 func (s *Store) Finished(ctx context.Context, id sessionstore.ID) iter.Seq2[sessionstore.Update, error] {
-	return s.pages(ctx, id, func(r row) int64 { return r.finished().last })
+	return s.history(ctx, id, func(r row) int64 { return r.finished().last })
 }
 
-// pages yields a history up to a segment.
-func (s *Store) pages(ctx context.Context, id sessionstore.ID, last func(row) int64) iter.Seq2[sessionstore.Update, error] {
+// history yields a history up to the segment that last returns.
+func (s *Store) history(ctx context.Context, id sessionstore.ID, last func(row) int64) iter.Seq2[sessionstore.Update, error] {
 	return func(yield func(sessionstore.Update, error) bool) {
-		reader, err := s.reader(ctx, id, last)
-		for err == nil && len(reader.spans) > 0 {
+		h, err := s.newHistoryReader(ctx, id, last)
+		for err == nil && len(h.spans) > 0 {
 			var page [][]byte
-			if page, err = reader.next(ctx); err != nil {
+			if page, err = h.nextPage(ctx); err != nil {
 				break
 			}
 			for _, body := range page {
@@ -48,58 +48,58 @@ func (s *Store) pages(ctx context.Context, id sessionstore.ID, last func(row) in
 	}
 }
 
-// historyReader goes through a history that is told apart from a later one by its strand.
+// historyReader reads a history in pages. It recognises by the session's branch that the history was replaced.
 type historyReader struct {
 	store  *Store
 	id     sessionstore.ID
-	strand int64
-	spans  []span // that are left
+	branch int64
+	spans  []span // not read to the end yet
 	seq    int64  // the last segment that was read
 }
 
-func (s *Store) reader(ctx context.Context, id sessionstore.ID, last func(row) int64) (historyReader, error) {
+func (s *Store) newHistoryReader(ctx context.Context, id sessionstore.ID, last func(row) int64) (historyReader, error) {
 	h := historyReader{store: s, id: id}
 	err := s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		r, err := find(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		h.strand = r.strand
+		h.branch = r.branch
 		h.spans, err = r.spans(ctx, tx, last(r))
 		return err
 	})
 	return h, err
 }
 
-// next reads segments until they are long enough, in a snapshot that ends with it.
-func (h *historyReader) next(ctx context.Context) ([][]byte, error) {
-	var (
-		page [][]byte
-		seq  int64
-	)
-	err := h.store.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+// nextPage reads the next segments of the first span in a transaction of its own.
+func (h *historyReader) nextPage(ctx context.Context) (page [][]byte, err error) {
+	var seq int64
+	err = h.store.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 		page, seq, err = h.segments(ctx, tx)
 		if err == nil && len(page) == 0 {
-			err = h.gone(ctx, tx)
+			err = h.checkUnchanged(ctx, tx)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if h.seq = seq; h.seq >= h.spans[0].last {
+	h.seq = seq
+	// After a repair the last segments of a span may be missing.
+	if last := h.spans[0].last; len(page) == 0 || seq >= last {
+		h.seq = last
 		h.spans = h.spans[1:]
 	}
 	return page, nil
 }
 
 func (h *historyReader) segments(ctx context.Context, tx *sql.Tx) (page [][]byte, seq int64, err error) {
-	now := h.spans[0]
+	current := h.spans[0]
 	rows, err := tx.QueryContext(ctx, `
 		SELECT seq, body FROM segments
 		WHERE strand = ? AND seq > ? AND seq <= ?
 			AND EXISTS (SELECT 1 FROM sessions WHERE id = ? AND strand = ?)
-		ORDER BY seq`, now.strand, h.seq, now.last, string(h.id), h.strand)
+		ORDER BY seq`, current.branch, h.seq, current.last, string(h.id), h.branch)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -115,16 +115,13 @@ func (h *historyReader) segments(ctx context.Context, tx *sql.Tx) (page [][]byte
 	return page, seq, rows.Err()
 }
 
-// gone says why the segments that should come next are not there.
-func (h *historyReader) gone(ctx context.Context, tx *sql.Tx) error {
+// checkUnchanged returns an error if the history was deleted or replaced.
+func (h *historyReader) checkUnchanged(ctx context.Context, tx *sql.Tx) error {
 	r, err := find(ctx, tx, h.id)
-	switch {
-	case err != nil:
-		return err
-	case r.strand != h.strand:
-		return &sessionstore.ReplacedError{ID: h.id}
+	if err == nil && r.branch != h.branch {
+		err = sessionstore.ErrReplaced
 	}
-	return &damageError{errors.New("a segment of the history is missing")}
+	return err
 }
 
 // States implements [sessionstore.Store].
@@ -149,4 +146,54 @@ func (s *Store) States(ctx context.Context, id sessionstore.ID) (states []sessio
 		return nil
 	})
 	return states, err
+}
+
+// span is a part of a history: the segments of a branch after those of the span before it, up to last.
+type span struct {
+	branch, last int64
+}
+
+// inheritedSpans returns the part of a session's history that it shares with the sessions it was forked from, in order.
+func inheritedSpans(ctx context.Context, tx *sql.Tx, session int64) ([]span, error) {
+	rows, err := tx.QueryContext(ctx, "SELECT strand, last FROM inherits WHERE session = ? ORDER BY last", session)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var spans []span
+	for rows.Next() {
+		var s span
+		if err := rows.Scan(&s.branch, &s.last); err != nil {
+			return nil, err
+		}
+		spans = append(spans, s)
+	}
+	return spans, rows.Err()
+}
+
+// spans returns the session's history up to a segment: what it inherited, then its own branch.
+func (r row) spans(ctx context.Context, tx *sql.Tx, last int64) ([]span, error) {
+	spans, err := inheritedSpans(ctx, tx, r.key)
+	if err != nil {
+		return nil, err
+	}
+	if len(spans) == 0 && last > 0 || len(spans) > 0 && spans[len(spans)-1].last < last {
+		spans = append(spans, span{r.branch, last})
+	}
+	return spans, nil
+}
+
+// deleteUnusedSegments deletes the segments of the spans' branches that no session needs: if a branch's own session is gone, those
+// after the last fork.
+func deleteUnusedSegments(ctx context.Context, tx *sql.Tx, spans []span) error {
+	for _, s := range spans {
+		_, err := tx.ExecContext(ctx, `
+			DELETE FROM segments
+			WHERE strand = ?1 AND seq > coalesce((SELECT max(last) FROM inherits WHERE strand = ?1), 0)
+				AND NOT EXISTS (SELECT 1 FROM sessions WHERE strand = ?1)`, s.branch)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// tombstoneStep is how much older a tombstone gets before it is renewed, so that a list that changes nothing
-// writes nothing.
-const tombstoneStep = 24 * time.Hour
+// tombstoneRenewal is the age at which a tombstone is renewed when its session is still listed. It is not renewed each time, so that
+// importing an unchanged list writes nothing.
+const tombstoneRenewal = 24 * time.Hour
 
-// Import implements [sessionstore.Store]. Mostly nothing is new: that is found out without the write lock.
+// Import implements [sessionstore.Store]. Usually nothing is new, which it finds out without the write lock.
 func (s *Store) Import(ctx context.Context, agent sessionstore.Agent, sessions []sessionstore.Imported) (added int, err error) {
 	for _, n := range sessions {
 		if err := n.Validate(); err != nil {
@@ -23,7 +23,7 @@ func (s *Store) Import(ctx context.Context, agent sessionstore.Agent, sessions [
 	}
 	var fresh []sessionstore.Imported
 	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-		fresh, err = s.news(ctx, tx, agent, sessions)
+		fresh, err = s.outdated(ctx, tx, agent, sessions)
 		return err
 	})
 	if err != nil || len(fresh) == 0 {
@@ -52,29 +52,29 @@ func (s *Store) Import(ctx context.Context, agent sessionstore.Agent, sessions [
 	return added, nil
 }
 
-// standing is what the store knows of a runtime's session.
-type standing struct {
-	session, updated int64 // 0 if it is not known
+// importRecord is what the store knows about a session that an agent lists.
+type importRecord struct {
+	session, updated int64 // 0 if it is unknown
 	title            string
-	deleted          int64 // 0 if it was not deleted
+	deleted          int64 // when it was deleted or given up, 0 if it was not
 }
 
-func standingOf(ctx context.Context, tx *sql.Tx, agent int64, name string) (at standing, err error) {
-	err = tx.QueryRowContext(ctx, "SELECT deleted FROM tombstones WHERE agent = ? AND name = ?", agent, buried(name)).Scan(&at.deleted)
+func findImported(ctx context.Context, tx *sql.Tx, agent int64, stateKey string) (at importRecord, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT deleted FROM tombstones WHERE agent = ? AND name = ?", agent, tombstoneName(stateKey)).Scan(&at.deleted)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return at, err
 	}
 	err = tx.QueryRowContext(ctx, `
 		SELECT sessions.key, updated, title FROM runtime_keys JOIN sessions ON sessions.key = session
-		WHERE runtime_keys.agent = ? AND name = ?`, agent, name).Scan(&at.session, &at.updated, &at.title)
+		WHERE runtime_keys.agent = ? AND name = ?`, agent, stateKey).Scan(&at.session, &at.updated, &at.title)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
 	return at, err
 }
 
-// news are the sessions of which something is not on record.
-func (s *Store) news(ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, sessions []sessionstore.Imported) ([]sessionstore.Imported, error) {
+// outdated returns the sessions of which the store does not have the latest.
+func (s *Store) outdated(ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, sessions []sessionstore.Imported) ([]sessionstore.Imported, error) {
 	agents, err := agentsOf(ctx, tx, agent)
 	if err != nil || len(agents) == 0 {
 		return sessions, err
@@ -82,11 +82,11 @@ func (s *Store) news(ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, 
 	var fresh []sessionstore.Imported
 	for key := range agents {
 		for _, n := range sessions {
-			at, err := standingOf(ctx, tx, key, n.StateKey)
+			at, err := findImported(ctx, tx, key, n.StateKey)
 			if err != nil {
 				return nil, err
 			}
-			if at.lacks(n, s.clock()) {
+			if at.outdated(n, s.clock()) {
 				fresh = append(fresh, n)
 			}
 		}
@@ -94,19 +94,19 @@ func (s *Store) news(ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, 
 	return fresh, nil
 }
 
-// lacks reports whether n, now, says more than is on record.
-func (at standing) lacks(n sessionstore.Imported, now int64) bool {
+// outdated reports whether importing n now would change something.
+func (at importRecord) outdated(n sessionstore.Imported, now int64) bool {
 	switch {
 	case at.deleted != 0:
-		return now-at.deleted > tombstoneStep.Milliseconds()
+		return now-at.deleted > tombstoneRenewal.Milliseconds()
 	case at.session == 0:
 		return true
 	}
 	return n.Title != "" && n.Title != at.title || !n.Updated.IsZero() && n.Updated.UnixMilli() > at.updated
 }
 
-func (s *Store) importOne(ctx context.Context, tx *sql.Tx, agent int64, of sessionstore.Agent, n sessionstore.Imported) (isNew bool, err error) {
-	at, err := standingOf(ctx, tx, agent, n.StateKey)
+func (s *Store) importOne(ctx context.Context, tx *sql.Tx, agentKey int64, agent sessionstore.Agent, n sessionstore.Imported) (isNew bool, err error) {
+	at, err := findImported(ctx, tx, agentKey, n.StateKey)
 	if err != nil {
 		return false, err
 	}
@@ -116,7 +116,7 @@ func (s *Store) importOne(ctx context.Context, tx *sql.Tx, agent int64, of sessi
 	}
 	switch {
 	case at.deleted != 0:
-		_, err = tx.ExecContext(ctx, "UPDATE tombstones SET deleted = ? WHERE agent = ? AND name = ?", now, agent, buried(n.StateKey))
+		_, err = tx.ExecContext(ctx, "UPDATE tombstones SET deleted = ? WHERE agent = ? AND name = ?", now, agentKey, tombstoneName(n.StateKey))
 		return false, err
 	case at.session != 0:
 		_, err = tx.ExecContext(ctx, "UPDATE sessions SET title = CASE ?1 WHEN '' THEN title ELSE ?1 END, updated = max(updated, ?2) WHERE key = ?3",
@@ -127,8 +127,8 @@ func (s *Store) importOne(ctx context.Context, tx *sql.Tx, agent int64, of sessi
 		updated = now
 	}
 	_, key, err := s.insert(ctx, tx, sessionstore.NewSession{
-		ID: n.ID, Agent: of, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
-	}, updated, inheritance{})
+		ID: n.ID, Agent: agent, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
+	}, updated, finishedPart{})
 	if err != nil {
 		return false, err
 	}
@@ -136,9 +136,9 @@ func (s *Store) importOne(ctx context.Context, tx *sql.Tx, agent int64, of sessi
 	return true, err
 }
 
-// nameSession notes what the runtime calls a session, "" for nothing. No other session is called so from then on: one that
-// was only imported is gone with it. What the session was called before was given up, unless it is called nothing now.
-func (s *Store) nameSession(ctx context.Context, tx *sql.Tx, session int64, name string) error {
+// setStateKey stores the state key of a session. Another session with this key loses it, and is deleted if it was imported and never
+// used. A tombstone is stored for the key that the session had before, unless name is "".
+func (s *Store) setStateKey(ctx context.Context, tx *sql.Tx, session int64, name string) error {
 	if name == "" {
 		_, err := tx.ExecContext(ctx, "DELETE FROM runtime_keys WHERE session = ?", session)
 		return err
@@ -154,14 +154,14 @@ func (s *Store) nameSession(ctx context.Context, tx *sql.Tx, session int64, name
 		return err
 	}
 	if before != "" && before != name {
-		if err := s.buryName(ctx, tx, agent, before); err != nil {
+		if err := s.addTombstone(ctx, tx, agent, before); err != nil {
 			return err
 		}
 	}
-	if err := unname(ctx, tx, session, agent, name); err != nil {
+	if err := takeStateKey(ctx, tx, session, agent, name); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, "DELETE FROM tombstones WHERE agent = ? AND name = ?", agent, buried(name)); err != nil {
+	if _, err := tx.ExecContext(ctx, "DELETE FROM tombstones WHERE agent = ? AND name = ?", agent, tombstoneName(name)); err != nil {
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `
@@ -170,15 +170,15 @@ func (s *Store) nameSession(ctx context.Context, tx *sql.Tx, session int64, name
 	return err
 }
 
-// unname takes the name from another session that has it.
-func unname(ctx context.Context, tx *sql.Tx, session, agent int64, name string) error {
+// takeStateKey takes the state key from another session that has it.
+func takeStateKey(ctx context.Context, tx *sql.Tx, session, agent int64, name string) error {
 	var (
 		other  row
 		unused bool
 	)
 	err := tx.QueryRowContext(ctx, `
 		SELECT sessions.key, strand, imported AND turns = 0 AND last = 0 FROM runtime_keys JOIN sessions ON sessions.key = session
-		WHERE runtime_keys.agent = ? AND name = ? AND session <> ?`, agent, name, session).Scan(&other.key, &other.strand, &unused)
+		WHERE runtime_keys.agent = ? AND name = ? AND session <> ?`, agent, name, session).Scan(&other.key, &other.branch, &unused)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -186,20 +186,20 @@ func unname(ctx context.Context, tx *sql.Tx, session, agent int64, name string) 
 		return err
 	}
 	if unused {
-		return remove(ctx, tx, other)
+		return deleteRows(ctx, tx, other)
 	}
 	_, err = tx.ExecContext(ctx, "DELETE FROM runtime_keys WHERE session = ?", other.key)
 	return err
 }
 
-// buried is a runtime's name for a session as a tombstone has it.
-func buried(name string) []byte {
+// tombstoneName returns a state key as it is stored in a tombstone: hashed, so that a deleted session leaves nothing readable.
+func tombstoneName(name string) []byte {
 	sum := sha256.Sum256([]byte(name))
 	return sum[:]
 }
 
-// bury remembers what the runtime calls a session that is about to be removed.
-func (s *Store) bury(ctx context.Context, tx *sql.Tx, session int64) error {
+// addTombstoneOf adds a tombstone for the state key of a session, if it has one.
+func (s *Store) addTombstoneOf(ctx context.Context, tx *sql.Tx, session int64) error {
 	var (
 		agent int64
 		name  string
@@ -211,15 +211,15 @@ func (s *Store) bury(ctx context.Context, tx *sql.Tx, session int64) error {
 	if err != nil {
 		return err
 	}
-	return s.buryName(ctx, tx, agent, name)
+	return s.addTombstone(ctx, tx, agent, name)
 }
 
-// buryName remembers a session of a runtime that is not to be imported, and forgets the oldest that were remembered so.
-func (s *Store) buryName(ctx context.Context, tx *sql.Tx, agent int64, name string) error {
+// addTombstone adds a tombstone, so that the session is not imported again, and deletes the oldest ones.
+func (s *Store) addTombstone(ctx context.Context, tx *sql.Tx, agent int64, name string) error {
 	now := s.clock()
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO tombstones (agent, name, deleted) VALUES (?, ?, ?)
-		ON CONFLICT (agent, name) DO UPDATE SET deleted = excluded.deleted`, agent, buried(name), now)
+		ON CONFLICT (agent, name) DO UPDATE SET deleted = excluded.deleted`, agent, tombstoneName(name), now)
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func TestP7_DraftsThatWereLeftAloneAreDropped(t *testing.T) {
 	left, err := s.NewDraft(t.Context(), "one")
 	require.NoError(t, err)
 	require.NoError(t, left.Append(t.Context(), updates(3)))
-	now = now.Add(draftAge)
+	now = now.Add(maxDraftAge)
 	_, err = s.NewDraft(t.Context(), "one")
 	require.NoError(t, err)
 	require.Equal(t, 1, segments())
@@ -95,7 +95,7 @@ func TestP7_DraftsThatWereLeftAloneAreDropped(t *testing.T) {
 	_, err = s.NewDraft(t.Context(), "one")
 	require.NoError(t, err)
 	require.Zero(t, segments())
-	require.ErrorAs(t, left.Append(t.Context(), updates(3)), new(*sessionstore.DraftError))
+	require.ErrorIs(t, left.Append(t.Context(), updates(3)), sessionstore.ErrDraft)
 }
 
 func TestS6_AFileThatNeedsANewerProgramSaysSo(t *testing.T) {
@@ -196,7 +196,7 @@ func TestS2_ACallThatWaitsHeedsItsContext(t *testing.T) {
 }
 
 func TestS2_AStoreThatStaysLockedSaysSo(t *testing.T) {
-	s := New(Options{Dir: t.TempDir(), Patience: time.Millisecond})
+	s := New(Options{Dir: t.TempDir(), lockTimeout: time.Millisecond})
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	lease := made(t, s, "one")
 	defer locked(t, s.Dir())()

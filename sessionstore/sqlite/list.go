@@ -13,16 +13,16 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// List implements [sessionstore.Store]. A page is the start of a few index ranges, merged: one for
-// each agent and each combination of the keys that the filters match by.
+// List implements [sessionstore.Store]. A page is the beginning of a few merged index ranges: one for each agent and each combination of
+// spelled and real paths that the filters match.
 func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Page, error) {
 	from, paging, err := q.From()
 	if err != nil {
 		return sessionstore.Page{}, err
 	}
-	start := place{updated: math.MaxInt64}
+	start := position{updated: math.MaxInt64}
 	if paging {
-		start = place{updated: from.Updated.UnixMilli(), id: string(from.ID)}
+		start = position{updated: from.Updated.UnixMilli(), id: string(from.ID)}
 	}
 	page := sessionstore.Page{Sessions: []sessionstore.Session{}}
 	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
@@ -30,17 +30,17 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Pa
 		if err != nil {
 			return err
 		}
-		places, err := merge(ctx, tx, q, agents, start)
+		positions, err := firstPositions(ctx, tx, q, agents, start)
 		if err != nil {
 			return err
 		}
 		page.Next = ""
-		if size := q.Size(); len(places) > size {
-			places = places[:size]
-			last := places[size-1]
-			page.Next = q.After(sessionstore.Position{Updated: stored(last.updated), ID: sessionstore.ID(last.id)})
+		if size := q.Size(); len(positions) > size {
+			positions = positions[:size]
+			last := positions[size-1]
+			page.Next = q.After(sessionstore.Position{Updated: timeOf(last.updated), ID: sessionstore.ID(last.id)})
 		}
-		page.Sessions, err = records(ctx, tx, places, agents)
+		page.Sessions, err = records(ctx, tx, positions, agents)
 		return err
 	})
 	if err != nil {
@@ -49,36 +49,36 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Pa
 	return page, nil
 }
 
-// place is where a session stands in a list.
-type place struct {
+// position is the position of a session in a list.
+type position struct {
 	updated int64
 	id      string
 	key     int64
 }
 
-// compare orders places as lists do.
-func (p place) compare(other place) int {
+// compare orders positions like a list.
+func (p position) compare(other position) int {
 	return cmp.Or(cmp.Compare(other.updated, p.updated), strings.Compare(other.id, p.id))
 }
 
-// merge returns the first places after start of q's ranges, each session once: one more than a page.
-func merge(ctx context.Context, tx *sql.Tx, q sessionstore.Query, agents map[int64]sessionstore.Agent, start place) ([]place, error) {
-	var all []place
+// firstPositions returns the first positions of q's ranges after start, each session once: one more than fit in a page.
+func firstPositions(ctx context.Context, tx *sql.Tx, q sessionstore.Query, agents map[int64]sessionstore.Agent, start position) ([]position, error) {
+	var all []position
 	for agent := range agents {
-		for _, r := range rangesOf(q) {
-			places, err := r.read(ctx, tx, agent, start, q.Size()+1)
+		for _, r := range indexRanges(q) {
+			positions, err := r.read(ctx, tx, agent, start, q.Size()+1)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, places...)
+			all = append(all, positions...)
 		}
 	}
-	slices.SortFunc(all, place.compare)
+	slices.SortFunc(all, position.compare)
 	all = slices.Compact(all)
 	return all[:min(len(all), q.Size()+1)], nil
 }
 
-// agentsOf are the agents that a query asks for, by key.
+// agentsOf returns the agents that a query matches, by key.
 func agentsOf(ctx context.Context, tx *sql.Tx, a sessionstore.Agent) (map[int64]sessionstore.Agent, error) {
 	agents := make(map[int64]sessionstore.Agent)
 	if a.Kind != "" {
@@ -105,12 +105,12 @@ func agentsOf(ctx context.Context, tx *sql.Tx, a sessionstore.Agent) (map[int64]
 	return agents, rows.Err()
 }
 
-// records reads the sessions at places, in their order.
-func records(ctx context.Context, tx *sql.Tx, places []place, agents map[int64]sessionstore.Agent) ([]sessionstore.Session, error) {
-	sessions := make([]sessionstore.Session, len(places))
-	keys := make([]int64, len(places))
-	at := make(map[int64]int, len(places))
-	for i, p := range places {
+// records returns the sessions at positions, in their order.
+func records(ctx context.Context, tx *sql.Tx, positions []position, agents map[int64]sessionstore.Agent) ([]sessionstore.Session, error) {
+	sessions := make([]sessionstore.Session, len(positions))
+	keys := make([]int64, len(positions))
+	at := make(map[int64]int, len(positions))
+	for i, p := range positions {
 		keys[i], at[p.key] = p.key, i
 	}
 	list, err := json.Marshal(keys)
@@ -122,9 +122,9 @@ func records(ctx context.Context, tx *sql.Tx, places []place, agents map[int64]s
 		return nil, err
 	}
 	defer rows.Close()
-	known := make(knownKeys)
+	parsed := make(parsedKeys)
 	for rows.Next() {
-		key, agent, r, err := scanRecord(rows, known)
+		key, agent, r, err := scanRecord(rows, parsed)
 		if err != nil {
 			return nil, err
 		}
@@ -135,3 +135,70 @@ func records(ctx context.Context, tx *sql.Tx, places []place, agents map[int64]s
 }
 
 const recordsQuery = "SELECT " + recordColumns + " FROM sessions WHERE key IN (SELECT value FROM json_each(?))"
+
+// indexRange is a part of an index: the sessions of an agent with certain values in some columns, in the order of a list.
+type indexRange struct {
+	columns []string // of cwd, real_cwd, dirs, real_dirs
+	values  []column
+}
+
+// indexRanges returns the ranges whose union is what q's filters match. A filter matches by its spelling or its real path.
+func indexRanges(q sessionstore.Query) []indexRange {
+	ranges := []indexRange{{}}
+	if f := q.Cwd; f != nil {
+		ranges = either(ranges, "cwd", dirColumn(f.Spelling), dirColumn(f.Real))
+	}
+	if f := q.Additional; f != nil {
+		ranges = either(ranges, "dirs", dirsColumn(f.Spelling), realColumn(f.Real))
+	}
+	return ranges
+}
+
+// either splits each range in two: one by the column name, one by that of its real path.
+func either(ranges []indexRange, name string, spelling, real column) []indexRange {
+	var out []indexRange
+	for _, r := range ranges {
+		out = append(out, r.and(name, spelling), r.and("real_"+name, real))
+	}
+	return out
+}
+
+func (r indexRange) and(name string, value column) indexRange {
+	return indexRange{
+		columns: append(r.columns[:len(r.columns):len(r.columns)], name),
+		values:  append(r.values[:len(r.values):len(r.values)], value),
+	}
+}
+
+// query returns a query and its arguments. It names the index, so that statistics cannot make SQLite choose another plan.
+func (r indexRange) query(agent int64, start position, limit int) (string, []any) {
+	index := "by_" + strings.Join(r.columns, "_")
+	if len(r.columns) == 0 {
+		index = "by_activity"
+	}
+	where, args := "agent = ?", []any{agent}
+	for i, name := range r.columns {
+		where += " AND " + name + "_hash = ? AND " + name + " = ?"
+		args = append(args, r.values[i].hash, r.values[i].text)
+	}
+	return "SELECT updated, id, key FROM sessions INDEXED BY " + index + " WHERE " + where +
+		" AND (updated, id) < (?, ?) ORDER BY updated DESC, id DESC LIMIT ?", append(args, start.updated, start.id, limit)
+}
+
+func (r indexRange) read(ctx context.Context, tx *sql.Tx, agent int64, start position, limit int) ([]position, error) {
+	text, args := r.query(agent, start, limit)
+	rows, err := tx.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var positions []position
+	for rows.Next() {
+		var p position
+		if err := rows.Scan(&p.updated, &p.id, &p.key); err != nil {
+			return nil, err
+		}
+		positions = append(positions, p)
+	}
+	return positions, rows.Err()
+}

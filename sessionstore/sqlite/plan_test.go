@@ -30,9 +30,9 @@ func TestS7_EveryListIsAnIndexRange(t *testing.T) {
 		return plan
 	}
 	for name, q := range manyQueries(t) {
-		for _, r := range rangesOf(q) {
+		for _, r := range indexRanges(q) {
 			t.Run("S7/"+name+"/"+strings.Join(r.columns, " and "), func(t *testing.T) {
-				text, args := r.query(1, place{updated: math.MaxInt64}, 51)
+				text, args := r.query(1, position{updated: math.MaxInt64}, 51)
 				plan := explain(text, args...)
 				require.Len(t, plan, 1, plan)
 				require.Regexp(t, `^SEARCH sessions USING (COVERING )?INDEX by_\w+ \(agent=\?( AND \w+_hash=\?){`+

@@ -50,7 +50,7 @@ func eventful(t *testing.T, journal sqlite.Journal, random *rand.Rand) []deed {
 	require.NoError(t, err)
 	r, stop := record(t, dir)
 	defer stop()
-	s := sqlite.New(sqlite.Options{Dir: dir, Journal: journal})
+	s := sqlite.New(sqlite.Options{Dir: dir}.WithJournal(journal))
 	lease := create(t, s, "one")
 	r.answered()
 	for n := range answers - 1 {

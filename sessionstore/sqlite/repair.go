@@ -1,60 +1,36 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Report is what [Repair] did.
+// Report describes what [Repair] did.
 type Report struct {
-	// Damaged is where the damaged file is kept. It is the user's to remove.
+	// Damaged is the path to which the damaged file was moved, "" if the store was not damaged and nothing was changed.
 	Damaged string
-	// Sessions is how many sessions were kept, Updates how many updates are in their histories.
+	// Sessions and Updates are the numbers of sessions and of updates in their histories that were kept.
 	Sessions, Updates int
-	// Incomplete are the kept sessions that lost a part of their history. Where it was, the history says so.
+	// Incomplete lists the kept sessions of which something was lost.
 	Incomplete []sessionstore.ID
-	// Lost are the sessions that could not be kept, as far as their ids can be read.
+	// Lost lists the sessions that could not be kept, as far as their ids can be read.
 	Lost []sessionstore.ID
 }
 
-// HealthyError: there is nothing to repair.
-type HealthyError struct {
-	// Path is the store's file.
-	Path string
-}
-
-func (e *HealthyError) Error() string {
-	return fmt.Sprintf("session store %s: nothing is wrong with it; nothing was changed", e.Path)
-}
-
-// InUseError: another program has the store open, so it cannot be repaired now.
-type InUseError struct {
-	// Path is the store's file.
-	Path string
-	// PID is that program's process, 0 if that is not known.
-	PID int
-}
-
-func (e *InUseError) Error() string {
-	who := "another program"
-	if e.PID != 0 {
-		who = fmt.Sprintf("process %d", e.PID)
-	}
-	return fmt.Sprintf("session store %s: %s has it open; close every editor that uses it, then try again", e.Path, who)
-}
-
-// Repair replaces a damaged store by what can be read of it (S4). It works on copies, needs as much space
-// as they take, and moves the damaged file aside only when the new one is complete. Nobody may
-// have the store open: this process for certain, others as far as the system tells. The error is
-// a [*HealthyError], an [*InUseError], or a [*sessionstore.UnavailableError], also for a file that is no damaged
-// store but another program's, or a newer program's.
+// Repair replaces a damaged store by what can be read of it. It works on copies, for which it needs as much space, and moves the
+// damaged file aside when the new one is complete. It fails if a process has the store open, as far as the system tells. A file
+// that is not a store, or needs a newer program, is left alone.
 func Repair(ctx context.Context, o Options) (Report, error) {
 	s := New(o)
 	defer s.end()
@@ -63,7 +39,7 @@ func Repair(ctx context.Context, o Options) (Report, error) {
 		return Report{}, s.explain(err)
 	}
 	var unlock func()
-	err := s.patiently(ctx, func() (err error) {
+	err := s.retry(ctx, func() (err error) {
 		unlock, err = lockFile(filepath.Join(o.Dir, lockFileName))
 		return err
 	})
@@ -72,16 +48,13 @@ func Repair(ctx context.Context, o Options) (Report, error) {
 	}
 	defer unlock()
 	if pid, used := usedBy(path); used {
-		return Report{}, &InUseError{Path: path, PID: pid}
+		return Report{}, fmt.Errorf("session store %s: process %d has it open; close every editor that uses it, then try again", path, pid)
 	}
 	report, err := s.rebuild(ctx, path)
-	if healthy := new(HealthyError); errors.As(err, &healthy) {
-		return report, healthy
-	}
 	return report, s.explain(err)
 }
 
-// rebuild makes the new file in a directory of its own, and puts it in the place of the damaged one.
+// rebuild creates the new file in a directory of its own, and puts it in the place of the damaged one.
 func (s *Store) rebuild(ctx context.Context, path string) (Report, error) {
 	work, err := os.MkdirTemp(s.options.Dir, "sessions.repair-")
 	if err != nil {
@@ -94,21 +67,40 @@ func (s *Store) rebuild(ctx context.Context, path string) (Report, error) {
 			return Report{}, err
 		}
 	}
-	report, err := s.copyReadable(ctx, damaged, fresh, path)
-	if err != nil {
+	report, healthy, err := s.copyReadable(ctx, damaged, fresh)
+	if err != nil || healthy {
 		return Report{}, err
 	}
 	report.Damaged = filepath.Join(s.options.Dir, "sessions.damaged-"+s.options.Now().UTC().Format("20060102T150405.000")+".db")
-	if err := exchange(path, report.Damaged, fresh); err != nil {
+	if err := replaceStore(path, report.Damaged, fresh); err != nil {
 		return Report{}, err
 	}
 	return report, nil
 }
 
-// exchange moves the store at path aside, and the file fresh to its place. If that fails it moves back what it moved: a
-// store without its log has lost commits. Where files can have two names there is a store at path all the time: whoever opens
-// one that is not there makes an empty one.
-func exchange(path, aside, fresh string) (err error) {
+// copyFile copies a file, readable by the user only, if it exists.
+func copyFile(from, to string) (err error) {
+	in, err := os.Open(from)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	_, err = io.Copy(out, in)
+	return err
+}
+
+// replaceStore moves the store at path to aside, and the file fresh to path. If that fails it moves back what it moved, the log
+// in particular, which contains commits. Where the file system has hard links there is a store at path all the time: a program
+// that found none would create an empty one.
+func replaceStore(path, aside, fresh string) (err error) {
 	var moved []string
 	defer func() {
 		if err == nil {
@@ -142,49 +134,327 @@ func exchange(path, aside, fresh string) (err error) {
 	return os.Rename(fresh, path)
 }
 
-// copyReadable makes the file fresh with what can be read of damaged.
-func (s *Store) copyReadable(ctx context.Context, damaged, fresh, path string) (report Report, err error) {
-	from, err := openSalvage(ctx, damaged, s.steps)
+// copyReadable creates the file fresh with what can be read of damaged. healthy reports that there was nothing to repair.
+func (s *Store) copyReadable(ctx context.Context, damaged, fresh string) (report Report, healthy bool, err error) {
+	from, err := openPool(dsn(damaged, "deferred", []string{"busy_timeout(500)", "trusted_schema(OFF)", "query_only(ON)"}), 1)
 	if err != nil {
-		return Report{}, err
+		return Report{}, false, err
 	}
-	defer func() { err = errors.Join(err, from.close()) }()
+	defer func() { err = errors.Join(err, from.Close()) }()
+	intact, err := examine(ctx, from, len(s.steps))
+	if err != nil {
+		return Report{}, false, err
+	}
 	if err := createFile(fresh); err != nil {
-		return Report{}, err
+		return Report{}, false, err
 	}
-	// The rollback journal leaves one file, which is moved as a whole.
-	to, err := connect(fresh, JournalRollback)
+	// With the rollback journal there is only one file to move.
+	to, err := connect(fresh, journalRollback)
 	if err != nil {
-		return Report{}, err
+		return Report{}, false, err
 	}
-	if err := to.prepare(ctx, JournalRollback, s.steps); err != nil {
-		return Report{}, errors.Join(err, to.close())
+	defer func() { err = errors.Join(err, to.close()) }()
+	if err := to.prepare(ctx, journalRollback, s.steps); err != nil {
+		return Report{}, false, err
 	}
-	report, err = from.into(ctx, to)
-	if err = errors.Join(err, to.close()); err != nil {
-		return Report{}, err
+	tx, err := to.writer.BeginTx(ctx, nil)
+	if err != nil {
+		return Report{}, false, err
 	}
-	if from.intact {
-		return Report{}, &HealthyError{Path: path}
+	c := &copier{from: from, to: tx, kept: map[int64]sessionstore.ID{}, incomplete: map[int64]bool{}}
+	report, err = c.copy(ctx)
+	if err != nil {
+		return Report{}, false, errors.Join(err, rollback(tx))
 	}
-	return report, nil
+	return report, intact && !c.lossy, tx.Commit()
 }
 
-// copyFile copies a file for the user alone, if it is there.
-func copyFile(from, to string) (err error) {
-	in, err := os.Open(from)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
+// examine checks a file for damage. The error is that of an intact file which is not this program's, or needs a newer one.
+func examine(ctx context.Context, db *sql.DB, version int) (intact bool, err error) {
+	var verdict string
+	err = db.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict)
+	intact = err == nil && verdict == "ok"
+	conn, err := db.Conn(ctx)
 	if err != nil {
-		return err
+		return false, nil // not even a database
 	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	defer conn.Close()
+	fresh, err := recognise(ctx, conn)
+	if errors.As(err, new(*foreignError)) && intact {
+		return false, err
+	}
+	if err != nil || fresh {
+		return intact && err == nil, nil
+	}
+	var oldest int
+	err = conn.QueryRowContext(ctx, "SELECT oldest FROM meta").Scan(&oldest)
+	if err == nil && oldest > version {
+		return false, &newerError{oldest: oldest, version: version}
+	}
+	return intact && err == nil, nil
+}
+
+// copier copies the readable rows of a damaged file to a new one.
+type copier struct {
+	from *sql.DB
+	to   *sql.Tx
+	// kept are the ids of the sessions that were copied, by key; incomplete those of which something could not be.
+	kept       map[int64]sessionstore.ID
+	incomplete map[int64]bool
+	// lossy reports whether a row could not be read, or did not make sense.
+	lossy bool
+}
+
+// unknownAgent is the kind of agents that could not be read.
+const unknownAgent = "unknown"
+
+// The columns that are copied. A newer program may have added others.
+const (
+	agentColumns     = "key, kind, profile"
+	sessionColumns   = "key, id, agent, cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash, title, created, updated, generation, turns, open, strand, last"
+	segmentColumns   = "strand, seq, turn, updates, body"
+	tombstoneColumns = "agent, name, deleted"
+)
+
+// detailTables are the tables with rows of a session, and their columns.
+var detailTables = [][2]string{
+	{"runtime_states", "session, body"},
+	{"runtime_keys", "session, agent, name, imported"},
+	{"turns", "session, number, started, ended, reason"},
+	{"inherits", "session, last, strand"},
+	{"states", "session, kind, body"},
+}
+
+func (c *copier) copy(ctx context.Context) (report Report, err error) {
+	present := map[string]bool{} // older files lack some tables
+	_, err = c.rows(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table'", nil, func(values []any) (bool, error) {
+		name, ok := values[0].(string)
+		present[name] = true
+		return ok, nil
+	})
 	if err != nil {
-		return err
+		return Report{}, err
 	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	_, err = io.Copy(out, in)
+	if _, err := c.copyTable(ctx, "agents", agentColumns, "1 = ?", 1); err != nil {
+		return Report{}, err
+	}
+	known, err := c.rowids(ctx, "SELECT key, id FROM sessions", "sqlite_autoindex_sessions_1", "id")
+	if err != nil {
+		return Report{}, err
+	}
+	for key := range known {
+		if err := c.copySession(ctx, key); err != nil {
+			return Report{}, err
+		}
+	}
+	for _, table := range detailTables {
+		for key := range c.kept {
+			if !present[table[0]] {
+				break
+			}
+			complete, err := c.copyTable(ctx, table[0], table[1], "session = ?", key)
+			if err != nil {
+				return Report{}, err
+			}
+			if !complete {
+				c.incomplete[key] = true
+			}
+		}
+	}
+	if present["tombstones"] {
+		if _, err := c.copyTable(ctx, "tombstones", tombstoneColumns, "1 = ?", 1); err != nil {
+			return Report{}, err
+		}
+	}
+	segments, err := c.rowids(ctx, "SELECT rowid, '' FROM segments", "sqlite_autoindex_segments_1", "strand, seq")
+	if err != nil {
+		return Report{}, err
+	}
+	for rowid := range segments {
+		if err := c.copySegment(ctx, rowid); err != nil {
+			return Report{}, err
+		}
+	}
+	if err := c.finish(ctx); err != nil {
+		return Report{}, err
+	}
+	return c.report(ctx, known)
+}
+
+// report sums up the copy. known are the ids of the sessions of the damaged file.
+func (c *copier) report(ctx context.Context, known map[int64]string) (report Report, err error) {
+	for key, id := range known {
+		if _, kept := c.kept[key]; !kept {
+			report.Lost = append(report.Lost, sessionstore.ID(id))
+			c.lossy = true
+		}
+	}
+	for key := range c.incomplete {
+		report.Incomplete = append(report.Incomplete, c.kept[key])
+	}
+	slices.Sort(report.Incomplete)
+	slices.Sort(report.Lost)
+	report.Sessions = len(c.kept)
+	err = c.to.QueryRowContext(ctx, "SELECT coalesce(sum(updates), 0) FROM segments").Scan(&report.Updates)
+	return report, err
+}
+
+// rows calls do with each row of a query on the damaged file, until one cannot be read. do reports whether the row makes sense.
+// complete reports whether all rows were read and make sense. The error is that of do or ctx.
+func (c *copier) rows(ctx context.Context, query string, args []any, do func(values []any) (bool, error)) (complete bool, err error) {
+	defer func() { c.lossy = c.lossy || !complete }()
+	rows, err := c.from.QueryContext(ctx, query, args...)
+	if err != nil {
+		return false, ctx.Err()
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return false, ctx.Err()
+	}
+	complete = true
+	for rows.Next() {
+		values, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			complete = false
+			continue
+		}
+		sound, err := do(values)
+		if err != nil {
+			return false, err
+		}
+		complete = complete && sound
+	}
+	return complete && rows.Err() == nil, ctx.Err()
+}
+
+// rowids returns what a query for a rowid and a text yields. It reads the table and an index of it, each from both ends, so
+// that damage in one place hides little.
+func (c *copier) rowids(ctx context.Context, query, index, order string) (map[int64]string, error) {
+	found := map[int64]string{}
+	for _, scan := range []string{
+		" NOT INDEXED ORDER BY rowid", " NOT INDEXED ORDER BY rowid DESC",
+		" INDEXED BY " + index + " ORDER BY " + order, " INDEXED BY " + index + " ORDER BY " + strings.ReplaceAll(order, ",", " DESC,") + " DESC",
+	} {
+		_, err := c.rows(ctx, query+scan, nil, func(values []any) (bool, error) {
+			key, ok := values[0].(int64)
+			text, isText := values[1].(string)
+			if ok && isText && found[key] == "" {
+				found[key] = text
+			}
+			return ok && isText, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// copyTable copies the rows of a table that match a condition.
+func (c *copier) copyTable(ctx context.Context, table, columns, condition string, value any) (complete bool, err error) {
+	query := "SELECT " + columns + " FROM " + table + " WHERE " + condition
+	return c.rows(ctx, query, []any{value}, func(values []any) (bool, error) {
+		return c.insert(ctx, table, columns, values)
+	})
+}
+
+// insert stores a row in the new file. It reports false if the row contradicts the schema or another row.
+func (c *copier) insert(ctx context.Context, table, columns string, values []any) (bool, error) {
+	return c.execute(ctx, "INSERT INTO "+table+" ("+columns+") VALUES (?"+strings.Repeat(", ?", len(values)-1)+")", values...)
+}
+
+// execute runs a statement on the new file. It reports false if the file rejects the values.
+func (c *copier) execute(ctx context.Context, text string, values ...any) (bool, error) {
+	_, err := c.to.ExecContext(ctx, text, values...)
+	if err != nil && hintFor(err) == hintRepair {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (c *copier) copySession(ctx context.Context, key int64) error {
+	query := "SELECT " + sessionColumns + " FROM sessions WHERE key = ?"
+	_, err := c.rows(ctx, query, []any{key}, func(values []any) (bool, error) {
+		var texts [5]string // id, cwd, dirs, real_cwd, real_dirs
+		for i, column := range []int{1, 3, 4, 5, 6} {
+			texts[i], _ = values[column].(string)
+		}
+		keys, err := parsedKeys{}.parse(keyTexts(texts[1:]))
+		if err != nil || texts[0] == "" {
+			return false, nil
+		}
+		copy(values[3:], columnsOf(keys).values())
+		// A session without its agent would not be listed at all.
+		known, err := c.execute(ctx, "INSERT OR IGNORE INTO agents (key, kind, profile) VALUES (?1, ?2, 'agent ' || ?1)", values[2], unknownAgent)
+		if err != nil || !known {
+			return false, err
+		}
+		copied, err := c.insert(ctx, "sessions", sessionColumns, values)
+		if copied {
+			c.kept[key] = sessionstore.ID(texts[0])
+		}
+		return copied, err
+	})
 	return err
+}
+
+func (c *copier) copySegment(ctx context.Context, rowid int64) error {
+	query := "SELECT " + segmentColumns + " FROM segments WHERE rowid = ?"
+	_, err := c.rows(ctx, query, []any{rowid}, func(values []any) (bool, error) {
+		body, _ := values[4].([]byte)
+		lines := bytes.Split(body, []byte("\n"))
+		if updates, ok := values[3].(int64); !ok || len(lines) != int(updates) {
+			return false, nil
+		}
+		for _, line := range lines {
+			if _, err := sessionstore.ParseUpdate(line); err != nil {
+				return false, nil
+			}
+		}
+		return c.insert(ctx, "segments", segmentColumns, values)
+	})
+	return err
+}
+
+// finish makes the new file consistent: it has no segments that no session needs, and hands out no generation twice. It marks the
+// sessions that lack segments as incomplete.
+func (c *copier) finish(ctx context.Context) error {
+	var handedOut int64
+	_ = c.from.QueryRowContext(ctx, "SELECT generations FROM meta").Scan(&handedOut) // otherwise the sessions tell
+	_, err := c.to.ExecContext(ctx, `
+		DELETE FROM segments WHERE strand NOT IN (SELECT strand FROM sessions UNION SELECT strand FROM inherits);
+		UPDATE sessions SET last = max(last, coalesce((SELECT max(seq) FROM segments WHERE segments.strand = sessions.strand), 0));
+		UPDATE meta SET generations = max(?,
+			(SELECT coalesce(max(generation), 0) FROM sessions), (SELECT coalesce(max(strand), 0) FROM sessions),
+			(SELECT coalesce(max(strand), 0) FROM inherits)) + 1`, handedOut)
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.kept)) {
+		r, err := find(ctx, c.to, c.kept[key])
+		if err != nil {
+			return err
+		}
+		spans, err := r.spans(ctx, c.to, r.last)
+		if err != nil {
+			return err
+		}
+		after := int64(0)
+		for _, s := range spans {
+			var n int64
+			err := c.to.QueryRowContext(ctx, "SELECT count(*) FROM segments WHERE strand = ? AND seq > ? AND seq <= ?", s.branch, after, s.last).Scan(&n)
+			if err != nil {
+				return err
+			}
+			if n < s.last-after {
+				c.incomplete[key] = true
+			}
+			after = s.last
+		}
+	}
+	return nil
 }

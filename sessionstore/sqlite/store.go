@@ -4,77 +4,96 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
+
+	driver "modernc.org/sqlite"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 var _ sessionstore.Store = (*Store)(nil)
 
-// Journal is how SQLite makes commits atomic.
-type Journal string
-
 const (
-	// JournalAuto is JournalWAL, or JournalRollback on a network file system.
-	JournalAuto Journal = ""
-	// JournalWAL is the write-ahead log. It needs memory that the processes share.
-	JournalWAL Journal = "WAL"
-	// JournalRollback is the rollback journal.
-	JournalRollback Journal = "DELETE"
+	fileName     = "sessions.db"
+	lockFileName = "sessions.lock"
+	// readers is the number of concurrent reads in a process.
+	readers = 2
+	// applicationID marks the file as a store, for file(1) and for [recognise]: "acpS".
+	applicationID = 0x61637053
+	// retryPause is the time between two attempts to get a lock that was refused at once.
+	retryPause = 5 * time.Millisecond
 )
 
-// DefaultPatience is how long a call waits for other processes.
-const DefaultPatience = 10 * time.Second
-
-// Options say where a Store is and how it behaves.
+// Options configure a Store.
 type Options struct {
-	// Dir is the directory of the store's files. It is created, for the user alone, when it is missing.
+	// Dir is the directory of the store's files. If it is missing it is created, accessible to the user only.
 	Dir string
-	// Journal is JournalAuto unless something else is asked for.
-	Journal Journal
-	// Patience is how long a call waits for other processes before it fails; 0 means DefaultPatience.
-	Patience time.Duration
-	// Retention is how long sessions that were never prompted are kept; 0 means for good. See [Store.Close].
+	// Retention is how long sessions that were never prompted are kept; 0 means forever. See [Store.Close].
 	Retention time.Duration
 	// Now is the clock; nil means [time.Now].
 	Now func() time.Time
+
+	// journal is the journal mode; "" means the write-ahead log, or the rollback journal on a network file system.
+	journal journal
+	// lockTimeout is how long a call waits for other processes before it fails; 0 means 10 seconds.
+	lockTimeout time.Duration
 }
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.lockTimeout == 0 {
+		o.lockTimeout = 10 * time.Second
+	}
+	return o
+}
+
+// journal is how SQLite makes commits atomic.
+type journal string
+
+const (
+	// journalWAL is the write-ahead log. It needs memory that the processes share.
+	journalWAL journal = "WAL"
+	// journalRollback is the rollback journal.
+	journalRollback journal = "DELETE"
+)
 
 // Store is a [sessionstore.Store] in a SQLite file.
 type Store struct {
 	options Options
 	steps   []step
 
-	// using is held for reading by every call, and by Close.
+	// using is locked for reading by every call, and for writing by Close.
 	using   sync.RWMutex
 	life    context.Context
 	end     context.CancelFunc
-	opening chan struct{} // holds one token: who has it may open or look at db
+	opening chan struct{} // holds one token, whose owner may open or read db
 	db      *database
 }
 
-// New returns the store in o.Dir. It touches nothing; the first call that needs the file opens it.
+// New returns the store in o.Dir. The first call that needs the files opens or creates them.
 func New(o Options) *Store {
-	if o.Patience <= 0 {
-		o.Patience = DefaultPatience
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	s := &Store{options: o, steps: steps(), opening: make(chan struct{}, 1)}
+	s := &Store{options: o.withDefaults(), steps: steps(), opening: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.opening <- struct{}{}
 	return s
 }
 
-// Dir is the directory of the store's files.
+// Dir returns the directory of the store's files.
 func (s *Store) Dir() string { return s.options.Dir }
 
-// Close implements [sessionstore.Store]. If the store was used, and Options.Retention asks for it, it first
-// prunes the sessions that were never prompted, at most once a day among all processes and for about a second.
+// Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it first prunes the sessions that
+// were never prompted, at most once a day among all processes, for about a second.
 func (s *Store) Close() error {
-	s.retain()
+	s.applyRetention()
 	s.end()
 	s.using.Lock()
 	defer s.using.Unlock()
@@ -86,7 +105,7 @@ func (s *Store) Close() error {
 	return s.explain(db.close())
 }
 
-// use runs call with the open database. A failed opening is tried again by the next call.
+// use runs call with the open database, which it opens if necessary. If that fails the next call tries again.
 func (s *Store) use(ctx context.Context, call func(*database) error) error {
 	s.using.RLock()
 	defer s.using.RUnlock()
@@ -115,55 +134,49 @@ func (s *Store) open(ctx context.Context) (*database, error) {
 	if s.db != nil {
 		return s.db, nil
 	}
-	err := s.patiently(ctx, func() (err error) {
+	err := s.retry(ctx, func() (err error) {
 		s.db, err = openDatabase(ctx, s.options, s.steps)
 		return err
 	})
 	return s.db, err
 }
 
-// read runs do on a connection that reads. The statements of do see one snapshot.
+// read runs do in a read transaction, whose statements see one snapshot.
 func (s *Store) read(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
-	return s.transact(ctx, func(db *database) (*sql.DB, *sql.TxOptions) {
-		return db.reader, &sql.TxOptions{ReadOnly: true}
-	}, do)
-}
-
-// write runs do in a transaction that has the write lock. It is all or nothing, and do may run
-// several times.
-func (s *Store) write(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
-	return s.transact(ctx, func(db *database) (*sql.DB, *sql.TxOptions) {
-		return db.writer, nil
-	}, func(ctx context.Context, tx *sql.Tx) error {
-		if err := permitted(ctx, tx, len(s.steps)); err != nil {
-			return err
-		}
-		return do(ctx, tx)
+	return s.use(ctx, func(db *database) error {
+		return s.transact(ctx, db.reader, &sql.TxOptions{ReadOnly: true}, do)
 	})
 }
 
-type handle func(*database) (*sql.DB, *sql.TxOptions)
-
-func (s *Store) transact(ctx context.Context, of handle, do func(context.Context, *sql.Tx) error) error {
+// write runs do in a transaction that holds the write lock. It may run do several times.
+func (s *Store) write(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
 	return s.use(ctx, func(db *database) error {
-		pool, options := of(db)
-		return s.patiently(ctx, func() error {
-			conn, err := pool.Conn(ctx)
-			if err != nil {
+		return s.transact(ctx, db.writer, nil, func(ctx context.Context, tx *sql.Tx) error {
+			if err := permitted(ctx, tx, len(s.steps)); err != nil {
 				return err
 			}
-			defer conn.Close()
-			// A statement that is interrupted costs its connection, and a transaction is short.
-			ctx := context.WithoutCancel(ctx)
-			tx, err := conn.BeginTx(ctx, options)
-			if err != nil {
-				return err
-			}
-			if err := do(ctx, tx); err != nil {
-				return errors.Join(err, rollback(tx))
-			}
-			return tx.Commit()
+			return do(ctx, tx)
 		})
+	})
+}
+
+func (s *Store) transact(ctx context.Context, pool *sql.DB, o *sql.TxOptions, do func(context.Context, *sql.Tx) error) error {
+	return s.retry(ctx, func() error {
+		conn, err := pool.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		// Interrupting a statement would cost the connection, and a transaction is short.
+		ctx := context.WithoutCancel(ctx)
+		tx, err := conn.BeginTx(ctx, o)
+		if err != nil {
+			return err
+		}
+		if err := do(ctx, tx); err != nil {
+			return errors.Join(err, rollback(tx))
+		}
+		return tx.Commit()
 	})
 }
 
@@ -174,14 +187,14 @@ func rollback(tx *sql.Tx) error {
 	return nil
 }
 
-// patiently repeats try while another process is in the way, up to the store's patience.
-func (s *Store) patiently(ctx context.Context, try func() error) error {
-	deadline := time.Now().Add(s.options.Patience)
+// retry calls try until it does not fail because of another process, or the lock timeout has passed.
+func (s *Store) retry(ctx context.Context, try func() error) error {
+	deadline := time.Now().Add(s.options.lockTimeout)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
 		err := try()
-		if !inTheWay(err) || time.Now().After(deadline) {
+		if !isLocked(err) || time.Now().After(deadline) {
 			return s.explain(err)
 		}
 		pause.Reset(retryPause)
@@ -195,10 +208,170 @@ func (s *Store) patiently(ctx context.Context, try func() error) error {
 	}
 }
 
-// retryPause keeps a lock that is refused at once from being asked for without end.
-const retryPause = 5 * time.Millisecond
-
-// clock is the time as it is stored.
+// clock returns the time as it is stored, in milliseconds.
 func (s *Store) clock() int64 { return s.options.Now().UnixMilli() }
 
-func stored(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+// timeOf returns a stored time.
+func timeOf(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+
+// database is an open file: one connection that writes, and a few that read.
+type database struct {
+	writer, reader *sql.DB
+}
+
+// openDatabase opens or creates the store's file, and migrates it to the newest schema.
+func openDatabase(ctx context.Context, o Options, steps []step) (*database, error) {
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	unlock, err := lockFile(filepath.Join(dir, lockFileName))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	path := filepath.Join(dir, fileName)
+	if err := createFile(path); err != nil {
+		return nil, err
+	}
+	mode := o.journal
+	switch {
+	case mode != "":
+	case onNetwork(dir):
+		mode = journalRollback
+	default:
+		mode = journalWAL
+	}
+	db, err := connect(path, mode)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.prepare(ctx, mode, steps); err != nil {
+		return nil, errors.Join(err, db.close())
+	}
+	return db, nil
+}
+
+// createFile creates an empty file, accessible to the user only, unless it exists. The file must be closed before SQLite opens
+// it: closing it later would release SQLite's locks.
+func createFile(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func connect(path string, mode journal) (*database, error) {
+	synchronous := "NORMAL"
+	if mode == journalRollback {
+		synchronous = "FULL"
+	}
+	// The timeout comes first since the others may have to wait. None of them writes.
+	common := []string{
+		"busy_timeout(500)", "secure_delete(ON)", "foreign_keys(ON)",
+		"trusted_schema(OFF)", "cell_size_check(ON)", "synchronous(" + synchronous + ")",
+	}
+	writer, err := openPool(dsn(path, "immediate", append(common, "journal_size_limit(4194304)")), 1)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := openPool(dsn(path, "deferred", append(common, "query_only(ON)")), readers)
+	if err != nil {
+		return nil, errors.Join(err, writer.Close())
+	}
+	return &database{writer: writer, reader: reader}, nil
+}
+
+// dsn returns the data source name of a file with the settings of a connection. SQLite may not create the file, since its
+// permissions would depend on the umask.
+func dsn(path, txlock string, pragmas []string) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // Windows: a drive letter
+	}
+	query := url.Values{"mode": {"rw"}, "_txlock": {txlock}, "_dqs": {"0"}, "_pragma": pragmas}
+	return (&url.URL{Scheme: "file", Path: path, OmitHost: true, RawQuery: query.Encode()}).String()
+}
+
+func openPool(dsn string, size int) (*sql.DB, error) {
+	connector, err := driver.NewConnector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	pool := sql.OpenDB(connector)
+	pool.SetMaxOpenConns(size)
+	pool.SetMaxIdleConns(size)
+	return pool, nil
+}
+
+// prepare checks that the file is a store that this program may use, and migrates it.
+func (d *database) prepare(ctx context.Context, mode journal, steps []step) error {
+	conn, err := d.writer.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx = context.WithoutCancel(ctx)
+	if fresh, err := recognise(ctx, conn); err != nil {
+		return err
+	} else if fresh {
+		// This has an effect only before the first write, and setting the journal mode is one.
+		if _, err := conn.ExecContext(ctx, "PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
+			return err
+		}
+	}
+	if _, err := conn.ExecContext(ctx, "PRAGMA journal_mode = "+string(mode)); err != nil {
+		return err
+	}
+	return migrate(ctx, conn, steps)
+}
+
+// recognise rejects another program's database. A fresh one is still empty.
+func recognise(ctx context.Context, conn *sql.Conn) (fresh bool, err error) {
+	var id, tables int64
+	err = conn.QueryRowContext(ctx, "SELECT application_id, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id").
+		Scan(&id, &tables)
+	if err != nil {
+		return false, err
+	}
+	fresh = id == 0 && tables == 0
+	if !fresh && id != applicationID {
+		return false, &foreignError{id: id}
+	}
+	return fresh, nil
+}
+
+// foreignError reports a SQLite file of another program.
+type foreignError struct{ id int64 }
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("this is another program's database (application id %#x)", e.id)
+}
+
+// close closes the readers first: the last connection that is closed empties the log, so it must be able to write.
+func (d *database) close() error { return errors.Join(d.reader.Close(), d.writer.Close()) }
+
+// errLocked is returned by lockFile if another process is opening the store.
+var errLocked = errors.New("another program is opening it")
+
+// lockFile locks the file at path, which it creates if necessary. It does not wait. The file is never removed: two processes
+// could hold locks on different files of that name.
+func lockFile(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := tryLock(f); err != nil {
+		f.Close()
+		return nil, err
+	}
+	// Closing the file releases the lock.
+	return func() { f.Close() }, nil
+}

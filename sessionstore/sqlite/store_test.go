@@ -41,6 +41,6 @@ func TestStoreKeepsTheContract(t *testing.T) {
 func TestStoreKeepsTheContractWithTheRollbackJournalWhileTheClockStands(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	storetest.Test(t, func(t *testing.T) sessionstore.Store {
-		return open(t, sqlite.Options{Journal: sqlite.JournalRollback, Now: func() time.Time { return noon }})
+		return open(t, sqlite.Options{Now: func() time.Time { return noon }}.WithJournal(sqlite.JournalRollback))
 	})
 }

@@ -21,7 +21,7 @@ func TestS10_StaleCopiesAreOverwritten(t *testing.T) {
 	name := func(i int) string { return fmt.Sprintf("SECRET<%04d>", i) }
 	const names, kept = 4000, 7
 	statements := func(run func(context.Context, *sql.Conn)) {
-		db, err := connect(path, JournalWAL)
+		db, err := connect(path, journalWAL)
 		require.NoError(t, err)
 		conn, err := db.writer.Conn(t.Context())
 		require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestS10_StaleCopiesAreOverwritten(t *testing.T) {
 	require.NotZero(t, left(), "if SQLite left nothing behind, there would be no need to sweep")
 
 	statements(func(ctx context.Context, conn *sql.Conn) {
-		done, err := sweep(ctx, conn)
+		done, err := overwriteStale(ctx, conn)
 		require.NoError(t, err)
 		require.True(t, done)
 		var verdict string

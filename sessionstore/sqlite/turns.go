@@ -7,15 +7,14 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// segmentBytes is how long a stored segment may get before another is begun, so that reading has
-// something to page by.
+// segmentBytes limits the length of a segment with several updates, so that a history can be read in pages.
 const segmentBytes = 64 << 10
 
 // BeginTurn implements [sessionstore.Store].
 func (s *Store) BeginTurn(ctx context.Context, l sessionstore.Lease, t sessionstore.Turn) error {
 	prompt, states := sessionstore.Split(t.Prompt)
-	return s.leased(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
-		if err := s.interrupt(ctx, tx, &r); err != nil {
+	return s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
+		if err := s.interruptTurn(ctx, tx, &r); err != nil {
 			return err
 		}
 		r.turns++
@@ -44,7 +43,7 @@ func (s *Store) Append(ctx context.Context, l sessionstore.Lease, segment []sess
 	if len(history) == 0 && len(states) == 0 {
 		return s.Check(ctx, l)
 	}
-	return s.leased(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
+	return s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
 		if err := r.add(ctx, tx, history, states); err != nil {
 			return err
 		}
@@ -54,7 +53,7 @@ func (s *Store) Append(ctx context.Context, l sessionstore.Lease, segment []sess
 
 // EndTurn implements [sessionstore.Store].
 func (s *Store) EndTurn(ctx context.Context, l sessionstore.Lease, reason sessionstore.StopReason) error {
-	return s.leased(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
+	return s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
 		if r.open == 0 {
 			return nil
 		}
@@ -69,8 +68,8 @@ func (s *Store) EndTurn(ctx context.Context, l sessionstore.Lease, reason sessio
 	})
 }
 
-// interrupt ends a turn that was left open. The caller stores the row.
-func (s *Store) interrupt(ctx context.Context, tx *sql.Tx, r *row) error {
+// interruptTurn ends a turn that was left open. The caller stores the row.
+func (s *Store) interruptTurn(ctx context.Context, tx *sql.Tx, r *row) error {
 	if r.open == 0 {
 		return nil
 	}
@@ -84,7 +83,7 @@ func (s *Store) interrupt(ctx context.Context, tx *sql.Tx, r *row) error {
 	return err
 }
 
-// add appends to the session's strand, and stores states. The caller stores the row.
+// add appends to the session's branch and stores states. The caller stores the row.
 func (r *row) add(ctx context.Context, tx *sql.Tx, history, states []sessionstore.Update) error {
 	var turn int64
 	if r.open != 0 {
@@ -95,16 +94,16 @@ func (r *row) add(ctx context.Context, tx *sql.Tx, history, states []sessionstor
 		history = history[n:]
 		r.last++
 		_, err := tx.ExecContext(ctx, "INSERT INTO segments (strand, seq, turn, updates, body) VALUES (?, ?, ?, ?, ?)",
-			r.strand, r.last, turn, n, body)
+			r.branch, r.last, turn, n, body)
 		if err != nil {
 			return err
 		}
 	}
-	return r.keepStates(ctx, tx, states)
+	return r.addStates(ctx, tx, states)
 }
 
-// keepStates stores the latest update of each state kind.
-func (r *row) keepStates(ctx context.Context, tx *sql.Tx, states []sessionstore.Update) error {
+// addStates stores the latest update of each state kind.
+func (r *row) addStates(ctx context.Context, tx *sql.Tx, states []sessionstore.Update) error {
 	for _, u := range states {
 		_, err := tx.ExecContext(ctx, `
 			INSERT INTO states (session, kind, body) VALUES (?, ?, ?)
@@ -116,7 +115,7 @@ func (r *row) keepStates(ctx context.Context, tx *sql.Tx, states []sessionstore.
 	return nil
 }
 
-// pack joins the first n updates, at least one, as a segment's body.
+// pack returns the first n updates, at least one, as the body of a segment.
 func pack(updates []sessionstore.Update) (body []byte, n int) {
 	size := 0
 	for n < len(updates) && (n == 0 || size+len(updates[n].Raw) < segmentBytes) {

@@ -38,9 +38,9 @@ func draftIsHidden(t *testing.T, s store) {
 	require.Len(t, listAll(t, s, sessionstore.Query{}), 1)
 	require.NoError(t, d.Discard(t.Context()))
 	require.NoError(t, d.Discard(t.Context()), "again")
-	require.ErrorAs(t, d.Append(t.Context(), []update{say("late")}), new(*sessionstore.DraftError))
+	require.ErrorIs(t, d.Append(t.Context(), []update{say("late")}), sessionstore.ErrDraft)
 	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
-	require.ErrorAs(t, err, new(*sessionstore.DraftError))
+	require.ErrorIs(t, err, sessionstore.ErrDraft)
 	require.Equal(t, before, get(t, s, "one"))
 	require.NoError(t, s.Check(t.Context(), lease))
 }
@@ -70,18 +70,18 @@ func draftOnce(t *testing.T, s store) {
 	create(t, s, "two")
 	d := drafted(t, s, "one", say("a"))
 	_, err := s.Activate(t.Context(), "two", sessionstore.Activation{Keys: keys(t, "app"), History: d})
-	require.ErrorAs(t, err, new(*sessionstore.DraftError), "of another session")
+	require.ErrorIs(t, err, sessionstore.ErrDraft, "of another session")
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
 	require.NoError(t, err)
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
-	require.ErrorAs(t, err, new(*sessionstore.DraftError))
+	require.ErrorIs(t, err, sessionstore.ErrDraft)
 	require.NoError(t, d.Discard(t.Context()), "it is not its any more")
 	require.Equal(t, texts(say("a")), history(t, s, "one"))
 	require.Empty(t, history(t, s, "two"))
 	other := sessionstore.NewMemory()
 	create(t, other, "two")
 	_, err = s.Activate(t.Context(), "two", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, other, "two")})
-	require.ErrorAs(t, err, new(*sessionstore.DraftError), "of another store")
+	require.ErrorIs(t, err, sessionstore.ErrDraft, "of another store")
 }
 
 func draftOfRefused(t *testing.T, s store) {
@@ -104,5 +104,5 @@ func draftOfDeleted(t *testing.T, s store) {
 	require.NoError(t, s.Delete(t.Context(), "one"))
 	create(t, s, "one")
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
-	require.ErrorAs(t, err, new(*sessionstore.DraftError))
+	require.ErrorIs(t, err, sessionstore.ErrDraft)
 }

@@ -142,7 +142,7 @@ func replacedEndsReaders(t *testing.T, s store) {
 		_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, s, "one", say("new"))})
 		require.NoError(t, err)
 	})
-	require.ErrorAs(t, err, new(*sessionstore.ReplacedError))
+	require.ErrorIs(t, err, sessionstore.ErrReplaced)
 }
 
 func deletedEndsReaders(t *testing.T, s store) {

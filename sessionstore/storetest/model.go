@@ -159,7 +159,7 @@ func (m *model) create(t *rapid.T) {
 	n := sessionstore.NewSession{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(someCwds()).Draw(t, "cwd"))}
 	lease, err := m.store.Create(t.Context(), n)
 	if m.sessions[name] != nil {
-		require.ErrorAs(t, err, new(*sessionstore.ExistsError))
+		require.ErrorIs(t, err, sessionstore.ErrExists)
 		return
 	}
 	require.NoError(t, err)
@@ -172,7 +172,7 @@ func (m *model) fork(t *rapid.T) {
 	n := sessionstore.NewSession{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(someCwds()).Draw(t, "cwd"))}
 	lease, err := m.store.Fork(t.Context(), m.id(source), n)
 	if m.sessions[name] != nil {
-		require.ErrorAs(t, err, new(*sessionstore.ExistsError))
+		require.ErrorIs(t, err, sessionstore.ErrExists)
 		return
 	}
 	require.NoError(t, err)

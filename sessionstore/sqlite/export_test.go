@@ -1,0 +1,16 @@
+package sqlite
+
+// The journal modes, for external tests.
+const (
+	JournalWAL      = journalWAL
+	JournalRollback = journalRollback
+)
+
+// Journal is a journal mode.
+type Journal = journal
+
+// WithJournal returns o with a journal mode.
+func (o Options) WithJournal(j Journal) Options {
+	o.journal = j
+	return o
+}
