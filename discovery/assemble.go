@@ -50,19 +50,21 @@ func (c *Catalog) Instructions(which Which) Instructions {
 			list = append(list, a)
 		}
 	}
-	return c.assemble(list, mention)
+	return c.assemble(list, mentionConditional)
 }
 
 // Assemble returns the text of a list of instructions, such as that of [Catalog.For], with the same limits. It leaves out those that
 // are not active.
-func (c *Catalog) Assemble(list []Artifact) Instructions { return c.assemble(list, include) }
+func (c *Catalog) Assemble(list []Artifact) Instructions {
+	return c.assemble(list, includeConditional)
+}
 
 // conditional says what to do with instructions for some files or tasks.
 type conditional int
 
 const (
-	include conditional = iota
-	mention
+	includeConditional conditional = iota
+	mentionConditional
 )
 
 func (c *Catalog) assemble(list []Artifact, rest conditional) Instructions {
@@ -72,7 +74,7 @@ func (c *Catalog) assemble(list []Artifact, rest conditional) Instructions {
 		i := a.Root.Index
 		switch {
 		case a.Kind != Instruction || a.State != Active:
-		case a.Applies.Mode != Always && rest == mention:
+		case a.Applies.Mode != Always && rest == mentionConditional:
 			mentions[i] = append(mentions[i], a.mention())
 		default:
 			byRoot[i] = append(byRoot[i], a.sources()...)
@@ -80,12 +82,12 @@ func (c *Catalog) assemble(list []Artifact, rest conditional) Instructions {
 	}
 	for i, lines := range mentions {
 		if len(lines) > 0 {
-			text := strings.Join(lines, "\n")
-			byRoot[i] = append(byRoot[i], Source{Root: c.Roots()[i], Text: text, Size: len(text)})
+			listed := strings.Join(lines, "\n")
+			byRoot[i] = append(byRoot[i], Source{Root: c.Roots()[i], Text: listed, Size: len(listed)})
 		}
 	}
 	var all Instructions
-	for i, share := range shares(byRoot, c.limits.rootText, c.limits.sessionText) {
+	for i, share := range shares(byRoot, c.limits.text) {
 		all.Sources = append(all.Sources, fit(byRoot[i], share)...)
 	}
 	return all
@@ -114,14 +116,14 @@ func (a Artifact) mention() string {
 
 // shares divides the session's bytes between the roots. Roots that need less than an even share get what they need; the others
 // share the rest.
-func shares(byRoot [][]Source, root, session int) []int {
+func shares(byRoot [][]Source, session int) []int {
 	got, wanting := make([]int, len(byRoot)), 0
 	want := make([]int, len(byRoot))
 	for i, list := range byRoot {
 		for _, s := range list {
 			want[i] += s.Size + headingCost
 		}
-		if want[i] = min(want[i], root); want[i] > 0 {
+		if want[i] > 0 {
 			wanting++
 		}
 	}

@@ -37,8 +37,7 @@ func TestA25_RootsShareTheSize(t *testing.T) {
 		"large/AGENTS.md": strings.Repeat("l", 5000),
 		"huge/AGENTS.md":  strings.Repeat("h", 50000),
 	})
-	o := limited("RootBudget", 4000)
-	discovery.SetLimit(&o, "SessionBudget", 6100)
+	o := limited("Text", 6100)
 	for _, order := range [][]string{{"small", "large", "huge"}, {"huge", "large", "small"}} {
 		c := scan(t, o, top+"/"+order[0], top+"/"+order[1], top+"/"+order[2])
 		shown := make(map[string]int)

@@ -17,14 +17,12 @@ func SetLimit(o *Options, name string, n int) {
 		l.frontmatter = n
 	case "MaxBytes":
 		l.bytes = int64(n)
-	case "MaxHops":
+	case "ImportDepth":
 		l.importDepth = n
 	case "MaxImports":
 		l.imports = n
-	case "RootBudget":
-		l.rootText = n
-	case "SessionBudget":
-		l.sessionText = n
+	case "Text":
+		l.text = n
 	case "Timeout":
 		l.time = time.Duration(n)
 	default:

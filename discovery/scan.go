@@ -40,8 +40,7 @@ type limits struct {
 	imports     int           // files imported by an instruction file, directly and indirectly
 	time        time.Duration // for one root
 
-	rootText    int // bytes of one root's instructions in an assembled text
-	sessionText int // bytes of all roots' instructions in an assembled text
+	text int // bytes of instructions in an assembled text
 }
 
 func (l limits) withDefaults() limits {
@@ -55,8 +54,7 @@ func (l limits) withDefaults() limits {
 		importDepth: cmp.Or(l.importDepth, 4),
 		imports:     cmp.Or(l.imports, 64),
 		time:        cmp.Or(l.time, 5*time.Second),
-		rootText:    cmp.Or(l.rootText, 32<<10),
-		sessionText: cmp.Or(l.sessionText, 32<<10),
+		text:        cmp.Or(l.text, 32<<10),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -187,33 +188,14 @@ func parseServers(text []byte, format Format) (serverFile, error) {
 			file.inputs = append(file.inputs, in.ID)
 		}
 	}
-	var err error
-	file.servers, err = membersOf(raw)
+	servers, err := strictjson.ParseObject(raw)
 	if err != nil {
 		return file, fmt.Errorf("its member %s is not an object of servers", file.name)
 	}
+	for name, config := range servers.All() {
+		file.servers = append(file.servers, namedServer{name, config})
+	}
 	return file, nil
-}
-
-// membersOf returns the members of an object in order, including repeated ones.
-func membersOf(raw json.RawMessage) ([]namedServer, error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return nil, errors.New("not an object")
-	}
-	var all []namedServer
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		s := namedServer{name: name.(string)}
-		if err := d.Decode(&s.raw); err != nil {
-			return nil, err
-		}
-		all = append(all, s)
-	}
-	return all, nil
 }
 
 // readServer reads the configuration of one server.
