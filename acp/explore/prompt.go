@@ -137,13 +137,8 @@ func (l lines) String() string {
 	}
 }
 
-var (
-	fragmentForm = regexp.MustCompile(`^L(\d+)(?:[-:]L?(\d+))?$`)
-	argumentForm = regexp.MustCompile(`(?s)^(.+):(\d+)(-(\d*))?$`)
-)
-
 func fragmentLines(fragment string) lines {
-	m := fragmentForm.FindStringSubmatch(fragment)
+	m := regexp.MustCompile(`^L(\d+)(?:[-:]L?(\d+))?$`).FindStringSubmatch(fragment)
 	if m == nil {
 		return lines{}
 	}
@@ -155,7 +150,7 @@ func fragmentLines(fragment string) lines {
 
 // splitLines splits ":FIRST-LAST" off an argument. ":FIRST" is one line, ":FIRST-" extends to the end.
 func splitLines(argument string) (path string, l lines, ok bool) {
-	m := argumentForm.FindStringSubmatch(argument)
+	m := regexp.MustCompile(`(?s)^(.+):(\d+)(-(\d*))?$`).FindStringSubmatch(argument)
 	if m == nil {
 		return argument, lines{}, false
 	}
