@@ -9,13 +9,16 @@ import (
 	"time"
 )
 
-// Position is a place in a list: that of a session.
+// Cursor is an opaque position in a list, valid for the filters it was made with.
+type Cursor string
+
+// Position is the position of a session in a list.
 type Position struct {
 	Updated time.Time
 	ID      ID
 }
 
-// Before reports whether a session at p is listed before one at other (A18).
+// Before reports whether a session at p is listed before one at other: later activity comes first, then the greater id.
 func (p Position) Before(other Position) bool {
 	if !p.Updated.Equal(other.Updated) {
 		return p.Updated.After(other.Updated)
@@ -23,14 +26,14 @@ func (p Position) Before(other Position) bool {
 	return p.ID > other.ID
 }
 
-// A cursor is base64url of: a version, the position's milliseconds, the digest of the filters, the id.
+// A cursor is the base64url encoding of a version, the position's time in milliseconds, the digest of the filters, and the id.
 const (
 	cursorVersion = 1
 	digestSize    = 8
 	cursorHead    = 1 + 8 + digestSize
 )
 
-// After returns a cursor of q's list that goes on after p.
+// After returns the cursor of q's list that continues after p.
 func (q Query) After(p Position) Cursor {
 	raw := make([]byte, 0, cursorHead+len(p.ID))
 	raw = append(raw, cursorVersion)
@@ -40,8 +43,7 @@ func (q Query) After(p Position) Cursor {
 	return Cursor(base64.RawURLEncoding.EncodeToString(raw))
 }
 
-// From returns the position after which q's page starts; ok is false for the list's start.
-// The error is a [*CursorError].
+// From returns the position after which q's page starts; ok is false at the start of the list. The error is a [*CursorError].
 func (q Query) From() (p Position, ok bool, err error) {
 	if q.Cursor == "" {
 		return Position{}, false, nil
@@ -54,8 +56,7 @@ func (q Query) From() (p Position, ok bool, err error) {
 	return Position{Updated: time.UnixMilli(ms).UTC(), ID: ID(raw[cursorHead:])}, true, nil
 }
 
-// digest identifies q's filters. Real paths are left out: a link that moves between two pages does
-// not make another list of the client's request.
+// digest identifies q's filters. It does not include real paths, so that a cursor stays valid if a link changes between two pages.
 func (q Query) digest() []byte {
 	filters := struct {
 		Agent    Agent
@@ -72,7 +73,7 @@ func (q Query) digest() []byte {
 	}
 	text, err := json.Marshal(filters)
 	if err != nil {
-		panic("sessionstore: filters do not encode: " + err.Error())
+		panic("sessionstore: filters cannot be encoded: " + err.Error())
 	}
 	sum := sha256.Sum256(text)
 	return sum[:digestSize]

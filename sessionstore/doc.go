@@ -1,33 +1,42 @@
 // Package sessionstore keeps sessions and their histories.
 //
-// [Store] is the interface; sessionstore/sqlite is the one that the program uses,
-// [Memory] is for tests and for hosts that keep nothing. sessionstore/storetest is the
-// contract as a test suite: whoever writes another Store runs it.
+// [Store] is the interface. Package sessionstore/sqlite is the implementation that the program uses; [Memory] is for tests and for
+// hosts that keep nothing.
 //
 // # Who may write
 //
-// Opening a session (create, activate, fork) hands out a [Lease]: the session's id and a
-// generation number. Every write names its lease and is refused with [*FencedError]
-// once a newer one was handed out, by this process or another, and with
-// [*NotFoundError] once the session was deleted. So of two windows on one session the newer
-// wins, and histories never interleave (clauses S3, S8).
+// Create, Activate and Fork return a [Lease]: the session's id and a generation number. Every write names its lease. It fails with
+// [*FencedError] once a newer lease was issued, by this process or another, and with [*NotFoundError] once the session was deleted.
+// If two windows open the same session, the newer one wins, and their histories never interleave.
 //
 // # What a history is
 //
-// A history is the session/update notifications that the client was shown, in order, as
-// [Update] values: params without sessionId. A turn's prompt is recorded
-// before its answer, as user_message_chunk updates. Kinds that describe a state, not an
-// event (commands, mode, options, usage), are kept only as the latest of each kind. Kinds nobody
-// knows are history. Several updates are stored together as one segment; a
-// [Recorder] does the grouping, and the merging of neighbouring text chunks.
+// A history consists of the session/update notifications that the client received, in order, as [Update] values. A turn's prompt is
+// recorded before its answer, as user_message_chunk updates. Of the kinds that describe a state rather than an event (commands, mode,
+// options, usage) only the latest is kept, see [StateKinds]; unknown kinds are events. A [Recorder] groups updates into segments, which
+// are stored together, and joins neighbouring text chunks.
 //
-// # Two keys
+// # How a session is found
 //
-// A session is found by the spelling of its roots, or by their real paths
-// as of its last activation (clause A17). Both are kept as [Keys].
+// A session is found by its roots as the client spelled them, or by their real paths as of its last activation. Both are kept as [Keys].
 //
-// # For whoever writes another Store
+// # Implementing a Store
 //
-// [Split] says what of a segment is history and what is a state, [Query.From] and
-// [Query.After] read and make cursors, [Keys.WithCwd] says what an activation keeps.
+// A Store of your own needs these functions of this package, so that it keeps the same things as others:
+//
+//   - [Split] separates the updates that are history from those that are states, and leaves out those that are neither.
+//   - [StoredUpdate] turns stored JSON into an Update again.
+//   - [Query.From] and [Query.After] read and make cursors, [Query.Size] is the size of a page, [Position] the order of a list.
+//   - [Keys.Validate] and [Imported.Validate] check arguments; [Keys.WithCwd] computes the keys after an activation.
+//   - [PruneQuery.Bounds] returns the bounds of a prune as stores compare them.
+//
+// Package sessionstore/storetest tests it:
+//
+//	func TestContract(t *testing.T) {
+//		storetest.Test(t, func(t *testing.T) sessionstore.Store {
+//			s := mystore.New(t.TempDir())
+//			t.Cleanup(func() { s.Close() })
+//			return s
+//		})
+//	}
 package sessionstore

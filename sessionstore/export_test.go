@@ -2,7 +2,7 @@ package sessionstore
 
 import "time"
 
-// NewMemoryAt is a Memory with a clock of the test's.
+// NewMemoryAt returns a Memory with another clock.
 func NewMemoryAt(now func() time.Time) *Memory {
 	m := NewMemory()
 	m.now = now

@@ -6,32 +6,32 @@ import (
 )
 
 const (
-	// MaxTombstones is how many sessions of runtimes a store remembers that were deleted or given up, the latest ones.
+	// MaxTombstones is the number of deleted sessions that a store remembers in order not to import them again.
 	MaxTombstones = 10_000
-	// TombstoneAge is how long a store remembers one that its runtime does not list any more.
+	// TombstoneAge is how long it remembers one after the agent listed it last.
 	TombstoneAge = 180 * 24 * time.Hour
 )
 
-// Imported is a session that a runtime knows by itself, as [Store.Import] takes it.
+// Imported is a session that an agent lists itself, see [Store.Import].
 type Imported struct {
-	// ID is the session's id if it is new here.
+	// ID is the session's id if it is new.
 	ID ID
-	// StateKey is what the runtime calls it. Not empty.
+	// StateKey is the agent's name for it. It must not be empty.
 	StateKey string
-	// State is what its activation is given.
+	// State is the backend's value for it.
 	State []byte
-	// Keys are its roots, and their real paths now.
+	// Keys are its roots and their real paths now.
 	Keys Keys
-	// Title is one line, "" if there is none.
+	// Title is one line, or "".
 	Title string
-	// Updated is its last activity; zero means now.
+	// Updated is the time of its last activity; the zero time means now.
 	Updated time.Time
 }
 
 // Validate returns an error unless the session can be stored.
 func (s Imported) Validate() error {
 	if s.StateKey == "" {
-		return errors.New("an imported session needs the name that its runtime has for it")
+		return errors.New("an imported session needs the name that its agent has for it")
 	}
 	return s.Keys.Validate()
 }

@@ -8,16 +8,15 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Keys are what a session is found by (clause A17).
+// Keys are the paths by which a session is found.
 type Keys struct {
-	// Roots is the root set as the client spelled it.
+	// Roots are the roots as the client spelled them.
 	Roots workspace.Roots
-	// Real is the same set by real paths when it was opened: the same length and order
-	// as Roots with its duplicates kept, cwd first.
+	// Real are the real paths of all roots when they were opened, in the same order, cwd first. Duplicates are kept.
 	Real []workspace.Dir
 }
 
-// Validate returns an error unless k has roots, and a real path for each of them.
+// Validate returns an error unless k has roots and a real path for each of them.
 func (k Keys) Validate() error {
 	switch {
 	case k.Roots.IsZero():
@@ -30,8 +29,8 @@ func (k Keys) Validate() error {
 	return nil
 }
 
-// WithCwd returns valid k with cwd in another spelling of the same directory. An additional root that is
-// spelled so too is dropped with its real path, as A7 asks.
+// WithCwd returns k, which must be valid, with cwd in another spelling of the same directory. An additional root with the same
+// spelling is dropped, since roots contain no path twice.
 func (k Keys) WithCwd(cwd workspace.Dir) Keys {
 	real := []workspace.Dir{k.Real[0]}
 	for i, dir := range k.Roots.Additional().All() {

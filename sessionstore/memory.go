@@ -11,34 +11,38 @@ import (
 	"time"
 )
 
-// Memory is a [Store] that lasts as long as its process: for tests, and for hosts that
-// keep nothing. Lists are made by looking at every session.
+var _ Store = (*Memory)(nil)
+
+// memoryPageSize is the number of updates of a history that are read at once.
+const memoryPageSize = 256
+
+// Memory is a [Store] in memory, for tests and for hosts that keep nothing. A list takes time in proportion to the number of sessions.
 type Memory struct {
 	now func() time.Time
 
 	mu          sync.Mutex
 	closed      bool
 	sessions    map[ID]*memorySession
-	tombstones  map[runtimeKey]time.Time
+	tombstones  map[stateKey]time.Time
 	generations int64
 }
 
-// memorySession is a session's record and what hangs on it.
+// memorySession is a session with its history and states.
 type memorySession struct {
 	record Session
-	// history only grows; a replaced one is another slice, told apart by its epoch.
+	// history only grows. When it is replaced, epoch is incremented.
 	history []Update
 	epoch   int64
 	states  map[Kind]Update
-	// imported tells that the session came from its runtime's own list.
+	// imported reports whether the session came from its agent's own list.
 	imported bool
-	// turn is where the running turn's updates start in history, -1 between turns.
+	// turn is the index in history at which the running turn starts, -1 between turns.
 	turn int
 }
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	return &Memory{now: time.Now, sessions: make(map[ID]*memorySession), tombstones: make(map[runtimeKey]time.Time)}
+	return &Memory{now: time.Now, sessions: make(map[ID]*memorySession), tombstones: make(map[stateKey]time.Time)}
 }
 
 // Create implements [Store].
@@ -63,14 +67,14 @@ func (m *Memory) Fork(ctx context.Context, source ID, s NewSession) (Lease, erro
 	})
 }
 
-// insert stores what origin returns, which runs under the lock, as the session s.
-func (m *Memory) insert(ctx context.Context, s NewSession, origin func() (*memorySession, error)) (Lease, error) {
+// insert stores the session that create returns, which is called with the lock held, as s.
+func (m *Memory) insert(ctx context.Context, s NewSession, create func() (*memorySession, error)) (Lease, error) {
 	unlock, err := m.lock(ctx)
 	if err != nil {
 		return Lease{}, err
 	}
 	defer unlock()
-	session, err := origin()
+	session, err := create()
 	if err != nil {
 		return Lease{}, err
 	}
@@ -88,7 +92,7 @@ func (m *Memory) insert(ctx context.Context, s NewSession, origin func() (*memor
 	r.Created = m.clock()
 	r.Updated = r.Created
 	m.sessions[s.ID] = session
-	return m.hand(session), nil
+	return m.issueLease(session), nil
 }
 
 // Get implements [Store].
@@ -121,7 +125,7 @@ func (m *Memory) Activate(ctx context.Context, id ID, a Activation) (Lease, erro
 	if err != nil {
 		return Lease{}, err
 	}
-	draft, err := m.drafted(id, a.History)
+	draft, err := m.draftOf(id, a.History)
 	if err != nil {
 		return Lease{}, err
 	}
@@ -136,9 +140,9 @@ func (m *Memory) Activate(ctx context.Context, id ID, a Activation) (Lease, erro
 		m.endTurn(s)
 	}
 	if draft != nil {
-		s.replace(draft)
+		s.replaceHistory(draft)
 	}
-	return m.hand(s), nil
+	return m.issueLease(s), nil
 }
 
 // Delete implements [Store].
@@ -162,7 +166,7 @@ func (m *Memory) Close() error {
 	return nil
 }
 
-// lock takes the lock, unless ctx ended or the store is closed.
+// lock acquires the lock, unless ctx has ended or the store is closed.
 func (m *Memory) lock(ctx context.Context) (unlock func(), err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -182,21 +186,21 @@ func (m *Memory) find(id ID) (*memorySession, error) {
 	return nil, &NotFoundError{ID: id}
 }
 
-// hand hands out a new lease of s.
-func (m *Memory) hand(s *memorySession) Lease {
+// issueLease issues a new lease of s.
+func (m *Memory) issueLease(s *memorySession) Lease {
 	m.generations++
 	s.record.Generation = m.generations
 	return Lease{ID: s.record.ID, Generation: m.generations}
 }
 
-// clock is the time as a store keeps it.
+// clock returns the time as it is stored.
 func (m *Memory) clock() time.Time { return m.now().UTC().Truncate(time.Millisecond) }
 
 func newMemorySession() *memorySession {
 	return &memorySession{states: make(map[Kind]Update), turn: -1}
 }
 
-// fork is a copy of s up to its last finished turn.
+// fork returns a copy of s up to its last finished turn.
 func (s *memorySession) fork() *memorySession {
 	f := newMemorySession()
 	f.record.Title, f.record.State = s.record.Title, bytes.Clone(s.record.State)
@@ -210,7 +214,7 @@ func (s *memorySession) fork() *memorySession {
 	return f
 }
 
-// finished is the history up to the last finished turn.
+// finished returns the history up to the last finished turn.
 func (s *memorySession) finished() []Update {
 	if s.turn >= 0 {
 		return s.history[:s.turn]
@@ -233,7 +237,7 @@ func (u Update) clone() Update { return Update{Kind: u.Kind, Raw: bytes.Clone(u.
 
 func cloneKeys(k Keys) Keys { return Keys{Roots: k.Roots, Real: slices.Clone(k.Real)} }
 
-// cloneState copies a state; an empty one is none.
+// cloneState returns a copy of a state, nil if it is empty.
 func cloneState(state []byte) []byte {
 	if len(state) == 0 {
 		return nil
@@ -243,7 +247,7 @@ func cloneState(state []byte) []byte {
 
 // BeginTurn implements [Store].
 func (m *Memory) BeginTurn(ctx context.Context, l Lease, t Turn) error {
-	return m.leased(ctx, l, func(s *memorySession) {
+	return m.update(ctx, l, func(s *memorySession) {
 		s.turn = len(s.history)
 		s.record.Turns++
 		if s.record.Title == "" {
@@ -256,15 +260,15 @@ func (m *Memory) BeginTurn(ctx context.Context, l Lease, t Turn) error {
 
 // Append implements [Store].
 func (m *Memory) Append(ctx context.Context, l Lease, segment []Update) error {
-	return m.leased(ctx, l, func(s *memorySession) { s.add(segment) })
+	return m.update(ctx, l, func(s *memorySession) { s.add(segment) })
 }
 
 // EndTurn implements [Store].
 func (m *Memory) EndTurn(ctx context.Context, l Lease, _ StopReason) error {
-	return m.leased(ctx, l, m.endTurn)
+	return m.update(ctx, l, m.endTurn)
 }
 
-// endTurn ends the running turn, if there is one.
+// endTurn ends the running turn, if any.
 func (m *Memory) endTurn(s *memorySession) {
 	if s.turn >= 0 {
 		s.turn = -1
@@ -274,21 +278,21 @@ func (m *Memory) endTurn(s *memorySession) {
 
 // SetTitle implements [Store].
 func (m *Memory) SetTitle(ctx context.Context, l Lease, title string) error {
-	return m.leased(ctx, l, func(s *memorySession) { s.record.Title = title })
+	return m.update(ctx, l, func(s *memorySession) { s.record.Title = title })
 }
 
 // SaveState implements [Store].
 func (m *Memory) SaveState(ctx context.Context, l Lease, state []byte, key string) error {
-	return m.leased(ctx, l, func(s *memorySession) { m.setState(s, state, key) })
+	return m.update(ctx, l, func(s *memorySession) { m.setState(s, state, key) })
 }
 
 // Check implements [Store].
 func (m *Memory) Check(ctx context.Context, l Lease) error {
-	return m.leased(ctx, l, func(*memorySession) {})
+	return m.update(ctx, l, func(*memorySession) {})
 }
 
-// leased changes the session of l, if l is its newest lease.
-func (m *Memory) leased(ctx context.Context, l Lease, change func(*memorySession)) error {
+// update changes the session of l, which must be its newest lease.
+func (m *Memory) update(ctx context.Context, l Lease, change func(*memorySession)) error {
 	unlock, err := m.lock(ctx)
 	if err != nil {
 		return err
@@ -305,20 +309,19 @@ func (m *Memory) leased(ctx context.Context, l Lease, change func(*memorySession
 	return nil
 }
 
-// touch notes activity. A clock that was set back does not make a session older.
+// touch records activity. If the clock was set back, Updated does not change.
 func (m *Memory) touch(s *memorySession) {
 	if now := m.clock(); now.After(s.record.Updated) {
 		s.record.Updated = now
 	}
 }
 
-// memoryDraft is a history without its session.
+// memoryDraft is a [Draft] in memory.
 type memoryDraft struct {
-	store *Memory
-	of    *memorySession
-	id    ID
-	parts memorySession
-	over  bool // used or discarded
+	store   *Memory
+	session *memorySession
+	content memorySession
+	done    bool // used or discarded
 }
 
 // NewDraft implements [Store].
@@ -332,7 +335,7 @@ func (m *Memory) NewDraft(ctx context.Context, id ID) (Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &memoryDraft{store: m, of: s, id: id, parts: *newMemorySession()}, nil
+	return &memoryDraft{store: m, session: s, content: *newMemorySession()}, nil
 }
 
 // Append implements [Draft].
@@ -342,10 +345,10 @@ func (d *memoryDraft) Append(ctx context.Context, segment []Update) error {
 		return err
 	}
 	defer unlock()
-	if d.over {
+	if d.done {
 		return ErrDraft
 	}
-	d.parts.add(segment)
+	d.content.add(segment)
 	return nil
 }
 
@@ -356,53 +359,48 @@ func (d *memoryDraft) Discard(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	d.over, d.parts = true, memorySession{}
+	d.done, d.content = true, memorySession{}
 	return nil
 }
 
-// drafted is the memoryDraft that an activation was given, nil for none.
-func (m *Memory) drafted(id ID, d Draft) (*memoryDraft, error) {
+// draftOf returns the draft d of a session as this store's type, nil for none.
+func (m *Memory) draftOf(id ID, d Draft) (*memoryDraft, error) {
 	if d == nil {
 		return nil, nil
 	}
 	own, ok := d.(*memoryDraft)
-	if !ok || own.store != m || own.of != m.sessions[id] || own.over {
+	if !ok || own.store != m || own.session != m.sessions[id] || own.done {
 		return nil, ErrDraft
 	}
 	return own, nil
 }
 
-// replace puts a draft in the place of the session's history.
-func (s *memorySession) replace(d *memoryDraft) {
-	s.history, s.epoch = d.parts.history, s.epoch+1
-	for kind, u := range d.parts.states {
+// replaceHistory replaces the session's history by a draft.
+func (s *memorySession) replaceHistory(d *memoryDraft) {
+	s.history, s.epoch = d.content.history, s.epoch+1
+	for kind, u := range d.content.states {
 		s.states[kind] = u
 	}
-	d.over, d.parts = true, memorySession{}
+	d.done, d.content = true, memorySession{}
 }
-
-var _ Store = (*Memory)(nil)
-
-// memoryPage is how many updates of a history are read under one lock.
-const memoryPage = 256
 
 // History implements [Store].
 func (m *Memory) History(ctx context.Context, id ID) iter.Seq2[Update, error] {
-	return m.pages(ctx, id, func(s *memorySession) []Update { return s.history })
+	return m.yieldHistory(ctx, id, func(s *memorySession) []Update { return s.history })
 }
 
 // Finished implements [Store].
 func (m *Memory) Finished(ctx context.Context, id ID) iter.Seq2[Update, error] {
-	return m.pages(ctx, id, (*memorySession).finished)
+	return m.yieldHistory(ctx, id, (*memorySession).finished)
 }
 
-// pages yields a part of a history.
-func (m *Memory) pages(ctx context.Context, id ID, part func(*memorySession) []Update) iter.Seq2[Update, error] {
+// yieldHistory yields a part of a history.
+func (m *Memory) yieldHistory(ctx context.Context, id ID, part func(*memorySession) []Update) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		var history []Update
-		origin, err := m.look(ctx, id, func(s *memorySession) { history = part(s) })
-		for page := range slices.Chunk(history, memoryPage) {
-			if err = m.unchanged(ctx, id, origin); err != nil {
+		version, err := m.view(ctx, id, func(s *memorySession) { history = part(s) })
+		for page := range slices.Chunk(history, memoryPageSize) {
+			if err = m.checkVersion(ctx, id, version); err != nil {
 				break
 			}
 			for _, u := range page {
@@ -417,36 +415,34 @@ func (m *Memory) pages(ctx context.Context, id ID, part func(*memorySession) []U
 	}
 }
 
-// origin tells the history that a session had from a later one of the same id.
-type origin struct {
+// historyVersion identifies a history among those that a session, or several with the same id, had.
+type historyVersion struct {
 	session *memorySession
 	epoch   int64
 }
 
-// look shows a session under the lock, and returns the origin of its history.
-func (m *Memory) look(ctx context.Context, id ID, see func(*memorySession)) (origin, error) {
+// view calls do with a session while the lock is held, and returns the version of its history.
+func (m *Memory) view(ctx context.Context, id ID, do func(*memorySession)) (historyVersion, error) {
 	unlock, err := m.lock(ctx)
 	if err != nil {
-		return origin{}, err
+		return historyVersion{}, err
 	}
 	defer unlock()
 	s, err := m.find(id)
 	if err != nil {
-		return origin{}, err
+		return historyVersion{}, err
 	}
-	see(s)
-	return origin{s, s.epoch}, nil
+	do(s)
+	return historyVersion{s, s.epoch}, nil
 }
 
-func (m *Memory) unchanged(ctx context.Context, id ID, o origin) error {
-	now, err := m.look(ctx, id, func(*memorySession) {})
-	switch {
-	case err != nil:
-		return err
-	case now != o:
-		return ErrReplaced
+// checkVersion returns an error if the session was deleted or has another history.
+func (m *Memory) checkVersion(ctx context.Context, id ID, v historyVersion) error {
+	current, err := m.view(ctx, id, func(*memorySession) {})
+	if err == nil && current != v {
+		err = ErrReplaced
 	}
-	return nil
+	return err
 }
 
 // States implements [Store].
@@ -492,11 +488,11 @@ func (m *Memory) List(ctx context.Context, q Query) (Page, error) {
 		}
 		return strings.Compare(string(b.ID), string(a.ID))
 	})
-	return cut(q, found), nil
+	return pageOf(q, found), nil
 }
 
-// cut makes a page of what was found.
-func cut(q Query, found []Session) Page {
+// pageOf returns the first page of found.
+func pageOf(q Query, found []Session) Page {
 	page := Page{Sessions: found}
 	if size := q.Size(); len(found) > size {
 		page.Sessions = slices.Clone(found[:size])
@@ -524,8 +520,8 @@ func matches(q Query, s Session) bool {
 		slices.Equal(f.Real, s.Keys.Real[1:])
 }
 
-// runtimeKey is what a runtime calls a session, and whose runtime.
-type runtimeKey struct {
+// stateKey is a StateKey with its agent.
+type stateKey struct {
 	agent Agent
 	name  string
 }
@@ -543,25 +539,25 @@ func (m *Memory) Import(ctx context.Context, agent Agent, sessions []Imported) (
 	}
 	defer unlock()
 	for _, s := range sessions {
-		key := runtimeKey{agent, s.StateKey}
+		key := stateKey{agent, s.StateKey}
 		if _, deleted := m.tombstones[key]; deleted {
 			m.tombstones[key] = m.clock()
 			continue
 		}
-		if known := m.holder(key); known != nil {
+		if known := m.findKey(key); known != nil {
 			known.refresh(s)
 			continue
 		}
 		if m.sessions[s.ID] != nil {
 			return added, ErrExists
 		}
-		m.sessions[s.ID] = m.imported(agent, s)
+		m.sessions[s.ID] = m.newImported(agent, s)
 		added++
 	}
 	return added, nil
 }
 
-// refresh takes over what a runtime says of a session that is known.
+// refresh updates a known session from its agent's list.
 func (s *memorySession) refresh(of Imported) {
 	if of.Title != "" {
 		s.record.Title = of.Title
@@ -571,8 +567,8 @@ func (s *memorySession) refresh(of Imported) {
 	}
 }
 
-// imported is a session that is new here.
-func (m *Memory) imported(agent Agent, of Imported) *memorySession {
+// newImported returns a new session.
+func (m *Memory) newImported(agent Agent, of Imported) *memorySession {
 	s := newMemorySession()
 	s.imported = true
 	s.record = Session{
@@ -583,12 +579,12 @@ func (m *Memory) imported(agent Agent, of Imported) *memorySession {
 		s.record.Updated = of.Updated.UTC().Truncate(time.Millisecond)
 		s.record.Created = s.record.Updated
 	}
-	m.hand(s)
+	m.issueLease(s)
 	return s
 }
 
-// holder is the session that a runtime calls so, nil if there is none.
-func (m *Memory) holder(key runtimeKey) *memorySession {
+// findKey returns the session with a state key, or nil.
+func (m *Memory) findKey(key stateKey) *memorySession {
 	for _, s := range m.sessions {
 		if s.record.StateKey == key.name && s.record.Agent == key.agent {
 			return s
@@ -597,8 +593,8 @@ func (m *Memory) holder(key runtimeKey) *memorySession {
 	return nil
 }
 
-// setState stores a session's state with its key, which no other session has from then on. What it was called
-// before was given up, unless it is called nothing now.
+// setState stores the state and state key of a session. Another session with this key loses it, and is deleted if it was imported and
+// never used. A tombstone is stored for the key that the session had before, unless key is "".
 func (m *Memory) setState(s *memorySession, state []byte, key string) {
 	s.record.State = cloneState(state)
 	before := s.record.StateKey
@@ -607,10 +603,10 @@ func (m *Memory) setState(s *memorySession, state []byte, key string) {
 		return
 	}
 	if before != "" && before != key {
-		m.bury(runtimeKey{s.record.Agent, before})
+		m.addTombstone(stateKey{s.record.Agent, before})
 	}
-	named := runtimeKey{s.record.Agent, key}
-	if other := m.holder(named); other != nil {
+	named := stateKey{s.record.Agent, key}
+	if other := m.findKey(named); other != nil {
 		other.record.StateKey = ""
 		if other.unused() {
 			delete(m.sessions, other.record.ID)
@@ -620,26 +616,26 @@ func (m *Memory) setState(s *memorySession, state []byte, key string) {
 	s.record.StateKey = key
 }
 
-// unused reports whether a session is only what a runtime said of it.
+// unused reports whether a session was imported and never used.
 func (s *memorySession) unused() bool {
 	return s.imported && s.record.Turns == 0 && len(s.history) == 0
 }
 
-// remove deletes a session, and remembers what its runtime calls it.
+// remove deletes a session, and remembers its state key.
 func (m *Memory) remove(s *memorySession) {
 	delete(m.sessions, s.record.ID)
 	if s.record.StateKey != "" {
-		m.bury(runtimeKey{s.record.Agent, s.record.StateKey})
+		m.addTombstone(stateKey{s.record.Agent, s.record.StateKey})
 	}
 }
 
-// bury remembers a session of a runtime that is not to be imported, and forgets the oldest that were remembered so.
-func (m *Memory) bury(key runtimeKey) {
+// addTombstone adds a tombstone, so that the session is not imported again, and deletes the oldest ones.
+func (m *Memory) addTombstone(key stateKey) {
 	now := m.clock()
 	m.tombstones[key] = now
-	maps.DeleteFunc(m.tombstones, func(_ runtimeKey, at time.Time) bool { return now.Sub(at) > TombstoneAge })
+	maps.DeleteFunc(m.tombstones, func(_ stateKey, at time.Time) bool { return now.Sub(at) > TombstoneAge })
 	if len(m.tombstones) > MaxTombstones {
-		oldest := slices.SortedFunc(maps.Keys(m.tombstones), func(a, b runtimeKey) int {
+		oldest := slices.SortedFunc(maps.Keys(m.tombstones), func(a, b stateKey) int {
 			return m.tombstones[a].Compare(m.tombstones[b])
 		})
 		delete(m.tombstones, oldest[0])

@@ -6,29 +6,30 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// PageSize is the number of sessions in a page when the query names none, and
-// MaxPageSize the most that one can ask for.
 const (
+	// PageSize is the default size of a page, MaxPageSize the maximum.
 	PageSize    = 50
 	MaxPageSize = 1000
+	// Retention is how long the program keeps sessions that were never prompted.
+	Retention = 30 * 24 * time.Hour
 )
 
-// Query is what a list asks for. The zero value of a filter filters nothing.
+// Query selects sessions. A filter with its zero value matches all sessions.
 type Query struct {
-	// Agent, if its Kind is not empty, matches the sessions of exactly this agent.
+	// Agent, if its Kind is not "", matches the sessions of exactly this agent.
 	Agent Agent
-	// Cwd, if not nil, matches sessions of that working directory.
+	// Cwd matches sessions with this working directory.
 	Cwd *DirFilter
-	// Additional, if not nil, matches sessions whose additional roots are exactly this
-	// list, in this order; an empty list matches those without any (A16).
+	// Additional matches sessions whose additional roots are exactly this list, in this order. An empty list matches sessions
+	// without any.
 	Additional *DirsFilter
-	// Cursor continues a list, "" starts one.
+	// Cursor continues a list; "" starts one.
 	Cursor Cursor
-	// Limit is the most sessions in the page; 0 means PageSize, and more than MaxPageSize means that.
+	// Limit is the maximum number of sessions in the page; 0 means [PageSize]. It is limited to [MaxPageSize].
 	Limit int
 }
 
-// Size is the most sessions that the query's page may hold, by the rule of Limit.
+// Size returns the maximum number of sessions in the query's page.
 func (q Query) Size() int {
 	if q.Limit <= 0 {
 		return PageSize
@@ -36,38 +37,26 @@ func (q Query) Size() int {
 	return min(q.Limit, MaxPageSize)
 }
 
-// DirFilter is a directory by both keys (A17): a session matches if its spelling equals
-// Spelling, or the real path on record equals Real.
+// DirFilter matches a session if its directory is spelled as Spelling, or its recorded real path is Real.
 type DirFilter struct {
 	Spelling workspace.Dir
-	// Real is Spelling's real path now, or Spelling itself where that does not exist.
+	// Real is the real path of Spelling now, or Spelling itself if it does not exist.
 	Real workspace.Dir
 }
 
-// DirsFilter is an ordered list by both keys; the whole list matches by one key or the other.
-type DirsFilter struct {
-	Spelling workspace.Dirs
-	// Real has an entry for each of Spelling, by the rule of DirFilter.
-	Real []workspace.Dir
-}
-
-// Cursor is where a list goes on: opaque, bound to the filters it was made with.
-type Cursor string
-
-// Page is a part of a list.
-type Page struct {
-	// Sessions is not nil. Their State and StateKey are left out.
-	Sessions []Session
-	// Next is "" at the end.
-	Next Cursor
-}
-
-// FilterDir is a filter by one directory, whose real path is looked up now.
+// FilterDir returns a filter by d, whose real path it looks up.
 func FilterDir(d workspace.Dir) *DirFilter {
 	return &DirFilter{Spelling: d, Real: workspace.Real(d)}
 }
 
-// FilterDirs is a filter by an ordered list, whose real paths are looked up now.
+// DirsFilter matches a session if its whole list is spelled as Spelling, or all its recorded real paths are Real.
+type DirsFilter struct {
+	Spelling workspace.Dirs
+	// Real has an entry for each of Spelling, as in [DirFilter].
+	Real []workspace.Dir
+}
+
+// FilterDirs returns a filter by dirs, whose real paths it looks up.
 func FilterDirs(dirs workspace.Dirs) *DirsFilter {
 	f := &DirsFilter{Spelling: dirs}
 	for _, d := range dirs.All() {
@@ -76,32 +65,36 @@ func FilterDirs(dirs workspace.Dirs) *DirsFilter {
 	return f
 }
 
-// Retention is how long the program keeps sessions that were never prompted.
-const Retention = 30 * 24 * time.Hour
+// Page is a part of a list.
+type Page struct {
+	// Sessions is not nil. Their State and StateKey are not set.
+	Sessions []Session
+	// Next is "" on the last page.
+	Next Cursor
+}
 
-// PruneQuery says which sessions [Store.Prune] removes: those that either bound matches. The zero value
-// matches none.
+// PruneQuery selects the sessions that [Store.Prune] deletes: those that match either bound. The zero value matches none.
 //
-// A session's age is that of its last activity (Updated), which opening it is not. So a session that is open in a
-// window, but older than the bound, is removed under it, and its lease is answered as that of a deleted
-// session. With bounds of weeks that is worth less than knowing of every window.
+// The age of a session is that of its last activity (Updated); opening it is not activity. A session that is open in a window but
+// older than the bound is deleted, and the window's next write fails with [*NotFoundError].
 type PruneQuery struct {
-	// UnusedBefore matches sessions without activity since this time in which nothing was ever said: no turn was
-	// begun, the history is empty, and it was not imported. The zero time matches none.
+	// UnusedBefore matches unused sessions without activity since then: no turn was started, the history is empty, and the session
+	// was not imported. The zero time matches none.
 	UnusedBefore time.Time
-	// Before matches all sessions without activity since this time. The zero time matches none.
+	// Before matches all sessions without activity since then. The zero time matches none.
 	Before time.Time
-	// DryRun counts the sessions, and removes nothing.
+	// DryRun only counts the sessions.
 	DryRun bool
 }
 
-// Bounds are the bounds as stores compare them with Updated: exclusive, in milliseconds since 1970 UTC, and 0
-// for none.
-func (q PruneQuery) Bounds() (unused, all int64) { return bound(q.UnusedBefore), bound(q.Before) }
-
-func bound(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
+// Bounds returns the bounds in the form in which stores compare them with Updated: exclusive, in milliseconds since 1970 UTC, 0 for
+// none.
+func (q PruneQuery) Bounds() (unused, all int64) {
+	bound := func(t time.Time) int64 {
+		if t.IsZero() {
+			return 0
+		}
+		return t.UnixMilli()
 	}
-	return t.UnixMilli()
+	return bound(q.UnusedBefore), bound(q.Before)
 }

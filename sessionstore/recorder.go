@@ -1,71 +1,58 @@
 package sessionstore
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
 	"time"
 )
 
-// Defaults of [RecorderOptions].
-const (
-	DefaultInterval     = 100 * time.Millisecond
-	DefaultSegmentBytes = 64 << 10
-	DefaultQueueBytes   = 256 << 10
-)
-
-// RecorderOptions are the bounds of a Recorder; zero means the default.
+// RecorderOptions configure a Recorder.
 type RecorderOptions struct {
-	// Interval is the longest that an update waits for others before its segment is committed.
+	// Interval is the maximum time that an update waits for others before its segment is stored; 0 means 100 ms.
 	Interval time.Duration
-	// SegmentBytes commits a segment early once its updates are this long.
+	// SegmentBytes is the size of the waiting updates at which a segment is stored early; 0 means 64 KiB.
 	SegmentBytes int
-	// QueueBytes is how long the updates may be that wait for the store, before Record blocks.
+	// QueueBytes is the size of the waiting updates at which Record blocks; 0 means 256 KiB.
 	QueueBytes int
 }
 
 func (o RecorderOptions) withDefaults() RecorderOptions {
-	if o.Interval <= 0 {
-		o.Interval = DefaultInterval
+	return RecorderOptions{
+		Interval:     cmp.Or(o.Interval, 100*time.Millisecond),
+		SegmentBytes: cmp.Or(o.SegmentBytes, 64<<10),
+		QueueBytes:   cmp.Or(o.QueueBytes, 256<<10),
 	}
-	if o.SegmentBytes <= 0 {
-		o.SegmentBytes = DefaultSegmentBytes
-	}
-	if o.QueueBytes <= 0 {
-		o.QueueBytes = DefaultQueueBytes
-	}
-	return o
 }
 
-// Recorder takes a running session's updates as they come and appends them to the store in
-// segments, beside their way to the wire (clause W11). It is safe for concurrent use. One goroutine
-// commits; Close ends it.
+// Recorder appends a session's updates to the store in segments, without delaying their way to the client. It is safe for concurrent
+// use. One goroutine stores the segments until Close.
 //
-// The first error of the store ends recording: it is returned by every call from then on, and
-// Failed tells at once, so that the turn can end with it.
+// The first error of the store ends recording. Every call returns it from then on, and Failed reports it at once.
 type Recorder struct {
 	store   Store
 	lease   Lease
 	options RecorderOptions
 
-	wake   chan struct{} // tells the goroutine that something may be due
+	wake   chan struct{} // wakes the goroutine
 	failed chan struct{}
 	done   chan struct{} // closed by the goroutine
 	stop   context.CancelFunc
 
-	mu        sync.Mutex
-	queue     []Update
-	bytes     int       // of queue
-	since     time.Time // when the first of queue came
-	taken     int64     // updates that left the queue
-	committed int64     // updates that are settled
-	flushed   int64     // updates that a Flush waits for
-	progress  chan struct{}
-	closing   bool
-	err       error
+	mu       sync.Mutex
+	queue    []Update
+	bytes    int           // size of queue
+	since    time.Time     // when the first of queue was recorded
+	taken    int64         // number of updates that left the queue
+	stored   int64         // number of updates that were stored
+	flushTo  int64         // number of updates that a Flush waits for
+	progress chan struct{} // closed and replaced when something that await depends on has changed
+	closing  bool
+	err      error
 }
 
-// NewRecorder starts a Recorder of the leased session. The caller closes it.
+// NewRecorder starts a Recorder, which the caller must close.
 func NewRecorder(store Store, lease Lease, options RecorderOptions) *Recorder {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &Recorder{
@@ -77,8 +64,7 @@ func NewRecorder(store Store, lease Lease, options RecorderOptions) *Recorder {
 	return r
 }
 
-// Record takes u, which must not be modified afterwards. It returns before u is stored, and blocks
-// only while QueueBytes wait for the store.
+// Record queues u, which must not be modified afterwards. It returns before u is stored, and blocks only while the queue is full.
 func (r *Recorder) Record(ctx context.Context, u Update) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,39 +80,38 @@ func (r *Recorder) Record(ctx context.Context, u Update) error {
 	r.queue = append(r.queue, u)
 	r.bytes += len(u.Raw)
 	if len(r.queue) == 1 || r.bytes >= r.options.SegmentBytes {
-		r.rouse()
+		r.wakeUp()
 	}
 	return nil
 }
 
-// Flush returns once everything that was recorded before it is committed.
+// Flush waits until everything that was recorded before is stored.
 func (r *Recorder) Flush(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	target := r.taken + int64(len(r.queue))
-	r.flushed = max(r.flushed, target)
-	r.rouse()
-	return r.await(ctx, func() bool { return r.committed >= target })
+	r.flushTo = max(r.flushTo, target)
+	r.wakeUp()
+	return r.await(ctx, func() bool { return r.stored >= target })
 }
 
-// Failed is closed when the store refused a segment. Err says why.
+// Failed returns a channel that is closed when the store has failed. Err returns the error.
 func (r *Recorder) Failed() <-chan struct{} { return r.failed }
 
-// Err returns the store's refusal, nil if there was none.
+// Err returns the error of the store, or nil.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// Close commits what was recorded and waits for the goroutine. If ctx ends first, what was not
-// committed is given up. It returns the store's refusal or ctx's cause. Record fails
-// with [ErrClosed] from then on.
+// Close stores what is queued and stops the goroutine. If ctx ends first it gives up what is not stored. It returns the error of the
+// store or the cause of ctx. Record returns [ErrClosed] from then on.
 func (r *Recorder) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closing = true
-	r.announce()
-	r.rouse()
+	r.signalProgress()
+	r.wakeUp()
 	r.mu.Unlock()
 	defer r.stop()
 	select {
@@ -139,8 +124,7 @@ func (r *Recorder) Close(ctx context.Context) error {
 	}
 }
 
-// await waits, without the lock, until ready; under the lock before and after. It ends early with the
-// store's refusal or ctx's cause.
+// await waits until ready returns true, the store fails, or ctx ends. The lock must be held; await releases it while it waits.
 func (r *Recorder) await(ctx context.Context, ready func() bool) error {
 	for {
 		if r.err != nil {
@@ -164,14 +148,14 @@ func (r *Recorder) await(ctx context.Context, ready func() bool) error {
 	}
 }
 
-// announce wakes all that await. The lock is held.
-func (r *Recorder) announce() {
+// signalProgress wakes every await. The lock must be held.
+func (r *Recorder) signalProgress() {
 	close(r.progress)
 	r.progress = make(chan struct{})
 }
 
-// rouse makes the goroutine look again.
-func (r *Recorder) rouse() {
+// wakeUp makes the goroutine check whether a segment is due.
+func (r *Recorder) wakeUp() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -185,11 +169,11 @@ func (r *Recorder) run(ctx context.Context) {
 		if !ok {
 			return
 		}
-		r.settle(len(batch), r.store.Append(ctx, r.lease, segment(batch)))
+		r.finish(len(batch), r.store.Append(ctx, r.lease, segment(batch)))
 	}
 }
 
-// next waits for a segment that is due and takes it from the queue; false at the end.
+// next waits until a segment is due and takes it from the queue. It returns false when the recorder is closed and the queue empty.
 func (r *Recorder) next() ([]Update, bool) {
 	timer := time.NewTimer(r.options.Interval)
 	defer timer.Stop()
@@ -220,12 +204,12 @@ func (r *Recorder) next() ([]Update, bool) {
 	}
 }
 
-// urgent reports whether the queue's first segment need not wait for its interval.
+// urgent reports whether the next segment is due before its interval has passed.
 func (r *Recorder) urgent() bool {
-	return r.closing || r.flushed > r.taken || r.bytes >= r.options.SegmentBytes
+	return r.closing || r.flushTo > r.taken || r.bytes >= r.options.SegmentBytes
 }
 
-// take removes a segment's worth from the queue: at least one update.
+// take removes the updates of a segment, at least one, from the queue.
 func (r *Recorder) take() []Update {
 	n, size := 0, 0
 	for n < len(r.queue) && size < r.options.SegmentBytes {
@@ -236,25 +220,25 @@ func (r *Recorder) take() []Update {
 	r.queue = slices.Delete(r.queue, 0, n)
 	r.bytes -= size
 	r.taken += int64(n)
-	r.announce() // there is room
+	r.signalProgress()
 	return batch
 }
 
-// settle notes that n updates were committed, or that recording is over.
-func (r *Recorder) settle(n int, err error) {
+// finish records that n updates were stored, or that the store failed.
+func (r *Recorder) finish(n int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.committed += int64(n)
+	r.stored += int64(n)
 	if err != nil && r.err == nil {
 		r.err = err
 		r.queue, r.bytes = nil, 0
 		close(r.failed)
 	}
-	r.announce()
+	r.signalProgress()
 }
 
-// segment returns what is stored of batch: its events with their chunks joined, then its states, so that a state does not separate
-// two chunks.
+// segment returns what is stored of batch: its events with their chunks joined, then its states, so that a state does not separate two
+// chunks.
 func segment(batch []Update) []Update {
 	var history, states []Update
 	for _, u := range batch {

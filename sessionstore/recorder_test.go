@@ -102,12 +102,12 @@ func TestRecorderGroupsWhatComesWithinAnInterval(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Empty(t, s.appends())
-		time.Sleep(sessionstore.DefaultInterval)
+		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		require.Len(t, s.appends(), 1)
 		require.Len(t, s.appends()[0], 5)
 		require.NoError(t, r.Record(t.Context(), call(5)))
-		time.Sleep(sessionstore.DefaultInterval)
+		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		require.Len(t, s.appends(), 2)
 	})
@@ -205,7 +205,7 @@ func TestS3_ARecorderThatIsFencedSaysSoAtOnce(t *testing.T) {
 		s.gate = make(chan struct{})
 		long := parse(`{"update":{"pad":"` + strings.Repeat("x", 200) + `"}}`)
 		require.NoError(t, r.Record(t.Context(), long))
-		time.Sleep(sessionstore.DefaultInterval) // it is on its way to the store
+		time.Sleep(100 * time.Millisecond) // it is on its way to the store
 		require.NoError(t, r.Record(t.Context(), long))
 		blocked := make(chan error)
 		go func() { blocked <- r.Record(t.Context(), call(2)) }()
