@@ -85,7 +85,8 @@ type Artifact struct {
 	Pattern string
 	// Path is where it was found, as the client spells the root. Links are not resolved.
 	Path string
-	// Ref is where the file really is, possibly in another root if a link leads there. It is zero if the file could not be opened.
+	// Ref is where the file really is, possibly in another root if a link leads there. It is zero if the file could not be
+	// opened.
 	Ref workspace.Ref
 	// Size is the size of the file in bytes.
 	Size int64
@@ -147,7 +148,8 @@ const (
 // Applies says when an instruction applies.
 type Applies struct {
 	Mode Mode
-	// Globs are those of ByPath, slash-separated from the root. A glob without a slash is matched against the last name of a path.
+	// Globs are those of ByPath, slash-separated from the root. A glob without a slash is matched against the last name of a
+	// path.
 	Globs []string
 }
 
@@ -170,10 +172,10 @@ func (a Artifact) clone() Artifact {
 	return a
 }
 
-// MarshalJSON encodes the artifact with the members kind, name, description, root (its index), place (the pattern), path, realPath,
-// size and state, and if they are not empty reason, shadowedBy, diagnostics (rule and message), hint, applies (mode and globs),
-// imports (written, by, realPath, size) and server (transport, command, args, cwd, url, inputs, and the names of env and headers).
-// Later versions may add members.
+// MarshalJSON encodes the artifact with the members kind, name, description, root (its index), place (the pattern), path,
+// realPath, size and state, and if they are not empty reason, shadowedBy, diagnostics (rule and message), hint, applies
+// (mode and globs), imports (written, by, realPath, size) and server (transport, command, args, cwd, url, inputs, and the
+// names of env and headers). Later versions may add members.
 func (a Artifact) MarshalJSON() ([]byte, error) {
 	type applies struct {
 		Mode  Mode     `json:"mode"`

@@ -38,11 +38,12 @@ type Source struct {
 	Size int
 }
 
-// IsCut reports whether Text is incomplete.
-func (s Source) IsCut() bool { return len(s.Text) < s.Size }
+// isCut reports whether Text is incomplete.
+func (s Source) isCut() bool { return len(s.Text) < s.Size }
 
-// Instructions returns the text of the active instructions that apply to whole roots, at most 32 KiB. Those for some files or tasks
-// are listed at the end of their root. Roots share the available size evenly, and what one does not need is available to the others.
+// Instructions returns the text of the active instructions that apply to whole roots, at most 32 KiB. Those for some files
+// or tasks are listed at the end of their root. Roots share the available size evenly, and what one does not need is
+// available to the others.
 func (c *Catalog) Instructions(which Which) Instructions {
 	var list []Artifact
 	for _, a := range c.Active(Instruction) {
@@ -53,8 +54,8 @@ func (c *Catalog) Instructions(which Which) Instructions {
 	return c.assemble(list, mentionConditional)
 }
 
-// Assemble returns the text of a list of instructions, such as that of [Catalog.For], with the same limits. It leaves out those that
-// are not active.
+// Assemble returns the text of a list of instructions, such as that of [Catalog.For], with the same limits. It leaves out
+// those that are not active.
 func (c *Catalog) Assemble(list []Artifact) Instructions {
 	return c.assemble(list, includeConditional)
 }
@@ -148,7 +149,7 @@ func shares(byRoot [][]Source, session int) []int {
 func fit(list []Source, budget int) []Source {
 	for i := range list {
 		list[i].Text = cutText(list[i].Text, max(budget-headingCost, 0))
-		if budget -= headingCost + len(list[i].Text); list[i].IsCut() {
+		if budget -= headingCost + len(list[i].Text); list[i].isCut() {
 			budget = 0
 		}
 	}
@@ -193,7 +194,7 @@ func (in Instructions) String() string {
 			continue
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s", s.heading(), text.Block("", strings.TrimRight(s.Text, "\n")))
-		if s.IsCut() {
+		if s.isCut() {
 			fmt.Fprintf(&b, "\n(cut: %d of %d bytes are shown; the rest did not fit)\n", len(s.Text), s.Size)
 		}
 	}

@@ -43,7 +43,6 @@ func TestA25_RootsShareTheSize(t *testing.T) {
 		shown := make(map[string]int)
 		for _, s := range c.Instructions(discovery.EveryRoot).Sources {
 			shown[filepath.Base(s.Root.Dir.String())] = len(s.Text)
-			require.Equal(t, len(s.Text) < s.Size, s.IsCut())
 		}
 		require.Equal(t, map[string]int{"small": 100, "large": 2850, "huge": 2850}, shown)
 	}

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// readCommand reads a command or prompt file. base is the directory that the convention names; directories below it are part of the
-// name.
+// readCommand reads a command or prompt file. base is the directory that the convention names; directories below it are part
+// of the name.
 func readCommand(a *Artifact, content, base string, l limits) {
 	name := a.rel
 	if base != "." {

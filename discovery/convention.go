@@ -9,8 +9,9 @@ import (
 
 // Convention is a row of the table: it says where files of one format are.
 type Convention struct {
-	// Pattern is the path of the files, slash-separated from the root. "*", "?" and "[...]" match parts of a name, and "**" any
-	// number of directories; it needs a literal directory before it. They do not match node_modules and names that begin with a dot.
+	// Pattern is the path of the files, slash-separated from the root. "*", "?" and "[...]" match parts of a name, and "**"
+	// any number of directories; it needs a literal directory before it. They do not match node_modules and names that begin
+	// with a dot.
 	Pattern string
 	// Format says how the files are read.
 	Format Format

@@ -28,8 +28,8 @@ type value struct {
 
 func (v value) isScalar() bool { return v.kind == yaml.ScalarNode }
 
-// parseFrontmatter splits a file into frontmatter and body. Frontmatter that is not valid YAML is read as lines of "key: value". YAML
-// is read as a tree without following aliases, so that it needs memory in proportion to its length.
+// parseFrontmatter splits a file into frontmatter and body. Frontmatter that is not valid YAML is read as lines of "key:
+// value". YAML is read as a tree without following aliases, so that it needs memory in proportion to its length.
 func parseFrontmatter(text string, max int) frontmatter {
 	head, body, found, fault := splitFrontmatter(text, max)
 	f := frontmatter{body: body, none: !found, fault: fault}

@@ -20,7 +20,8 @@ type importer struct {
 	read map[string]bool // real paths; a file is imported once
 }
 
-// imports reads the files that a imports by words such as @path, and what they import. Relative paths start at the importing file.
+// imports reads the files that a imports by words such as @path, and what they import. Relative paths start at the importing
+// file.
 func (s *scanner) imports(ctx context.Context, a *Artifact) {
 	in := &importer{scanner: s, a: a, read: map[string]bool{a.Ref.Real(): true}}
 	in.follow(ctx, a.Path, a.text, 1)
@@ -97,8 +98,8 @@ func (in *importer) open(from string, written *string) (target string, f *worksp
 	return target, f, err
 }
 
-// refuseError adds a diagnostic for an import that failed, unless written has neither a slash nor a dot: then it is more likely a name
-// such as @alice.
+// refuseError adds a diagnostic for an import that failed, unless written has neither a slash nor a dot: then it is more
+// likely a name such as @alice.
 func (in *importer) refuseError(written string, err error) {
 	gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 	switch {

@@ -14,11 +14,12 @@ import (
 )
 
 // For returns the instructions that apply to path in addition to those of whole roots: rules whose globs match path, and the
-// instructions in the directories between the root that contains path (the deepest, if roots are nested) and path. It reads these
-// directories when it is called. path need not exist. Artifacts that are not active are in the list, with the reason. A limit that
-// was reached is an invalid artifact whose Reason says so.
+// instructions in the directories between the root that contains path (the deepest, if roots are nested) and path. It reads
+// these directories when it is called. path need not exist. Artifacts that are not active are in the list, with the reason.
+// A limit that was reached is an invalid artifact whose Reason says so.
 //
-// [Catalog.Assemble] returns the text of the list. For fails if path is outside the roots, ctx ends, or the scan takes too long.
+// [Catalog.Assemble] returns the text of the list. For fails if path is outside the roots, ctx ends, or the scan takes too
+// long.
 func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 	t, err := c.locate(path)
 	if err != nil {

@@ -83,8 +83,8 @@ func (s Secrets) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // MarshalJSON encodes the names as an array.
 func (s Secrets) MarshalJSON() ([]byte, error) { return json.Marshal(s.Names()) }
 
-// Address is a URL. String, JSON and fmt leave out its secrets, which are the password and the values of the query. Convert it to a string
-// for the whole URL.
+// Address is a URL. String, JSON and fmt leave out its secrets, which are the password and the values of the query. Convert
+// it to a string for the whole URL.
 type Address string
 
 // String returns the URL without its secrets.
