@@ -118,7 +118,7 @@ func (c *connection) client() *mcproots.Client {
 		},
 	}
 	if s.config.declaresRoots() {
-		o.Roots, o.Told = s.set.currentRoots, c.rootsSent
+		o.Roots, o.OnList = s.set.currentRoots, c.rootsSent
 	}
 	return mcproots.NewClient(&mcp.Implementation{Name: s.set.options.Name, Version: s.set.options.Version}, o)
 }

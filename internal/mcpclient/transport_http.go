@@ -131,7 +131,7 @@ func (t *httpTransport) waitPending(done <-chan struct{}) error {
 // close closes idle connections.
 func (t *httpTransport) close() { t.base.CloseIdleConnections() }
 
-// responseBody is a body with limits, whose messages are changed so that the MCP SDK can read them: see [mcproots.Mend].
+// responseBody is a body with limits, whose messages are changed so that the MCP SDK can read them: see [mcproots.FixInputRequests].
 type responseBody struct {
 	body   io.ReadCloser
 	events *jsonrpc.Reader // the lines of an event stream, nil if the body is one message
@@ -169,7 +169,7 @@ func (b *responseBody) fill() {
 		if len(all) > b.limit {
 			all, b.err = nil, messageTooLong(b.limit)
 		}
-		b.unread = mcproots.Mend(all)
+		b.unread = mcproots.FixInputRequests(all)
 		return
 	}
 	line, err := b.events.Append(nil)
@@ -181,7 +181,7 @@ func (b *responseBody) fill() {
 		b.notices.wait(b.done)
 		b.err = b.wait(b.done)
 		if bytes.Contains(data, []byte(`"inputRequests"`)) {
-			line = append(append([]byte("data: "), mcproots.Mend(bytes.TrimSpace(data))...), '\n')
+			line = append(append([]byte("data: "), mcproots.FixInputRequests(bytes.TrimSpace(data))...), '\n')
 		}
 	}
 	b.unread = line

@@ -148,7 +148,7 @@ func (t *stdioTransport) decode(line []byte) mcpjsonrpc.Message {
 	if len(line) == 0 {
 		return nil
 	}
-	m, err := mcpjsonrpc.DecodeMessage(mcproots.Mend(line))
+	m, err := mcpjsonrpc.DecodeMessage(mcproots.FixInputRequests(line))
 	if err != nil {
 		t.logInvalid(line)
 		return nil

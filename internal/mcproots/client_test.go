@@ -1,4 +1,4 @@
-package mcproots_test
+package mcproots
 
 import (
 	"bufio"
@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/acp-agent/acp-agent/internal/mcproots"
 	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 )
 
@@ -28,13 +27,13 @@ const patience = 20 * time.Second
 // served is a server of the SDK and a client's session with it.
 type served struct {
 	server  *mcp.ServerSession
-	session *mcproots.Session
+	session *Session
 	changes chan struct{} // one for each list_changed
 	wire    *logtest.Text // what passes between client and server
 }
 
 // serve connects a client to a server that speaks one revision. Its tool "roots" asks for the roots and returns their URIs.
-func serve(t testing.TB, revision string, o mcproots.Options) served {
+func serve(t testing.TB, revision string, o Options) served {
 	t.Helper()
 	s := served{changes: make(chan struct{}, 100), wire: &logtest.Text{}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "server"}, &mcp.ServerOptions{
@@ -60,7 +59,7 @@ func serve(t testing.TB, revision string, o mcproots.Options) served {
 	var err error
 	s.server, err = server.Connect(t.Context(), theirs, nil)
 	require.NoError(t, err)
-	client := mcproots.NewClient(&mcp.Implementation{Name: "client"}, o)
+	client := NewClient(&mcp.Implementation{Name: "client"}, o)
 	s.session, err = client.Connect(t.Context(), &mcp.LoggingTransport{Transport: ours, Writer: s.wire}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -86,17 +85,17 @@ func (s served) ask(t testing.TB) (string, error) {
 	return text.Text, nil
 }
 
-func always(s mcproots.Snapshot) func(context.Context) (mcproots.Snapshot, error) {
-	return func(context.Context) (mcproots.Snapshot, error) { return s, nil }
+func always(s Snapshot) func(context.Context) (Snapshot, error) {
+	return func(context.Context) (Snapshot, error) { return s, nil }
 }
 
-func TestM1_M7_OrderOnTheWireInEveryRevision(t *testing.T) {
+func TestM1_M7_OrderInEveryRevision(t *testing.T) {
 	top := realDir(t)
 	s := take(t, mkdir(t, top, "z 100%"), mkdir(t, top, "a#1"), mkdir(t, top, "m"))
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
-			var told []mcproots.Snapshot
-			with := serve(t, revision, mcproots.Options{Roots: always(s), Told: func(s mcproots.Snapshot) { told = append(told, s) }})
+			var told []Snapshot
+			with := serve(t, revision, Options{Roots: always(s), OnList: func(s Snapshot) { told = append(told, s) }})
 			got, err := with.ask(t)
 			require.NoError(t, err)
 			require.Equal(t, strings.Join(s.URIs(), "\n"), got)
@@ -106,8 +105,8 @@ func TestM1_M7_OrderOnTheWireInEveryRevision(t *testing.T) {
 	}
 }
 
-func TestM7_AModernServerIsSentNothingOfTheOldEra(t *testing.T) {
-	s := serve(t, "2026-07-28", mcproots.Options{Roots: always(take(t, realDir(t)))})
+func TestM7_ModernServer(t *testing.T) {
+	s := serve(t, "2026-07-28", Options{Roots: always(take(t, realDir(t)))})
 	require.True(t, s.session.Modern())
 	s.session.Announce()
 	_, err := s.ask(t)
@@ -138,23 +137,21 @@ func TestM7_AModernServerIsSentNothingOfTheOldEra(t *testing.T) {
 	require.GreaterOrEqual(t, sent, 3)
 }
 
-func TestM2_RootsThatAreOffAreUnknown(t *testing.T) {
-	s := serve(t, "2025-11-25", mcproots.Options{})
+func TestM2_RootsNotDeclared(t *testing.T) {
+	s := serve(t, "2025-11-25", Options{})
 	_, err := s.server.ListRoots(t.Context(), nil)
 	requireCode(t, err, jsonrpc.CodeMethodNotFound)
 	require.NotContains(t, s.wire.String(), `"roots":{`)
 	s.session.Announce()
 
-	off := serve(t, "2026-07-28", mcproots.Options{})
+	off := serve(t, "2026-07-28", Options{})
 	_, err = off.ask(t)
-	var refused *mcproots.NotOfferedError
-	require.ErrorAs(t, err, &refused)
-	require.Equal(t, "roots/list", refused.What)
+	require.ErrorContains(t, err, "asked for roots/list, which this client does not offer")
 	require.NotContains(t, off.wire.String(), `"roots":{`)
 }
 
-func TestM2_RootsAreDeclaredWithListChanged(t *testing.T) {
-	s := serve(t, "2025-11-25", mcproots.Options{Roots: always(mcproots.Snapshot{})})
+func TestM2_RootsDeclared(t *testing.T) {
+	s := serve(t, "2025-11-25", Options{Roots: always(Snapshot{})})
 	require.Contains(t, s.wire.String(), `"roots":{"listChanged":true}`)
 	list, err := s.server.ListRoots(t.Context(), nil)
 	require.NoError(t, err)
@@ -163,22 +160,22 @@ func TestM2_RootsAreDeclaredWithListChanged(t *testing.T) {
 	require.Contains(t, s.wire.String(), `"roots":[]`)
 }
 
-func TestM2_AnInternalFailure(t *testing.T) {
-	broken := func(context.Context) (mcproots.Snapshot, error) {
-		return mcproots.Snapshot{}, errors.New("secret detail")
+func TestM2_RootsFail(t *testing.T) {
+	broken := func(context.Context) (Snapshot, error) {
+		return Snapshot{}, errors.New("secret detail")
 	}
-	s := serve(t, "2025-11-25", mcproots.Options{Roots: broken})
+	s := serve(t, "2025-11-25", Options{Roots: broken})
 	_, err := s.server.ListRoots(t.Context(), nil)
 	requireCode(t, err, jsonrpc.CodeInternalError)
 	require.NotContains(t, err.Error(), "secret")
 
-	panics := serve(t, "2025-11-25", mcproots.Options{Roots: func(context.Context) (mcproots.Snapshot, error) { panic("oh") }})
+	panics := serve(t, "2025-11-25", Options{Roots: func(context.Context) (Snapshot, error) { panic("oh") }})
 	_, err = panics.server.ListRoots(t.Context(), nil)
 	requireCode(t, err, jsonrpc.CodeInternalError)
 }
 
-func TestM3_OneNoticeForEachChange(t *testing.T) {
-	s := serve(t, "2025-11-25", mcproots.Options{Roots: always(mcproots.Snapshot{})})
+func TestM3_Announce(t *testing.T) {
+	s := serve(t, "2025-11-25", Options{Roots: always(Snapshot{})})
 	for range 3 {
 		s.session.Announce()
 	}
@@ -194,11 +191,11 @@ func TestM3_OneNoticeForEachChange(t *testing.T) {
 	require.Equal(t, 3, strings.Count(s.wire.String(), "notifications/roots/list_changed"))
 }
 
-func TestM13_SamplingAndElicitationAreUnknown(t *testing.T) {
-	s := serve(t, "2025-11-25", mcproots.Options{Roots: always(mcproots.Snapshot{})})
+func TestM13_SamplingAndElicitation(t *testing.T) {
+	s := serve(t, "2025-11-25", Options{Roots: always(Snapshot{})})
 	require.NotContains(t, s.wire.String(), `"sampling"`)
 	require.NotContains(t, s.wire.String(), `"elicitation"`)
-	p := newPeer(t, mcproots.Options{})
+	p := newPeer(t, Options{})
 	for _, method := range []string{"sampling/createMessage", "elicitation/create", "completion/complete", "who/knows"} {
 		p.write(`{"jsonrpc":"2.0","id":"q","method":"` + method + `","params":{"messages":[],"maxTokens":1,"message":"m","ref":{"type":"ref/prompt"},"argument":{}}}`)
 		require.Contains(t, p.read(), `-32601`, method)
@@ -217,11 +214,11 @@ type peer struct {
 	t       *testing.T
 	lines   *bufio.Scanner
 	in      io.Writer
-	session *mcproots.Session
+	session *Session
 }
 
 // newPeer connects a client, with a legacy server on the other side.
-func newPeer(t *testing.T, o mcproots.Options) *peer {
+func newPeer(t *testing.T, o Options) *peer {
 	t.Helper()
 	fromUs, toPeer := io.Pipe()
 	fromPeer, toUs := io.Pipe()
@@ -229,7 +226,7 @@ func newPeer(t *testing.T, o mcproots.Options) *peer {
 	connected := make(chan error, 1)
 	go func() {
 		var err error
-		p.session, err = mcproots.NewClient(&mcp.Implementation{Name: "client"}, o).
+		p.session, err = NewClient(&mcp.Implementation{Name: "client"}, o).
 			Connect(t.Context(), &mcp.IOTransport{Reader: fromPeer, Writer: toPeer}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 		connected <- err
 	}()
@@ -256,8 +253,8 @@ func (p *peer) read() string {
 	return p.lines.Text()
 }
 
-func TestANoticeWithoutParamsEndsNothing(t *testing.T) {
-	p := newPeer(t, mcproots.Options{Roots: always(mcproots.Snapshot{})})
+func TestMalformedNotifications(t *testing.T) {
+	p := newPeer(t, Options{Roots: always(Snapshot{})})
 	for _, method := range []string{"elicitation/complete", "message", "progress", "cancelled", "resources/updated", "tools/list_changed", "roots/list_changed", "unknown"} {
 		p.write(`{"jsonrpc":"2.0","method":"notifications/` + method + `"}`)
 		p.write(`{"jsonrpc":"2.0","method":"notifications/` + method + `","params":null}`)
@@ -267,9 +264,9 @@ func TestANoticeWithoutParamsEndsNothing(t *testing.T) {
 	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, p.read())
 }
 
-func TestM2_AThousandQuestionsAtOnce(t *testing.T) {
+func TestM2_ConcurrentListRequests(t *testing.T) {
 	s := take(t, realDir(t))
-	p := newPeer(t, mcproots.Options{Roots: always(s)})
+	p := newPeer(t, Options{Roots: always(s)})
 	go func() {
 		for i := range 1000 {
 			fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`+"\n", i)
@@ -288,15 +285,15 @@ func TestM2_AThousandQuestionsAtOnce(t *testing.T) {
 	require.Len(t, answered, 1000)
 }
 
-func TestM7_AServerThatOnlyAsks(t *testing.T) {
-	p := newPeer(t, mcproots.Options{Roots: always(mcproots.Snapshot{}), MaxRounds: 3})
+func TestM7_ServerThatNeverCompletes(t *testing.T) {
+	p := newPeer(t, Options{Roots: always(Snapshot{})})
 	for _, requests := range []string{`{}`, `{"a":{"method":"roots/list","params":{}}}`, `{"a":null}`} {
 		failed := make(chan error, 1)
 		go func() {
 			_, err := p.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "x"})
 			failed <- err
 		}()
-		for range 3 {
+		for range maxRounds {
 			var m struct{ ID int }
 			require.NoError(t, json.Unmarshal([]byte(p.read()), &m))
 			p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"resultType":"input_required","content":[],"inputRequests":%s}}`, m.ID, requests))
@@ -306,16 +303,14 @@ func TestM7_AServerThatOnlyAsks(t *testing.T) {
 		}
 		err := <-failed
 		if requests == `{"a":null}` {
-			require.ErrorContains(t, err, "cannot be read")
+			require.ErrorContains(t, err, "malformed")
 			continue
 		}
-		var rounds *mcproots.RoundsError
-		require.ErrorAs(t, err, &rounds)
-		require.Equal(t, 3, rounds.Rounds)
+		require.ErrorContains(t, err, "asked for more input 10 times")
 	}
 }
 
-func TestMend(t *testing.T) {
+func TestFixInputRequests(t *testing.T) {
 	for given, expected := range map[string]string{
 		`{"id":12345678901234567890,"result":{"inputRequests":{"a":{"method":"roots/list"}},"x":1}}`: `{"id":12345678901234567890,"result":{"inputRequests":{"a":{"method":"roots/list","params":{}}},"x":1}}`,
 		`{"result":{"inputRequests":{"a":null}}}`:                                                    `{"result":{"inputRequests":{"a":{"params":{}}}}}`,
@@ -325,12 +320,12 @@ func TestMend(t *testing.T) {
 		`{"result":"inputRequests"}`:                                                                 `{"result":"inputRequests"}`,
 		`{"result":{"content":[]}}`:                                                                  `{"result":{"content":[]}}`,
 	} {
-		require.JSONEq(t, expected, string(mcproots.Mend([]byte(given))))
+		require.JSONEq(t, expected, string(FixInputRequests([]byte(given))))
 	}
-	require.Equal(t, `no JSON "inputRequests"`, string(mcproots.Mend([]byte(`no JSON "inputRequests"`))))
+	require.Equal(t, `no JSON "inputRequests"`, string(FixInputRequests([]byte(`no JSON "inputRequests"`))))
 }
 
-// resultAsking has a server answer a call by a result that asks for the roots so many times.
+// resultAsking calls a tool, and answers as a server that asks for the roots a number of times in one result.
 func resultAsking(t *testing.T, p *peer, times int) <-chan error {
 	t.Helper()
 	failed := make(chan error, 1)
@@ -348,19 +343,17 @@ func resultAsking(t *testing.T, p *peer, times int) <-chan error {
 	return failed
 }
 
-func TestHostileAResultThatAsksVeryOften(t *testing.T) {
+func TestInputRequestsAreLimited(t *testing.T) {
 	taken := 0
-	p := newPeer(t, mcproots.Options{MaxQuestions: 5, Roots: func(context.Context) (mcproots.Snapshot, error) {
+	p := newPeer(t, Options{Roots: func(context.Context) (Snapshot, error) {
 		taken++
-		return mcproots.Snapshot{}, nil
+		return Snapshot{}, nil
 	}})
-	var many *mcproots.QuestionsError
-	require.ErrorAs(t, <-resultAsking(t, p, 6), &many)
-	require.Equal(t, mcproots.QuestionsError{Questions: 6, Limit: 5}, *many)
+	require.ErrorContains(t, <-resultAsking(t, p, maxInputRequests+1), "101 inputs")
 	require.Zero(t, taken)
-	failed := resultAsking(t, p, 5)
+	failed := resultAsking(t, p, maxInputRequests)
 	again := p.read()
-	require.Equal(t, 5, strings.Count(again, `{"roots":[]}`))
+	require.Equal(t, maxInputRequests, strings.Count(again, `{"roots":[]}`))
 	require.Equal(t, 1, taken, "one list answers all")
 	var m struct{ ID int }
 	require.NoError(t, json.Unmarshal([]byte(again), &m))

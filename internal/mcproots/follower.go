@@ -10,59 +10,50 @@ import (
 
 // FollowOptions configure a [Follower].
 type FollowOptions[T any] struct {
-	// Ask asks the client once, and makes of its answer what it means for the server. Needed. One call is running
-	// at a time. What it returns with an error is dropped.
+	// Ask asks the client for its roots and returns what they mean for the server. Required. Calls do not overlap. A value returned with an
+	// error is ignored.
 	Ask func(context.Context) (T, error)
-	// Drop is called once for each value that Ask returned, when a newer one has taken its place, or the follower
-	// is closed, and nothing uses it any more.
+	// Drop is called once for each value that Ask returned, when it has been replaced or the follower is closed, and it is no longer
+	// in use.
 	Drop func(T)
-	// Timeout is how long the client may take to answer, by the clock on the wall. Default 5 s.
+	// Timeout is how long the client may take to answer. Default 5 s.
 	Timeout time.Duration
-	// MaxAge is how old an answer may be when it is used, for clients that tell of no change. Default no limit.
+	// MaxAge is how long an answer is used, for clients that do not announce changes. Default no limit.
 	MaxAge time.Duration
 }
 
-// Follower is a server's view of one client's roots: it asks, and asks again when they have changed (M9).
-// Questions never overlap, so that the newest list wins whatever the order of the answers. While one is out,
-// those who need the roots wait for its answer. A question that fails closes the scope until one is
-// answered (M10). It is safe for concurrent use. Close it.
+// Follower is a server's view of one client's roots. It asks for them, and asks again when they have changed. Requests never overlap, so
+// that the newest list wins. While one is pending, users of the roots wait for the answer. After a failed request there are no
+// roots until another succeeds. It is safe for concurrent use. The owner must close it.
 type Follower[T any] struct {
 	options FollowOptions[T]
 	base    context.Context
 	end     context.CancelCauseFunc
 	asking  sync.WaitGroup
 
-	mu      sync.Mutex
-	current *held[T]      // nil if there is no valid answer
-	failure error         // why there is none
-	state   freshness     // of current and failure
-	asked   time.Time     // when the answer came
-	out     chan struct{} // closed when the question that is out was answered; nil if there is none
-	again   bool          // the list changed while it was out
+	mu       sync.Mutex
+	current  *shared[T]    // nil if there is no valid answer
+	err      error         // why there is none
+	stale    bool          // whether the client was never asked, or its list has changed since
+	answered time.Time     // when the last answer arrived
+	pending  chan struct{} // closed when the pending request is answered; nil if there is none
+	again    bool          // whether the list changed during the pending request
 }
 
-// freshness is what is known of the last answer.
-type freshness int
-
-const (
-	stale freshness = iota // the client was never asked, or its list has changed since
-	fresh
-)
-
-// held is a value with those that use it.
-type held[T any] struct {
+// shared is a value with the number of its users.
+type shared[T any] struct {
 	value    T
 	users    int
 	replaced bool
 }
 
-// ErrFollowerClosed is what is left of the roots when the client is gone.
-var ErrFollowerClosed = errors.New("the client is gone")
+// errDisconnected is the error of a follower whose client has disconnected.
+var errDisconnected = errors.New("the client has disconnected")
 
-// maxRounds is how often the client is asked anew because its list changed while it answered.
-const maxRounds = 100
+// maxRepeats is how often the client is asked again because its list changed while it answered.
+const maxRepeats = 100
 
-// NewFollower makes a follower that has not asked yet.
+// NewFollower returns a follower that has not asked yet.
 func NewFollower[T any](o FollowOptions[T]) *Follower[T] {
 	if o.Timeout <= 0 {
 		o.Timeout = 5 * time.Second
@@ -70,40 +61,39 @@ func NewFollower[T any](o FollowOptions[T]) *Follower[T] {
 	if o.Drop == nil {
 		o.Drop = func(T) {}
 	}
-	f := &Follower[T]{options: o}
+	f := &Follower[T]{options: o, stale: true}
 	f.base, f.end = context.WithCancelCause(context.Background())
 	return f
 }
 
-// Changed says that the client's list has changed: the next use asks first. While a question is out it
-// has exactly one more asked after it, however often the list changes meanwhile.
+// Changed records that the client's list has changed: the next use asks first. During a pending request it causes exactly one more,
+// however often it is called.
 func (f *Follower[T]) Changed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.changed()
 }
 
-// AskNow says the same, and asks at once, for connections on which a server may ask at any time. The values of
-// ctx go with the question, its end does not end it.
+// AskNow is Changed, but asks at once, for connections on which a server may send requests at any time. The request has the values of ctx
+// but does not end with it.
 func (f *Follower[T]) AskNow(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.changed()
-	if f.out == nil {
+	if f.pending == nil {
 		f.start(ctx)
 	}
 }
 
 func (f *Follower[T]) changed() {
-	f.state = stale
-	f.again = f.out != nil
+	f.stale = true
+	f.again = f.pending != nil
 }
 
-// Use calls use with what the newest list means, and keeps it from being dropped until use returns. It
-// waits for a question that is out, and asks if the last answer is out of date or there was none. The
-// error is that of Ask, the context's, or use's own.
+// Use calls use with the value of the newest list, which is not dropped until use returns. It waits for a pending request, and asks if
+// the last answer is out of date or failed. The error is that of Ask, of ctx, or of use.
 func (f *Follower[T]) Use(ctx context.Context, use func(T) error) error {
-	h, err := f.take(ctx)
+	h, err := f.acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -111,25 +101,25 @@ func (f *Follower[T]) Use(ctx context.Context, use func(T) error) error {
 	return use(h.value)
 }
 
-// take returns the newest value, with one more user.
-func (f *Follower[T]) take(ctx context.Context) (*held[T], error) {
+// acquire returns the newest value and counts one more user.
+func (f *Follower[T]) acquire(ctx context.Context) (*shared[T], error) {
 	for asked := false; ; asked = true {
 		f.mu.Lock()
-		if f.out == nil && (f.state == stale || !asked && f.dated()) {
+		if f.pending == nil && (f.stale || !asked && f.expired()) {
 			f.start(ctx)
 		}
-		if f.out == nil {
+		if f.pending == nil {
 			defer f.mu.Unlock()
-			if f.failure != nil {
-				return nil, f.failure
+			if f.err != nil {
+				return nil, f.err
 			}
 			if f.current == nil {
-				return nil, ErrFollowerClosed
+				return nil, errDisconnected
 			}
 			f.current.users++
 			return f.current, nil
 		}
-		answered := f.out
+		answered := f.pending
 		f.mu.Unlock()
 		select {
 		case <-answered:
@@ -139,17 +129,17 @@ func (f *Follower[T]) take(ctx context.Context) (*held[T], error) {
 	}
 }
 
-// dated reports whether the last answer, which may have been none, is to be asked for anew where nobody just has.
-func (f *Follower[T]) dated() bool {
-	return f.failure != nil || f.options.MaxAge > 0 && time.Since(f.asked) > f.options.MaxAge
+// expired reports whether the last answer is too old or failed.
+func (f *Follower[T]) expired() bool {
+	return f.err != nil || f.options.MaxAge > 0 && time.Since(f.answered) > f.options.MaxAge
 }
 
-// start asks, unless the follower is closed. The values of ctx go with the question.
+// start sends a request, unless the follower is closed. The caller holds mu.
 func (f *Follower[T]) start(ctx context.Context) {
 	if f.base.Err() != nil {
 		return
 	}
-	f.out, f.again = make(chan struct{}), false
+	f.pending, f.again = make(chan struct{}), false
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(f.base, func() { cancel(context.Cause(f.base)) })
 	f.asking.Go(func() {
@@ -160,7 +150,7 @@ func (f *Follower[T]) start(ctx context.Context) {
 	})
 }
 
-// ask asks once. It reports whether that was the last time: the list did not change meanwhile.
+// ask asks once and reports whether that was the last time, because the list did not change meanwhile.
 func (f *Follower[T]) ask(ctx context.Context, round int) bool {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.options.Timeout,
 		fmt.Errorf("the client did not list its roots within %s", f.options.Timeout))
@@ -173,45 +163,44 @@ func (f *Follower[T]) ask(ctx context.Context, round int) bool {
 	defer f.mu.Unlock()
 	switch {
 	case f.base.Err() != nil:
-		f.dropUnused(value, err)
-		err = ErrFollowerClosed
-		f.replace(nil, err)
-	case f.again && round < maxRounds:
+		f.discard(value, err)
+		f.replace(nil, errDisconnected)
+	case f.again && round < maxRepeats:
 		f.again = false
-		f.dropUnused(value, err)
+		f.discard(value, err)
 		return false
 	case f.again:
-		f.dropUnused(value, err)
-		f.replace(nil, fmt.Errorf("the client's roots changed %d times while it was asked for them", round))
+		f.discard(value, err)
+		f.replace(nil, fmt.Errorf("the client's roots changed %d times while it listed them", round))
 	case err != nil:
 		f.replace(nil, err)
 	default:
-		f.replace(&held[T]{value: value}, nil)
+		f.replace(&shared[T]{value: value}, nil)
 	}
-	close(f.out)
-	f.out = nil
+	close(f.pending)
+	f.pending = nil
 	return true
 }
 
-// dropUnused drops an answer that nobody will use.
-func (f *Follower[T]) dropUnused(value T, err error) {
+// discard drops an answer that will not be used.
+func (f *Follower[T]) discard(value T, err error) {
 	if err == nil {
 		f.options.Drop(value)
 	}
 }
 
-// replace puts an answer in the place of the one before, whose users go on with it.
-func (f *Follower[T]) replace(h *held[T], failure error) {
+// replace replaces the last answer, whose users keep it until they are done. The caller holds mu.
+func (f *Follower[T]) replace(h *shared[T], err error) {
 	if old := f.current; old != nil {
 		old.replaced = true
 		if old.users == 0 {
 			f.options.Drop(old.value)
 		}
 	}
-	f.current, f.failure, f.state, f.asked = h, failure, fresh, time.Now()
+	f.current, f.err, f.stale, f.answered = h, err, false, time.Now()
 }
 
-func (f *Follower[T]) release(h *held[T]) {
+func (f *Follower[T]) release(h *shared[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	h.users--
@@ -220,14 +209,14 @@ func (f *Follower[T]) release(h *held[T]) {
 	}
 }
 
-// Gone ends a question that is out: its client will not answer. What is known stays in use.
-func (f *Follower[T]) Gone() { f.end(ErrFollowerClosed) }
+// Disconnect ends a pending request, because the client will not answer. The last answer stays in use.
+func (f *Follower[T]) Disconnect() { f.end(errDisconnected) }
 
-// Close ends a question that is out, waits for it, and drops what nothing uses any more.
+// Close ends a pending request, waits for it, and drops the last answer once it is no longer in use.
 func (f *Follower[T]) Close() {
-	f.Gone()
+	f.Disconnect()
 	f.asking.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.replace(nil, ErrFollowerClosed)
+	f.replace(nil, errDisconnected)
 }

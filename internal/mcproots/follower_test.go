@@ -1,4 +1,4 @@
-package mcproots_test
+package mcproots
 
 import (
 	"context"
@@ -11,11 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/acp-agent/acp-agent/internal/mcproots"
 )
 
-// client is one that is asked for a number, and answers with the number of the question when it is let.
+// client answers each request with its number, as soon as answers allows it.
 type client struct {
 	questions atomic.Int32
 	answers   chan error // one for each answer; nil channel: at once
@@ -42,21 +40,21 @@ func (c *client) drop(n int) {
 	c.dropped = append(c.dropped, n)
 }
 
-func (c *client) follow(o mcproots.FollowOptions[int]) *mcproots.Follower[int] {
+func (c *client) follow(o FollowOptions[int]) *Follower[int] {
 	o.Ask, o.Drop = c.ask, c.drop
-	return mcproots.NewFollower(o)
+	return NewFollower(o)
 }
 
-func used(t *testing.T, f *mcproots.Follower[int]) (got int, err error) {
+func used(t *testing.T, f *Follower[int]) (got int, err error) {
 	t.Helper()
 	err = f.Use(t.Context(), func(n int) error { got = n; return nil })
 	return got, err
 }
 
-func TestM9_OneAnswerServesUntilTheListChanges(t *testing.T) {
+func TestM9_AnswerIsKeptUntilTheListChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &client{}
-		f := c.follow(mcproots.FollowOptions[int]{})
+		f := c.follow(FollowOptions[int]{})
 		defer f.Close()
 		for range 3 {
 			got, err := used(t, f)
@@ -73,10 +71,10 @@ func TestM9_OneAnswerServesUntilTheListChanges(t *testing.T) {
 	})
 }
 
-func TestM9_ChangesDuringAQuestionCauseExactlyOneMore(t *testing.T) {
+func TestM9_ChangesDuringARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &client{answers: make(chan error)}
-		f := c.follow(mcproots.FollowOptions[int]{})
+		f := c.follow(FollowOptions[int]{})
 		defer f.Close()
 		f.AskNow(t.Context())
 		for range 5 {
@@ -100,10 +98,10 @@ func TestM9_ChangesDuringAQuestionCauseExactlyOneMore(t *testing.T) {
 	})
 }
 
-func TestM9_ATimeOutOnTheWall(t *testing.T) {
+func TestM9_Timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &client{answers: make(chan error)}
-		f := c.follow(mcproots.FollowOptions[int]{Timeout: 3 * time.Second})
+		f := c.follow(FollowOptions[int]{Timeout: 3 * time.Second})
 		defer f.Close()
 		begin := time.Now()
 		_, err := used(t, f)
@@ -112,10 +110,10 @@ func TestM9_ATimeOutOnTheWall(t *testing.T) {
 	})
 }
 
-func TestM10_AnErrorClosesTheScopeUntilAnAnswer(t *testing.T) {
+func TestM10_ErrorLastsUntilAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &client{answers: make(chan error, 9)}
-		f := c.follow(mcproots.FollowOptions[int]{})
+		f := c.follow(FollowOptions[int]{})
 		defer f.Close()
 		c.answers <- nil
 		_, err := used(t, f)
@@ -133,10 +131,10 @@ func TestM10_AnErrorClosesTheScopeUntilAnAnswer(t *testing.T) {
 	})
 }
 
-func TestM8_AnOldAnswerIsAskedForAnew(t *testing.T) {
+func TestM8_MaxAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &client{}
-		f := c.follow(mcproots.FollowOptions[int]{MaxAge: 5 * time.Second})
+		f := c.follow(FollowOptions[int]{MaxAge: 5 * time.Second})
 		defer f.Close()
 		for _, step := range []struct {
 			after time.Duration
@@ -150,10 +148,10 @@ func TestM8_AnOldAnswerIsAskedForAnew(t *testing.T) {
 	})
 }
 
-func TestM9_AReplacedValueIsDroppedAfterItsLastUse(t *testing.T) {
+func TestM9_ReplacedValueIsDroppedAfterItsLastUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &client{}
-		f := c.follow(mcproots.FollowOptions[int]{})
+		f := c.follow(FollowOptions[int]{})
 		inUse, goOn := make(chan struct{}), make(chan struct{})
 		done := make(chan error)
 		go func() {
@@ -171,35 +169,35 @@ func TestM9_AReplacedValueIsDroppedAfterItsLastUse(t *testing.T) {
 		f.Close()
 		require.Equal(t, []int{1, 2}, c.dropped)
 		_, err = used(t, f)
-		require.ErrorIs(t, err, mcproots.ErrFollowerClosed)
+		require.ErrorIs(t, err, errDisconnected)
 	})
 }
 
-func TestM9_WhenTheClientIsGoneNobodyWaits(t *testing.T) {
+func TestM9_Disconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &client{answers: make(chan error)}
-		f := c.follow(mcproots.FollowOptions[int]{})
+		f := c.follow(FollowOptions[int]{})
 		failed := make(chan error)
 		go func() { _, err := used(t, f); failed <- err }()
 		synctest.Wait()
-		f.Gone()
-		require.ErrorIs(t, <-failed, mcproots.ErrFollowerClosed)
+		f.Disconnect()
+		require.ErrorIs(t, <-failed, errDisconnected)
 		f.Close()
 
-		never := (&client{}).follow(mcproots.FollowOptions[int]{})
-		never.Gone()
+		never := (&client{}).follow(FollowOptions[int]{})
+		never.Disconnect()
 		_, err := used(t, never)
-		require.ErrorIs(t, err, mcproots.ErrFollowerClosed)
+		require.ErrorIs(t, err, errDisconnected)
 		never.AskNow(t.Context())
 		never.Close()
 	})
 }
 
-func TestM9_AListThatNeverSettles(t *testing.T) {
+func TestM9_ListThatKeepsChanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &client{}
-		var f *mcproots.Follower[int]
-		f = mcproots.NewFollower(mcproots.FollowOptions[int]{
+		var f *Follower[int]
+		f = NewFollower(FollowOptions[int]{
 			Ask:  func(ctx context.Context) (int, error) { f.Changed(); return c.ask(ctx) },
 			Drop: c.drop,
 		})
@@ -218,7 +216,7 @@ func TestM9_FollowerProperty(t *testing.T) {
 			inUse := map[int64]int{}
 			dropped := map[int64]bool{}
 			var mu sync.Mutex
-			f := mcproots.NewFollower(mcproots.FollowOptions[int64]{
+			f := NewFollower(FollowOptions[int64]{
 				Ask: func(context.Context) (int64, error) {
 					require.EqualValues(t, 1, out.Add(1))
 					defer out.Add(-1)

@@ -1,4 +1,4 @@
-package mcproots_test
+package mcproots
 
 //lint:file-ignore SA1019 the SDK marks all of roots as deprecated (SEP-2577)
 
@@ -7,31 +7,29 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
-
-	"github.com/acp-agent/acp-agent/internal/mcproots"
 )
 
 func TestM12_ParseList(t *testing.T) {
-	entries, err := mcproots.ParseList(&mcp.ListRootsResult{Roots: []*mcp.Root{
+	entries, err := ParseList(&mcp.ListRootsResult{Roots: []*mcp.Root{
 		nil, {Name: "no uri"}, {URI: "https://example.com/x"}, {URI: "file:///a%20b", Name: "A"},
 	}})
 	require.NoError(t, err)
 	require.Len(t, entries, 4)
 	require.ErrorContains(t, entries[0].Err, "no uri")
 	require.ErrorContains(t, entries[1].Err, "no uri")
-	var uri *mcproots.URIError
+	var uri *URIError
 	require.ErrorAs(t, entries[2].Err, &uri)
-	require.Equal(t, mcproots.NotFile, uri.Reason)
+	require.Equal(t, string(notFile), uri.Reason)
 	require.NoError(t, entries[3].Err)
 	require.Equal(t, "file:///a%20b", entries[3].Dir.URI())
 
-	none, err := mcproots.ParseList(nil)
+	none, err := ParseList(nil)
 	require.NoError(t, err)
 	require.Empty(t, none)
 }
 
 func TestM12_ParseListIsBounded(t *testing.T) {
-	entries, err := mcproots.ParseList(&mcp.ListRootsResult{Roots: make([]*mcp.Root, 100_000)})
+	entries, err := ParseList(&mcp.ListRootsResult{Roots: make([]*mcp.Root, 100_000)})
 	require.ErrorContains(t, err, "100000 roots")
 	require.Len(t, entries, 1000)
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Root is a root as a server is told of it.
+// Root is a root as it is sent to servers.
 type Root struct {
-	// URI is that of the real path.
+	// URI is the file URI of the real path.
 	URI string
-	// Name is the folder's name, with as many of its parents as tell it from the other roots.
+	// Name is the name of the directory, with as many parents as distinguish it from the other roots.
 	Name string
 	// Real is the real path when the root was granted.
 	Real workspace.Dir
@@ -26,9 +26,8 @@ type Root struct {
 // Snapshot is an ordered list of roots at one time. It is immutable and safe to share; the zero value is the empty list.
 type Snapshot struct{ roots []Root }
 
-// Take is the list of an opened workspace: its roots in order by their real paths, without those that an
-// earlier one has the real path of (M1), and without those that vanished (M6). The error is the workspace's, if it
-// was closed.
+// Take returns the roots of an open workspace by their real paths, in order. It leaves out roots with the same real path as an earlier
+// one, and those that no longer exist. The error is that of the workspace, if it is closed.
 func Take(w *workspace.Workspace) (Snapshot, error) {
 	var s Snapshot
 	for _, root := range w.Opened() {
@@ -41,12 +40,12 @@ func Take(w *workspace.Workspace) (Snapshot, error) {
 		}
 		s.roots = append(s.roots, Root{URI: root.Real.URI(), Real: root.Real, granted: info.FileInfo})
 	}
-	name(s.roots)
+	setNames(s.roots)
 	return s.Existing(), nil
 }
 
-// Existing is the list without the roots that vanished: whose real path no longer leads to the directory that
-// was granted. The order and the names stay.
+// Existing returns the list without the roots whose real path no longer leads to the directory that was granted. Order and names stay
+// the same.
 func (s Snapshot) Existing() Snapshot {
 	gone := func(r Root) bool { return !r.exists() }
 	if !slices.ContainsFunc(s.roots, gone) {
@@ -60,10 +59,10 @@ func (r Root) exists() bool {
 	return err == nil && os.SameFile(there, r.granted)
 }
 
-// Len is the number of roots.
+// Len returns the number of roots.
 func (s Snapshot) Len() int { return len(s.roots) }
 
-// At is root i. It panics if i is out of range.
+// At returns root i. It panics if i is out of range.
 func (s Snapshot) At(i int) Root { return s.roots[i] }
 
 // All yields the roots in order.
@@ -74,12 +73,12 @@ func (s Snapshot) Has(real workspace.Dir) bool {
 	return slices.ContainsFunc(s.roots, func(r Root) bool { return r.Real == real })
 }
 
-// Equal reports whether both lists say the same: the same roots under the same names in the same order.
+// Equal reports whether both lists have the same roots with the same names in the same order.
 func (s Snapshot) Equal(other Snapshot) bool {
 	return slices.EqualFunc(s.roots, other.roots, func(a, b Root) bool { return a.URI == b.URI && a.Name == b.Name })
 }
 
-// Missing are the roots of s that are not in other: what is lost by going from s to other (M3).
+// Missing returns the roots of s that are not in other.
 func (s Snapshot) Missing(other Snapshot) []Root {
 	var missing []Root
 	for _, r := range s.roots {
@@ -90,7 +89,7 @@ func (s Snapshot) Missing(other Snapshot) []Root {
 	return missing
 }
 
-// URIs are the URIs in order, not nil. The caller owns the slice.
+// URIs returns the URIs in order. The slice is not nil, and the caller owns it.
 func (s Snapshot) URIs() []string {
 	uris := make([]string, len(s.roots))
 	for i, r := range s.roots {
@@ -99,9 +98,8 @@ func (s Snapshot) URIs() []string {
 	return uris
 }
 
-// name gives each root its folder's name, and lets those that share one grow by their parents until they differ. Roots
-// have different real paths, so they do.
-func name(roots []Root) {
+// setNames names each root after its directory, and adds parents to names that are equal until they differ, as the real paths do.
+func setNames(roots []Root) {
 	parts := make([][]string, len(roots))
 	depth := make([]int, len(roots))
 	for i, r := range roots {
@@ -129,7 +127,7 @@ func name(roots []Root) {
 	}
 }
 
-// namesIn are the names in a path, after a first one for where it starts.
+// namesIn returns the names in a path, preceded by that of its volume or "/".
 func namesIn(path string) []string {
 	volume := filepath.VolumeName(path)
 	names := []string{volume + string(filepath.Separator)}

@@ -1,4 +1,4 @@
-package mcproots_test
+package mcproots
 
 import (
 	"os"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/mcproots"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -37,14 +36,14 @@ func open(t testing.TB, cwd string, additional ...string) *workspace.Workspace {
 	return w
 }
 
-func take(t testing.TB, cwd string, additional ...string) mcproots.Snapshot {
+func take(t testing.TB, cwd string, additional ...string) Snapshot {
 	t.Helper()
-	s, err := mcproots.Take(open(t, cwd, additional...))
+	s, err := Take(open(t, cwd, additional...))
 	require.NoError(t, err)
 	return s
 }
 
-func names(s mcproots.Snapshot) (names []string) {
+func names(s Snapshot) (names []string) {
 	for _, r := range s.All() {
 		names = append(names, r.Name)
 	}
@@ -55,7 +54,7 @@ func uri(t testing.TB, path string) string {
 	return dir(t, path).URI()
 }
 
-func TestM1_RootsInTheSessionsOrder(t *testing.T) {
+func TestM1_Order(t *testing.T) {
 	top := realDir(t)
 	z, a, m := mkdir(t, top, "z"), mkdir(t, top, "a"), mkdir(t, top, "m")
 	s := take(t, z, a, m)
@@ -63,7 +62,7 @@ func TestM1_RootsInTheSessionsOrder(t *testing.T) {
 	require.Equal(t, []string{"z", "a", "m"}, names(s))
 }
 
-func TestM1_OneDirectoryOnce(t *testing.T) {
+func TestM1_DuplicateDirectories(t *testing.T) {
 	top := realDir(t)
 	a, b := mkdir(t, top, "a"), mkdir(t, top, "b")
 	link := filepath.Join(top, "link")
@@ -85,11 +84,11 @@ func TestM1_NamesAreDistinct(t *testing.T) {
 	}
 }
 
-func TestM6_WhatVanishedIsLeftOut(t *testing.T) {
+func TestM6_Existing(t *testing.T) {
 	top := realDir(t)
 	stays, goes, replaced, linked := mkdir(t, top, "stays"), mkdir(t, top, "goes"), mkdir(t, top, "replaced"), mkdir(t, top, "linked")
 	w := open(t, stays, goes, replaced, linked)
-	s, err := mcproots.Take(w)
+	s, err := Take(w)
 	require.NoError(t, err)
 	require.Equal(t, 4, s.Existing().Len())
 
@@ -105,7 +104,7 @@ func TestM6_WhatVanishedIsLeftOut(t *testing.T) {
 	require.Len(t, missing, 3)
 	require.Equal(t, goes, missing[0].Real.String())
 
-	again, err := mcproots.Take(w)
+	again, err := Take(w)
 	require.NoError(t, err)
 	require.Equal(t, []string{uri(t, stays)}, again.URIs(), "a new snapshot leaves it out too")
 
@@ -113,20 +112,20 @@ func TestM6_WhatVanishedIsLeftOut(t *testing.T) {
 	require.Equal(t, []string{uri(t, stays), uri(t, goes)}, s.Existing().URIs(), "it came back")
 }
 
-func TestSnapshotOfAClosedWorkspace(t *testing.T) {
+func TestTakeOfAClosedWorkspace(t *testing.T) {
 	w := open(t, realDir(t))
 	require.NoError(t, w.Close())
-	_, err := mcproots.Take(w)
+	_, err := Take(w)
 	require.ErrorIs(t, err, workspace.ErrClosed)
 }
 
-func TestEqualSnapshots(t *testing.T) {
+func TestSnapshotEqual(t *testing.T) {
 	top := realDir(t)
 	a, b := mkdir(t, top, "a"), mkdir(t, top, "b")
 	require.True(t, take(t, a, b).Equal(take(t, a, b)))
 	require.False(t, take(t, a, b).Equal(take(t, b, a)), "the order counts")
 	require.False(t, take(t, a).Equal(take(t, a, b)))
 	require.Empty(t, take(t, a).Missing(take(t, b, a)))
-	require.True(t, mcproots.Snapshot{}.Equal(mcproots.Snapshot{}))
-	require.NotNil(t, mcproots.Snapshot{}.URIs())
+	require.True(t, Snapshot{}.Equal(Snapshot{}))
+	require.NotNil(t, Snapshot{}.URIs())
 }

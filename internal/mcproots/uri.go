@@ -2,68 +2,68 @@ package mcproots
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// maxURI is the most bytes of a URI that are read: the longest path there is, with every byte encoded.
+// maxURI is the longest URI that is accepted, in bytes: the longest possible path with every byte encoded.
 const maxURI = 3*32767 + len("file://localhost/")
 
-// Reason says why a URI is no root.
-type Reason string
+// reason says why a URI is not a valid root.
+type reason string
 
-// The reasons.
 const (
-	NotFile     Reason = `it does not begin with "file://"`
-	Host        Reason = "it names another host"
-	UserInfo    Reason = "it names a user"
-	Query       Reason = `it has a query: a "?" in a name is written %3F`
-	Fragment    Reason = `it has a fragment: a "#" in a name is written %23`
-	Escape      Reason = `it has a "%" without two hexadecimal digits: a "%" in a name is written %25`
-	Separator   Reason = "it has an encoded separator"
-	Backslash   Reason = `it has a "\": in a name that is written %5C`
-	NUL         Reason = "it has an encoded NUL character"
-	Control     Reason = "it has a control character: in a name that is percent-encoded"
-	Encoding    Reason = "it is not UTF-8"
-	NoPath      Reason = "it has no absolute path"
-	DotSegment  Reason = `it has a "." or ".." segment`
-	EmptyName   Reason = "it has an empty segment"
-	DriveLetter Reason = "it names a drive, which this system does not have"
-	NoDrive     Reason = "it names no drive"
-	TooLong     Reason = "it is longer than any path"
+	notFile          reason = `it does not begin with "file://"`
+	hasHost          reason = "it names another host"
+	hasUserInfo      reason = "it names a user"
+	hasQuery         reason = `it has a query: a "?" in a name is written %3F`
+	hasFragment      reason = `it has a fragment: a "#" in a name is written %23`
+	badEscape        reason = `it has a "%" without two hexadecimal digits: a "%" in a name is written %25`
+	encodedSeparator reason = "it has an encoded separator"
+	hasBackslash     reason = `it has a "\": in a name that is written %5C`
+	encodedNUL       reason = "it has an encoded NUL character"
+	hasControl       reason = "it has a control character: in a name that is percent-encoded"
+	notUTF8          reason = "it is not UTF-8"
+	noPath           reason = "it has no absolute path"
+	dotSegment       reason = `it has a "." or ".." segment`
+	emptySegment     reason = "it has an empty segment"
+	hasDrive         reason = "it names a drive, which this system does not have"
+	noDrive          reason = "it names no drive"
+	tooLong          reason = "it is longer than any path"
 )
 
-// URIError: a URI that is not taken for a directory (M11).
+// URIError is returned for a URI that is not accepted as a directory.
 type URIError struct {
-	URI    string
-	Reason Reason
+	URI string
+	// Reason says why, such as "it names another host".
+	Reason string
 }
 
 func (e *URIError) Error() string {
-	const most = 200
-	shown := e.URI
-	if len(shown) > most {
-		shown = strings.ToValidUTF8(shown[:most], "") + "…"
-	}
-	return fmt.Sprintf("%q is not the URI of a directory: %s", shown, e.Reason)
+	return fmt.Sprintf("%q is not the URI of a directory: %s", text.Truncate(e.URI, 200), e.Reason)
 }
 
-// ParseURI is the directory that a file URI names. It asks nothing of the file system. The error is a [*URIError].
+// ParseURI returns the directory that a file URI names. It does not access the file system. The error is a *[URIError].
+//
+// It rejects what [workspace.Dir.URI] returns for a directory on a Windows share, because it names a host, and on other systems for one
+// whose path begins with what looks like a drive.
 func ParseURI(uri string) (workspace.Dir, error) {
-	path, reason := pathOf(uri, native)
-	if reason != "" {
-		return workspace.Dir{}, &URIError{URI: uri, Reason: reason}
+	path, why := pathOf(uri, native)
+	if why != "" {
+		return workspace.Dir{}, &URIError{URI: uri, Reason: string(why)}
 	}
 	dir, err := workspace.ParseDir(path)
 	if err != nil {
-		return workspace.Dir{}, &URIError{URI: uri, Reason: NoPath}
+		return workspace.Dir{}, &URIError{URI: uri, Reason: string(noPath)}
 	}
 	return dir, nil
 }
 
-// platform is how a system spells paths. Both are compiled everywhere, so that both are tested.
+// platform is a syntax of paths. Both are compiled everywhere, so that both are tested.
 type platform int
 
 const (
@@ -71,72 +71,75 @@ const (
 	windows
 )
 
-// pathOf is the path in a URI, or why there is none.
-func pathOf(uri string, on platform) (string, Reason) {
+// native is the platform of this program.
+var native = map[bool]platform{true: windows}[runtime.GOOS == "windows"]
+
+// pathOf returns the path in a URI, or why it is rejected.
+func pathOf(uri string, on platform) (string, reason) {
 	if len(uri) > maxURI {
-		return "", TooLong
+		return "", tooLong
 	}
-	if reason := misread(uri); reason != "" {
-		return "", reason
+	if why := ambiguous(uri); why != "" {
+		return "", why
 	}
 	const scheme = "file://"
 	if len(uri) < len(scheme) || !strings.EqualFold(uri[:len(scheme)], scheme) {
-		return "", NotFile
+		return "", notFile
 	}
 	host, encoded, found := strings.Cut(uri[len(scheme):], "/")
 	switch {
 	case strings.Contains(host, "@"):
-		return "", UserInfo
+		return "", hasUserInfo
 	case host != "" && !strings.EqualFold(host, "localhost"):
-		return "", Host
+		return "", hasHost
 	case !found:
-		return "", NoPath
+		return "", noPath
 	}
-	names, reason := namesOf(encoded, on)
-	if reason != "" {
-		return "", reason
+	names, why := decodePath(encoded, on)
+	if why != "" {
+		return "", why
 	}
 	return join(names, on)
 }
 
-// misread finds what some reader would not take for a part of the path.
-func misread(uri string) Reason {
+// ambiguous returns a problem with characters that some readers would not take for a part of the path, "" if there is none.
+func ambiguous(uri string) reason {
 	if !utf8.ValidString(uri) {
-		return Encoding
+		return notUTF8
 	}
 	for i := range len(uri) {
 		switch c := uri[i]; {
 		case c < ' ' || c == 0x7f:
-			return Control
+			return hasControl
 		case c == '?':
-			return Query
+			return hasQuery
 		case c == '#':
-			return Fragment
+			return hasFragment
 		case c == '\\':
-			return Backslash
+			return hasBackslash
 		}
 	}
 	return ""
 }
 
-// namesOf are the names in a path that begins after its first slash. One slash at the end is allowed.
-func namesOf(encoded string, on platform) ([]string, Reason) {
+// decodePath decodes the segments of a path after its first slash. One slash at the end is allowed.
+func decodePath(encoded string, on platform) ([]string, reason) {
 	encoded = strings.TrimSuffix(encoded, "/")
 	if encoded == "" {
 		return nil, ""
 	}
 	parts := strings.Split(encoded, "/")
 	for i, part := range parts {
-		name, reason := unescape(part, on)
+		name, why := unescape(part, on)
 		switch {
-		case reason != "":
-			return nil, reason
+		case why != "":
+			return nil, why
 		case name == "":
-			return nil, EmptyName
+			return nil, emptySegment
 		case name == "." || name == "..":
-			return nil, DotSegment
+			return nil, dotSegment
 		case !utf8.ValidString(name):
-			return nil, Encoding
+			return nil, notUTF8
 		}
 		parts[i] = name
 	}
@@ -144,7 +147,7 @@ func namesOf(encoded string, on platform) ([]string, Reason) {
 }
 
 // unescape decodes one segment.
-func unescape(part string, on platform) (string, Reason) {
+func unescape(part string, on platform) (string, reason) {
 	if !strings.Contains(part, "%") {
 		return part, ""
 	}
@@ -155,17 +158,17 @@ func unescape(part string, on platform) (string, Reason) {
 			continue
 		}
 		if i+2 >= len(part) {
-			return "", Escape
+			return "", badEscape
 		}
 		high, low := digit(part[i+1]), digit(part[i+2])
 		if high < 0 || low < 0 {
-			return "", Escape
+			return "", badEscape
 		}
 		switch c := byte(high<<4 | low); {
 		case c == 0:
-			return "", NUL
+			return "", encodedNUL
 		case c == '/', c == '\\' && on == windows:
-			return "", Separator
+			return "", encodedSeparator
 		default:
 			out = append(out, c)
 		}
@@ -185,16 +188,16 @@ func digit(c byte) int {
 	}
 }
 
-// join is an absolute path of these names.
-func join(names []string, on platform) (string, Reason) {
+// join returns the absolute path with these names.
+func join(names []string, on platform) (string, reason) {
 	drive := len(names) > 0 && isDrive(names[0])
 	switch {
 	case on == posix && drive:
-		return "", DriveLetter
+		return "", hasDrive
 	case on == posix:
 		return "/" + strings.Join(names, "/"), ""
 	case !drive || names[0][1] != ':':
-		return "", NoDrive
+		return "", noDrive
 	case len(names) == 1:
 		return names[0] + `\`, ""
 	default:
@@ -202,7 +205,7 @@ func join(names []string, on platform) (string, Reason) {
 	}
 }
 
-// isDrive reports whether a name can be read as a drive; "C|" was written once for "C:".
+// isDrive reports whether a name can be read as a drive. "C|" is an old spelling of "C:".
 func isDrive(name string) bool {
 	return len(name) == 2 && 'a' <= name[0]|0x20 && name[0]|0x20 <= 'z' && (name[1] == ':' || name[1] == '|')
 }

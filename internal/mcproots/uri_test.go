@@ -1,4 +1,4 @@
-package mcproots_test
+package mcproots
 
 import (
 	"errors"
@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/acp-agent/acp-agent/internal/mcproots"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -31,14 +30,14 @@ func dir(t interface{ Fatal(...any) }, path string) workspace.Dir {
 	return d
 }
 
-func TestM11_ThereAndBack(t *testing.T) {
+func TestM11_RoundTrip(t *testing.T) {
 	for _, name := range []string{
 		"plain", "with space", "per%cent", "per%20cent", "%2F", "%00", "a#b", "a?b", "#", "?", "%", "ü", "u\u0308", "日本語", "😀",
 		"a&b=c;d", "[x]", "{x}", "(x)!'*~", "semi;colon", "a+b", "a@b", "a:b", "$HOME", "~", "...", "..a", "-rf", ".hidden", "tail.",
 	} {
 		for _, place := range []string{"/" + name, "/srv/" + name, "/srv/" + name + "/below"} {
 			d := dir(t, path(place))
-			back, err := mcproots.ParseURI(d.URI())
+			back, err := ParseURI(d.URI())
 			require.NoError(t, err, place)
 			require.Equal(t, d, back)
 		}
@@ -46,14 +45,14 @@ func TestM11_ThereAndBack(t *testing.T) {
 	if runtime.GOOS != "windows" {
 		for _, name := range []string{"line\nbreak", "tab\there", `back\slash`, "a|b", "\x7f", `"quoted"`, "a<b>c"} {
 			d := dir(t, "/srv/"+name)
-			back, err := mcproots.ParseURI(d.URI())
+			back, err := ParseURI(d.URI())
 			require.NoError(t, err, name)
 			require.Equal(t, d, back)
 		}
 	}
 }
 
-func TestM11_ThereAndBackForAnyName(t *testing.T) {
+func TestM11_RoundTripOfAnyName(t *testing.T) {
 	names := rapid.SliceOfN(rapid.StringMatching(`[^/\\\x00:|]{1,12}`), 1, 6)
 	rapid.Check(t, func(t *rapid.T) {
 		parts := names.Draw(t, "names")
@@ -63,14 +62,14 @@ func TestM11_ThereAndBackForAnyName(t *testing.T) {
 			}
 		}
 		d := dir(t, path("/"+strings.Join(parts, "/")))
-		back, err := mcproots.ParseURI(d.URI())
+		back, err := ParseURI(d.URI())
 		if err != nil || back != d {
 			t.Fatalf("%q became %q, then %q, %v", d, d.URI(), back, err)
 		}
 	})
 }
 
-func TestM11_Read(t *testing.T) {
+func TestM11_ParseURI(t *testing.T) {
 	for _, c := range []struct{ uri, posix, windows string }{
 		{"file:///", "/", ""},
 		{"FILE:///a", "/a", ""},
@@ -86,84 +85,84 @@ func TestM11_Read(t *testing.T) {
 		{"file:///C:/", "", `C:\`},
 		{"file:///C:", "", `C:\`},
 	} {
-		for system, expected := range map[string]string{"posix": c.posix, "windows": c.windows} {
-			got, reason := mcproots.PathOn(c.uri, system)
-			require.Equal(t, expected, got, "%s on %s: %s", c.uri, system, reason)
-			require.Equal(t, expected == "", reason != "", "%s on %s: %s", c.uri, system, reason)
+		for on, expected := range map[platform]string{posix: c.posix, windows: c.windows} {
+			got, reason := pathOf(c.uri, on)
+			require.Equal(t, expected, got, "%s on %d: %s", c.uri, on, reason)
+			require.Equal(t, expected == "", reason != "", "%s on %d: %s", c.uri, on, reason)
 		}
 	}
 }
 
-func TestM11_Refused(t *testing.T) {
-	for uri, reason := range map[string]mcproots.Reason{
-		"":                        mcproots.NotFile,
-		"/a":                      mcproots.NotFile,
-		"file:/a":                 mcproots.NotFile,
-		"https://example.com/a":   mcproots.NotFile,
-		"vscode-remote://ssh/a":   mcproots.NotFile,
-		"not a uri %zz":           mcproots.NotFile,
-		"file://":                 mcproots.NoPath,
-		"file://localhost":        mcproots.NoPath,
-		"file://server/share":     mcproots.Host,
-		"file://127.0.0.1/a":      mcproots.Host,
-		"file://C:/x":             mcproots.Host,
-		"file://localhost:80/a":   mcproots.Host,
-		"file://user@localhost/a": mcproots.UserInfo,
-		"file://user:pw@/a":       mcproots.UserInfo,
-		"file:///a?b":             mcproots.Query,
-		"file:///a?":              mcproots.Query,
-		"file:///a#b":             mcproots.Fragment,
-		"file:///a#":              mcproots.Fragment,
-		"file:///a%2Fb":           mcproots.Separator,
-		"file:///a%2fb":           mcproots.Separator,
-		"file:///a%00b":           mcproots.NUL,
-		"file:///a\nb":            mcproots.Control,
-		"file:///a\tb":            mcproots.Control,
-		"file:///a\x7fb":          mcproots.Control,
-		"file:///a\x00b":          mcproots.Control,
-		`file:///a\b`:             mcproots.Backslash,
-		"file:///a%":              mcproots.Escape,
-		"file:///a%2":             mcproots.Escape,
-		"file:///a%zz":            mcproots.Escape,
-		"file:///a/./b":           mcproots.DotSegment,
-		"file:///a/../b":          mcproots.DotSegment,
-		"file:///..":              mcproots.DotSegment,
-		"file:///a/%2e%2E/b":      mcproots.DotSegment,
-		"file:///a/%2e":           mcproots.DotSegment,
-		"file:///a/.%2e/":         mcproots.DotSegment,
-		"file:////a":              mcproots.EmptyName,
-		"file:///a//b":            mcproots.EmptyName,
-		"file:///a//":             mcproots.EmptyName,
-		"file:///a%FFb":           mcproots.Encoding,
-		"file:///a\xffb":          mcproots.Encoding,
-		"file:///a%ED%A0%80":      mcproots.Encoding, // a surrogate
-		"file:///C:/x":            mcproots.DriveLetter,
-		"file:///c|/x":            mcproots.DriveLetter,
-		"file:///C%3A/x":          mcproots.DriveLetter,
-		"file:///" + strings.Repeat("a", 100_000): mcproots.TooLong,
+func TestM11_InvalidURIs(t *testing.T) {
+	for uri, want := range map[string]reason{
+		"":                        notFile,
+		"/a":                      notFile,
+		"file:/a":                 notFile,
+		"https://example.com/a":   notFile,
+		"vscode-remote://ssh/a":   notFile,
+		"not a uri %zz":           notFile,
+		"file://":                 noPath,
+		"file://localhost":        noPath,
+		"file://server/share":     hasHost,
+		"file://127.0.0.1/a":      hasHost,
+		"file://C:/x":             hasHost,
+		"file://localhost:80/a":   hasHost,
+		"file://user@localhost/a": hasUserInfo,
+		"file://user:pw@/a":       hasUserInfo,
+		"file:///a?b":             hasQuery,
+		"file:///a?":              hasQuery,
+		"file:///a#b":             hasFragment,
+		"file:///a#":              hasFragment,
+		"file:///a%2Fb":           encodedSeparator,
+		"file:///a%2fb":           encodedSeparator,
+		"file:///a%00b":           encodedNUL,
+		"file:///a\nb":            hasControl,
+		"file:///a\tb":            hasControl,
+		"file:///a\x7fb":          hasControl,
+		"file:///a\x00b":          hasControl,
+		`file:///a\b`:             hasBackslash,
+		"file:///a%":              badEscape,
+		"file:///a%2":             badEscape,
+		"file:///a%zz":            badEscape,
+		"file:///a/./b":           dotSegment,
+		"file:///a/../b":          dotSegment,
+		"file:///..":              dotSegment,
+		"file:///a/%2e%2E/b":      dotSegment,
+		"file:///a/%2e":           dotSegment,
+		"file:///a/.%2e/":         dotSegment,
+		"file:////a":              emptySegment,
+		"file:///a//b":            emptySegment,
+		"file:///a//":             emptySegment,
+		"file:///a%FFb":           notUTF8,
+		"file:///a\xffb":          notUTF8,
+		"file:///a%ED%A0%80":      notUTF8, // a surrogate
+		"file:///C:/x":            hasDrive,
+		"file:///c|/x":            hasDrive,
+		"file:///C%3A/x":          hasDrive,
+		"file:///" + strings.Repeat("a", 100_000): tooLong,
 	} {
-		_, got := mcproots.PathOn(uri, "posix")
-		require.Equal(t, reason, got, "%.80q", uri)
+		_, got := pathOf(uri, posix)
+		require.Equal(t, want, got, "%.80q", uri)
 	}
-	for uri, reason := range map[string]mcproots.Reason{
-		"file:///x":         mcproots.NoDrive,
-		"file:///":          mcproots.NoDrive,
-		"file:///C|/x":      mcproots.NoDrive,
-		"file:///C:/a%5Cb":  mcproots.Separator,
-		"file:////server/x": mcproots.EmptyName,
+	for uri, want := range map[string]reason{
+		"file:///x":         noDrive,
+		"file:///":          noDrive,
+		"file:///C|/x":      noDrive,
+		"file:///C:/a%5Cb":  encodedSeparator,
+		"file:////server/x": emptySegment,
 	} {
-		_, got := mcproots.PathOn(uri, "windows")
-		require.Equal(t, reason, got, "%q", uri)
+		_, got := pathOf(uri, windows)
+		require.Equal(t, want, got, "%q", uri)
 	}
 }
 
-func TestM11_RefusalsSayWhy(t *testing.T) {
-	_, err := mcproots.ParseURI("https://example.com/a")
-	var refused *mcproots.URIError
+func TestM11_ErrorsSayWhy(t *testing.T) {
+	_, err := ParseURI("https://example.com/a")
+	var refused *URIError
 	require.ErrorAs(t, err, &refused)
-	require.Equal(t, mcproots.NotFile, refused.Reason)
+	require.Equal(t, string(notFile), refused.Reason)
 	require.EqualError(t, err, `"https://example.com/a" is not the URI of a directory: it does not begin with "file://"`)
-	_, err = mcproots.ParseURI("x" + strings.Repeat("ü", 1000))
+	_, err = ParseURI("x" + strings.Repeat("ü", 1000))
 	require.Less(t, len(err.Error()), 400)
 }
 
@@ -174,9 +173,9 @@ func FuzzM11_ParseURI(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, uri string) {
-		d, err := mcproots.ParseURI(uri)
+		d, err := ParseURI(uri)
 		if err != nil {
-			var refused *mcproots.URIError
+			var refused *URIError
 			if !errors.As(err, &refused) || refused.Reason == "" {
 				t.Fatalf("%q: %v", uri, err)
 			}
@@ -185,7 +184,7 @@ func FuzzM11_ParseURI(f *testing.F) {
 		if !filepath.IsAbs(d.String()) || !utf8.ValidString(d.String()) || strings.Contains(d.String(), "\x00") {
 			t.Fatalf("%q became %q", uri, d)
 		}
-		again, err := mcproots.ParseURI(d.URI())
+		again, err := ParseURI(d.URI())
 		if err != nil || again != d {
 			t.Fatalf("%q became %q, then %q, %v", uri, d, again, err)
 		}

@@ -110,7 +110,7 @@ func (c *client) rootsFollower() *mcproots.Follower[*scope] {
 // disconnected ends a pending roots/list, which the client will not answer.
 func (c *client) disconnected() {
 	if f := c.rootsFollower(); f != nil {
-		f.Gone()
+		f.Disconnect()
 	}
 }
 

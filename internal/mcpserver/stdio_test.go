@@ -257,7 +257,7 @@ func TestM9_TheEndOfInputWhileAQuestionIsOut(t *testing.T) {
 	p.question()
 	p.write(call(1, "list_roots", `{}`))
 	require.NoError(t, p.in.Close())
-	require.Contains(t, p.answerTo(1).text(), "the client is gone")
+	require.Contains(t, p.answerTo(1).text(), "the client has disconnected")
 	select {
 	case err := <-p.ended:
 		require.NoError(t, err)

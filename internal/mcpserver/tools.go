@@ -147,7 +147,7 @@ func (sc *scope) list() rootList {
 		case r.opened == nil && len(list.LeftOut) < maxLeftOut:
 			reason := "it could not be opened"
 			if uri := (*mcproots.URIError)(nil); errors.As(r.Err, &uri) {
-				reason = string(uri.Reason)
+				reason = uri.Reason
 			} else if r.Err != nil {
 				reason = r.Err.Error()
 			}

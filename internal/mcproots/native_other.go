@@ -1,5 +1,0 @@
-//go:build !windows
-
-package mcproots
-
-const native = posix

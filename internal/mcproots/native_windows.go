@@ -1,3 +1,0 @@
-package mcproots
-
-const native = windows
