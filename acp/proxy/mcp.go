@@ -131,7 +131,7 @@ func (s *session) joinRelays(previous *session) *relays {
 	if !slices.ContainsFunc(listServers(s.params), isStdio) {
 		return nil
 	}
-	publisher, err := mcprelay.Listen(p.options.RelayDir, mcprelay.PublisherOptions{Logger: p.log})
+	publisher, err := mcprelay.Listen(p.options.RelayDir, p.log)
 	if err != nil {
 		p.log.Warn("the agent's MCP servers are not told the session's roots", "error", err)
 		return nil

@@ -1,35 +1,37 @@
-// Command acp-agent is an ACP agent with multi-root sessions: it serves one editor on
-// stdin and stdout, by itself or in front of another ACP agent.
+// Command acp-agent is an ACP agent for sessions with several root folders. It serves one editor on standard input and output,
+// on its own or in front of another ACP agent.
 //
 //	acp-agent [flags]                         answer from the session's folders
-//	acp-agent [flags] -- COMMAND ARGS...      put another agent behind it
+//	acp-agent [flags] -- COMMAND ARGS...      run another agent behind it
 //	acp-agent run --cwd D --dir D... PROMPT   try it from a shell
 //
-// Standard output carries protocol only; what a person should know goes to standard
-// error or a log file.
+// Standard output carries only the protocol; messages for people go to standard error or a log file.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/mattn/go-isatty"
 )
 
 func main() {
-	// A client that went away is an error of the write, which ends the program in order. The signal is
-	// caught, not ignored: child processes would inherit that.
+	// If the editor goes away, writing fails and the program ends in an orderly way. SIGPIPE is caught rather than
+	// ignored because child processes would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), ends()...)
+	ctx, stop := signal.NotifyContext(context.Background(), endSignals()...)
 	code := run(ctx, os.Args[1:], standardStreams())
 	stop()
 	os.Exit(code)
 }
 
-// ends are the signals that end the program in order. One that was ignored when it was started, as by nohup, stays so.
-func ends() []os.Signal {
+// endSignals returns the signals that end the program. SIGHUP is not one of them if the program was started with nohup.
+func endSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
 		signals = append(signals, syscall.SIGHUP)
@@ -37,7 +39,7 @@ func ends() []os.Signal {
 	return signals
 }
 
-// run is the program: it returns the exit code.
+// run runs the command line and returns the exit status.
 func run(ctx context.Context, args []string, s streams) int {
 	root := newRoot(s)
 	root.SetArgs(args)
@@ -45,22 +47,38 @@ func run(ctx context.Context, args []string, s streams) int {
 	if err == nil {
 		return 0
 	}
-	var ended *statusError
-	if errors.As(err, &ended) {
-		return ended.status // it has said itself what is wrong
+	if child, ok := errors.AsType[*childStatusError](err); ok {
+		return child.status
 	}
 	fmt.Fprintln(s.err, "acp-agent:", err)
-	var usage *usageError
-	if errors.As(err, &usage) {
+	if _, ok := errors.AsType[*usageError](err); ok {
 		return 2
 	}
 	return 1
 }
 
-// statusError is a program that was run in our place and ended with another status than 0.
-type statusError struct {
+// childStatusError is returned when a child process, which has reported its own errors, ended with a status other than 0. The
+// program exits with the same status.
+type childStatusError struct {
 	name   string
 	status int
 }
 
-func (e *statusError) Error() string { return fmt.Sprintf("%s ended with status %d", e.name, e.status) }
+func (e *childStatusError) Error() string {
+	return fmt.Sprintf("%s ended with status %d", e.name, e.status)
+}
+
+// streams are the program's standard streams.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+	// interactive reports whether in is a terminal.
+	interactive func() bool
+}
+
+func standardStreams() streams {
+	return streams{in: os.Stdin, out: os.Stdout, err: os.Stderr, interactive: func() bool {
+		fd := os.Stdin.Fd()
+		return isatty.IsTerminal(fd) || isatty.IsCygwinTerminal(fd)
+	}}
+}

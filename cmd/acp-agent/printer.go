@@ -6,29 +6,27 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"sync"
-	"unicode"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// printer shows a turn to a person, as it comes.
+// printer prints the updates of a turn as they arrive.
 type printer struct {
 	mu     sync.Mutex
 	out    io.Writer
-	inLine bool              // the last text did not end its line
-	titles map[string]string // of the tool calls that have begun, by id
-	failed error
+	inLine bool              // the last text did not end with a newline
+	titles map[string]string // of tool calls, by id
+	failed error             // the first write error
 }
 
 func newPrinter(out io.Writer) *printer { return &printer{out: out, titles: make(map[string]string)} }
 
-// print writes text; the first failure is kept.
+// print writes text.
 func (p *printer) print(text string) {
 	if _, err := io.WriteString(p.out, text); err != nil && p.failed == nil {
 		p.failed = err
@@ -38,7 +36,7 @@ func (p *printer) print(text string) {
 	}
 }
 
-// note writes a line of its own.
+// note writes a separate line.
 func (p *printer) note(format string, args ...any) {
 	if p.inLine {
 		p.print("\n")
@@ -46,7 +44,7 @@ func (p *printer) note(format string, args ...any) {
 	p.print(fmt.Sprintf(format, args...) + "\n")
 }
 
-// update shows what a person reads: the agent's words and its tool calls.
+// update prints messages and tool calls, and ignores other updates.
 func (p *printer) update(_ context.Context, u client.Update) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,49 +55,25 @@ func (p *printer) update(_ context.Context, u client.Update) {
 			return
 		}
 		if u.Kind == "user_message_chunk" {
-			p.note("> %s", harmless(chunk.Content.Text))
+			p.note("> %s", text.Plain(chunk.Content.Text))
 		} else {
-			p.print(harmless(chunk.Content.Text))
+			p.print(text.Plain(chunk.Content.Text))
 		}
 	case "tool_call":
 		var call struct{ ToolCallID, Title string }
 		if json.Unmarshal(u.Update, &call) == nil {
 			p.titles[call.ToolCallID] = call.Title
-			p.note("· %s", harmless(call.Title))
+			p.note("· %s", text.Plain(call.Title))
 		}
 	case "tool_call_update":
 		var call struct{ ToolCallID, Status, Title string }
 		if json.Unmarshal(u.Update, &call) == nil && call.Status == "failed" {
-			p.note("· failed: %s", harmless(cmp.Or(call.Title, p.titles[call.ToolCallID])))
+			p.note("· failed: %s", text.Plain(cmp.Or(call.Title, p.titles[call.ToolCallID])))
 		}
 	}
 }
 
-// harmless is text of several lines that a terminal shows and does not obey: other control characters are written out. What
-// an agent says may be what a file says.
-func harmless(text string) string {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	if !strings.ContainsFunc(text, obeyed) {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if obeyed(r) {
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// obeyed reports whether a terminal does something else with r than to show it, but for ends of lines and tabs. Characters
-// that turn the direction of writing are among them.
-func obeyed(r rune) bool {
-	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
-}
-
-// end closes the last line, and names a stop reason that is not the usual one.
+// end ends the last line, and prints an unusual stop reason.
 func (p *printer) end(reason sdk.StopReason) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +85,7 @@ func (p *printer) end(reason sdk.StopReason) {
 	}
 }
 
-// line is a tap that prints the raw messages.
+// line prints a raw message.
 func (p *printer) line(d jsonrpc.Direction, line []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +96,7 @@ func (p *printer) line(d jsonrpc.Direction, line []byte) {
 	p.print(fmt.Sprintf(`{"%s":%s}`+"\n", direction, line))
 }
 
-// err is the first failure to print.
+// err returns the first write error.
 func (p *printer) err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

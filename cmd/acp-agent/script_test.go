@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -14,18 +15,18 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
 )
 
-// TestMain makes the program itself a command of the scripts.
+// TestMain makes the program a command of the scripts.
 func TestMain(m *testing.M) {
 	testscript.Main(leakless{m}, map[string]func(){
 		"acp-agent": func() {
-			ctx, stop := signal.NotifyContext(context.Background(), ends()...)
+			ctx, stop := signal.NotifyContext(context.Background(), endSignals()...)
 			defer stop()
 			os.Exit(run(ctx, os.Args[1:], standardStreams()))
 		},
 	})
 }
 
-// leakless fails tests that leave goroutines behind.
+// leakless fails if tests leave goroutines behind.
 type leakless struct{ m *testing.M }
 
 func (l leakless) Run() int {
@@ -38,17 +39,21 @@ func (l leakless) Run() int {
 }
 
 func TestScripts(t *testing.T) {
+	if signal.Ignored(syscall.SIGHUP) {
+		// Shells cannot undo an inherited nohup, but signals that are caught here have their default action in children.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	workspace, err := filepath.Abs("../../testdata/workspace")
 	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
-		WorkdirRoot:         dirtest.Short(t), // its own is left behind where only some scripts run
+		WorkdirRoot:         dirtest.Short(t), // the default is left behind if only some scripts run
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("WORKSPACE", workspace)
-			// The race detector has each program sleep for a second at its end, and the scripts start hundreds.
+			// The race detector makes each program sleep for a second at its end, and the scripts start hundreds.
 			e.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=20"))
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 			return nil

@@ -1,246 +1,197 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// settings are the flags that can also be given by the environment or the configuration file: the
-// flag state-dir is the variable ACP_AGENT_STATE_DIR and the key stateDir. A flag
-// counts before the environment, the environment before the file. A variable that is empty is not given.
-var settings = [...]string{"state-dir", "log-level", "log-file", "trace", "max-line", "max-roots", "mounts", "replay-rate"}
+// settings are the values of the program's flags. Except for --agent and --config, the flag state-dir can also be given as the
+// environment variable ACP_AGENT_STATE_DIR and as stateDir in the configuration file. A flag takes precedence over the
+// environment, and the environment over the file. An empty variable counts as unset.
+type settings struct {
+	stateDir   string
+	logLevel   slog.Level
+	logFile    string
+	trace      string
+	maxLine    int
+	maxRoots   int
+	mounts     workspace.Mounts
+	replayRate int
+	agent      string
 
-// pathSettings are those that name a file or a directory.
-var pathSettings = [...]string{"state-dir", "log-file", "trace"}
-
-// variable is a setting's environment variable.
-func variable(flag string) string {
-	return "ACP_AGENT_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+	// flags has a flag for each of the settings above. Commands share the flags that they accept.
+	flags      *pflag.FlagSet
+	configPath string // --config
+	config     config
 }
 
-// key is a setting's name in the configuration file.
-func key(flag string) string {
-	words := strings.Split(flag, "-")
-	for i, word := range words[1:] {
-		words[i+1] = strings.ToUpper(word[:1]) + word[1:]
+func newSettings() *settings {
+	set := &settings{
+		logLevel: slog.LevelWarn, maxLine: 64 << 20, maxRoots: workspace.DefaultMaxRoots,
+		flags: pflag.NewFlagSet("settings", pflag.ContinueOnError),
 	}
-	return strings.Join(words, "")
+	f := set.flags
+	f.StringVar(&set.agent, "agent", "", "run the known agent `NAME` behind acp-agent; see acp-agent agents")
+	f.StringVar(&set.stateDir, "state-dir", "", "store sessions in `DIR` (default "+defaultStateDirText()+")")
+	f.Var(levelValue{&set.logLevel}, "log-level", "log messages of `LEVEL` and above: debug, info, warn or error")
+	f.StringVar(&set.logFile, "log-file", "", "append the log to `FILE` instead of writing it to standard error")
+	f.StringVar(&set.trace, "trace", "", "append every message with its time and direction to `FILE`; values of env and headers and secrets in URLs are masked")
+	f.Var(intValue{&set.maxLine, 1}, "max-line", "reject messages longer than `BYTES`")
+	f.Var(intValue{&set.maxRoots, 1}, "max-roots", "reject sessions with more than `N` root folders")
+	f.TextVar(&set.mounts, "mounts", workspace.ExistingMounts, "apply `POLICY` to file systems mounted below a root: none, existing (only those mounted when the session opened) or any are part of it")
+	f.Var(intValue{&set.replayRate, -1}, "replay-rate", "replay at most `N` updates per second when a session is loaded (default 6000; -1 for no limit)")
+	return set
 }
 
-// applySettings gives the flags that were not given their values from elsewhere.
-func applySettings(cmd *cobra.Command, path string) (settingsFile, error) {
-	flags := cmd.Flags()
-	file, err := readSettings(path)
-	if err != nil {
-		return file, err
+// accept adds the flags of these settings to cmd.
+func (set *settings) accept(cmd *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		cmd.Flags().AddFlag(set.flags.Lookup(name))
 	}
-	for _, name := range settings {
-		flag := flags.Lookup(name)
-		if flag == nil || flag.Changed {
+}
+
+// load reads the configuration file, and sets the flags that were not given on the command line from the environment or the
+// file.
+func (set *settings) load() (err error) {
+	if set.config, err = readConfig(set.configPath); err != nil {
+		return err
+	}
+	for _, s := range set.config.settings() {
+		flag := set.flags.Lookup(s.flag)
+		if flag.Changed {
 			continue
 		}
-		if err := file.apply(flag); err != nil {
-			return file, err
-		}
-		if value := os.Getenv(variable(name)); value != "" {
-			if err := flag.Value.Set(value); err != nil {
-				return file, usagef("%s=%q: %v", variable(name), value, err)
+		if s.value != "" {
+			if err := flag.Value.Set(s.value); err != nil {
+				return usagef("%s: %s: %v", set.config.path, s.key, err)
 			}
 		}
-	}
-	return file, nil
-}
-
-// settingsFile is a configuration file that was read.
-type settingsFile struct {
-	path    string
-	values  map[string]setting // by key
-	agents  []agentSetting
-	servers []serverSetting
-}
-
-// setting is a value in a configuration file.
-type setting struct {
-	text   string
-	number bool // it was not quoted
-	line   int
-}
-
-// apply sets a flag to the file's value, if it has one.
-func (f settingsFile) apply(flag *pflag.Flag) error {
-	value, given := f.values[key(flag.Name)]
-	if !given {
-		return nil
-	}
-	fail := func(problem any) error { return usagef("%s:%d: %s: %v", f.path, value.line, key(flag.Name), problem) }
-	if value.number && flag.Value.Type() != "int" {
-		return fail("give a string")
-	}
-	if slices.Contains(pathSettings[:], flag.Name) {
-		path, err := place(f.path, value.text)
-		if err != nil {
-			return fail(err)
+		variable := "ACP_AGENT_" + strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_"))
+		if value := os.Getenv(variable); value != "" {
+			if err := flag.Value.Set(value); err != nil {
+				return usagef("%s=%q: %v", variable, value, err)
+			}
 		}
-		value.text = path
-	}
-	if err := flag.Value.Set(value.text); err != nil {
-		return fail(err)
 	}
 	return nil
 }
 
-// place is a path that the configuration file says: "~/" is the home directory, and a relative one starts where the file is,
-// since an editor starts us anywhere, also in folders that are not to be trusted.
-func place(file, path string) (string, error) {
-	if path == "" || filepath.IsAbs(path) {
-		return path, nil
-	}
-	if rest, inHome := strings.CutPrefix(filepath.ToSlash(path)+"/", "~/"); inHome {
-		home, err := os.UserHomeDir()
-		return filepath.Join(home, rest), err
-	}
-	return filepath.Abs(filepath.Join(filepath.Dir(file), path))
+// workspace returns the options for opening root folders.
+func (set *settings) workspace() workspace.Options {
+	return workspace.Options{MaxRoots: set.maxRoots, Mounts: set.mounts}
 }
 
-// readSettings reads the configuration file: the given one, or the default one if it exists.
-func readSettings(path string) (settingsFile, error) {
-	named := path != ""
-	if !named {
-		path = os.Getenv("ACP_AGENT_CONFIG")
-		named = path != ""
+// openLog returns the logger and a function that closes its file.
+func (set *settings) openLog(stderr io.Writer) (*slog.Logger, func(), error) {
+	out, closeFile := stderr, func() {}
+	if set.logFile != "" {
+		file, err := os.OpenFile(set.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, nil, usagef("--log-file: %v", err)
+		}
+		out, closeFile = file, func() { _ = file.Close() }
 	}
-	if !named {
-		path = defaultConfig()
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: set.logLevel})), closeFile, nil
+}
+
+// stateDirectory returns the absolute path of the state directory.
+func (set *settings) stateDirectory() (string, error) {
+	if set.stateDir != "" {
+		return filepath.Abs(set.stateDir)
 	}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && !named {
-		return settingsFile{}, nil
-	}
+	dir, err := defaultStateDir()
 	if err != nil {
-		return settingsFile{}, usagef("configuration: %v", err)
+		return "", fmt.Errorf("cannot determine where to store sessions: %w; use --state-dir", err)
 	}
-	return parseSettings(path, text)
+	return dir, nil
 }
 
-// defaultConfig is where the configuration file is looked for.
-func defaultConfig() string {
-	if dir := os.Getenv("XDG_CONFIG_HOME"); runtime.GOOS != "windows" && filepath.IsAbs(dir) {
-		return filepath.Join(dir, "acp-agent", "config.json")
-	}
-	dir, err := os.UserConfigDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(dir, "acp-agent", "config.json")
-}
-
-// defaultConfigText is the default as the help shows it, the same on every account.
-func defaultConfigText() string {
+// defaultStateDir follows the conventions of the platform.
+func defaultStateDir() (string, error) {
 	switch runtime.GOOS {
 	case "windows":
-		return `%AppData%\acp-agent\config.json`
+		if dir := os.Getenv("LocalAppData"); dir != "" {
+			return filepath.Join(dir, "acp-agent"), nil
+		}
+		return "", errors.New("%LocalAppData% is not set")
 	case "darwin":
-		return "$XDG_CONFIG_HOME/acp-agent/config.json or ~/Library/Application Support/acp-agent/config.json"
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, "Library", "Application Support", "acp-agent"), err
 	default:
-		return "$XDG_CONFIG_HOME/acp-agent/config.json or ~/.config/acp-agent/config.json"
+		if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+			return filepath.Join(dir, "acp-agent"), nil
+		}
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, ".local", "state", "acp-agent"), err
 	}
 }
 
-// parseSettings reads one JSON object of known keys.
-func parseSettings(path string, text []byte) (settingsFile, error) {
-	f := settingsFile{path: path, values: make(map[string]setting)}
-	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	line := func() int { return 1 + bytes.Count(text[:decoder.InputOffset()], []byte("\n")) }
-	fail := func(format string, args ...any) (settingsFile, error) {
-		return settingsFile{}, usagef("%s:%d: %s", path, line(), fmt.Sprintf(format, args...))
+// defaultStateDirText describes the default without naming a user's home directory.
+func defaultStateDirText() string {
+	switch runtime.GOOS {
+	case "windows":
+		return `%LocalAppData%\acp-agent`
+	case "darwin":
+		return "~/Library/Application Support/acp-agent"
+	default:
+		return "$XDG_STATE_HOME/acp-agent or ~/.local/state/acp-agent"
 	}
-	switch token, err := decoder.Token(); {
-	case err != nil:
-		return fail("the configuration is one JSON object: %v", syntax(err))
-	case token != json.Delim('{'):
-		return fail("the configuration is one JSON object")
-	}
-	for decoder.More() {
-		name, err := decoder.Token()
-		if err != nil {
-			return fail("%v", syntax(err))
-		}
-		at := line()
-		word, _ := name.(string)
-		if !isKey(word) {
-			return fail("unknown key %q%s", word, meant(word, keys()))
-		}
-		if _, twice := f.values[word]; twice {
-			return fail("%q is given twice", word)
-		}
-		if word == agentsKey || word == serversKey {
-			f.values[word] = setting{line: at}
-			var raw json.RawMessage
-			if err := decoder.Decode(&raw); err != nil {
-				return fail("%v", syntax(err))
-			}
-			before := line() - bytes.Count(raw, []byte("\n"))
-			if word == agentsKey {
-				f.agents, err = parseAgents(path, before, raw)
-			} else {
-				f.servers, err = parseServers(path, before, raw)
-			}
-			if err != nil {
-				return settingsFile{}, err
-			}
-			continue
-		}
-		value, err := decoder.Token()
-		if err != nil {
-			return fail("%v", syntax(err))
-		}
-		switch value := value.(type) {
-		case string:
-			f.values[word] = setting{text: value, line: at}
-		case json.Number:
-			f.values[word] = setting{text: value.String(), number: true, line: at}
-		default:
-			return fail("%q needs a string or a number", word)
-		}
-	}
-	if _, err := decoder.Token(); err != nil {
-		return fail("%v", syntax(err))
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return fail("text after the configuration")
-	}
-	return f, nil
 }
 
-func isKey(word string) bool { return slices.Contains(keys(), word) }
-
-// keys are the known keys.
-func keys() []string {
-	known := []string{agentsKey, serversKey}
-	for _, name := range settings {
-		known = append(known, key(name))
-	}
-	return known
+// intValue is a pflag.Value for an integer with a lower bound.
+type intValue struct {
+	value *int
+	min   int
 }
 
-// syntax is an error of the decoder in words for a person.
-func syntax(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the text ends too early")
+func (v intValue) String() string {
+	if v.value == nil {
+		return "0"
 	}
-	return err
+	return strconv.Itoa(*v.value)
+}
+
+func (intValue) Type() string { return "int" }
+
+func (v intValue) Set(text string) error {
+	value, err := strconv.Atoi(text)
+	if err != nil || value < v.min {
+		return fmt.Errorf("must be a whole number of at least %d", v.min)
+	}
+	*v.value = value
+	return nil
+}
+
+// levelValue is a pflag.Value for a log level.
+type levelValue struct{ value *slog.Level }
+
+func (v levelValue) String() string {
+	if v.value == nil {
+		return ""
+	}
+	return strings.ToLower(v.value.String())
+}
+
+func (levelValue) Type() string { return "level" }
+
+func (v levelValue) Set(text string) error {
+	for _, known := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
+		if strings.EqualFold(text, known.String()) {
+			*v.value = known
+			return nil
+		}
+	}
+	return errors.New("must be debug, info, warn or error")
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
-// openTrace returns a function that appends a message to a file, and one that closes the file. Without
-// a path the first is nil.
+// openTrace returns a function that appends a message to a file, which is nil if path is "", and a function that closes it.
 func openTrace(path string) (trace func(sent bool, line []byte), end func(), err error) {
 	if path == "" {
 		return nil, func() {}, nil
@@ -37,31 +36,31 @@ func openTrace(path string) (trace func(sent bool, line []byte), end func(), err
 	return trace, func() { _ = file.Close() }, nil
 }
 
-// mayHoldSecrets matches messages that name such a member, or may spell one in escapes.
+// mayHoldSecrets matches messages that may have members called env, headers or url, perhaps spelled with escapes.
 var mayHoldSecrets = regexp.MustCompile(`(?i)env|headers|url|\\u`)
 
-// masked is a message without the values of environment variables and headers, and what may be secret in URLs.
+// masked returns a message without the values of environment variables and headers and the secrets in URLs.
 func masked(line []byte) []byte {
 	if !mayHoldSecrets.Match(line) {
 		if json.Valid(line) {
 			return line
 		}
-		return fmt.Appendf(nil, "(%d bytes that are not JSON)", len(line))
+		return fmt.Appendf(nil, "(%d bytes of invalid JSON)", len(line))
 	}
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
 	var message any
 	if err := decoder.Decode(&message); err != nil {
-		return fmt.Appendf(nil, "(%d bytes that are not JSON)", len(line))
+		return fmt.Appendf(nil, "(%d bytes of invalid JSON)", len(line))
 	}
 	text, err := json.Marshal(mask(message))
 	if err != nil {
-		return fmt.Appendf(nil, "(%d bytes that cannot be shown)", len(line))
+		return fmt.Appendf(nil, "(%d bytes)", len(line))
 	}
 	return text
 }
 
-// mask replaces what members called env and headers hold.
+// mask masks the members of a JSON value that may contain secrets.
 func mask(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -82,7 +81,7 @@ func mask(value any) any {
 	return value
 }
 
-// hide replaces everything in value but the names of pairs of name and value.
+// hide replaces everything in value except the names in {name, value} pairs.
 func hide(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

@@ -36,7 +36,7 @@ var layers = [][]string{
 
 // reserved are modules that only the listed packages may import.
 var reserved = map[string][]string{
-	"github.com/go-json-experiment/json": {"internal/strictjson", "sessionstore"},
+	"github.com/go-json-experiment/json": {"internal/strictjson", "sessionstore", "cmd/acp-agent"},
 	"modernc.org/sqlite":                 {"sessionstore/sqlite"},
 }
 

@@ -3,6 +3,7 @@ package mcprelay_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -19,7 +20,7 @@ func Example() {
 		return
 	}
 	defer os.RemoveAll(top)
-	p, err := mcprelay.Listen(filepath.Join(top, "relay"), mcprelay.PublisherOptions{})
+	p, err := mcprelay.Listen(filepath.Join(top, "relay"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		fmt.Println(err) // says what to do about it
 		return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcproots"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -88,12 +90,12 @@ func behind(p *mcprelay.Publisher, server process.Command) process.Command {
 // publish makes a publisher of directories, closed with the test.
 func publish(t testing.TB, dirs ...string) *mcprelay.Publisher {
 	t.Helper()
-	return publishWith(t, mcprelay.PublisherOptions{}, dirs...)
+	return publishWith(t, &logtest.Text{}, time.Second, time.Second, dirs...)
 }
 
-func publishWith(t testing.TB, o mcprelay.PublisherOptions, dirs ...string) *mcprelay.Publisher {
+func publishWith(t testing.TB, log *logtest.Text, timeout, check time.Duration, dirs ...string) *mcprelay.Publisher {
 	t.Helper()
-	p, err := mcprelay.Listen(short(t), o)
+	p, err := mcprelay.ListenWith(short(t), log.Logger(slog.LevelDebug), timeout, check)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
 	if len(dirs) > 0 {

@@ -1,21 +1,22 @@
 package mcprelay
 
 import (
+	"bytes"
 	"encoding/json"
-	"strconv"
+	"slices"
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// message is what the relay looks at in a line. The zero value is a line that is no message.
+// message is the part of a message that the relay inspects. It is zero for a line that is not a message.
 type message struct {
 	method         string
 	id             json.RawMessage // nil if there is none
 	params, result json.RawMessage
 }
 
-// read reads a line. Its parts share memory with it.
-func read(line []byte) message {
+// parse parses a line. The parts of the message share its memory.
+func parse(line []byte) message {
 	o, err := strictjson.ParseObject(line)
 	if err != nil {
 		return message{}
@@ -32,30 +33,23 @@ func read(line []byte) message {
 	return m
 }
 
-// isRequest reports whether it asks for an answer.
-func (m message) isRequest() bool { return m.method != "" && m.id != nil }
-
-// idKey tells ids apart, however they are written; "" is no id.
+// idKey returns a key that is equal for equal ids, however they are escaped.
 func idKey(id json.RawMessage) string {
-	var text string
-	if json.Unmarshal(id, &text) == nil && len(id) > 0 && id[0] == '"' {
-		return strconv.Quote(text)
-	}
-	if n, err := strconv.ParseInt(string(id), 10, 64); err == nil {
-		return strconv.FormatInt(n, 10)
+	if text, ok := stringValue(id); ok {
+		return `"` + text
 	}
 	return string(id)
 }
 
-// textOf is the text of a JSON string.
-func textOf(raw json.RawMessage) (text string, ok bool) {
-	if len(raw) == 0 || raw[0] != '"' {
+// stringValue returns the value of a JSON string.
+func stringValue(raw json.RawMessage) (value string, ok bool) {
+	if !bytes.HasPrefix(raw, []byte{'"'}) {
 		return "", false
 	}
-	return text, json.Unmarshal(raw, &text) == nil
+	return value, json.Unmarshal(raw, &value) == nil
 }
 
-// at is the value at a path of names in nested objects, nil if there is none.
+// at returns the value at a path of member names, nil if there is none.
 func at(raw json.RawMessage, path ...string) json.RawMessage {
 	for _, name := range path {
 		o, err := strictjson.ParseObject(raw)
@@ -67,34 +61,30 @@ func at(raw json.RawMessage, path ...string) json.RawMessage {
 	return raw
 }
 
-// isObject reports whether a value that is well-formed is an object.
-func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
+// isObject reports whether a well-formed value is an object.
+func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(raw, []byte{'{'}) }
 
-// put sets the value at a path of names. All but the last name an object that is there.
-func put(raw, value json.RawMessage, path ...string) (json.RawMessage, error) {
-	if len(path) > 1 {
-		inner, err := put(at(raw, path[0]), value, path[1:]...)
-		if err != nil {
-			return nil, err
-		}
-		value = inner
+// set returns a line with the value at a path of member names replaced or, if it is nil, removed. Other members keep their bytes.
+// The line is returned unchanged if that is impossible.
+func set(line, value json.RawMessage, path ...string) json.RawMessage {
+	name, inner := path[0], path[1:]
+	if len(inner) > 0 {
+		value = set(at(line, name), value, inner...)
 	}
-	return strictjson.Put(raw, path[0], value)
+	var changed json.RawMessage
+	var err error
+	if value == nil {
+		_, changed, err = strictjson.Take(line, name)
+	} else {
+		changed, err = strictjson.Put(line, name, value)
+	}
+	if err != nil {
+		return line
+	}
+	return changed
 }
 
-// quoted is text as a JSON string.
-func quoted(text string) json.RawMessage { return strictjson.AppendText(nil, text) }
-
-// answer is a response.
-func answer(id json.RawMessage, result json.RawMessage) []byte {
-	out := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
-	out = append(out, `,"result":`...)
-	return append(append(out, result...), '}')
-}
-
-// refusal is an error response, of the code for internal errors.
-func refusal(id json.RawMessage, why string) []byte {
-	out := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
-	out = append(out, `,"error":{"code":-32603,"message":`...)
-	return append(append(out, quoted(why)...), `}}`...)
+// response returns a response, without a newline.
+func response(id, result json.RawMessage) []byte {
+	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), result, []byte(`}`))
 }

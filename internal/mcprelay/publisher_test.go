@@ -66,22 +66,19 @@ func listedAs(t testing.TB, dirs ...string) string {
 
 func TestA22_OnlyThoseWhoKnowTheSecretHearOfTheRoots(t *testing.T) {
 	var log logtest.Text
-	p := publishWith(t, mcprelay.PublisherOptions{Logger: log.Logger(slog.LevelInfo)}, folders(t, "a")...)
+	p := publishWith(t, &log, 100*time.Millisecond, time.Second, folders(t, "a")...)
 	other := publish(t, folders(t, "b")...)
 	require.Regexp(t, `^[0-9a-f]{64}$`, p.Secret())
 	for _, wrong := range []string{"\n", "x\n", p.Secret()[1:] + "\n", p.Secret() + "x", p.Secret() + "\r\n", other.Secret() + "\n", strings.ToUpper(p.Secret()) + "\n"} {
 		dial(t, p.Address(), wrong).closed()
 	}
 	require.NotEmpty(t, dial(t, p.Address(), p.Secret()+"\n").next())
-	require.Contains(t, log.String(), "did not say the secret")
+	require.Contains(t, log.String(), "did not send the secret")
 	require.NotContains(t, log.String(), p.Secret())
 }
 
 func TestASilentConnectionIsClosed(t *testing.T) {
-	p := publishWith(t, mcprelay.PublisherOptions{Timeout: time.Millisecond}, folders(t, "a")...)
-	dial(t, p.Address(), "").closed()
-	p = publishWith(t, mcprelay.PublisherOptions{MaxRelays: 1}, folders(t, "a")...)
-	dial(t, p.Address(), p.Secret()+"\n").next()
+	p := publishWith(t, &logtest.Text{}, time.Millisecond, time.Second, folders(t, "a")...)
 	dial(t, p.Address(), "").closed()
 }
 
@@ -109,7 +106,7 @@ func TestM1_M3_RelaysHearOfEachChangeOnce(t *testing.T) {
 
 func TestM6_ARootThatVanishesIsTakenFromTheList(t *testing.T) {
 	dirs := folders(t, "a", "b")
-	p := publishWith(t, mcprelay.PublisherOptions{CheckEvery: tick}, dirs...)
+	p := publishWith(t, &logtest.Text{}, time.Second, tick, dirs...)
 	l := dial(t, p.Address(), p.Secret()+"\n")
 	both, one := listedAs(t, dirs...), listedAs(t, dirs[0])
 	require.Equal(t, both, l.next())
@@ -142,7 +139,7 @@ func TestTheSocketIsTheUsersAlone(t *testing.T) {
 	require.NoError(t, left.Close())
 	old := time.Now().Add(-2 * time.Hour)
 	require.NoError(t, os.Chtimes(filepath.Join(dir, "left"), old, old))
-	p, err := mcprelay.Listen(dir, mcprelay.PublisherOptions{})
+	p, err := mcprelay.Listen(dir, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer p.Close()
 	info, err := os.Stat(dir)
@@ -153,10 +150,8 @@ func TestTheSocketIsTheUsersAlone(t *testing.T) {
 
 	link := dir + "-link"
 	require.NoError(t, os.Symlink(dir, link))
-	var unusable *mcprelay.SocketError
-	_, err = mcprelay.Listen(link, mcprelay.PublisherOptions{})
-	require.ErrorAs(t, err, &unusable)
-	_, err = mcprelay.Listen(filepath.Join(dir, strings.Repeat("long", 30)), mcprelay.PublisherOptions{})
-	require.ErrorAs(t, err, &unusable)
+	_, err = mcprelay.Listen(link, slog.New(slog.DiscardHandler))
+	require.Error(t, err)
+	_, err = mcprelay.Listen(filepath.Join(dir, strings.Repeat("long", 30)), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "--state-dir")
 }

@@ -1,12 +1,14 @@
 package mcprelay
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,473 +16,411 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// relay is what is between a client and a server.
-type relay struct {
-	options Options
-	log     *slog.Logger
-	roots   func() json.RawMessage // the newest result of roots/list
-	client  *writer
-	server  *writer
-	calls   *calls
-	nonce   string // of this relay, so that what it makes is told from what others do
-
-	mu     sync.Mutex
-	legacy phase // of the client that sends initialize
-	due    bool  // the roots changed before the server could be told
-}
-
-// phase is how far a client of the older revisions has come.
-type phase int
-
 const (
-	before      phase = iota
-	initialized       // it has sent notifications/initialized
+	// capabilitiesKey is where a request of a modern client (2026-07-28) declares the client's capabilities.
+	capabilitiesKey = "io.modelcontextprotocol/clientCapabilities"
+
+	listRoots   = "roots/list"
+	listChanged = `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
+
+	// maxRounds is how often one call is sent because the server requests the roots.
+	maxRounds = 10
+	// maxQuestions is how many requests in one result are answered.
+	maxQuestions = 100
+	// maxCalls and maxCallBytes bound the calls that are kept for repetition. Further calls pass unchanged.
+	maxCalls     = 4096
+	maxCallBytes = 256 << 20
 )
 
+// relay edits the messages between a client and a server. Of a message that it edits, other members keep their bytes.
+type relay struct {
+	log        *slog.Logger
+	maxMessage int
+	roots      func() json.RawMessage // the newest result of roots/list, nil without a publisher: then messages pass unchanged
+	client     *lineWriter
+	server     *lineWriter
+	nonce      string // tells the relay's own ids and states from others
+
+	mu           sync.Mutex
+	initialized  bool // a legacy client has sent notifications/initialized
+	pending      bool // the roots have changed before that
+	calls        map[string]*call
+	callBytes    int
+	maxCallBytes int
+	lastID       int
+}
+
+// call is an unanswered call of a modern client, which the relay repeats with the roots if the server's result requests them.
+type call struct {
+	line     []byte          // as first sent to the server
+	clientID json.RawMessage // the id that the client expects
+	serverID json.RawMessage // the id that the server must answer now
+	rounds   int             // how often the call was sent
+}
+
 func newRelay(o Options, roots func() json.RawMessage, client, server io.Writer) *relay {
-	nonce := random(16)
 	return &relay{
-		options: o, log: o.Logger, roots: roots, nonce: nonce,
-		client: newWriter(client, o.MaxOwn), server: newWriter(server, o.MaxOwn), calls: newCalls(nonce, o.MaxHeld),
+		log: o.Logger, maxMessage: o.MaxMessage, roots: roots, client: newLineWriter(client), server: newLineWriter(server),
+		nonce: randomHex(16), calls: map[string]*call{}, maxCallBytes: maxCallBytes,
 	}
 }
 
-// fromClient passes on what the client sends, until that ends or the server takes no more. The error is that of reading.
-func (r *relay) fromClient(in io.Reader) error {
-	reading, _ := pump(jsonrpc.NewReader(in, r.options.MaxMessage), r.server, r.clientSent)
-	return reading
+// relayClient relays what the client sends until it ends or the server no longer reads. It returns the error of reading.
+func (r *relay) relayClient(in io.Reader) error {
+	readErr, _ := copyLines(r.server, jsonrpc.NewReader(in, r.maxMessage), r.editClientLine)
+	return readErr
 }
 
-// fromServer passes on what the server sends, until that ends or the client takes no more. The error is that of writing.
-func (r *relay) fromServer(in io.Reader) error {
-	_, writing := pump(jsonrpc.NewReader(in, r.options.MaxMessage), r.client, r.serverSent)
-	return writing
+// relayServer relays what the server sends until it ends or the client no longer reads. It returns the error of writing.
+func (r *relay) relayServer(in io.Reader) error {
+	_, writeErr := copyLines(r.client, jsonrpc.NewReader(in, r.maxMessage), r.editServerLine)
+	return writeErr
 }
 
-// keptLong is the most memory that is kept for the next line.
-const keptLong = 1 << 20
-
-// pump has each line looked at, and passes on what look makes of it, which is nil for nothing. after is called when
-// that was written. It returns nothing at the end of in.
-func pump(in *jsonrpc.Reader, to *writer, look func(line []byte) (pass []byte, after func())) (reading, writing error) {
-	var line []byte
-	for reading == nil && writing == nil {
-		if cap(line) > keptLong {
-			line = nil
-		}
-		line, reading = in.Append(line[:0])
-		if _, long := errors.AsType[*jsonrpc.TooLongError](reading); long {
-			reading, writing = to.passLong(line, in)
-			continue
-		}
-		if reading != nil {
-			break
-		}
-		pass, after := look(line)
-		if writing = to.pass(pass); writing == nil && after != nil {
-			after()
-		}
-	}
-	if errors.Is(reading, io.EOF) {
-		reading = nil
-	}
-	return reading, writing
-}
-
-// changed has a server told that the roots are others. One of 2026-07-28 asks in each call.
-func (r *relay) changed() {
+// rootsChanged tells a legacy server that the roots have changed. A modern server asks in each call.
+func (r *relay) rootsChanged() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.legacy == before {
-		r.due = true
-		return
-	}
-	r.announce()
-}
-
-// starting takes note that the client sends initialize: the server has not asked yet.
-func (r *relay) starting() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.legacy, r.due = before, false
-}
-
-// started takes note that the client has sent notifications/initialized.
-func (r *relay) started() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.legacy = initialized
-	if r.due {
-		r.due = false
-		r.announce()
+	if !r.initialized {
+		r.pending = true
+	} else if !r.server.queue([]byte(listChanged)) {
+		r.log.Warn("the MCP server does not read; it was not told that the roots have changed")
 	}
 }
 
-func (r *relay) announce() {
-	if !r.server.send([]byte(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)) {
-		r.log.Warn("the MCP server does not read: it is not told that the roots have changed")
-	}
-}
-
-// envelope is what the relay makes of the state that a server gives a client for the call to be repeated with, when
-// it has taken questions from it.
-type envelope struct {
-	// Keys are those of the questions for the roots.
-	Keys []string `json:"keys"`
-	// State is the server's, nil if it gave none.
-	State json.RawMessage `json:"state,omitempty"`
-}
-
-// seal is an envelope as a requestState.
-func (r *relay) seal(e envelope) (json.RawMessage, error) {
-	raw, err := json.Marshal(e)
-	return quoted(r.nonce + base64.RawURLEncoding.EncodeToString(raw)), err
-}
-
-// unseal opens what seal made. ok is false for any other state.
-func (r *relay) unseal(state json.RawMessage) (e envelope, ok bool) {
-	text, _ := textOf(state)
-	sealed, ok := strings.CutPrefix(text, r.nonce)
-	if !ok {
-		return e, false
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(sealed)
-	return e, err == nil && json.Unmarshal(raw, &e) == nil && len(e.Keys) <= r.options.MaxQuestions
-}
-
-// capabilitiesKey is where a modern request declares what its client can do.
-const capabilitiesKey = "io.modelcontextprotocol/clientCapabilities"
-
-// clientSent is what the server is given of a line from the client.
-func (r *relay) clientSent(line []byte) (pass []byte, after func()) {
-	m := read(line)
+// editClientLine returns what the server receives of a line from the client, nil for nothing.
+func (r *relay) editClientLine(line []byte) []byte {
+	m := parse(line)
 	switch {
+	case m.method != "" && m.id != nil && isObject(at(m.params, "_meta", capabilitiesKey)):
+		return r.editModernRequest(line, m)
+	case m.method == "notifications/cancelled" && m.id == nil:
+		return r.cancelCall(line, m)
+	case r.roots() == nil:
+		return line
 	case m.method == "initialize" && m.id != nil:
-		r.starting()
-		return declared(line, m), nil
-	case m.isRequest() && isObject(at(m.params, "_meta", capabilitiesKey)):
-		return r.modern(line, m), nil
-	case m.id != nil:
-	case m.method == "notifications/initialized":
-		return line, r.started
-	case m.method == "notifications/roots/list_changed":
-		return nil, nil
-	case m.method == "notifications/cancelled":
-		return r.cancelled(line, m), nil
+		return r.declareRoots(line, m)
+	case m.method == "notifications/initialized" && m.id == nil:
+		return r.clientInitialized(line)
+	case m.method == "notifications/roots/list_changed" && m.id == nil:
+		return nil // the client's roots are not the session's
+	default:
+		return line
 	}
-	return line, nil
 }
 
-// declared is an initialize request that declares roots. One that is malformed is the server's to refuse.
-func declared(line []byte, m message) []byte {
+// declareRoots adds roots to the capabilities in a legacy client's initialize request.
+func (r *relay) declareRoots(line []byte, m message) []byte {
+	r.mu.Lock()
+	r.initialized, r.pending = false, false
+	r.mu.Unlock()
 	if !isObject(at(m.params, "capabilities")) || string(at(m.params, "capabilities", "roots", "listChanged")) == "true" {
 		return line
 	}
-	return edited(line, json.RawMessage(`{"listChanged":true}`), "params", "capabilities", "roots")
+	return set(line, json.RawMessage(`{"listChanged":true}`), "params", "capabilities", "roots")
 }
 
-// edited is a line with another value at a path, or as it is if it has no such path.
-func edited(line []byte, value json.RawMessage, path ...string) []byte {
-	changed, err := put(line, value, path...)
-	if err != nil {
-		return line
+// clientInitialized adds the notification that the roots have changed, if they have changed since initialize.
+func (r *relay) clientInitialized(line []byte) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pending {
+		line = slices.Concat(bytes.TrimRight(line, "\r\n"), []byte("\n"+listChanged+"\n"))
 	}
-	return changed
+	r.initialized, r.pending = true, false
+	return line
 }
 
-// modern is a request of 2026-07-28 that declares roots, and is held if its result can ask for them.
-func (r *relay) modern(line []byte, m message) []byte {
-	if !isObject(at(m.params, "_meta", capabilitiesKey, "roots")) {
-		line = edited(line, json.RawMessage(`{}`), "params", "_meta", capabilitiesKey, "roots")
+// editModernRequest adds roots to the capabilities in a request, and keeps it if its result may request the roots.
+func (r *relay) editModernRequest(line []byte, m message) []byte {
+	list := r.roots()
+	if list != nil && !isObject(at(m.params, "_meta", capabilitiesKey, "roots")) {
+		line = set(line, json.RawMessage(`{}`), "params", "_meta", capabilitiesKey, "roots")
 	}
 	switch m.method {
 	case "tools/call", "prompts/get", "resources/read":
 	default:
 		return line
 	}
-	if e, ok := r.unseal(at(m.params, "requestState")); ok {
-		line = r.completed(line, e)
+	if s, ok := r.unseal(at(m.params, "requestState")); ok {
+		line = withAnswers(line, at(m.params, "inputResponses"), s.Keys, list, s.State)
 	}
-	if err := r.calls.hold(line, m.id); err != nil {
-		r.toClient(refusal(m.id, err.Error()))
-		return nil
+	if list != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.keep(&call{line: bytes.Clone(line), clientID: bytes.Clone(m.id), serverID: bytes.Clone(m.id), rounds: 1})
 	}
 	return line
 }
 
-// completed is a call that the client repeats, with the roots among its answers and the server's own state.
-func (r *relay) completed(line []byte, e envelope) []byte {
-	answers := at(line, "params", "inputResponses")
-	if !isObject(answers) {
-		answers = nil
-	}
-	return repeated(line, r.answered(answers, e.Keys), e.State)
-}
-
-// answered are answers with the roots added for each of keys.
-func (r *relay) answered(answers json.RawMessage, keys []string) json.RawMessage {
-	list := r.roots()
-	for _, key := range keys {
-		if more, err := strictjson.Put(answers, key, list); err == nil {
-			answers = more
+// cancelCall replaces the id in a cancellation by the one under which the call was last sent.
+func (r *relay) cancelCall(line []byte, m message) []byte {
+	key := idKey(at(m.params, "requestId"))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.calls {
+		if idKey(c.clientID) == key {
+			r.remove(c)
+			if c.rounds > 1 {
+				line = set(line, c.serverID, "params", "requestId")
+			}
+			break
 		}
 	}
-	return answers
-}
-
-// repeated is a call with other answers and another state, none if it is nil.
-func repeated(line []byte, answers, state json.RawMessage) []byte {
-	line = edited(line, answers, "params", "inputResponses")
-	if state != nil {
-		return edited(line, state, "params", "requestState")
-	}
-	_, params, err := strictjson.Take(at(line, "params"), "requestState")
-	if err != nil {
-		return line
-	}
-	return edited(line, params, "params")
-}
-
-// cancelled is a cancellation with the id by which the server knows the call.
-func (r *relay) cancelled(line []byte, m message) []byte {
-	id := at(m.params, "requestId")
-	if id == nil {
-		return line
-	}
-	if theirs := r.calls.cancelled(id); theirs != nil {
-		return edited(line, theirs, "params", "requestId")
-	}
 	return line
 }
 
-// toClient has the client sent a message of the relay's own.
-func (r *relay) toClient(message []byte) {
-	if !r.client.send(message) {
-		r.client.warned.Do(func() { r.log.Warn("the MCP client does not read: refusals are not sent") })
-	}
-}
-
-const rootsList = "roots/list"
-
-// serverSent is what the client is given of a line from the server.
-func (r *relay) serverSent(line []byte) (pass []byte, after func()) {
-	m := read(line)
+// editServerLine returns what the client receives of a line from the server, nil for nothing.
+func (r *relay) editServerLine(line []byte) []byte {
+	m := parse(line)
 	switch {
-	case m.method == rootsList && m.id != nil:
-		if !r.server.send(answer(m.id, r.roots())) {
-			r.server.warned.Do(func() { r.log.Warn("the MCP server does not read: its questions for the roots are not answered") })
+	case m.method == listRoots && m.id != nil:
+		if list := r.roots(); list != nil && r.server.queue(response(m.id, list)) {
+			return nil
 		}
-		return nil, nil
+		return line
 	case m.method == "" && m.id != nil:
-		return r.response(line, m), nil
-	}
-	return line, nil
-}
-
-// response is a server's answer as the client is given it.
-func (r *relay) response(line []byte, m message) []byte {
-	held, ours := r.calls.find(m.id)
-	switch {
-	case held == nil && ours:
-		return nil // of a call that was cancelled
-	case held == nil:
+		return r.editResponse(line, m)
+	default:
 		return line
 	}
-	all := at(m.result, "inputRequests")
-	asked, _ := strictjson.ParseObject(all) // what is no object asks nothing
-	if n, most := asked.Len(), r.options.MaxQuestions; n > most {
-		r.calls.finish(held)
-		return append(refusal(held.id, fmt.Sprintf("the server asked %d questions in one result, and %d are the limit", n, most)), '\n')
+}
+
+// editResponse repeats a call if its result requests the roots and nothing else. If the result requests other input too, it is
+// passed on without the request for the roots, which are added when the client repeats the call.
+func (r *relay) editResponse(line []byte, m message) []byte {
+	c := r.take(m.id)
+	if c == nil {
+		if id, _ := stringValue(m.id); strings.HasPrefix(id, r.idPrefix()) {
+			return nil // the client has cancelled the call
+		}
+		return line
 	}
-	keys, others := questions(all, asked)
-	switch {
-	case len(keys) == 0:
+	state := at(m.result, "requestState")
+	keys, others := rootsRequests(at(m.result, "inputRequests"))
+	switch list := r.roots(); {
+	case list == nil || len(keys) == 0:
 	case others == nil:
-		return r.repeat(held, m.result, keys)
+		if r.repeat(c, keys, list, state) {
+			return nil
+		}
 	default:
-		line = r.without(line, m.result, keys, others)
+		line = set(line, others, "result", "inputRequests")
+		line = set(line, r.seal(sealedState{Keys: keys, State: state}), "result", "requestState")
 	}
-	r.calls.finish(held)
-	if ours {
-		line = edited(line, held.id, "id")
+	if c.rounds > 1 {
+		line = set(line, c.clientID, "id")
 	}
 	return line
 }
 
-// questions are the keys of those that are for the roots, and the other questions, nil if there are none.
-func questions(all json.RawMessage, asked strictjson.Object) (keys []string, others json.RawMessage) {
-	for key, question := range asked.All() {
-		if method, _ := textOf(at(question, "method")); method != rootsList {
-			continue
-		}
-		keys = append(keys, key)
-		if _, left, err := strictjson.Take(all, key); err == nil {
-			all = left
+// rootsRequests returns the keys of the requests for the roots, and the other requests, nil if there are none.
+func rootsRequests(all json.RawMessage) (keys []string, others json.RawMessage) {
+	requests, err := strictjson.ParseObject(all)
+	if err != nil || requests.Len() > maxQuestions {
+		return nil, nil
+	}
+	others = all
+	for key, request := range requests.All() {
+		if method, _ := stringValue(at(request, "method")); method == listRoots {
+			keys = append(keys, key)
+			others = set(others, nil, key)
 		}
 	}
-	if len(keys) == asked.Len() {
+	if len(keys) == requests.Len() {
 		return keys, nil
 	}
-	return keys, all
+	return keys, others
 }
 
-// repeat calls again, with the roots. The client gets what the server answers then.
-func (r *relay) repeat(held *call, result json.RawMessage, keys []string) []byte {
-	if held.rounds >= r.options.MaxRounds {
-		r.calls.finish(held)
-		return append(refusal(held.id, fmt.Sprintf("the server asked for the roots %d times and gave no result", held.rounds)), '\n')
+// repeat sends a call again, with the roots as the answer to the requests with the given keys. It returns false if the call has
+// been repeated too often or the server does not read.
+func (r *relay) repeat(c *call, keys []string, list, state json.RawMessage) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id := strictjson.AppendText(nil, fmt.Sprintf("%s%d", r.idPrefix(), r.lastID+1))
+	line := set(withAnswers(c.line, nil, keys, list, state), id, "id")
+	if c.rounds == maxRounds || !r.server.queue(bytes.TrimRight(line, "\r\n")) {
+		return false
 	}
-	id, ok := r.calls.again(held)
-	if !ok {
-		return nil // it was cancelled
+	r.lastID++
+	c.serverID, c.rounds = id, c.rounds+1
+	r.keep(c)
+	return true
+}
+
+// idPrefix returns the beginning of the relay's own ids.
+func (r *relay) idPrefix() string { return "acp-agent-relay-" + r.nonce + "-" }
+
+// withAnswers returns a call with the roots added to its answers for each key, and with a requestState, none if it is nil.
+func withAnswers(line, answers json.RawMessage, keys []string, list, state json.RawMessage) json.RawMessage {
+	if !isObject(answers) {
+		answers = json.RawMessage(`{}`)
 	}
-	line := repeated(held.line, r.answered(nil, keys), at(result, "requestState"))
-	line = edited(line, id, "id")
-	if !r.server.send(withoutEnd(line)) {
-		r.calls.finish(held)
-		return append(refusal(held.id, "the server asks for the roots and does not read the answers"), '\n')
+	if list != nil {
+		for _, key := range keys {
+			answers = set(answers, list, key)
+		}
 	}
-	return nil
+	line = set(line, answers, "params", "inputResponses")
+	return set(line, state, "params", "requestState")
 }
 
-// withoutEnd is a line without its end.
-func withoutEnd(line []byte) []byte {
-	if n := len(line); n > 0 && line[n-1] == '\n' {
-		line = line[:n-1]
+// keep keeps a call until it is answered. The caller holds mu.
+func (r *relay) keep(c *call) {
+	key := idKey(c.serverID)
+	if before := r.calls[key]; before != nil { // the client has used the id twice
+		r.remove(before)
 	}
-	return line
-}
-
-// without is a result that asks for what the client can answer, and not for the roots.
-func (r *relay) without(line []byte, result json.RawMessage, keys []string, others json.RawMessage) []byte {
-	state, err := r.seal(envelope{Keys: keys, State: at(result, "requestState")})
-	if err != nil {
-		return line
+	if len(r.calls) < maxCalls && r.callBytes+len(c.line) <= r.maxCallBytes {
+		r.calls[key] = c
+		r.callBytes += len(c.line)
 	}
-	line = edited(line, others, "result", "inputRequests")
-	return edited(line, state, "result", "requestState")
 }
 
-// call is a call of a modern client that the relay may have to repeat.
-type call struct {
-	line   []byte          // as it was sent to the server first
-	id     json.RawMessage // the client's
-	at     string          // key of the id that the server has to answer now
-	rounds int             // how often it was sent
-}
-
-// calls are those that are not answered.
-type calls struct {
-	prefix string // of the relay's own ids
-	max    int
-
-	mu    sync.Mutex
-	held  map[string]*call // by at
-	bytes int
-	last  int
-	empty chan struct{} // closed while none is held
-}
-
-// idPrefix begins the relay's own ids.
-const idPrefix = "acp-agent-relay-"
-
-func newCalls(nonce string, max int) *calls {
-	c := &calls{prefix: idPrefix + nonce + "-", max: max, held: map[string]*call{}, empty: make(chan struct{})}
-	close(c.empty)
+// take removes and returns the call that a response with this id answers, nil if there is none.
+func (r *relay) take(id json.RawMessage) *call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.calls[idKey(id)]
+	if c != nil {
+		r.remove(c)
+	}
 	return c
 }
 
-// maxCalls is how many calls may be held.
-const maxCalls = 4096
+// remove removes a call. The caller holds mu.
+func (r *relay) remove(c *call) {
+	delete(r.calls, idKey(c.serverID))
+	r.callBytes -= len(c.line)
+}
 
-// hold keeps a call with a copy of its line. It refuses one that is too many.
-func (c *calls) hold(line []byte, id json.RawMessage) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.bytes+len(line) > c.max:
-		return fmt.Errorf("calls that are not answered hold %d bytes, and %d are the limit: wait for some", c.bytes, c.max)
-	case len(c.held) >= maxCalls:
-		return fmt.Errorf("%d calls are not answered, which is the limit: wait for some", maxCalls)
+// sealedState is the requestState of a result from which requests for the roots were removed.
+type sealedState struct {
+	Keys  []string        `json:"keys"`            // of the requests for the roots
+	State json.RawMessage `json:"state,omitempty"` // the server's, nil if it gave none
+}
+
+// seal encodes a state as a JSON string that the client returns when it repeats the call.
+func (r *relay) seal(s sealedState) json.RawMessage {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return s.State
 	}
-	key := idKey(id)
-	c.remove(c.held[key])
-	c.keep(&call{line: append([]byte(nil), line...), id: append(json.RawMessage(nil), id...), at: key, rounds: 1})
-	return nil
+	return strictjson.AppendText(nil, r.nonce+base64.RawURLEncoding.EncodeToString(raw))
 }
 
-// find is the call that an answer is for, nil if it is not held. ours says that the id is one of the relay's.
-func (c *calls) find(id json.RawMessage) (found *call, ours bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	text, ok := textOf(id)
-	return c.held[idKey(id)], ok && strings.HasPrefix(text, c.prefix)
-}
-
-// again returns the new id under which a call is repeated; ok is false if it was cancelled meanwhile.
-func (c *calls) again(repeated *call) (id json.RawMessage, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.held[repeated.at] != repeated {
-		return nil, false
+// unseal decodes what seal has encoded. ok is false for any other state.
+func (r *relay) unseal(state json.RawMessage) (s sealedState, ok bool) {
+	text, _ := stringValue(state)
+	sealed, ok := strings.CutPrefix(text, r.nonce)
+	if !ok {
+		return s, false
 	}
-	c.last++
-	id = quoted(fmt.Sprintf("%s%d", c.prefix, c.last))
-	delete(c.held, repeated.at)
-	repeated.at = idKey(id)
-	repeated.rounds++
-	c.held[repeated.at] = repeated
-	return id, true
+	raw, err := base64.RawURLEncoding.DecodeString(sealed)
+	return s, err == nil && json.Unmarshal(raw, &s) == nil && len(s.Keys) <= maxQuestions
 }
 
-// finish forgets a call that was answered.
-func (c *calls) finish(answered *call) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.remove(answered)
+const (
+	// maxQueued bounds the relay's own messages to a peer that does not read.
+	maxQueued = 1024
+	// maxKeptBuffer is the largest line buffer that is reused.
+	maxKeptBuffer = 1 << 20
+)
+
+// lineWriter writes lines to one peer. The other peer's lines are written directly, so that it waits. The relay's own are queued,
+// so that two peers that write without reading cannot block the relay.
+type lineWriter struct {
+	own chan []byte
+
+	mu     sync.Mutex
+	out    io.Writer
+	inLine bool // the last line has no newline yet
 }
 
-// cancelled forgets the call with an id of the client's. It returns the id that the server knows it by, nil if that is
-// the same.
-func (c *calls) cancelled(id json.RawMessage) json.RawMessage {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	key := idKey(id)
-	for at, held := range c.held {
-		if idKey(held.id) != key {
-			continue
+func newLineWriter(out io.Writer) *lineWriter {
+	return &lineWriter{out: out, own: make(chan []byte, maxQueued)}
+}
+
+// copyLines passes on each line as edit returns it, nothing if that is nil. Lines that are too long pass in pieces, unedited. The
+// errors are nil at the end of in.
+func copyLines(to *lineWriter, in *jsonrpc.Reader, edit func(line []byte) []byte) (readErr, writeErr error) {
+	var line []byte
+	for readErr == nil && writeErr == nil {
+		if cap(line) > maxKeptBuffer {
+			line = nil
 		}
-		c.remove(held)
-		if at == key {
-			return nil
+		line, readErr = in.Append(line[:0])
+		if _, tooLong := errors.AsType[*jsonrpc.TooLongError](readErr); tooLong {
+			readErr, writeErr = to.writeLong(line, in)
+		} else if readErr == nil {
+			writeErr = to.writeEdited(line, edit)
 		}
-		return json.RawMessage(at)
 	}
-	return nil
+	if errors.Is(readErr, io.EOF) {
+		readErr = nil
+	}
+	return readErr, writeErr
 }
 
-// none is closed once no call is held.
-func (c *calls) none() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.empty
+// writeEdited edits and writes a line. What edit queues is written after it.
+func (w *lineWriter) writeEdited(line []byte, edit func([]byte) []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.write(edit(line))
 }
 
-func (c *calls) keep(kept *call) {
-	if len(c.held) == 0 {
-		c.empty = make(chan struct{})
+// writeLong writes the beginning of a line, and the rest as it is read.
+func (w *lineWriter) writeLong(part []byte, in *jsonrpc.Reader) (readErr, writeErr error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for {
+		if err := w.write(part); err != nil || readErr != nil || !w.inLine {
+			return readErr, err
+		}
+		part, readErr = in.Part()
 	}
-	c.held[kept.at] = kept
-	c.bytes += len(kept.line)
 }
 
-func (c *calls) remove(gone *call) {
-	if gone == nil || c.held[gone.at] != gone {
-		return
+// write writes a line or a part of one. The caller holds mu.
+func (w *lineWriter) write(line []byte) error {
+	if len(line) == 0 {
+		return nil
 	}
-	delete(c.held, gone.at)
-	c.bytes -= len(gone.line)
-	if len(c.held) == 0 {
-		close(c.empty)
+	w.inLine = line[len(line)-1] != '\n'
+	_, err := w.out.Write(line)
+	return err
+}
+
+// queue has a message of the relay's own written, without waiting. It returns false if too many are queued.
+func (w *lineWriter) queue(message []byte) bool {
+	select {
+	case w.own <- message:
+		return true
+	default:
+		return false
 	}
+}
+
+// writeQueued writes queued messages until done is closed or a write fails.
+func (w *lineWriter) writeQueued(done <-chan struct{}) {
+	for {
+		select {
+		case message := <-w.own:
+			if w.writeOwn(message) != nil {
+				return
+			}
+		case <-done:
+			return
+		}
+	}
+}
+
+func (w *lineWriter) writeOwn(message []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.inLine {
+		message = slices.Concat([]byte("\n"), message)
+	}
+	return w.write(append(slices.Clip(message), '\n'))
 }

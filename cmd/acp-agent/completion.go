@@ -7,38 +7,36 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// maxCompletions is the most sessions that a shell is offered, the newest.
-const maxCompletions = 50
-
-// completing reports whether cmd answers a shell that completes a line.
+// completing reports whether cmd is called by a shell to complete a command line.
 func completing(cmd *cobra.Command) bool {
 	return cmd.Name() == cobra.ShellCompRequestCmd || cmd.Name() == cobra.ShellCompNoDescRequestCmd
 }
 
-// completeValues tells shells what flags and arguments may be.
-func (f *serveFlags) completeValues(root *cobra.Command) {
+// completeValues lets shells complete the values of flags and arguments.
+func completeValues(root *cobra.Command, set *settings) {
 	words := func(list ...string) cobra.CompletionFunc {
 		return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
 	}
 	for flag, values := range map[string]cobra.CompletionFunc{
-		"agent":       words(names(proxy.KnownProfiles())...),
+		"agent":       words(profileNames(proxy.KnownProfiles())...),
 		"log-level":   words("debug", "info", "warn", "error"),
 		"mounts":      words("none", "existing", "any"),
 		"max-line":    cobra.NoFileCompletions,
 		"max-roots":   cobra.NoFileCompletions,
 		"replay-rate": cobra.NoFileCompletions,
 	} {
-		_ = root.RegisterFlagCompletionFunc(flag, values) // fails only for a flag that there is not, or twice
+		_ = root.RegisterFlagCompletionFunc(flag, values) // fails only for an unknown flag
 	}
-	_ = root.MarkPersistentFlagDirname("state-dir")
-	f.completeCommands(root)
+	_ = root.MarkFlagDirname("state-dir")
+	completeSubcommands(root, set)
 }
 
-// completeCommands does so for what the subcommands have of their own.
-func (f *serveFlags) completeCommands(cmd *cobra.Command) {
+// completeSubcommands does the same for the flags and arguments of subcommands.
+func completeSubcommands(cmd *cobra.Command, set *settings) {
 	for _, sub := range cmd.Commands() {
 		for _, flag := range []string{"cwd", "dir", "root", "fallback-root", "within"} {
 			if sub.Flags().Lookup(flag) != nil {
@@ -47,24 +45,25 @@ func (f *serveFlags) completeCommands(cmd *cobra.Command) {
 		}
 		for _, flag := range []string{"load", "resume", "fork"} {
 			if sub.Flags().Lookup(flag) != nil {
-				_ = sub.RegisterFlagCompletionFunc(flag, f.completeSessions)
+				_ = sub.RegisterFlagCompletionFunc(flag, set.completeSessions)
 			}
 		}
 		if sub.ValidArgsFunction == nil && !sub.HasSubCommands() {
 			sub.ValidArgsFunction = cobra.NoFileCompletions
 		}
-		f.completeCommands(sub)
+		completeSubcommands(sub, set)
 	}
 }
 
-// completeSessions offers the stored sessions that begin with word, and are not on the line.
-func (f *serveFlags) completeSessions(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+// completeSessions offers the latest stored sessions that begin with prefix and are not among args.
+func (set *settings) completeSessions(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	const limit = 50
 	var offered []string
-	err := f.withStore(func(store sessionstore.Store) error {
-		page, err := store.List(cmd.Context(), sessionstore.Query{Limit: maxCompletions})
+	err := set.withStore(func(store sessionstore.Store) error {
+		page, err := store.List(cmd.Context(), sessionstore.Query{Limit: limit})
 		for _, s := range page.Sessions {
-			if id := string(s.ID); strings.HasPrefix(id, word) && !slices.Contains(args, id) {
-				offered = append(offered, cobra.CompletionWithDesc(id, harmless(s.Title)))
+			if id := string(s.ID); strings.HasPrefix(id, prefix) && !slices.Contains(args, id) {
+				offered = append(offered, cobra.CompletionWithDesc(id, text.Plain(s.Title)))
 			}
 		}
 		return err

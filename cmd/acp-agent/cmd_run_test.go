@@ -66,7 +66,7 @@ func TestParseMCPConfig(t *testing.T) {
 		`{"mcpServers": {"a": {}}}`: "mcpServers.a.command",
 		`{"mcpServers": {"a": {"type": "carrier pigeon"}}}`:              "stdio, http or sse",
 		`{"mcpServers": {"a": {"command": "c", "env": {"T": 1}}}}`:       "mcpServers.a.env.T",
-		`{"mcpServers": {"a": {"command": "c"}, "a": {"command": "d"}}}`: `names "a" twice`,
+		`{"mcpServers": {"a": {"command": "c"}, "a": {"command": "d"}}}`: `two servers called "a"`,
 	} {
 		_, err := parseMCPConfig([]byte(text))
 		require.ErrorContains(t, err, why, text)

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// newConsents returns the commands for permissions to start MCP servers configured in folders.
+func newConsents(s streams, set *settings) *cobra.Command {
+	return commandGroup(&cobra.Command{
+		Use:   "consents",
+		Short: "List and revoke permissions to start MCP servers found in folders",
+		Long: `An MCP server that is configured in a file of a folder is started only if you allow it. If you choose to always allow
+it, acp-agent remembers your consent. consents lists these and revokes them.
+
+A consent covers a server as it is configured in its file. If the configuration changes, you are asked again.`,
+	}, newConsentsList(s, set), newConsentsForget(s, set))
+}
+
+// consentDir returns the directory of consents in the state directory.
+func consentDir(state string) string { return filepath.Join(state, "mcp-allowed") }
+
+func (set *settings) consents() (*mcpclient.Consents, error) {
+	dir, err := set.stateDirectory()
+	if err != nil {
+		return nil, err
+	}
+	return mcpclient.NewConsents(consentDir(dir)), nil
+}
+
+// consentsOf returns the consents for these roots. Roots that no longer exist have no real path, so they are also compared as
+// they are spelled.
+func consentsOf(consents *mcpclient.Consents, roots []string) ([]mcpclient.Consent, error) {
+	dirs, err := absolute(roots...)
+	if err != nil {
+		return nil, withFlagNames(err, "root", "root")
+	}
+	wanted := make(map[workspace.Dir]bool)
+	for _, dir := range dirs.All() {
+		wanted[dir], wanted[workspace.Real(dir)] = true, true
+	}
+	all, err := consents.List()
+	return slices.DeleteFunc(all, func(one mcpclient.Consent) bool { return !wanted[one.Root] }), err
+}
+
+// consentReport describes a consent.
+type consentReport struct {
+	ID      mcpclient.ConsentID `json:"consentId"`
+	Server  string              `json:"server"`
+	Root    workspace.Dir       `json:"root"`
+	File    string              `json:"file,omitempty"`
+	Command string              `json:"command,omitempty"`
+	Origin  string              `json:"origin,omitempty"`
+	Allowed time.Time           `json:"allowedAt"`
+}
+
+// shownDigits is how many digits of a consent's ID are printed. Users can type fewer if they are unique.
+const shownDigits = 12
+
+// consentsListFlags are the flags of consents list.
+type consentsListFlags struct {
+	roots []string
+	json  bool
+}
+
+func newConsentsList(s streams, set *settings) *cobra.Command {
+	var l consentsListFlags
+	cmd := &cobra.Command{
+		Use:     "list [--root DIR]... [--json]",
+		Short:   "List the MCP servers that you always allow",
+		Long:    "list shows each MCP server that can be started without asking you, its root, and since when. Arguments, environment variables and headers\nare not stored and not shown, because they may contain secrets.",
+		Example: "  acp-agent consents list --root app",
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			consents, err := set.consents()
+			if err != nil {
+				return err
+			}
+			found, err := l.find(consents)
+			if err != nil {
+				return err
+			}
+			return l.print(s, found)
+		},
+	}
+	set.accept(cmd, "state-dir")
+	cmd.Flags().StringArrayVar(&l.roots, "root", nil, "only consents for the root `DIR`; can be repeated")
+	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object per line")
+	return cmd
+}
+
+func (l consentsListFlags) find(consents *mcpclient.Consents) ([]mcpclient.Consent, error) {
+	if len(l.roots) == 0 {
+		return consents.List()
+	}
+	return consentsOf(consents, l.roots)
+}
+
+func (l consentsListFlags) print(s streams, found []mcpclient.Consent) error {
+	if l.json {
+		encoder := json.NewEncoder(s.out)
+		for _, one := range found {
+			if err := encoder.Encode(consentReport(one)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "CONSENT\tALLOWED (UTC)\tSERVER\tSTARTS\tROOT")
+	for _, one := range found {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", one.ID[:shownDigits], one.Allowed.UTC().Format(time.DateTime), cmp.Or(text.Printable(one.Server), "-"),
+			cmp.Or(text.Printable(one.Command+one.Origin), "-"), cmp.Or(text.Printable(one.Root.String()), "-"))
+	}
+	if len(found) == 0 {
+		fmt.Fprintln(s.err, "acp-agent: no such consents")
+	}
+	return table.Flush()
+}
+
+// forgetFlags are the flags of consents forget.
+type forgetFlags struct {
+	roots []string
+	all   bool
+}
+
+func newConsentsForget(s streams, set *settings) *cobra.Command {
+	var forget forgetFlags
+	cmd := &cobra.Command{
+		Use:   "forget CONSENT... | --root DIR... | --all",
+		Short: "Revoke consents, so that you are asked again",
+		Long: `forget revokes the consents with the given IDs, which can be abbreviated, all consents for a root, or all consents. If one
+of the IDs is unknown, nothing is revoked. A server that is already running in a session keeps running until the session is
+closed or loaded again.`,
+		Example: "  acp-agent consents forget 3f2a9c1b7d20\n  acp-agent consents forget --root app",
+		Args:    forget.args,
+		RunE: func(_ *cobra.Command, names []string) error {
+			consents, err := set.consents()
+			if err != nil {
+				return err
+			}
+			found, err := forget.find(consents, names)
+			if err != nil {
+				return err
+			}
+			return forgetAll(s, consents, found)
+		},
+	}
+	set.accept(cmd, "state-dir")
+	cmd.Flags().StringArrayVar(&forget.roots, "root", nil, "all consents for the root `DIR`; can be repeated")
+	cmd.Flags().BoolVar(&forget.all, "all", false, "all consents")
+	cmd.ValidArgsFunction = set.completeConsents
+	return cmd
+}
+
+// args accepts either IDs or one of the flags.
+func (c *forgetFlags) args(cmd *cobra.Command, names []string) error {
+	given := 0
+	for _, is := range []bool{len(names) > 0, len(c.roots) > 0, c.all} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 || slices.Contains(names, "") {
+		return usagef("%s needs a CONSENT, --root DIR or --all; acp-agent consents list shows the consents", cmd.CommandPath())
+	}
+	return nil
+}
+
+// find returns the consents to revoke.
+func (c forgetFlags) find(consents *mcpclient.Consents, names []string) ([]mcpclient.Consent, error) {
+	switch {
+	case c.all:
+		return consents.List()
+	case len(c.roots) > 0:
+		return consentsOf(consents, c.roots)
+	}
+	var found []mcpclient.Consent
+	for _, name := range names {
+		one, err := consents.Find(mcpclient.ConsentID(name))
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, one)
+	}
+	return found, nil
+}
+
+func forgetAll(s streams, consents *mcpclient.Consents, found []mcpclient.Consent) error {
+	for _, one := range found {
+		if err := consents.Forget(one.ID); err != nil {
+			return err
+		}
+		fmt.Fprintf(s.out, "forgot %s: %s in %s\n", one.ID[:shownDigits], cmp.Or(text.Printable(one.Server), "-"), cmp.Or(text.Printable(one.Root.String()), "-"))
+	}
+	if len(found) == 0 {
+		fmt.Fprintln(s.err, "acp-agent: no such consents")
+	}
+	return nil
+}
+
+// completeConsents offers the consents that begin with prefix and are not among args.
+func (set *settings) completeConsents(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	consents, err := set.consents()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	all, err := consents.List()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var offered []string
+	for _, one := range all {
+		if name := string(one.ID[:shownDigits]); strings.HasPrefix(name, prefix) && !slices.Contains(args, name) {
+			offered = append(offered, cobra.CompletionWithDesc(name, text.Printable(one.Server+" in "+one.Root.String())))
+		}
+	}
+	return offered, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+const discoverHelp = `discover prints what a session would find in these folders: instructions, skills, commands and the configuration of MCP
+servers, by folder, in order. These marks show what is special about an entry, and the reason is given:
+
+  -  not used, because something else takes precedence
+  !  invalid or too large
+  *  used although it breaks a rule, which is shown below it
+
+With --for it prints only the additional instructions for one file: those in the directories that lead to it, and rules whose
+patterns match it. Nothing is run or started.
+
+With --json the output is an object with "roots", "artifacts" and "cuts", or with --for an array of artifacts. The exit
+status is 1 if something is invalid or too large, or a folder could not be searched completely.`
+
+// discoverFlags are the flags of the discover subcommand.
+type discoverFlags struct {
+	rootFlags
+	file string
+	json bool
+}
+
+// newDiscover returns the command that shows what is found in folders.
+func newDiscover(s streams, set *settings) *cobra.Command {
+	var d discoverFlags
+	cmd := &cobra.Command{
+		Use:   "discover [--cwd DIR] [--dir DIR]... [--for FILE] [--json]",
+		Short: "Show the instructions, skills, commands and MCP servers of some folders",
+		Long:  discoverHelp,
+		Example: `  acp-agent discover --cwd app --dir ../shared --dir ../skills
+  acp-agent discover --cwd app --for app/web/src/client.ts`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return discover(cmd.Context(), s, set, d)
+		},
+	}
+	d.define(cmd)
+	cmd.Flags().StringVar(&d.file, "for", "", "show the additional instructions for `FILE`")
+	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON")
+	set.accept(cmd, "max-roots", "mounts")
+	return cmd
+}
+
+func discover(ctx context.Context, s streams, set *settings, d discoverFlags) error {
+	roots, err := d.roots()
+	if err != nil {
+		return err
+	}
+	w, err := workspace.Open(ctx, roots, set.workspace())
+	if err != nil {
+		return withFlagNames(err, "cwd", "dir")
+	}
+	defer w.Close()
+	catalog, err := discovery.Scan(ctx, w, discovery.Options{})
+	if err != nil {
+		return err
+	}
+	if d.file != "" {
+		return d.printFor(ctx, s, catalog)
+	}
+	if d.json {
+		err = json.NewEncoder(s.out).Encode(catalog)
+	} else {
+		err = printCatalog(s.out, catalog)
+	}
+	if err != nil {
+		return err
+	}
+	return problems(catalog.Artifacts(), catalog.LimitsReached())
+}
+
+// printFor prints what applies to one file.
+func (d discoverFlags) printFor(ctx context.Context, s streams, catalog *discovery.Catalog) error {
+	paths, err := absolutePaths(d.file)
+	if err != nil {
+		return err
+	}
+	list, err := catalog.For(ctx, paths[0])
+	if err != nil {
+		return err
+	}
+	if d.json {
+		err = json.NewEncoder(s.out).Encode(append([]discovery.Artifact{}, list...))
+	} else {
+		err = printList(s.out, list)
+	}
+	if err != nil {
+		return err
+	}
+	return problems(list, nil)
+}
+
+// problems returns an error if not everything can be used. The output has explained why.
+func problems(list []discovery.Artifact, limits []discovery.Limit) error {
+	broken := 0
+	for _, a := range list {
+		if a.State == discovery.Invalid || a.State == discovery.TooLarge {
+			broken++
+		}
+	}
+	switch {
+	case broken > 0:
+		return fmt.Errorf("%d of %d artifacts cannot be used", broken, len(list))
+	case len(limits) > 0:
+		return fmt.Errorf("not everything could be searched: %s", limits[0])
+	default:
+		return nil
+	}
+}
+
+// kinds are the groups of artifacts, in order.
+var kinds = [...]struct {
+	kind  discovery.Kind
+	title string
+}{
+	{discovery.Instruction, "instructions"},
+	{discovery.Skill, "skills"},
+	{discovery.Command, "commands"},
+	{discovery.MCPServer, "MCP servers (found, not started)"},
+}
+
+// printCatalog prints a block for each folder, with a group for each kind of artifact.
+func printCatalog(out io.Writer, c *discovery.Catalog) error {
+	var b strings.Builder
+	for _, root := range c.Roots() {
+		fmt.Fprintf(&b, "%d  %s\n", root.Index, text.Printable(root.Dir.String()))
+		found := 0
+		for _, k := range kinds {
+			var group []discovery.Artifact
+			for _, a := range c.Of(k.kind) {
+				if a.Root.Index == root.Index {
+					group = append(group, a)
+				}
+			}
+			found += len(group)
+			printGroup(&b, k.title, group)
+		}
+		if found == 0 {
+			b.WriteString("   nothing\n")
+		}
+		for _, limit := range c.LimitsReached() {
+			if limit.Root.Index == root.Index {
+				fmt.Fprintf(&b, "   ! %s\n", text.Printable(limit.String()))
+			}
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString(tally(c.Artifacts()))
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// printList prints the artifacts for one file.
+func printList(out io.Writer, list []discovery.Artifact) error {
+	var b strings.Builder
+	if len(list) == 0 {
+		b.WriteString("no additional instructions\n")
+	}
+	for _, a := range list {
+		printArtifact(&b, "", a)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func printGroup(b *strings.Builder, title string, group []discovery.Artifact) {
+	if len(group) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "   %s\n", title)
+	for _, a := range group {
+		printArtifact(b, "   ", a)
+	}
+}
+
+// printArtifact prints a line for the artifact, with its mark, and one for each rule it breaks.
+func printArtifact(b *strings.Builder, indent string, a discovery.Artifact) {
+	description := shorten(a.Description)
+	if a.Kind == discovery.MCPServer {
+		description = text.Printable(a.Description) // a command that the user may approve is shown in full
+	}
+	if a.Applies.Mode != "" && a.Applies.Mode != discovery.Always {
+		description = strings.TrimPrefix(description+" ["+applies(a.Applies)+"]", " ")
+	}
+	place := ""
+	if rel, err := filepath.Rel(a.Root.Dir.String(), a.Path); err == nil && filepath.ToSlash(rel) != a.Name {
+		place = " (" + text.Printable(rel) + ")"
+	}
+	switch a.State {
+	case discovery.Active:
+		if description != "" {
+			description = ": " + description
+		}
+		fmt.Fprintf(b, "%s%s %s%s\n", indent, mark(a), text.Printable(a.Name), description)
+	default:
+		state := strings.ReplaceAll(string(a.State), "_", " ")
+		fmt.Fprintf(b, "%s%s %s%s: %s, %s\n", indent, mark(a), text.Printable(a.Name), place, state, text.Printable(a.Reason))
+	}
+	if a.Server != nil && !a.Server.Env.IsZero() {
+		fmt.Fprintf(b, "%s      with the variables %s\n", indent, text.Printable(a.Server.Env.String()))
+	}
+	if a.Server != nil && !a.Server.Headers.IsZero() {
+		fmt.Fprintf(b, "%s      with the headers %s\n", indent, text.Printable(a.Server.Headers.String()))
+	}
+	for _, in := range a.Imports {
+		fmt.Fprintf(b, "%s      with %s\n", indent, text.Printable(in.Ref.Path()))
+	}
+	for _, d := range a.Diagnostics {
+		fmt.Fprintf(b, "%s      %s\n", indent, text.Printable(d.String()))
+	}
+}
+
+func mark(a discovery.Artifact) string {
+	switch {
+	case a.State == discovery.Shadowed:
+		return "  -"
+	case a.State != discovery.Active:
+		return "  !"
+	case len(a.Diagnostics) > 0:
+		return "  *"
+	default:
+		return "   "
+	}
+}
+
+// applies describes when an instruction applies.
+func applies(a discovery.Applies) string {
+	switch a.Mode {
+	case discovery.ByPath:
+		return "for " + shorten(strings.Join(a.Globs, ", "))
+	case discovery.ByDescription:
+		return "when it fits"
+	default:
+		return "on request"
+	}
+}
+
+// tally counts the artifacts by state.
+func tally(list []discovery.Artifact) string {
+	n := make(map[discovery.State]int)
+	for _, a := range list {
+		n[a.State]++
+	}
+	text := fmt.Sprintf("%d active, %d shadowed, %d invalid", n[discovery.Active], n[discovery.Shadowed], n[discovery.Invalid])
+	if large := n[discovery.TooLarge]; large > 0 {
+		text += fmt.Sprintf(", %d too large", large)
+	}
+	return text + "\n"
+}
+
+// shorten shortens a description.
+func shorten(s string) string { return text.Line(text.Printable(s), 90) }

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// newRoots returns the command that checks a set of root folders.
+func newRoots(s streams, set *settings) *cobra.Command {
+	var r rootFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "roots [--cwd DIR] [--dir DIR]...",
+		Short: "Check a set of root folders and explain the result",
+		Long: `roots shows what a session on these folders would work with: for each root its path as given, its real path and file
+URI, in order, and what is wrong with it. The exit status is 1 if such a session would be rejected.`,
+		Example: "  acp-agent roots --cwd app --dir ../shared --dir ../skills",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			reports, err := checkRoots(cmd.Context(), set, r)
+			if reports == nil {
+				return err
+			}
+			return cmp.Or(printRoots(s, reports, asJSON), err)
+		},
+	}
+	r.define(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	set.accept(cmd, "max-roots", "mounts")
+	return cmd
+}
+
+// rootFlags are the flags that name root folders.
+type rootFlags struct {
+	cwd  string
+	dirs []string
+}
+
+// define adds the flags to cmd.
+func (r *rootFlags) define(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&r.cwd, "cwd", ".", "the session's working directory `DIR`")
+	cmd.Flags().StringArrayVar(&r.dirs, "dir", nil, "an additional root folder `DIR`; can be repeated")
+}
+
+// roots returns the root set, with absolute paths.
+func (r rootFlags) roots() (workspace.Roots, error) {
+	paths, err := absolutePaths(append([]string{r.cwd}, r.dirs...)...)
+	if err != nil {
+		return workspace.Roots{}, err
+	}
+	roots, err := workspace.NewRoots(paths[0], paths[1:])
+	return roots, withFlagNames(err, "cwd", "dir")
+}
+
+// rootReport describes a root.
+type rootReport struct {
+	Index   int    `json:"index"`
+	Path    string `json:"path"`
+	Real    string `json:"realPath,omitempty"`
+	URI     string `json:"uri,omitempty"`
+	Verdict string `json:"verdict"`
+}
+
+// errRejected is returned for a root set with problems, which the report has explained.
+var errRejected = errors.New("a session on these folders would be rejected")
+
+// checkRoots reports on each root. The error is errRejected if a session would be rejected; other errors come without reports.
+func checkRoots(ctx context.Context, set *settings, r rootFlags) ([]rootReport, error) {
+	roots, err := r.roots()
+	if err != nil {
+		return nil, err
+	}
+	reports := make([]rootReport, roots.Len())
+	for i, dir := range roots.All() {
+		reports[i] = rootReport{Index: i, Path: dir.String(), Verdict: "ok"}
+	}
+	w, err := workspace.Open(ctx, roots, set.workspace())
+	if problems, ok := errors.AsType[workspace.RootErrors](err); ok {
+		for _, problem := range problems {
+			for i := range reports {
+				if problem.Root < 0 || problem.Path == reports[i].Path {
+					reports[i].Verdict = describeRootError(problem, "cwd", "dir")
+				}
+			}
+		}
+		return reports, errRejected
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	for i, root := range w.Opened() {
+		reports[i].Real, reports[i].URI = root.Real.String(), root.Real.URI()
+	}
+	return reports, nil
+}
+
+func printRoots(s streams, reports []rootReport, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(s.out).Encode(reports)
+	}
+	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "#\tPATH\tREAL PATH\tURI\tVERDICT")
+	for _, p := range reports {
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", p.Index, text.Printable(p.Path), cmp.Or(text.Printable(p.Real), "-"), cmp.Or(p.URI, "-"), p.Verdict)
+	}
+	return table.Flush()
+}
+
+// describeRootError explains what is wrong with a folder, naming the flag it was given with: cwd for root 0 and dir for others.
+func describeRootError(e workspace.RootError, cwd, dir string) string {
+	switch {
+	case e.Root < 0:
+		return fmt.Sprintf("--%s: %s; --max-roots N changes it", dir, e.Problem())
+	case e.Root == 0:
+		dir = cwd
+	}
+	return fmt.Sprintf("--%s %q %s", dir, e.Path, e.Problem())
+}
+
+// withFlagNames returns err with the names of flags instead of roots or fields of a request.
+func withFlagNames(err error, cwd, dir string) error {
+	if roots, ok := errors.AsType[workspace.RootErrors](err); ok {
+		first := describeRootError(roots[0], cwd, dir)
+		if more := len(roots) - 1; more > 0 {
+			return fmt.Errorf("%s (and %d more)", first, more)
+		}
+		return errors.New(first)
+	}
+	found := slices.Clone(strictjson.ViolationsOf(err))
+	if found == nil {
+		return err
+	}
+	for i, v := range found {
+		switch v.Field {
+		case "cwd":
+			found[i].Field = "--" + cwd
+		case "additionalDirectories":
+			found[i].Field, found[i].Index = "--"+dir, nil
+		}
+		if v.Reason == strictjson.TooMany {
+			found[i].Expected += "; --max-roots N changes it"
+		}
+	}
+	return strictjson.Refuse(found...)
+}
+
+// absolute parses paths given on the command line.
+func absolute(paths ...string) (workspace.Dirs, error) {
+	full, err := absolutePaths(paths...)
+	if err != nil {
+		return workspace.Dirs{}, err
+	}
+	return workspace.ParseDirs(full)
+}
+
+// absolutePaths makes paths given on the command line absolute. It does not resolve "..": after a symbolic link that can mean
+// another directory than the text suggests.
+func absolutePaths(paths ...string) ([]string, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	full := make([]string, len(paths))
+	for i, path := range paths {
+		switch {
+		case path == "":
+			return nil, usagef("the path of a folder is empty")
+		case filepath.IsAbs(path):
+			full[i] = path
+		case filepath.VolumeName(path) != "" || runtime.GOOS == "windows":
+			if full[i], err = filepath.Abs(path); err != nil {
+				return nil, err
+			}
+		default:
+			full[i] = here + string(filepath.Separator) + path
+		}
+	}
+	return full, nil
+}

@@ -1,0 +1,382 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// runFlags are the flags of the run command.
+type runFlags struct {
+	rootFlags
+	json, yes bool
+	// mcp are MCP servers as NAME=COMMAND, and mcpConfigs are files of them.
+	mcp, mcpConfigs []string
+	// load, resume or fork is the stored session to continue; at most one is set.
+	load, resume, fork string
+}
+
+const runExample = `  acp-agent run --cwd app --dir shared --dir skills /roots
+  acp-agent run --dir ../shared "/search func .*Retry"
+  acp-agent run --cwd app --load sess_ABC /help
+  acp-agent run --json --cwd app hello -- opencode acp
+  acp-agent run --dir ../shared --mcp "files=npx -y @modelcontextprotocol/server-filesystem" "/mcp tools"`
+
+// newRun returns the command that is a small ACP client: it starts this program like an editor, over pipes.
+func newRun(s streams, set *settings) *cobra.Command {
+	var r runFlags
+	cmd := &cobra.Command{
+		Use:   "run [flags] PROMPT [-- COMMAND ARGS...]",
+		Short: "Open a session, send a prompt and print the answer",
+		Long: `run starts acp-agent like an editor does, opens a session on the folders, sends the prompt and prints the answer.
+
+If the agent asks for permission, to change a file, call a tool of an MCP server or start an MCP server configured in a
+folder, run shows the request and rejects it. With --yes it allows each request once.`,
+		Example: runExample,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			prompt, command := args, []string(nil)
+			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+				prompt, command = args[:dash], args[dash:]
+			}
+			text := strings.Join(prompt, " ")
+			if strings.TrimSpace(text) == "" {
+				return usagef("run needs a prompt, such as /roots; see acp-agent run --help")
+			}
+			if err := exclusive(cmd, "load", "resume", "fork"); err != nil {
+				return err
+			}
+			return runPrompt(cmd.Context(), s, set, r, text, command)
+		},
+	}
+	r.define(cmd)
+	cmd.Flags().StringVar(&r.load, "load", "", "continue the stored `SESSION` after showing its conversation")
+	cmd.Flags().StringVar(&r.resume, "resume", "", "continue the stored `SESSION`")
+	cmd.Flags().StringVar(&r.fork, "fork", "", "continue a copy of the stored `SESSION`")
+	cmd.Flags().StringArrayVar(&r.mcp, "mcp", nil,
+		"add an MCP server to the session: `NAME=COMMAND`, split into words like in a shell but not expanded; can be repeated")
+	cmd.Flags().StringArrayVar(&r.mcpConfigs, "mcp-config", nil,
+		"add the MCP servers of a JSON `FILE`, {\"mcpServers\": {...}}, to the session; values are not expanded; can be repeated")
+	cmd.Flags().BoolVar(&r.yes, "yes", false, "allow every permission request once instead of rejecting it")
+	cmd.Flags().BoolVar(&r.json, "json", false, "print all messages of both sides instead, one per line")
+	cmd.Flags().AddFlagSet(set.flags)
+	return cmd
+}
+
+// runPrompt sends one prompt to a new agent process.
+func runPrompt(ctx context.Context, s streams, set *settings, r runFlags, prompt string, command []string) (err error) {
+	if _, err := set.downstream(command); err != nil {
+		return err
+	}
+	roots, err := r.roots()
+	if err != nil {
+		return err
+	}
+	servers, err := r.mcpServers()
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	agent, err := process.Start(ctx, process.Command{Path: self, Args: set.args(command), Name: "acp-agent"}, process.Options{Logger: slog.New(plainLines{s.err})})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err = errors.Join(err, agent.Stop(stopping))
+		if exit, ok := errors.AsType[*process.ExitError](agent.Wait(stopping)); ok && err != nil && exit.Code > 0 {
+			err = &childStatusError{name: exit.Name, status: exit.Code}
+		}
+	}()
+	show := newPrinter(s.out)
+	options := client.Options{Name: "acp-agent run", Version: version(), Updates: show.update, Permission: permissions{show, r.yes}.answer}
+	options.MaxLine = set.maxLine
+	if r.json {
+		options.Updates, options.Permission = nil, permissions{nil, r.yes}.answer
+		options.Tap = show.messages
+	}
+	c := client.New(agent.Stdout(), agent.Stdin(), options)
+	serving, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- c.Serve(serving) }()
+	defer func() {
+		stop()
+		err = errors.Join(err, <-served)
+	}()
+	reason, err := r.turn(ctx, c, client.Setup{Roots: roots, MCPServers: servers}, prompt)
+	if err != nil {
+		return unwrapError(err)
+	}
+	if !r.json {
+		show.end(reason)
+	}
+	return show.err()
+}
+
+// turn opens a session, sends the prompt and closes the session.
+func (r runFlags) turn(ctx context.Context, c *client.Client, setup client.Setup, prompt string) (sdk.StopReason, error) {
+	if _, err := c.Initialize(ctx); err != nil {
+		return "", err
+	}
+	session, err := r.open(ctx, c, setup)
+	if err != nil {
+		return "", err
+	}
+	end, err := c.Prompt(ctx, session.ID, sdk.TextBlock(prompt))
+	if err != nil {
+		return "", err
+	}
+	return end.StopReason, c.CloseSession(ctx, session.ID)
+}
+
+// open opens the session that the flags ask for. The given folders replace those of a stored session.
+func (r runFlags) open(ctx context.Context, c *client.Client, setup client.Setup) (client.Session, error) {
+	switch {
+	case r.load != "":
+		return c.LoadSession(ctx, r.load, setup)
+	case r.resume != "":
+		return c.ResumeSession(ctx, r.resume, setup)
+	case r.fork != "":
+		return c.ForkSession(ctx, r.fork, setup)
+	default:
+		return c.NewSession(ctx, setup)
+	}
+}
+
+// args returns the arguments that give the agent process the same settings.
+func (set *settings) args(command []string) []string {
+	var args []string
+	if set.configPath != "" {
+		args = append(args, "--config", set.configPath)
+	}
+	set.flags.VisitAll(func(f *pflag.Flag) {
+		if value := f.Value.String(); value != f.DefValue {
+			args = append(args, "--"+f.Name+"="+value)
+		}
+	})
+	if len(command) > 0 {
+		args = append(append(args, "--"), command...)
+	}
+	return args
+}
+
+// messages is a tap that prints the messages of both sides, without secrets of MCP servers.
+func (p *printer) messages(d jsonrpc.Direction, line []byte) {
+	if d == jsonrpc.Sent {
+		line = masked(line)
+	}
+	p.line(d, line)
+}
+
+// unwrapError returns an error of the agent as it would be reported for a command line.
+func unwrapError(err error) error {
+	var answer *jsonrpc.Error
+	if !errors.As(err, &answer) {
+		return err
+	}
+	var data struct{ Violations []strictjson.Violation }
+	if json.Unmarshal(answer.Data, &data) == nil && len(data.Violations) > 0 {
+		return withFlagNames(strictjson.Refuse(data.Violations...), "cwd", "dir")
+	}
+	return errors.New(answer.Message)
+}
+
+// mcpServers returns the MCP servers for the session: first those of --mcp, then those of the files, in order.
+func (r runFlags) mcpServers() ([]sdk.McpServer, error) {
+	var all []sdk.McpServer
+	for _, given := range r.mcp {
+		name, line, named := strings.Cut(given, "=")
+		words, err := splitCommand(line)
+		switch {
+		case err != nil:
+			return nil, usagef("--mcp %s: %v", name, err)
+		case !named || name == "" || len(words) == 0:
+			return nil, usagef(`--mcp %q needs a name and a command, such as --mcp "files=npx -y @modelcontextprotocol/server-filesystem"`, given)
+		}
+		all = append(all, sdk.McpServer{Stdio: &sdk.McpServerStdio{Name: name, Command: words[0], Args: words[1:], Env: []sdk.EnvVariable{}}})
+	}
+	for _, path := range r.mcpConfigs {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, usagef("--mcp-config: %v", err)
+		}
+		servers, err := parseMCPConfig(text)
+		if err != nil {
+			return nil, usagef("--mcp-config %s: %v", path, err)
+		}
+		all = append(all, servers...)
+	}
+	return all, nil
+}
+
+// splitCommand splits a command line into words like a shell, without expanding anything. Except in single quotes, a backslash
+// escapes a quote, white space or a backslash. Before anything else it is literal, so that Windows paths work.
+func splitCommand(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	inWord, quote := false, byte(0)
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == '\\' && quote != '\'' && i+1 < len(line) && strings.IndexByte("\\\"' \t\n", line[i+1]) >= 0:
+			i++
+			word.WriteByte(line[i])
+			inWord = true
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote, inWord = c, true
+		case quote == 0 && (c == ' ' || c == '\t' || c == '\n'):
+			if inWord {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			inWord = false
+		default:
+			word.WriteByte(c)
+			inWord = true
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("missing closing %c", quote)
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// parseMCPConfig parses {"mcpServers": {NAME: {command, args, env} or {type, url, headers}}}, the common format of MCP clients.
+// It does not expand values.
+func parseMCPConfig(text []byte) ([]sdk.McpServer, error) {
+	file, err := strictjson.ParseObject(text)
+	if err != nil {
+		return nil, err
+	}
+	var v strictjson.Violations
+	listed, _ := v.Object(file.Field("mcpServers").Masked())
+	if name, twice := listed.Duplicate(); twice {
+		return nil, fmt.Errorf("mcpServers has two servers called %q", name)
+	}
+	var servers []sdk.McpServer
+	for name := range listed.All() {
+		if o, ok := v.Object(listed.Field(name)); ok {
+			servers = append(servers, mcpServer(name, o, &v))
+		}
+	}
+	return servers, v.Err()
+}
+
+// mcpServer decodes one server. A server with a url uses HTTP unless it has another type.
+func mcpServer(name string, o strictjson.Object, v *strictjson.Violations) sdk.McpServer {
+	kind := "stdio"
+	if given := o.Field("type"); given.Present() {
+		kind = v.Text(given)
+	} else if o.Field("url").Present() {
+		kind = "http"
+	}
+	switch kind {
+	case "stdio":
+		s := &sdk.McpServerStdio{Name: name, Command: v.Text(o.Field("command")), Args: []string{}, Env: []sdk.EnvVariable{}}
+		if args := o.Field("args"); args.Present() {
+			s.Args = v.Texts(args)
+		}
+		for name, value := range textMembers(o.Field("env"), v) {
+			s.Env = append(s.Env, sdk.EnvVariable{Name: name, Value: value})
+		}
+		return sdk.McpServer{Stdio: s}
+	case "http", "streamable-http", "sse":
+		url, headers := v.Text(o.Field("url")), []sdk.HttpHeader{}
+		for name, value := range textMembers(o.Field("headers"), v) {
+			headers = append(headers, sdk.HttpHeader{Name: name, Value: value})
+		}
+		if kind == "sse" {
+			return sdk.McpServer{Sse: &sdk.McpServerSseInline{Name: name, Url: url, Headers: headers, Type: "sse"}}
+		}
+		return sdk.McpServer{Http: &sdk.McpServerHttpInline{Name: name, Url: url, Headers: headers, Type: "http"}}
+	default:
+		v.Add(o.Field("type").Refuse(strictjson.Unsupported).Expecting("stdio, http or sse"))
+		return sdk.McpServer{}
+	}
+}
+
+// textMembers yields the members of an object of strings, which may be absent.
+func textMembers(field strictjson.Field, v *strictjson.Violations) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		if !field.Present() {
+			return
+		}
+		object, _ := v.Object(field)
+		for name := range object.All() {
+			if !yield(name, v.Text(object.Field(name))) {
+				return
+			}
+		}
+	}
+}
+
+// permissions answers permission requests: it allows them once with --yes, and rejects them otherwise.
+type permissions struct {
+	show *printer // nil to show nothing
+	yes  bool
+}
+
+func (p permissions) answer(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+	kind, note := sdk.PermissionOptionKindRejectOnce, "rejected; use --yes to allow it"
+	if p.yes {
+		kind, note = sdk.PermissionOptionKindAllowOnce, "allowed once"
+	}
+	outcome := sdk.NewRequestPermissionOutcomeCancelled()
+	i := slices.IndexFunc(r.Options, func(o sdk.PermissionOption) bool { return o.Kind == kind })
+	if i >= 0 {
+		outcome = sdk.NewRequestPermissionOutcomeSelected(r.Options[i].OptionId)
+	} else {
+		note = "cancelled: the agent does not offer to allow or reject it once"
+	}
+	if p.show != nil {
+		p.show.permission(r.ToolCall, note)
+	}
+	return sdk.RequestPermissionResponse{Outcome: outcome}, nil
+}
+
+// permission prints a permission request and how it was answered.
+func (p *printer) permission(call sdk.ToolCallUpdate, answer string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	title := "(no title)"
+	if call.Title != nil {
+		title = *call.Title
+	}
+	p.note("? %s", text.Printable(title))
+	for _, c := range call.Content {
+		if c.Content == nil || c.Content.Content.Text == nil {
+			continue
+		}
+		for line := range strings.Lines(c.Content.Content.Text.Text) {
+			if line = strings.TrimRight(line, "\r\n"); line != "" {
+				p.note("  %s", text.Printable(line))
+			}
+		}
+	}
+	p.note("  (%s)", answer)
+}

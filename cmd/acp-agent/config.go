@@ -1,0 +1,323 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/mcpclient"
+)
+
+// config is the content of the configuration file. The zero value means that there is none.
+type config struct {
+	StateDir   string                  `json:"stateDir"`
+	LogLevel   string                  `json:"logLevel"`
+	LogFile    string                  `json:"logFile"`
+	Trace      string                  `json:"trace"`
+	MaxLine    *int                    `json:"maxLine"`
+	MaxRoots   *int                    `json:"maxRoots"`
+	Mounts     string                  `json:"mounts"`
+	ReplayRate *int                    `json:"replayRate"`
+	Agents     map[string]agentConfig  `json:"agents"`     // by name
+	MCPServers map[string]serverConfig `json:"mcpServers"` // by name, or "*" for all others
+
+	path string
+}
+
+// agentConfig changes a known agent or describes another one. What is absent stays as it is.
+type agentConfig struct {
+	Command    *string           `json:"command"`
+	Args       *[]string         `json:"args"`
+	Env        map[string]string `json:"env"`
+	Roots      *proxy.RootsMode  `json:"roots"`
+	RootsFlag  *string           `json:"rootsFlag"`
+	RootsTools *proxy.ToolsMode  `json:"rootsTools"`
+	RootsRelay mcpclient.Switch  `json:"rootsRelay"`
+	Login      string            `json:"login"`
+}
+
+// serverConfig says what an MCP server may do.
+type serverConfig struct {
+	Roots         mcpclient.Switch   `json:"roots"`
+	OnShrink      mcpclient.OnShrink `json:"onShrink"`
+	Templates     mcpclient.Switch   `json:"templates"`
+	ReadOnlyTools mcpclient.ReadOnly `json:"readOnlyTools"`
+}
+
+// setting is the value of a setting in the configuration file, "" if it is absent.
+type setting struct{ flag, key, value string }
+
+// settings returns all settings that have a flag.
+func (c config) settings() []setting {
+	number := func(n *int) string {
+		if n == nil {
+			return ""
+		}
+		return strconv.Itoa(*n)
+	}
+	return []setting{
+		{"state-dir", "stateDir", c.StateDir},
+		{"log-level", "logLevel", c.LogLevel},
+		{"log-file", "logFile", c.LogFile},
+		{"trace", "trace", c.Trace},
+		{"max-line", "maxLine", number(c.MaxLine)},
+		{"max-roots", "maxRoots", number(c.MaxRoots)},
+		{"mounts", "mounts", c.Mounts},
+		{"replay-rate", "replayRate", number(c.ReplayRate)},
+	}
+}
+
+// readConfig reads the configuration file: the given one, that of ACP_AGENT_CONFIG, or the default one if it exists.
+func readConfig(path string) (config, error) {
+	path = cmp.Or(path, os.Getenv("ACP_AGENT_CONFIG"))
+	required := path != ""
+	if !required {
+		path = defaultConfig()
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !required {
+		return config{}, nil
+	}
+	if err != nil {
+		return config{}, usagef("configuration: %v", err)
+	}
+	return parseConfig(path, text)
+}
+
+func defaultConfig() string {
+	if dir := os.Getenv("XDG_CONFIG_HOME"); runtime.GOOS != "windows" && filepath.IsAbs(dir) {
+		return filepath.Join(dir, "acp-agent", "config.json")
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "acp-agent", "config.json")
+}
+
+// defaultConfigText describes the default without naming a user's home directory.
+func defaultConfigText() string {
+	switch runtime.GOOS {
+	case "windows":
+		return `%AppData%\acp-agent\config.json`
+	case "darwin":
+		return "$XDG_CONFIG_HOME/acp-agent/config.json or ~/Library/Application Support/acp-agent/config.json"
+	default:
+		return "$XDG_CONFIG_HOME/acp-agent/config.json or ~/.config/acp-agent/config.json"
+	}
+}
+
+// parseConfig decodes a configuration file. It rejects unknown keys, so that a typo is not silently ignored.
+func parseConfig(path string, text []byte) (config, error) {
+	c := config{path: path}
+	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // some editors add a byte order mark
+	if err := json.Unmarshal(text, &c, configOptions); err != nil {
+		return config{}, usagef("%s", describeConfigError(path, text, err))
+	}
+	for _, p := range []*string{&c.StateDir, &c.LogFile, &c.Trace} {
+		var err error
+		if *p, err = resolvePath(path, *p); err != nil {
+			return config{}, usagef("%s: %v", path, err)
+		}
+	}
+	for name, a := range c.Agents {
+		if err := a.check(path, name); err != nil {
+			return config{}, usagef("%s: agents.%s: %v", path, name, err)
+		}
+	}
+	return c, nil
+}
+
+// configOptions are the options for decoding a configuration file.
+var configOptions = json.JoinOptions(
+	json.RejectUnknownMembers(true),
+	json.WithUnmarshalers(json.JoinUnmarshalers(
+		parsed(proxy.ParseRootsMode),
+		parsed(proxy.ParseToolsMode),
+		parsed(choice(map[string]mcpclient.Switch{"on": mcpclient.On, "off": mcpclient.Off})),
+		parsed(choice(map[string]mcpclient.OnShrink{"restart": mcpclient.Restart, "notify": mcpclient.Notify})),
+		parsed(choice(map[string]mcpclient.ReadOnly{"ask": mcpclient.Ask, "allow": mcpclient.Allow})),
+	)),
+)
+
+// parsed returns an unmarshaler for strings that parse accepts.
+func parsed[T any](parse func(string) (T, error)) *json.Unmarshalers {
+	return json.UnmarshalFunc(func(raw []byte, value *T) error {
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return errors.New("must be a string")
+		}
+		var err error
+		*value, err = parse(text)
+		return err
+	})
+}
+
+// choice returns a function that parses one of a few words.
+func choice[T any](choices map[string]T) func(string) (T, error) {
+	return func(word string) (T, error) {
+		value, known := choices[word]
+		if !known {
+			return value, fmt.Errorf("%q must be one of: %s", word, strings.Join(slices.Sorted(maps.Keys(choices)), ", "))
+		}
+		return value, nil
+	}
+}
+
+// describeConfigError explains an error of the decoder: the file, the key or the line, and what is allowed.
+func describeConfigError(path string, text []byte, err error) string {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return fmt.Sprintf("%s: %s is given twice", path, key(syntax.JSONPointer))
+		}
+		line := 1 + bytes.Count(text[:min(int(syntax.ByteOffset), len(text))], []byte("\n"))
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			return fmt.Sprintf("%s:%d: not a JSON object: unexpected end of the file", path, line)
+		}
+		return fmt.Sprintf("%s:%d: not a JSON object: %v", path, line, syntax.Err)
+	}
+	invalid, ok := errors.AsType[*json.SemanticError](err)
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
+		return fmt.Sprintf("%s: not a JSON object: unexpected end of the file", path)
+	case !ok:
+		return fmt.Sprintf("%s: %v", path, err)
+	case errors.Is(err, json.ErrUnknownName):
+		return fmt.Sprintf("%s: unknown key %s; known keys: %s", path, key(invalid.JSONPointer), strings.Join(keysOf(invalid.GoType), ", "))
+	case invalid.JSONPointer == "":
+		return fmt.Sprintf("%s: the configuration must be a JSON object", path)
+	case invalid.Err != nil && invalid.JSONKind != '0':
+		return fmt.Sprintf("%s: %s: %v", path, key(invalid.JSONPointer), invalid.Err)
+	default:
+		return fmt.Sprintf("%s: %s: must be %s", path, key(invalid.JSONPointer), jsonType(invalid.GoType))
+	}
+}
+
+// key returns the position of a value in the configuration: agents.gemini.command.
+func key(p jsontext.Pointer) string {
+	return strings.Join(slices.Collect(p.Tokens()), ".")
+}
+
+// keysOf returns the keys of a struct.
+func keysOf(t reflect.Type) []string {
+	var keys []string
+	for i := range t.NumField() {
+		if tag := t.Field(i).Tag.Get("json"); tag != "" {
+			keys = append(keys, tag)
+		}
+	}
+	return keys
+}
+
+// jsonType describes the JSON values that can be decoded into t.
+func jsonType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return jsonType(t.Elem())
+	case reflect.Int:
+		return "a whole number"
+	case reflect.Slice:
+		return "a list of strings"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	default:
+		return "a string"
+	}
+}
+
+// check checks what decoding does not, and resolves the path of the command.
+func (a agentConfig) check(path, name string) error {
+	if name == "" || strings.ContainsAny(name, " \t\n/") || strings.HasPrefix(name, "-") {
+		return fmt.Errorf("%q is not a valid name: use letters, digits and dashes", name)
+	}
+	if _, known := proxy.FindProfile(proxy.KnownProfiles(), name); !known && (a.Command == nil || *a.Command == "") {
+		return errors.New("needs a command, because it is not one of the known agents")
+	}
+	for variable := range a.Env {
+		if variable == "" || strings.Contains(variable, "=") {
+			return fmt.Errorf("env: %q is not a valid variable name", variable)
+		}
+	}
+	if a.Command == nil || !strings.Contains(filepath.ToSlash(*a.Command), "/") {
+		return nil // it is looked up in PATH
+	}
+	var err error
+	*a.Command, err = resolvePath(path, *a.Command)
+	return err
+}
+
+// resolvePath makes a path in the configuration file absolute: "~/" is the home directory, and other relative paths start in
+// the file's directory, because editors start acp-agent anywhere, including in folders that are not trusted.
+func resolvePath(file, path string) (string, error) {
+	if path == "" || filepath.IsAbs(path) {
+		return path, nil
+	}
+	if rest, inHome := strings.CutPrefix(filepath.ToSlash(path)+"/", "~/"); inHome {
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, rest), err
+	}
+	return filepath.Abs(filepath.Join(filepath.Dir(file), path))
+}
+
+// profiles returns the known agents as configured, sorted by name.
+func (c config) profiles() []proxy.Profile {
+	list := proxy.KnownProfiles()
+	for name, a := range c.Agents {
+		i := slices.IndexFunc(list, func(p proxy.Profile) bool { return p.Name == name })
+		if i < 0 {
+			list, i = append(list, proxy.Profile{Name: name, Title: name}), len(list)
+		}
+		a.apply(&list[i])
+	}
+	slices.SortFunc(list, func(a, b proxy.Profile) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// apply changes a profile as configured.
+func (a agentConfig) apply(p *proxy.Profile) {
+	override(&p.Command, a.Command)
+	override(&p.Args, a.Args)
+	override(&p.Roots, a.Roots)
+	override(&p.Tools, a.RootsTools)
+	p.Login = cmp.Or(a.Login, p.Login)
+	if a.RootsFlag != nil {
+		p.Flag, p.FlagSplits = *a.RootsFlag, ""
+	}
+	if a.RootsRelay != mcpclient.Default {
+		p.Relay = a.RootsRelay == mcpclient.On
+	}
+	p.Env = slices.Clone(p.Env)
+	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
+		p.Env = append(p.Env, name+"="+a.Env[name])
+	}
+}
+
+func override[T any](value, configured *T) {
+	if configured != nil {
+		*value = *configured
+	}
+}
+
+// mcpPolicy returns the policy for the MCP server called name.
+func (c config) mcpPolicy(name string) mcpclient.Policy {
+	s, configured := c.MCPServers[name]
+	if !configured {
+		s = c.MCPServers["*"]
+	}
+	return mcpclient.Policy{Roots: s.Roots, OnShrink: s.OnShrink, Templates: s.Templates, ReadOnly: s.ReadOnlyTools}
+}

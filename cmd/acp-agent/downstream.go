@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/process"
+)
+
+// downstream is the agent that runs behind acp-agent. The zero value means none.
+type downstream struct {
+	command process.Command
+	profile proxy.Profile
+	tools   process.Command // an MCP server with tools for the roots
+	relay   process.Command // stands in front of other MCP servers
+}
+
+// downstream returns the agent named by --agent, with args added to its own, or the agent that the command args starts.
+func (set *settings) downstream(args []string) (downstream, error) {
+	profiles := set.config.profiles()
+	var command process.Command
+	var profile proxy.Profile
+	switch {
+	case set.agent != "":
+		var known bool
+		profile, known = proxy.FindProfile(profiles, set.agent)
+		if !known {
+			return downstream{}, usagef("--agent: unknown agent %q; known agents: %s (acp-agent agents --help explains how to add one)",
+				set.agent, strings.Join(profileNames(profiles), ", "))
+		}
+		command = profile.StartCommand()
+		command.Args = append(command.Args, args...)
+	case len(args) > 0:
+		command = process.Command{Path: args[0], Args: args[1:]}
+		profile, _ = proxy.MatchProfile(profiles, command)
+	default:
+		return downstream{}, nil
+	}
+	return downstream{
+		command: command,
+		profile: profile,
+		tools:   set.self("mcp", "--mounts", set.mounts.String(), "--max-roots", strconv.Itoa(set.maxRoots)),
+		relay:   set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
+	}, nil
+}
+
+// self returns a subcommand of this program with the same configuration file, or the zero Command if the program's path is
+// unknown.
+func (set *settings) self(subcommand string, flags ...string) process.Command {
+	program, err := os.Executable()
+	if err != nil {
+		return process.Command{}
+	}
+	c := process.Command{Path: program, Args: []string{subcommand}}
+	if set.config.path != "" {
+		if path, err := filepath.Abs(set.config.path); err == nil {
+			c.Args = append(c.Args, "--config", path)
+		}
+	}
+	c.Args = append(c.Args, flags...)
+	return c
+}
+
+func profileNames(profiles []proxy.Profile) []string {
+	names := make([]string, len(profiles))
+	for i, p := range profiles {
+		names[i] = p.Name
+	}
+	return names
+}
+
+// name returns the name of the answering agent for the log.
+func (d downstream) name() string {
+	if d.command.Path == "" {
+		return "explore"
+	}
+	return proxy.ProgramName(d.command.Path)
+}
+
+// newBackend returns the backend that answers: a proxy for the downstream agent, or the built-in one.
+func newBackend(d downstream, stateDir string, logger *slog.Logger) backend.Backend {
+	if d.command.Path == "" {
+		return explore.New()
+	}
+	return proxy.New(d.command, proxy.Options{
+		Profile: d.profile, RootsTools: d.tools,
+		Relay: d.relay, RelayDir: filepath.Join(stateDir, "relay"), Logger: logger,
+	})
+}
+
+// runInTerminal runs the agent in the user's terminal. To let a user log in to an agent, editors start the configured command
+// in a terminal with the agent's own arguments appended.
+func (d downstream) runInTerminal(ctx context.Context, s streams) error {
+	cmd := exec.CommandContext(ctx, d.command.Path, d.command.Args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.in, s.out, s.err
+	cmd.Env = append(os.Environ(), d.command.Env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return &childStatusError{name: proxy.ProgramName(d.command.Path), status: exit.ExitCode()}
+	}
+	return err
+}

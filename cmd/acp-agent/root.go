@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
+)
+
+const rootHelp = `acp-agent is an ACP agent for sessions with several root folders. An editor starts it and speaks ACP
+with it over standard input and output.
+
+On its own it answers from the session's folders; type /help in a session. To run another agent
+behind it, name a known one with --agent or put its command after "--".
+
+Settings are taken from flags, environment variables and a JSON configuration file, in this order. For
+example, --state-dir can be set as ACP_AGENT_STATE_DIR or as {"stateDir": "..."}. --agent is only a flag.
+
+The exit status is 0 if the editor closed the connection or the program was asked to end (SIGINT,
+SIGTERM, SIGHUP), 2 if the command line or the configuration is invalid, and 1 for other errors.`
+
+const rootExample = `  acp-agent                                     what an editor starts
+  acp-agent -- opencode acp                     run an agent behind it
+  acp-agent --agent gemini                      run a known agent behind it; see acp-agent agents
+  acp-agent run --cwd app --dir shared /roots   try it from a shell`
+
+// newRoot returns the whole command line. Without a subcommand the program serves an editor.
+func newRoot(s streams) *cobra.Command {
+	set := newSettings()
+	var showVersion bool // cobra's own version flag links its templates, which make the program a fifth larger
+	root := &cobra.Command{
+		Use:           "acp-agent [flags] [-- COMMAND ARGS...]",
+		Short:         "An ACP agent for sessions with several root folders",
+		Long:          rootHelp,
+		Example:       rootExample,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
+				return nil
+			}
+			return usagef("unknown command %q%s (to run an agent behind acp-agent, put it after --: acp-agent -- %s)",
+				args[0], suggest(cmd, args[0]), strings.Join(args, " "))
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if showVersion {
+				return printVersion(s)
+			}
+			return serve(cmd.Context(), s, set, args)
+		},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			err := set.load()
+			if completing(cmd) {
+				return nil // an invalid configuration must not break completion
+			}
+			return err
+		},
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef("%v; see %s --help", err, cmd.CommandPath()) })
+	root.PersistentFlags().StringVar(&set.configPath, "config", "", "read settings from `FILE` (default "+defaultConfigText()+")")
+	root.Flags().AddFlagSet(set.flags)
+	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
+	root.AddCommand(newRun(s, set), newSessions(s, set), newRoots(s, set), newAgents(s, set), newDiscover(s, set), newMCP(s, set),
+		newMCPRelay(s, set), newConsents(s, set), newVersion(s))
+	rejectUnknownArgs(root)
+	completeValues(root, set)
+	return root
+}
+
+const terminalHelp = `standard input is a terminal, but an editor is expected there.
+
+Add acp-agent to your editor as an ACP agent: the command is "acp-agent", without arguments.
+To try it here: acp-agent run --cwd DIR --dir DIR... PROMPT
+For everything else: acp-agent --help`
+
+// serve serves the editor on the standard streams until it closes the connection.
+func serve(ctx context.Context, s streams, set *settings, args []string) error {
+	d, err := set.downstream(args)
+	switch {
+	case err != nil:
+		return err
+	case s.interactive() && len(args) > 0:
+		return d.runInTerminal(ctx, s)
+	case s.interactive():
+		return usagef("%s", terminalHelp)
+	}
+	logger, closeLog, err := set.openLog(s.err)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	trace, closeTrace, err := openTrace(set.trace)
+	if err != nil {
+		return err
+	}
+	defer closeTrace()
+	dir, err := set.stateDirectory()
+	if err != nil {
+		return err
+	}
+	logger.Info("serving", "version", version(), "pid", os.Getpid(), "agent", d.name(), "stateDir", dir, "config", set.config.path)
+	warnIfWritableByOthers(logger, dir)
+	store := sqlite.New(sqlite.Options{Dir: dir, Retention: sessionstore.Retention})
+	err = acp.Serve(ctx, s.in, s.out, acp.Options{
+		Backend:    func() backend.Backend { return newBackend(d, dir, logger) },
+		Store:      store,
+		Workspace:  set.workspace(),
+		MaxLine:    set.maxLine,
+		Trace:      trace,
+		MCPPolicy:  set.config.mcpPolicy,
+		ConsentDir: consentDir(dir),
+		ReplayRate: set.replayRate,
+		Version:    version(),
+		Logger:     logger,
+	})
+	logger.Info("ending")
+	if closeErr := store.Close(); err == nil && closeErr != nil {
+		return fmt.Errorf("closing the session store: %w", closeErr)
+	}
+	return err
+}
+
+// warnIfWritableByOthers warns about a state directory that other users can write to: they could add consents to start MCP
+// servers.
+func warnIfWritableByOthers(logger *slog.Logger, dir string) {
+	info, err := os.Stat(dir)
+	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
+		logger.Warn("other users can write to the state directory: chmod 700 makes it private", "stateDir", dir, "mode", info.Mode().Perm())
+	}
+}
