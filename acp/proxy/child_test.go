@@ -38,7 +38,7 @@ func requireEnded(t *testing.T, err error, status int) {
 }
 
 func TestACrashEndsTheTurn(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nsend "+fmt.Sprintf(update, `"last"`)+
+	b := initialized(t, plain+opened+"await session/prompt\nsend "+fmt.Sprintf(update, `{"n":"last"}`)+
 		`send {"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"child-1"}}`+
 		"\nstderr out of memory\nexit 3\n", proxy.Options{})
 	b.editor.answers["session/request_permission"] = func() (backend.Raw, error) { return nil, jsonrpc.ErrClosed }
@@ -46,13 +46,13 @@ func TestACrashEndsTheTurn(t *testing.T) {
 	_, err := b.prompt(s)
 	requireEnded(t, err, 3)
 	require.ErrorContains(t, err, "out of memory")
-	require.Equal(t, `turn update {"update":"last"}`, b.editor.next(), "what it said before is not lost")
+	require.Equal(t, `turn update {"update":{"n":"last"}}`, b.editor.next(), "what it said before is not lost")
 	require.Equal(t, `host call session/request_permission {}`, b.editor.next())
 
 	// The next prompt starts it anew, and it ends in the same way.
 	_, err = b.prompt(s)
 	requireEnded(t, err, 3)
-	require.Equal(t, `turn update {"update":"last"}`, b.editor.next())
+	require.Equal(t, `turn update {"update":{"n":"last"}}`, b.editor.next())
 	require.Len(t, b.received("initialize"), 2)
 	s.Notify(t.Context(), "_x/note", nil)
 	b.runtime.Notify(t.Context(), "_x/note", nil)
@@ -63,7 +63,7 @@ func TestACrashEndsTheTurn(t *testing.T) {
 }
 
 func TestWhatADyingChildSaidIsNotLostThoughItTakesNoInput(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nrepeat 2000 "+fmt.Sprintf(update, "$i")+"exit 3\n", proxy.Options{})
+	b := initialized(t, plain+opened+"await session/prompt\nrepeat 2000 "+fmt.Sprintf(update, `{"n":$i}`)+"exit 3\n", proxy.Options{})
 	blocked := make(chan struct{})
 	b.editor.block = func(context.Context, string) error {
 		<-blocked
@@ -79,7 +79,7 @@ func TestWhatADyingChildSaidIsNotLostThoughItTakesNoInput(t *testing.T) {
 	_, err := await(t, r.work)
 	requireEnded(t, err, 3)
 	for i := 1; i < 2000; i++ {
-		require.Equal(t, fmt.Sprintf(`turn update {"update":%d}`, i), b.editor.next())
+		require.Equal(t, fmt.Sprintf(`turn update {"update":{"n":%d}}`, i), b.editor.next())
 	}
 }
 
@@ -95,11 +95,11 @@ func TestAnAgentThatClosesItsOutputIsEnded(t *testing.T) {
 
 func TestGarbageOnStdoutIsPassedOver(t *testing.T) {
 	b := initialized(t, "send Welcome to the agent!\nsend [1,2]\n"+plain+"send \nsend {\"half\":\n"+opened+"await session/prompt\nsend null\n"+
-		"send "+fmt.Sprintf(update, `"good"`)+answered, proxy.Options{})
+		"send "+fmt.Sprintf(update, `{"n":"good"}`)+answered, proxy.Options{})
 	s, _ := b.open()
 	_, err := b.prompt(s)
 	require.NoError(t, err)
-	require.Equal(t, `turn update {"update":"good"}`, b.editor.next())
+	require.Equal(t, `turn update {"update":{"n":"good"}}`, b.editor.next())
 }
 
 func TestInitializeSaysWhatIsWrong(t *testing.T) {
@@ -374,13 +374,13 @@ func TestAnAgentThatDoesNotReadIsEndedRatherThanNotTold(t *testing.T) {
 
 func TestAPromptThatTheAgentWasNotSentIsNoTurnOfIts(t *testing.T) {
 	reads := filepath.Join(t.TempDir(), "reads")
-	b := initialized(t, plain+opened+"until "+reads+"\nsend "+fmt.Sprintf(update, `"later"`), proxy.Options{}.With(proxy.Limits{MaxQueue: 1 << 10}))
+	b := initialized(t, plain+opened+"until "+reads+"\nsend "+fmt.Sprintf(update, `{"n":"later"}`), proxy.Options{}.With(proxy.Limits{MaxQueue: 1 << 10}))
 	s, _ := b.open()
 	s.Notify(t.Context(), "_x/note", backend.Raw(`{"x":"`+strings.Repeat("x", 1<<20)+`"}`))
 	_, err := b.prompt(s)
 	require.ErrorIs(t, err, jsonrpc.ErrQueueFull)
 	require.NoError(t, os.WriteFile(reads, nil, 0o600))
-	require.Equal(t, `host update {"update":"later"}`, b.editor.next(), "what it says is not lost with the turn")
+	require.Equal(t, `host update {"update":{"n":"later"}}`, b.editor.next(), "what it says is not lost with the turn")
 }
 
 func TestP6_NotificationsForASlowAgentWaitInOrder(t *testing.T) {

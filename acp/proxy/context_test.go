@@ -183,14 +183,14 @@ func TestP7_WhatTheAgentWasToldIsTakenOutWhereverItComesBack(t *testing.T) {
 		{`{"sessionUpdate":"session_info_update","title":"` + told + ` Fix it"}`, `{"sessionUpdate":"session_info_update","title":"Fix it"}`},
 		{`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + told + `"}}`, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + told + `"}}`},
 	} {
-		b := initialized(t, plain+opened+"await session/prompt\nsend "+fmt.Sprintf(update, c.sent)+"send "+fmt.Sprintf(update, `"end"`)+answered, proxy.Options{})
+		b := initialized(t, plain+opened+"await session/prompt\nsend "+fmt.Sprintf(update, c.sent)+"send "+fmt.Sprintf(update, `{"n":"end"}`)+answered, proxy.Options{})
 		s, _ := b.open()
 		_, err := b.prompt(s)
 		require.NoError(t, err)
 		if c.want != "" {
 			require.Equal(t, `turn update {"update":`+c.want+`}`, b.editor.next())
 		}
-		require.Equal(t, `turn update {"update":"end"}`, b.editor.next())
+		require.Equal(t, `turn update {"update":{"n":"end"}}`, b.editor.next())
 	}
 }
 

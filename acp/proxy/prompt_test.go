@@ -32,7 +32,7 @@ const update = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId"
 func TestW6_ACancelReachesTheChildOnceAndItsAnswerIsWaitedFor(t *testing.T) {
 	for _, params := range []string{`{"_meta":{"n":1.0}}`, ``} {
 		t.Run("params "+params, func(t *testing.T) {
-			b := initialized(t, plain+opened+"await session/prompt\nawait session/cancel\nsend "+fmt.Sprintf(update, `"last"`)+
+			b := initialized(t, plain+opened+"await session/prompt\nawait session/cancel\nsend "+fmt.Sprintf(update, `{"n":"last"}`)+
 				`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"cancelled","n":1.0}}`+"\n",
 				proxy.Options{}.With(proxy.Limits{CancelGrace: patience}))
 			s, _ := b.open()
@@ -41,7 +41,7 @@ func TestW6_ACancelReachesTheChildOnceAndItsAnswerIsWaitedFor(t *testing.T) {
 			result, err := await(t, r.work)
 			require.NoError(t, err)
 			require.Equal(t, `{"stopReason":"cancelled","n":1.0}`, result)
-			require.Equal(t, `turn update {"update":"last"}`, b.editor.next())
+			require.Equal(t, `turn update {"update":{"n":"last"}}`, b.editor.next())
 			want := `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"child-1"}}`
 			if params != "" {
 				want = `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"child-1","_meta":{"n":1.0}}}`
@@ -70,12 +70,12 @@ func TestW5_PromptAndCancelReachTheChildInOrder(t *testing.T) {
 
 func TestW6_AChildThatDoesNotEndACancelledTurnIsNotListenedTo(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nawait session/cancel\nawait $/cancel_request\n"+
-		"send "+fmt.Sprintf(update, `"late"`)+
+		"send "+fmt.Sprintf(update, `{"n":"late"}`)+
 		`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"end_turn"}}`+"\n"+
-		"await session/prompt\nsend "+fmt.Sprintf(update, `"next"`)+answered, proxy.Options{}.With(proxy.Limits{CancelGrace: 1}))
+		"await session/prompt\nsend "+fmt.Sprintf(update, `{"n":"next"}`)+answered, proxy.Options{}.With(proxy.Limits{CancelGrace: 1}))
 	s, _ := b.open()
 	b.editor.block = func(_ context.Context, note string) error { // as the adapter does once it has answered
-		if note == `turn update {"update":"late"}` {
+		if note == `turn update {"update":{"n":"late"}}` {
 			return backend.ErrTurnOver
 		}
 		return nil
@@ -85,24 +85,24 @@ func TestW6_AChildThatDoesNotEndACancelledTurnIsNotListenedTo(t *testing.T) {
 	result, err := await(t, r.work)
 	require.NoError(t, err)
 	require.Equal(t, `{"stopReason":"cancelled"}`, result)
-	require.Equal(t, `turn update {"update":"late"}`, b.editor.next(), "offered to the turn alone")
+	require.Equal(t, `turn update {"update":{"n":"late"}}`, b.editor.next(), "offered to the turn alone")
 	_, err = b.prompt(s)
 	require.NoError(t, err)
-	require.Equal(t, `turn update {"update":"next"}`, b.editor.next())
+	require.Equal(t, `turn update {"update":{"n":"next"}}`, b.editor.next())
 	b.editor.silent()
 }
 
 func TestAnUpdateBehindTheAnswerIsOutsideOfTheTurn(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\n"+answered+"send "+fmt.Sprintf(update, `"after"`), proxy.Options{})
+	b := initialized(t, plain+opened+"await session/prompt\n"+answered+"send "+fmt.Sprintf(update, `{"n":"after"}`), proxy.Options{})
 	s, _ := b.open()
 	_, err := b.prompt(s)
 	require.NoError(t, err)
-	require.Equal(t, `host update {"update":"after"}`, b.editor.next())
+	require.Equal(t, `host update {"update":{"n":"after"}}`, b.editor.next())
 }
 
 func TestW11_AClientThatDoesNotReadMakesTheChildWait(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+
-		"repeat 3 "+fmt.Sprintf(update, "$i")+
+		"repeat 3 "+fmt.Sprintf(update, `{"n":$i}`)+
 		"await session/cancel\n"+answered, proxy.Options{}.With(proxy.Limits{CancelGrace: patience}))
 	reads := make(chan struct{})
 	b.editor.block = func(ctx context.Context, _ string) error {
@@ -115,12 +115,12 @@ func TestW11_AClientThatDoesNotReadMakesTheChildWait(t *testing.T) {
 	}
 	s, _ := b.open()
 	r := b.running(s)
-	require.Equal(t, `turn update {"update":0}`, b.editor.next())
+	require.Equal(t, `turn update {"update":{"n":0}}`, b.editor.next())
 	r.cancel("") // goes on to the child meanwhile
 	b.editor.silent()
 	close(reads)
 	_, err := await(t, r.work)
 	require.NoError(t, err)
-	require.Equal(t, `turn update {"update":1}`, b.editor.next())
-	require.Equal(t, `turn update {"update":2}`, b.editor.next())
+	require.Equal(t, `turn update {"update":{"n":1}}`, b.editor.next())
+	require.Equal(t, `turn update {"update":{"n":2}}`, b.editor.next())
 }

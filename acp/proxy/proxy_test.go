@@ -44,7 +44,7 @@ func TestW10_TheChildIsAskedForTheVersionThatWeSpeak(t *testing.T) {
 func TestP6_AnUpdateArrivesAsItWasSent(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+
 		`send {"jsonrpc":"2.0","method":"session/update","params":{`+odd+`,"sessionId":"child-1","update":{"sessionUpdate":"_unknown",`+odd+`},"_meta":{`+odd+`}}}`+"\n"+
-		`send {"params":{"sessionId":"child-1","update":null},"method":"session/update","jsonrpc":"2.0"}`+"\n"+
+		`send {"params":{"sessionId":"child-1","update":{}},"method":"session/update","jsonrpc":"2.0"}`+"\n"+
 		answered+"await _x/more\n"+
 		`send {"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"plan"},"sessionId":"child-1"}}`+"\n", proxy.Options{})
 	s, opened := b.open()
@@ -55,7 +55,7 @@ func TestP6_AnUpdateArrivesAsItWasSent(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `{"stopReason":"end_turn","_meta":{"n":1e0}}`, result)
 	require.Equal(t, `turn update {`+odd+`,"update":{"sessionUpdate":"_unknown",`+odd+`},"_meta":{`+odd+`}}`, b.editor.next())
-	require.Equal(t, `turn update {"update":null}`, b.editor.next())
+	require.Equal(t, `turn update {"update":{}}`, b.editor.next())
 	b.editor.silent()
 	s.Notify(t.Context(), "_x/more", nil)
 	require.Equal(t, `host update {"update":{"sessionUpdate":"plan"}}`, b.editor.next(), "outside of the turn")
@@ -155,16 +155,16 @@ func TestP6_WhatComesBeforeTheSessionIsKnownIsHeldInOrder(t *testing.T) {
 func TestHeldMessagesAreBounded(t *testing.T) {
 	for name, limits := range map[string]proxy.Limits{
 		"by number": {MaxHeld: 2},
-		"by size":   {MaxHeldBytes: 2 * len(`{"update":0}`)},
+		"by size":   {MaxHeldBytes: 2 * len(`{"update":{"n":0}}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := initialized(t, plain+"await session/new\n"+
-				`repeat 4 {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":$i}}`+"\n"+
+				`repeat 4 {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"n":$i}}}`+"\n"+
 				`send {"jsonrpc":"2.0","id":7,"method":"_x/ask","params":{"sessionId":"child-1"}}`+"\nawait reply 7\n"+
 				`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1"}}`+"\n", proxy.Options{}.With(limits))
 			b.open()
-			require.Equal(t, `host update {"update":0}`, b.editor.next())
-			require.Equal(t, `host update {"update":1}`, b.editor.next())
+			require.Equal(t, `host update {"update":{"n":0}}`, b.editor.next())
+			require.Equal(t, `host update {"update":{"n":1}}`, b.editor.next())
 			b.editor.silent()
 			require.Contains(t, b.received("")[0], "too many messages")
 		})

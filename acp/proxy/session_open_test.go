@@ -393,7 +393,7 @@ const (
 )
 
 func TestA12_AnActivationThatIsNotCommittedLeavesTheOneBefore(t *testing.T) {
-	said := "send " + fmt.Sprintf(update, `"said"`)
+	said := "send " + fmt.Sprintf(update, `{"n":"said"}`)
 	for name, c := range map[string]struct{ script, note string }{
 		"loaded":        {able + opened + loaded, `host replay {"update":{"sessionUpdate":"_replayed"}}`},
 		"taken over":    {plain + opened, ""},
@@ -421,7 +421,7 @@ func TestA12_AnActivationThatIsNotCommittedLeavesTheOneBefore(t *testing.T) {
 			}
 			_, err := b.prompt(first)
 			require.NoError(t, err)
-			require.Equal(t, `turn update {"update":"said"}`, b.editor.next())
+			require.Equal(t, `turn update {"update":{"n":"said"}}`, b.editor.next())
 			require.NoError(t, first.Close(t.Context()))
 			closed := 0
 			if c.script[:len(able)] == able {
@@ -433,7 +433,7 @@ func TestA12_AnActivationThatIsNotCommittedLeavesTheOneBefore(t *testing.T) {
 }
 
 func TestA12_AnActivationThatIsCommittedGoesOnWithTheChildsSession(t *testing.T) {
-	b := initialized(t, able+opened+loaded+"await session/prompt\nsend "+fmt.Sprintf(update, `"said"`)+answered+closes, proxy.Options{})
+	b := initialized(t, able+opened+loaded+"await session/prompt\nsend "+fmt.Sprintf(update, `{"n":"said"}`)+answered+closes, proxy.Options{})
 	first, _ := b.open()
 	second, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
 	require.NoError(t, err)
@@ -441,7 +441,7 @@ func TestA12_AnActivationThatIsCommittedGoesOnWithTheChildsSession(t *testing.T)
 	require.NoError(t, first.Close(t.Context()))
 	_, err = b.prompt(second)
 	require.NoError(t, err)
-	require.Equal(t, `turn update {"update":"said"}`, b.editor.next())
+	require.Equal(t, `turn update {"update":{"n":"said"}}`, b.editor.next())
 	require.NoError(t, second.Close(t.Context()))
 	require.Len(t, b.received("session/close"), 1)
 }
