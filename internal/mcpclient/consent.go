@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +35,9 @@ func NewConsents(dir string) *Consents { return &Consents{dir} }
 // ConsentID identifies a consent: 64 hexadecimal digits.
 type ConsentID string
 
-var consentID = regexp.MustCompile(`^[0-9a-f]{64}$`)
+func (id ConsentID) isValid() bool {
+	return len(id) == 64 && strings.Trim(string(id), "0123456789abcdef") == ""
+}
 
 // Consent is a server that the user always allows. Its arguments, environment and headers, which may hold secrets, are not
 // kept.
@@ -90,7 +91,7 @@ func (c *Consents) List() ([]Consent, error) {
 	}
 	var all []Consent
 	for _, entry := range entries {
-		if !entry.Type().IsRegular() || !consentID.MatchString(entry.Name()) {
+		if !entry.Type().IsRegular() || !ConsentID(entry.Name()).isValid() {
 			continue
 		}
 		one, err := c.read(ConsentID(entry.Name()))
@@ -127,7 +128,7 @@ func (c *Consents) Find(prefix ConsentID) (Consent, error) {
 // Forget removes a consent, if there is one: the next start of the server asks again. Sessions that already run the server
 // keep it.
 func (c *Consents) Forget(id ConsentID) error {
-	if c.dir == "" || !consentID.MatchString(string(id)) {
+	if c.dir == "" || !id.isValid() {
 		return nil
 	}
 	if err := privatefile.Remove(c.path(id)); err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -122,11 +123,11 @@ type Variable struct {
 // IsFolder reports whether v refers to the folder of the file instead of the environment.
 func (v Variable) IsFolder() bool { return v.Name == "workspaceFolder" && !v.HasDefault }
 
-var variable = regexp.MustCompile(`\$\{[^}]*\}`)
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{[^}]*\}`) })
 
 // ReplaceVariables returns s with each variable replaced by the result of replace.
 func ReplaceVariables(s string, replace func(Variable) string) string {
-	return variable.ReplaceAllStringFunc(s, func(written string) string {
+	return variable().ReplaceAllStringFunc(s, func(written string) string {
 		v := Variable{Text: written}
 		name := strings.TrimPrefix(written[len("${"):len(written)-len("}")], "env:")
 		v.Name, v.Default, v.HasDefault = strings.Cut(name, ":-")

@@ -6,13 +6,16 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/mcproots"
 )
 
 // rootTemplate matches what expandTemplates replaces. Anything else, such as ${HOME}, is left as it is.
-var rootTemplate = regexp.MustCompile(`\$\{(cwd|roots|root:[0-9]{1,4}|roots:json|roots:uris)\}`)
+var rootTemplate = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$\{(cwd|roots|root:[0-9]{1,4}|roots:json|roots:uris)\}`)
+})
 
 // expandTemplates returns a server's arguments and environment with templates replaced by the real paths of the roots.
 func expandTemplates(c Config, roots mcproots.Snapshot) (args []string, env []Pair, err error) {
@@ -24,8 +27,8 @@ func expandTemplates(c Config, roots mcproots.Snapshot) (args []string, env []Pa
 		paths = append(paths, r.Real.String())
 	}
 	expand := func(s string) string {
-		return rootTemplate.ReplaceAllStringFunc(s, func(template string) string {
-			switch name := rootTemplate.FindStringSubmatch(template)[1]; name {
+		return rootTemplate().ReplaceAllStringFunc(s, func(template string) string {
+			switch name := rootTemplate().FindStringSubmatch(template)[1]; name {
 			case "roots":
 				return strings.Join(paths, string(os.PathListSeparator))
 			case "roots:json":
