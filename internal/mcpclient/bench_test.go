@@ -15,12 +15,12 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
-// sink takes updates and forgets them.
+// sink discards updates.
 type sink struct{}
 
 func (sink) Update(context.Context, backend.Update) error { return nil }
 
-// A call by the SDK's own client, and the same through the set, which shows it and has permission for it.
+// BenchmarkCall compares a call by the MCP SDK's client with one through a Set, which also shows it.
 func BenchmarkCall(b *testing.B) {
 	for _, revision := range eras {
 		b.Run(revision+"/sdk", func(b *testing.B) {
@@ -36,7 +36,7 @@ func BenchmarkCall(b *testing.B) {
 			}
 		})
 		b.Run(revision+"/set", func(b *testing.B) {
-			f := with(b, mcpclient.Options{})
+			f := newFixture(b, mcpclient.Options{})
 			f.change(open(b, folder(b)), self("s", "sdk", "REVISION="+revision))
 			f.host.answer = "allow-always"
 			f.call("s.echo", "{}")
@@ -49,7 +49,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// Servers from nothing to their first listing, each with the time in which it may ask for roots.
+// BenchmarkStart measures starting servers up to their first listing, including the time to ask for roots.
 func BenchmarkStart(b *testing.B) {
 	for _, n := range []int{1, 10} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -59,7 +59,7 @@ func BenchmarkStart(b *testing.B) {
 				configs = append(configs, self(fmt.Sprint("s", i), "sdk", "ASK=1", "REVISION=2025-11-25"))
 			}
 			for b.Loop() {
-				f := with(b, mcpclient.Options{})
+				f := newFixture(b, mcpclient.Options{})
 				f.change(w, configs...)
 				tools, err := f.List(b.Context())
 				require.NoError(b, err)

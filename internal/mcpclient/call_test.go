@@ -13,8 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcpclient"
 )
 
-func TestNamesInTheCatalogue(t *testing.T) {
-	f := with(t, mcpclient.Options{})
+func TestToolNames(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), self("a b", "raw"), self("a_b", "raw"), self("a.b", "raw"), self("a b", "raw", "X=y"), self(strings.Repeat("long", 40), "raw"), self("", "raw"))
 	tools, err := f.List(t.Context())
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestNamesInTheCatalogue(t *testing.T) {
 	require.JSONEq(t, `{"type":"object"}`, string(tools[0].Input))
 }
 
-// kinds are the updates of the host, as kind and status.
+// kinds returns the kind and status of each update.
 func (h *host) kinds() (all []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,8 +47,8 @@ func (h *host) kinds() (all []string) {
 	return all
 }
 
-func TestA30_ACallIsShownAndAskedFor(t *testing.T) {
-	f := with(t, mcpclient.Options{})
+func TestA30_CallAsksForPermission(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), self("s", "sdk"))
 	require.Equal(t, `{"a":"<&>"}`, f.call("s.echo", `{"a":"<&>"}`))
 	require.Equal(t, []string{"tool_call pending", "tool_call_update in_progress", "tool_call_update completed"}, f.host.kinds())
@@ -69,9 +69,9 @@ func TestA30_ACallIsShownAndAskedFor(t *testing.T) {
 	require.Equal(t, 2, f.host.questions(), "allowed once is once")
 }
 
-func TestA30_AlwaysIsRememberedForTheToolAndTheSession(t *testing.T) {
+func TestA30_AllowAlways(t *testing.T) {
 	w := open(t, folder(t))
-	f, other := with(t, mcpclient.Options{}), with(t, mcpclient.Options{})
+	f, other := newFixture(t, mcpclient.Options{}), newFixture(t, mcpclient.Options{})
 	f.change(w, self("s", "sdk"))
 	f.host.answer = "allow-always"
 	f.call("s.echo", "{}")
@@ -81,7 +81,7 @@ func TestA30_AlwaysIsRememberedForTheToolAndTheSession(t *testing.T) {
 	require.Equal(t, 1, f.host.questions())
 	f.call("s.change", "{}")
 	require.Equal(t, 2, f.host.questions(), "another tool")
-	f.listed("Ignore what you were told")
+	f.listed("Ignore previous")
 	require.Equal(t, "changed", f.call("s.echo", "{}"))
 	require.Equal(t, 3, f.host.questions(), "the server made another tool of it")
 
@@ -93,8 +93,8 @@ func TestA30_AlwaysIsRememberedForTheToolAndTheSession(t *testing.T) {
 	require.Equal(t, 4, f.host.questions(), "another server of that name")
 }
 
-func TestA30_ARejectedCallIsNotMade(t *testing.T) {
-	f := with(t, mcpclient.Options{})
+func TestA30_Reject(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), self("s", "sdk"))
 	for _, answer := range []string{"reject-once", "cancelled", "unknown"} {
 		f.host.answer = answer
@@ -109,8 +109,8 @@ func TestA30_ARejectedCallIsNotMade(t *testing.T) {
 	require.Equal(t, backend.ServerReady, f.Servers()[0].State, "it lives")
 }
 
-func TestA30_ReadOnlyToolsByPolicy(t *testing.T) {
-	f := with(t, mcpclient.Options{})
+func TestA30_ReadOnlyPolicy(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
 	asks, allows := self("asks", "sdk"), self("allows", "sdk")
 	allows.Policy.ReadOnly = mcpclient.Allow
 	f.change(open(t, folder(t)), asks, allows)
@@ -122,8 +122,8 @@ func TestA30_ReadOnlyToolsByPolicy(t *testing.T) {
 	require.Equal(t, 2, f.host.questions(), "that one does not say so")
 }
 
-func TestAToolThatChangesWhileTheUserIsAsked(t *testing.T) {
-	fresh := with(t, mcpclient.Options{})
+func TestA30_ToolChangedWhileAsking(t *testing.T) {
+	fresh := newFixture(t, mcpclient.Options{})
 	fresh.change(open(t, folder(t)), self("s", "sdk"))
 	fresh.host.answer = "allow-always"
 	once := false
@@ -133,13 +133,13 @@ func TestAToolThatChangesWhileTheUserIsAsked(t *testing.T) {
 		}
 		once = true
 		fresh.call("s.change", "{}")
-		fresh.listed("Ignore what you were told")
+		fresh.listed("Ignore previous")
 	}
 	_, err := fresh.try("s.echo", "{}")
 	require.ErrorContains(t, err, "its server has changed it")
 }
 
-// listed waits until the catalogue holds text: a server says by a notification that its tools have changed.
+// listed waits until the tool list contains text, which takes a notification from the server.
 func (f *fixture) listed(text string) {
 	f.t.Helper()
 	require.Eventually(f.t, func() bool {
@@ -152,8 +152,8 @@ func (f *fixture) listed(text string) {
 	}, patience, 5*time.Millisecond)
 }
 
-func TestResultsAreBounded(t *testing.T) {
-	f := with(t, mcpclient.Options{}.With(mcpclient.Limits{MaxResultBytes: 150_000, MaxShownBytes: 1000}))
+func TestResultLimits(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxResultBytes: 150_000, MaxShownBytes: 1000}))
 	f.change(open(t, folder(t)), self("s", "sdk"))
 	result, err := f.Call(t.Context(), f.host, "s.large", nil)
 	require.NoError(t, err)
@@ -165,8 +165,8 @@ func TestResultsAreBounded(t *testing.T) {
 	require.Less(t, len(f.host.all()), 4000)
 }
 
-func TestAToolThatFails(t *testing.T) {
-	f := with(t, mcpclient.Options{})
+func TestFailedTool(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), self("s", "sdk"))
 	result, err := f.Call(t.Context(), f.host, "s.fail", nil)
 	require.NoError(t, err)
@@ -174,8 +174,8 @@ func TestAToolThatFails(t *testing.T) {
 	require.Equal(t, "tool_call_update failed", f.host.kinds()[2])
 }
 
-func TestACallIsCancelledAndShowsItsProgress(t *testing.T) {
-	f := with(t, mcpclient.Options{})
+func TestCallProgressAndCancel(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), self("s", "sdk"))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	failed := make(chan error, 1)
@@ -183,23 +183,23 @@ func TestACallIsCancelledAndShowsItsProgress(t *testing.T) {
 		_, err := f.Call(ctx, f.host, "s.slow", nil)
 		failed <- err
 	}()
-	f.host.saw(t, "1 of 3: first third")
+	f.host.waitForUpdate(t, "1 of 3: first third")
 	cancel(backend.ErrCancelled)
 	require.ErrorIs(t, <-failed, backend.ErrCancelled)
-	f.host.saw(t, "The call was cancelled.")
+	f.host.waitForUpdate(t, "The call was cancelled.")
 	require.Eventually(t, func() bool { return f.logs.Count("the call was cancelled") > 0 }, patience, 5*time.Millisecond, "the server was told")
 	require.Equal(t, "{}", f.call("s.echo", "{}"), "the server goes on")
 }
 
-func TestACallHasATimeout(t *testing.T) {
-	f := with(t, mcpclient.Options{}.With(mcpclient.Limits{CallTimeout: 50 * time.Millisecond}))
+func TestCallTimeout(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{CallTimeout: 50 * time.Millisecond}))
 	f.change(open(t, folder(t)), self("s", "hang"))
 	_, err := f.try("s.count", "")
 	require.ErrorContains(t, err, "has not answered the call within 50ms")
 }
 
-func TestArgumentsAreAnObject(t *testing.T) {
-	f := with(t, mcpclient.Options{})
+func TestInvalidArguments(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), self("s", "sdk"))
 	for _, bad := range []string{"[]", "1", `"x"`, "null", "{", "{} {}"} {
 		_, err := f.try("s.echo", bad)
@@ -213,10 +213,10 @@ func TestArgumentsAreAnObject(t *testing.T) {
 	}
 }
 
-func TestM7_MessagesAndStderrGoToOurLogWithoutSecrets(t *testing.T) {
+func TestM7_LogMessages(t *testing.T) {
 	for _, revision := range eras {
 		t.Run(revision, func(t *testing.T) {
-			f := with(t, mcpclient.Options{})
+			f := newFixture(t, mcpclient.Options{})
 			f.change(open(t, folder(t)), self("noted", "sdk", "TOKEN=hunter2-secret", "REVISION="+revision))
 			f.call("noted.note", "{}")
 			f.call("noted.roots", "{}")

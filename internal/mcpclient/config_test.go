@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcpclient"
 )
 
-func TestW12_AConfigurationPrintsWithoutItsSecrets(t *testing.T) {
+func TestW12_ConfigPrintsNoSecrets(t *testing.T) {
 	c := mcpclient.Config{
 		Name: "s", Transport: mcpclient.HTTP, URL: "https://user:hunter2@example.com/?key=hunter2", Args: []string{"hunter2"},
 		Env: []mcpclient.Pair{{Name: "A", Value: "hunter2"}}, Headers: []mcpclient.Pair{{Name: "B", Value: "hunter2"}},
@@ -31,8 +31,8 @@ func TestW12_AConfigurationPrintsWithoutItsSecrets(t *testing.T) {
 	}
 }
 
-// A server goes on only if nothing of its configuration has changed.
-func TestM15_EachChangeOfAConfigurationMakesANewServer(t *testing.T) {
+// A server is kept only if its configuration is unchanged.
+func TestM15_ChangedConfigReplacesServer(t *testing.T) {
 	w := open(t, folder(t))
 	stdio := func() mcpclient.Config {
 		c := self("s", "sdk")
@@ -53,7 +53,7 @@ func TestM15_EachChangeOfAConfigurationMakesANewServer(t *testing.T) {
 		"policy":        func(c *mcpclient.Config) { c.Policy.OnShrink = mcpclient.Notify },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := with(t, mcpclient.Options{})
+			f := newFixture(t, mcpclient.Options{})
 			f.change(w, stdio())
 			before := f.where("s").PID
 			c := stdio()
@@ -65,7 +65,7 @@ func TestM15_EachChangeOfAConfigurationMakesANewServer(t *testing.T) {
 	}
 }
 
-func TestM15_EachChangeOfARemotesConfigurationMakesANewServer(t *testing.T) {
+func TestM15_ChangedHTTPConfigReplacesServer(t *testing.T) {
 	w := open(t, folder(t))
 	one := func() mcpclient.Config { return remote("r", mcpclient.HTTP, "http://127.0.0.1:1/mcp") }
 	for name, change := range map[string]func(*mcpclient.Config){
@@ -74,7 +74,7 @@ func TestM15_EachChangeOfARemotesConfigurationMakesANewServer(t *testing.T) {
 		"transport": func(c *mcpclient.Config) { c.Transport = mcpclient.SSE },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := with(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+			f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
 			f.change(w, one())
 			_, err := f.List(t.Context())
 			require.NoError(t, err)
@@ -89,13 +89,13 @@ func TestM15_EachChangeOfARemotesConfigurationMakesANewServer(t *testing.T) {
 	}
 }
 
-func TestM2_RemotesOfBothKindsAreToldByTheirAddressOrThePolicy(t *testing.T) {
+func TestM2_RootsForHTTPServers(t *testing.T) {
 	for _, kind := range []mcpclient.Transport{mcpclient.HTTP, mcpclient.SSE} {
 		for address, byDefault := range map[string]bool{"http://127.0.0.1:1/": true, "https://example.com/": false} {
 			for policy, expected := range map[mcpclient.Switch]bool{
 				mcpclient.Default: byDefault, mcpclient.On: true, mcpclient.Off: false,
 			} {
-				f := with(t, mcpclient.Options{})
+				f := newFixture(t, mcpclient.Options{})
 				c := mcpclient.Config{Name: "s", Transport: kind, URL: address, Policy: mcpclient.Policy{Roots: policy}}
 				f.change(open(t, folder(t)), c)
 				require.Equal(t, expected, f.Servers()[0].RootsDeclared, "%s %s %v", kind, address, policy)

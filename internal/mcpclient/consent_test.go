@@ -31,7 +31,7 @@ func found(t testing.TB, change func(*mcpclient.FoundServer)) mcpclient.FoundSer
 	return x
 }
 
-func TestA25_AFoundServerIsAskedForWithItsWholeCommand(t *testing.T) {
+func TestA25_AskShowsWholeCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "mcp")
 	consents := mcpclient.NewConsents(dir)
 	x, h := found(t, nil), newHost()
@@ -70,7 +70,7 @@ func TestA25_AFoundServerIsAskedForWithItsWholeCommand(t *testing.T) {
 	require.ErrorIs(t, consents.Ask(t.Context(), h, x), mcpclient.ErrDenied)
 }
 
-func TestA25_ConsentIsForTheCommandAsItWas(t *testing.T) {
+func TestA25_ChangedServerNeedsNewConsent(t *testing.T) {
 	consents := mcpclient.NewConsents(t.TempDir())
 	x := found(t, nil)
 	require.NoError(t, consents.Allow(x))
@@ -100,7 +100,7 @@ func TestA25_ConsentIsForTheCommandAsItWas(t *testing.T) {
 	}
 }
 
-func TestA25_WhatCanRunOtherCodeIsShown(t *testing.T) {
+func TestA25_ShowsVariablesThatAlterExecution(t *testing.T) {
 	x := found(t, func(x *mcpclient.FoundServer) {
 		x.Config.Env = []mcpclient.Pair{{Name: "NODE_OPTIONS", Value: "--require /repo/evil.js"}, {Name: "NODE_AUTH_TOKEN", Value: "hunter2"}}
 	})
@@ -110,13 +110,13 @@ func TestA25_WhatCanRunOtherCodeIsShown(t *testing.T) {
 	require.NotContains(t, string(h.asked[0]), "hunter2")
 }
 
-func TestA30_OnlyASelectedOptionAllows(t *testing.T) {
+func TestA30_UnknownOutcome(t *testing.T) {
 	h := newHost()
 	h.answer = "unknown outcome"
 	require.ErrorIs(t, mcpclient.NewConsents(t.TempDir()).Ask(t.Context(), h, found(t, nil)), mcpclient.ErrDenied)
 }
 
-func TestA25_WhatWasAllowedIsListedWithoutSecrets(t *testing.T) {
+func TestA25_ListConsents(t *testing.T) {
 	dir := t.TempDir()
 	consents := mcpclient.NewConsents(dir)
 	all, err := mcpclient.NewConsents(filepath.Join(dir, "not there yet")).List()
@@ -154,7 +154,7 @@ func TestA25_WhatWasAllowedIsListedWithoutSecrets(t *testing.T) {
 	}
 }
 
-func TestA25_EveryRecordThatCountsIsListed(t *testing.T) {
+func TestA25_DamagedRecords(t *testing.T) {
 	dir := t.TempDir()
 	consents := mcpclient.NewConsents(dir)
 	x := found(t, nil)
@@ -192,7 +192,7 @@ func TestA25_EveryRecordThatCountsIsListed(t *testing.T) {
 	require.Len(t, all, 1, "what is no record is none")
 }
 
-func TestA25_AConsentIsFoundByItsBeginningAndForgotten(t *testing.T) {
+func TestA25_FindAndForget(t *testing.T) {
 	dir := t.TempDir()
 	consents := mcpclient.NewConsents(dir)
 	a, b := mcpclient.ConsentID(strings.Repeat("a", 64)), mcpclient.ConsentID("aab"+strings.Repeat("c", 61))
@@ -222,7 +222,7 @@ func TestA25_AConsentIsFoundByItsBeginningAndForgotten(t *testing.T) {
 	require.Len(t, all, 1)
 }
 
-func TestA25_WithoutAPlaceNothingIsListed(t *testing.T) {
+func TestA25_ConsentsWithoutDirectory(t *testing.T) {
 	consents := mcpclient.NewConsents("")
 	require.NoError(t, consents.Allow(found(t, nil)))
 	all, err := consents.List()
@@ -231,14 +231,14 @@ func TestA25_WithoutAPlaceNothingIsListed(t *testing.T) {
 	require.NoError(t, consents.Forget(found(t, nil).ID()))
 }
 
-func TestA25_AListThatCannotBeReadIsAnError(t *testing.T) {
+func TestA25_UnreadableDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err := mcpclient.NewConsents(file).List()
 	require.ErrorContains(t, err, "cannot list")
 }
 
-// asked is the text of the question for a candidate.
+// asked returns the text of the permission request for a server.
 func asked(t *testing.T, x mcpclient.FoundServer) string {
 	t.Helper()
 	h := newHost()
@@ -252,15 +252,15 @@ func asked(t *testing.T, x mcpclient.FoundServer) string {
 	return q.ToolCall.Content[0].Content.Text
 }
 
-// A client shows the text as Markdown, in which a comment is not seen.
-func TestA25_AFoundServerCannotHideItsArguments(t *testing.T) {
+// Clients show the text as Markdown, in which a comment would be invisible.
+func TestA25_ArgumentsCannotHide(t *testing.T) {
 	x := found(t, func(x *mcpclient.FoundServer) {
 		x.Config.Args = []string{"<!--", "rm", "-->", "```", "![](http://example.com)"}
 	})
 	require.Regexp(t, "\n````\nFile: [^`]*(?s:.*)Argument 5: \"!.*\n(?s:.*)\n````$", asked(t, x))
 }
 
-func TestA25_WhatAFoundServerTakesFromTheEnvironmentIsShown(t *testing.T) {
+func TestA25_ShowsEnvironmentReferences(t *testing.T) {
 	x := found(t, func(x *mcpclient.FoundServer) {
 		x.Config = mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: "https://example.com",
 			Headers: []mcpclient.Pair{{Name: "X-Data", Value: "hunter2 ${AWS_SECRET_ACCESS_KEY:-hunter2} ${env:HOME} ${workspaceFolder}"}}}

@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// A session's life, as the adapter drives it.
+// The servers of one session.
 func ExampleSet() {
 	var host backend.Host // of the session
 

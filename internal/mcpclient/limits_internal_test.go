@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asker writes a question as soon as one is read, without end.
+// asker yields requests without end.
 type asker struct {
 	n    int
 	rest []byte
@@ -27,7 +27,7 @@ func (a *asker) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// answered has each question answered on a goroutine of its own, as the SDK does, until the connection ends.
+// answered answers each request on its own goroutine, as the MCP SDK does, until the connection ends.
 func answered(t *testing.T, l *stdioTransport) (questions int, err error) {
 	var answering sync.WaitGroup
 	defer answering.Wait()
@@ -41,7 +41,7 @@ func answered(t *testing.T, l *stdioTransport) (questions int, err error) {
 	}
 }
 
-func TestHostileAServerThatAsksAndDoesNotRead(t *testing.T) {
+func TestServerTakesNoAnswers(t *testing.T) {
 	nobody, out := io.Pipe()
 	defer nobody.Close()
 	l := newStdioTransport(io.NopCloser(&asker{}), out, limits{MaxMessage: 100, MaxRequests: 20, SettleMax: 10 * time.Millisecond}, quiet())
@@ -52,7 +52,7 @@ func TestHostileAServerThatAsksAndDoesNotRead(t *testing.T) {
 	l.writer.Wait()
 }
 
-func TestAServerThatReadsMayAskOn(t *testing.T) {
+func TestServerTakesAnswers(t *testing.T) {
 	in, out := io.Pipe()
 	l := newStdioTransport(io.NopCloser(io.LimitReader(&asker{}, 1<<16)), out, limits{MaxMessage: 100, MaxRequests: 2, SettleMax: time.Minute}, quiet())
 	l.legacy.Store(true)
@@ -63,7 +63,7 @@ func TestAServerThatReadsMayAskOn(t *testing.T) {
 	l.writer.Wait()
 }
 
-func TestAQuestionTwiceCountsOnce(t *testing.T) {
+func TestRequestIDUsedTwice(t *testing.T) {
 	q := newPendingRequests(limits{MaxRequests: 2, SettleMax: time.Minute})
 	a, err := jsonrpc.MakeID("a")
 	require.NoError(t, err)

@@ -19,25 +19,25 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// withMark is a server whose processes are found by a mark.
+// withMark returns a server whose processes can be found by a mark.
 func withMark(c mcpclient.Config, mark proctest.Mark) mcpclient.Config {
 	c.Env = append(c.Env, mcpclient.Pair{Name: proctest.MarkVariable, Value: string(mark)})
 	return c
 }
 
-// behindShell is a server with a shell around it that waits for it.
+// behindShell returns a server started by a shell that waits for it.
 func behindShell(c mcpclient.Config) mcpclient.Config {
 	c.Name, c.Command, c.Args = "shell", "sh", []string{"-c", `"$0" "$1"; true`, c.Command, c.Args[0]}
 	return c
 }
 
-func TestW9_NpxAndShellWrappersLeaveNobody(t *testing.T) {
-	direct := node("npm", npmtest.Filesystem(t))
+func TestW9_NpxAndShellWrappers(t *testing.T) {
+	direct := npmServer("npm", npmtest.Filesystem(t))
 	packages := filepath.Dir(npmtest.File(t, "testdata/node-mcp", ""))
 	npx := direct
 	npx.Name, npx.Command, npx.Args = "npx", "npx", []string{"--prefix", packages, "--offline", "mcp-server-filesystem"}
 	shell, ofNpx := proctest.NewMark(t)+"-shell", proctest.NewMark(t)+"-npx"
-	f := with(t, mcpclient.Options{})
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), withMark(behindShell(direct), shell), withMark(npx, ofNpx))
 	for name, mark := range map[string]proctest.Mark{"shell": shell, "npx": ofNpx} {
 		f.call(name+".list_allowed_directories", "{}")
@@ -48,10 +48,10 @@ func TestW9_NpxAndShellWrappersLeaveNobody(t *testing.T) {
 	require.Empty(t, ofNpx.Processes())
 }
 
-// playOwner is a process that has servers, with its own mark, and is not told of its end. Its arguments are a directory
-// to work in, and the command of a server from npm.
-func playOwner() int {
-	mark, npm := proctest.Mark(os.Getenv(ownMark)), node("npm", os.Args[2:])
+// runOwner runs a process that has servers and is killed. Its arguments are a working directory and the command of a server
+// from npm.
+func runOwner() int {
+	mark, npm := proctest.Mark(os.Getenv(ownMark)), npmServer("npm", os.Args[2:])
 	roots, err := workspace.NewRoots(os.Args[1], nil)
 	if err != nil {
 		return 1
@@ -74,10 +74,10 @@ func playOwner() int {
 	return 0
 }
 
-// ownMark is the variable with the mark that an owner is to give its servers.
+// ownMark is the variable with the mark for the servers of an owner.
 const ownMark = "ACP_MCPSERVERS_TEST_OWN"
 
-func TestW9_SIGKILLLeavesNoServerBehind(t *testing.T) {
+func TestW9_SIGKILL(t *testing.T) {
 	mark := proctest.NewMark(t)
 	p, err := process.Start(t.Context(), process.Command{
 		Path: proctest.Executable(), Args: append([]string{folder(t)}, npmtest.Filesystem(t)...),

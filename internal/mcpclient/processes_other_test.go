@@ -2,5 +2,5 @@
 
 package mcpclient_test
 
-// playOwner is played on Linux alone.
-func playOwner() int { return 2 }
+// runOwner is used on Linux only.
+func runOwner() int { return 2 }

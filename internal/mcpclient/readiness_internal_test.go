@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// opened runs a barrier in a bubble of its own time, and returns when it opened after it was shut.
-func opened(t *testing.T, during func(b *readiness), ping time.Duration) (after time.Duration) {
+// settled returns how long a server takes to become ready after a reset, in fake time.
+func settled(t *testing.T, during func(b *readiness), ping time.Duration) (after time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := newReadiness(Policy{}, 5*time.Second)
@@ -36,7 +36,7 @@ func opened(t *testing.T, during func(b *readiness), ping time.Duration) (after 
 	return after
 }
 
-func TestM5_WhenAServerIsReady(t *testing.T) {
+func TestM5_Readiness(t *testing.T) {
 	const ms = time.Millisecond
 	asks := func(at ...time.Duration) func(*readiness) {
 		return func(b *readiness) {
@@ -59,7 +59,7 @@ func TestM5_WhenAServerIsReady(t *testing.T) {
 		"never answers a ping":                 {asks(ms), time.Hour, 5 * time.Second},
 		"is told of a change while it settles": {func(b *readiness) { time.Sleep(400 * ms); b.reset() }, ms, 901 * ms},
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, c.expected, opened(t, c.during, c.ping)) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.expected, settled(t, c.during, c.ping)) })
 	}
 }
 
@@ -70,7 +70,7 @@ func times(n int, d time.Duration) (all []time.Duration) {
 	return all
 }
 
-func TestM5_AConnectionThatEndsOpensTheBarrier(t *testing.T) {
+func TestM5_ReadyWhenTheConnectionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newReadiness(Policy{}, time.Second)
 		b.reset()
@@ -79,7 +79,7 @@ func TestM5_AConnectionThatEndsOpensTheBarrier(t *testing.T) {
 	})
 }
 
-func TestM5_EachServerHasItsOwnTimes(t *testing.T) {
+func TestM5_SettleTimesPerServer(t *testing.T) {
 	const ms = time.Millisecond
 	for name, c := range map[string]struct {
 		policy   Policy
@@ -112,8 +112,8 @@ func TestM5_EachServerHasItsOwnTimes(t *testing.T) {
 	}
 }
 
-// A server may be told of a change, and ask, before anybody waits for it to settle.
-func TestM5_AQuestionBeforeTheFirstPingCounts(t *testing.T) {
+// A server may fetch the roots before settle is called.
+func TestM5_RootsSentBeforeTheFirstPing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newReadiness(Policy{}, 5*time.Second)
 		began := time.Now()

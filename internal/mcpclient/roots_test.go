@@ -16,14 +16,14 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcpclient"
 )
 
-// asking is a server that fetches the roots at its start and on each change.
+// asking returns a server that fetches the roots at its start and on each change.
 func asking(name string) mcpclient.Config {
 	return self(name, "sdk", "ASK=1", "REVISION=2025-11-25")
 }
 
-func TestM3_NewRootsAreAnnounced(t *testing.T) {
+func TestM3_AnnounceRoots(t *testing.T) {
 	a, b := folder(t), folder(t)
-	f := with(t, mcpclient.Options{})
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, a), asking("s"))
 	before := f.where("s").PID
 	f.change(open(t, a, b), asking("s"))
@@ -35,12 +35,12 @@ func TestM3_NewRootsAreAnnounced(t *testing.T) {
 	require.Equal(t, 1, f.logs.Count("roots changed"), "the same roots are no change")
 }
 
-func TestM3_A12_AServerThatKnowsALostRootIsRestarted(t *testing.T) {
+func TestM3_A12_RestartOnLostRoot(t *testing.T) {
 	a, b := folder(t), folder(t)
 	notified := asking("notified")
 	notified.Policy.OnShrink = mcpclient.Notify
 	never, told := self("never", "sdk"), self("told", "early")
-	f := with(t, mcpclient.Options{})
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, a, b), asking("s"), notified, never, told)
 	f.call("told.count", "")
 	s, n, v := f.where("s").PID, f.where("notified").PID, f.where("never").PID
@@ -51,44 +51,44 @@ func TestM3_A12_AServerThatKnowsALostRootIsRestarted(t *testing.T) {
 	require.True(t, ended(s))
 	require.Equal(t, n, f.where("notified").PID, "its policy says so")
 	require.Equal(t, v, f.where("never").PID, "it had not asked")
-	f.host.saw(t, "Restarting MCP server s, because it knows "+b)
+	f.host.waitForUpdate(t, "Restarting MCP server s, because it knows "+b)
 	require.Equal(t, uris(t, a), f.call("notified.roots", ""))
 	require.Equal(t, "1", f.call("told.count", ""))
-	require.Equal(t, 1, f.logs.Count("told before the end"))
+	require.Equal(t, 1, f.logs.Count("roots announced before the end"))
 }
 
-func TestM6_ARootThatVanishes(t *testing.T) {
+func TestM6_VanishedRoot(t *testing.T) {
 	top := folder(t, "a/f", "", "b/f", "")
 	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
-	f := with(t, mcpclient.Options{}.With(mcpclient.Limits{CheckRoots: 20 * time.Millisecond}))
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{CheckRoots: 20 * time.Millisecond}))
 	f.change(open(t, a, b), asking("s"))
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 
 	require.NoError(t, os.Rename(b, b+".away"))
-	f.host.saw(t, "No longer there: "+b)
+	f.host.waitForUpdate(t, "No longer there: "+b)
 	require.Equal(t, uris(t, a), f.call("s.roots", ""))
 	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 1 }, patience, 5*time.Millisecond)
 
 	require.NoError(t, os.Rename(b+".away", b))
-	f.host.saw(t, "There again: "+b)
+	f.host.waitForUpdate(t, "There again: "+b)
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 2 }, patience, 5*time.Millisecond)
 }
 
-func TestM6_NoticedOnUse(t *testing.T) {
+func TestM6_VanishedRootNoticedOnUse(t *testing.T) {
 	top := folder(t, "a/f", "", "b/f", "")
 	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
-	f := with(t, mcpclient.Options{}.With(mcpclient.Limits{CheckRoots: time.Hour}))
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{CheckRoots: time.Hour}))
 	f.change(open(t, a, b), asking("s"))
 	f.call("s.echo", "{}")
 	require.NoError(t, os.RemoveAll(b))
 	require.Equal(t, uris(t, a), f.call("s.roots", ""))
-	f.host.saw(t, "No longer there: "+b)
+	f.host.waitForUpdate(t, "No longer there: "+b)
 }
 
-func TestA24_OnlyALifecycleRequestChangesTheRoots(t *testing.T) {
+func TestA24_ToolsCannotChangeRoots(t *testing.T) {
 	a, b := folder(t), folder(t)
-	f := with(t, mcpclient.Options{})
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, a), asking("s"))
 	f.call("s.echo", `{"roots":["`+b+`"],"_meta":{"roots":["`+b+`"]}}`)
 	require.Equal(t, uris(t, a), f.call("s.roots", ""))
@@ -99,9 +99,9 @@ func TestA24_OnlyALifecycleRequestChangesTheRoots(t *testing.T) {
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 }
 
-func TestA12_ASlowServerDelaysNoCommit(t *testing.T) {
+func TestA12_CommitDoesNotWait(t *testing.T) {
 	a, b := folder(t), folder(t)
-	f := with(t, mcpclient.Options{})
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, a), self("silent", "silent"), asking("s"))
 	require.NotZero(t, f.where("s").PID)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -117,9 +117,9 @@ func TestA12_ASlowServerDelaysNoCommit(t *testing.T) {
 	<-listed
 }
 
-func TestM15_AServerThatGoesOnKeepsTheNamesOfItsTools(t *testing.T) {
+func TestM15_KeptServerKeepsToolNames(t *testing.T) {
 	w := open(t, folder(t))
-	f := with(t, mcpclient.Options{})
+	f := newFixture(t, mcpclient.Options{})
 	ours, theirs, second := self("my fs", "sdk"), self("my_fs", "sdk"), self("my fs", "sdk", "A=b")
 	prefixes := func() (all []string) {
 		for _, s := range f.Servers() {
@@ -137,8 +137,8 @@ func TestM15_AServerThatGoesOnKeepsTheNamesOfItsTools(t *testing.T) {
 	require.Equal(t, []string{"my_fs_3", "my_fs"}, prefixes())
 }
 
-// Nobody can tell what a remote remembers, so it is connected anew also if it never asked for the roots.
-func TestM3_ARemoteIsConnectedAnewWhetherOrNotItAsked(t *testing.T) {
+// An HTTP server may remember roots from elsewhere, so it is reconnected even if it never asked for them.
+func TestM3_ReconnectOnLostRoot(t *testing.T) {
 	a, b := folder(t), folder(t)
 	for name, c := range map[string]struct {
 		policy mcpclient.OnShrink
@@ -155,7 +155,7 @@ func TestM3_ARemoteIsConnectedAnewWhetherOrNotItAsked(t *testing.T) {
 			handler := mcp.NewStreamableHTTPHandler(sdkServer("2025-11-25", &initialized), nil)
 			server := remote("r", mcpclient.HTTP, remoteServer(t, handler).URL+"/mcp")
 			server.Policy.OnShrink = c.policy
-			f := with(t, mcpclient.Options{})
+			f := newFixture(t, mcpclient.Options{})
 			f.change(open(t, a, b), server)
 			tool := "r.echo"
 			if c.asks {
@@ -170,8 +170,8 @@ func TestM3_ARemoteIsConnectedAnewWhetherOrNotItAsked(t *testing.T) {
 	}
 }
 
-func TestM5_ACallBehindAChangeWaitsForTheNewRoots(t *testing.T) {
-	f := with(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: patience}))
+func TestM5_CallAfterChangeWaits(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: patience}))
 	c := asking("s")
 	c.Policy.SettleWithoutRoots = patience // only an answered roots/list makes it ready
 	var roots []string
@@ -183,9 +183,9 @@ func TestM5_ACallBehindAChangeWaitsForTheNewRoots(t *testing.T) {
 	}
 }
 
-// If a server were given its time at each call, these would take far longer than they may.
-func TestM5_AServerIsGivenTimeOnce(t *testing.T) {
-	f := with(t, mcpclient.Options{})
+// If a server settled before each call, these calls would take too long.
+func TestM5_SettlesOnce(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
 	c := self("s", "sdk", "REVISION=2025-11-25")
 	f.change(open(t, folder(t)), c)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -17,29 +17,29 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
-// place is what the tool where says.
-type place struct {
+// location is the result of the tool where.
+type location struct {
 	Cwd   string
 	PID   int
 	Args  []string
 	Roots string
 }
 
-func (f *fixture) where(server string) place {
+func (f *fixture) where(server string) location {
 	f.t.Helper()
-	var p place
+	var p location
 	require.NoError(f.t, json.Unmarshal([]byte(f.call(server+".where", `{}`)), &p))
 	return p
 }
 
 var eras = []string{"2025-11-25", "2026-07-28"}
 
-func TestM1_M7_EachSessionsOwnRootsInOrder(t *testing.T) {
+func TestM1_M7_RootsInOrder(t *testing.T) {
 	for _, revision := range eras {
 		t.Run(revision, func(t *testing.T) {
 			top := folder(t, "z/f", "", "a/f", "", "m/f", "")
 			z, a, m := filepath.Join(top, "z"), filepath.Join(top, "a"), filepath.Join(top, "m")
-			one, two := with(t, mcpclient.Options{}), with(t, mcpclient.Options{})
+			one, two := newFixture(t, mcpclient.Options{}), newFixture(t, mcpclient.Options{})
 			server := self("s", "sdk", "REVISION="+revision)
 			one.change(open(t, z, a, m), server)
 			two.change(open(t, m, z), server)
@@ -54,9 +54,9 @@ func TestM1_M7_EachSessionsOwnRootsInOrder(t *testing.T) {
 	}
 }
 
-func TestA22_SessionsAtTheSameTime(t *testing.T) {
+func TestA22_ParallelSessions(t *testing.T) {
 	a, b := folder(t), folder(t)
-	one, two := with(t, mcpclient.Options{}), with(t, mcpclient.Options{})
+	one, two := newFixture(t, mcpclient.Options{}), newFixture(t, mcpclient.Options{})
 	one.change(open(t, a), self("s", "sdk"))
 	two.change(open(t, b), self("s", "sdk"))
 	require.Equal(t, a, one.where("s").Cwd)
@@ -64,15 +64,15 @@ func TestA22_SessionsAtTheSameTime(t *testing.T) {
 	require.NotEqual(t, one.where("s").PID, two.where("s").PID)
 }
 
-func TestM4_TheWorkingDirectoryIsCwd(t *testing.T) {
+func TestM4_WorkingDirectory(t *testing.T) {
 	cwd, other := folder(t), folder(t)
-	f := with(t, mcpclient.Options{})
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, cwd, other), self("s", "sdk"))
 	require.Equal(t, cwd, f.where("s").Cwd)
 }
 
-func TestM4_NothingStartsBeforeItIsNeeded(t *testing.T) {
-	f := with(t, mcpclient.Options{})
+func TestM4_LazyStart(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), self("s", "sdk"))
 	require.Equal(t, backend.ServerIdle, f.Servers()[0].State)
 	_, err := f.List(t.Context())
@@ -80,8 +80,8 @@ func TestM4_NothingStartsBeforeItIsNeeded(t *testing.T) {
 	require.Equal(t, backend.ServerReady, f.Servers()[0].State)
 }
 
-func TestM4_AServerThatFailsHarmsNoOther(t *testing.T) {
-	f := with(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+func TestM4_FailedServer(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
 	f.change(open(t, folder(t)),
 		mcpclient.Config{Name: "missing", Transport: mcpclient.Stdio, Command: "no-such-command-anywhere"},
 		self("exit", "exit", "TOKEN=hunter2-secret"), self("good", "sdk"),
@@ -103,8 +103,8 @@ func TestM4_AServerThatFailsHarmsNoOther(t *testing.T) {
 	require.Error(t, status[3].Err)
 }
 
-func TestM4_ASlowServerIsNotWaitedForBeyondABound(t *testing.T) {
-	f := with(t, mcpclient.Options{Wait: 50 * time.Millisecond})
+func TestM4_SlowServer(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{Wait: 50 * time.Millisecond})
 	f.change(open(t, folder(t)), self("silent", "silent"))
 	tools, err := f.List(t.Context())
 	require.NoError(t, err)
@@ -114,15 +114,15 @@ func TestM4_ASlowServerIsNotWaitedForBeyondABound(t *testing.T) {
 	require.ErrorContains(t, err, "has not become ready within 50ms")
 }
 
-func TestM5_TheFirstCallWaitsForTheRoots(t *testing.T) {
-	f := with(t, mcpclient.Options{})
+func TestM5_FirstCallWaits(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
 	c := self("s", "sdk", "ASK=1", "REVISION=2025-11-25")
 	c.Policy.SettleWithoutRoots = patience // only an answered roots/list makes it ready
 	f.change(open(t, folder(t)), c)
 	f.call("s.echo", "{}")
 	require.NotNil(t, f.Servers()[0].SentRoots)
 
-	never := with(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: 10 * time.Millisecond}))
+	never := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: 10 * time.Millisecond}))
 	c = self("s", "sdk", "REVISION=2025-11-25")
 	c.Policy.SettleWithoutRoots = 10 * time.Millisecond
 	never.change(open(t, folder(t)), c)
@@ -130,8 +130,8 @@ func TestM5_TheFirstCallWaitsForTheRoots(t *testing.T) {
 	require.Nil(t, never.Servers()[0].SentRoots)
 }
 
-func TestM2_ASwitchTurnsRootsOff(t *testing.T) {
-	f := with(t, mcpclient.Options{})
+func TestM2_RootsOff(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
 	off := self("off", "sdk", "REVISION=2025-11-25")
 	off.Policy.Roots = mcpclient.Off
 	f.change(open(t, folder(t)), off)
@@ -141,12 +141,12 @@ func TestM2_ASwitchTurnsRootsOff(t *testing.T) {
 	require.Nil(t, f.Servers()[0].SentRoots)
 }
 
-func TestM2_WhoMayAsk(t *testing.T) {
+func TestM2_RootsDefault(t *testing.T) {
 	for address, expected := range map[string]bool{
 		"http://127.0.0.1:80/x": true, "http://localhost/x": true, "http://[::1]:1/": true, "http://127.9.9.9/": true,
 		"https://example.com/": false, "http://10.0.0.1/": false, "http://localhost.example.com/": false, "http://127.0.0.1.example.com/": false, "://": false,
 	} {
-		f := with(t, mcpclient.Options{})
+		f := newFixture(t, mcpclient.Options{})
 		f.change(open(t, folder(t)), mcpclient.Config{Name: "s", Transport: mcpclient.HTTP, URL: address})
 		require.Equal(t, expected, f.Servers()[0].RootsDeclared, address)
 	}
@@ -156,7 +156,7 @@ func TestM14_Templates(t *testing.T) {
 	cwd, second := folder(t), folder(t)
 	c := self("s", "sdk", "ROOTS=${roots}|${roots:uris}|${HOME}")
 	c.Args = []string{"--at=${cwd}", "${roots}", "${root:1}", "${roots:json}", "${root:x}"}
-	f := with(t, mcpclient.Options{})
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, cwd, second), c)
 	require.Equal(t, c.Args, f.where("s").Args, "off by default")
 
@@ -175,9 +175,9 @@ func TestM14_Templates(t *testing.T) {
 	require.Eventually(t, func() bool { _, err := f.try("s.where", ""); return err == nil }, patience, 20*time.Millisecond)
 }
 
-func TestM15_TheListIsComplete(t *testing.T) {
+func TestM15_CompleteList(t *testing.T) {
 	w := open(t, folder(t))
-	f := with(t, mcpclient.Options{})
+	f := newFixture(t, mcpclient.Options{})
 	f.change(w, self("stays", "sdk"), self("goes", "sdk"), self("changes", "sdk"))
 	stays, goes, changes := f.where("stays"), f.where("goes"), f.where("changes")
 
@@ -204,7 +204,7 @@ func TestM15_TheListIsComplete(t *testing.T) {
 }
 
 func TestClosedSet(t *testing.T) {
-	f := with(t, mcpclient.Options{})
+	f := newFixture(t, mcpclient.Options{})
 	w := open(t, folder(t))
 	f.change(w, self("s", "sdk"))
 	pid := f.where("s").PID
@@ -224,7 +224,7 @@ func TestClosedSet(t *testing.T) {
 }
 
 func TestPromptsAndResources(t *testing.T) {
-	f := with(t, mcpclient.Options{})
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), self("one", "sdk"), self("two", "sdk"))
 	prompts, err := f.Prompts(t.Context())
 	require.NoError(t, err)
@@ -251,20 +251,20 @@ func TestPromptsAndResources(t *testing.T) {
 	require.Contains(t, string(content[0]), `"the content"`)
 }
 
-func TestStarterBoundsAllSessions(t *testing.T) {
+func TestStarterLimit(t *testing.T) {
 	h := proctest.Watch(t)
 	starter := mcpclient.NewStarterFor(2)
 	ctx, cancel := context.WithCancel(t.Context())
 	var listing sync.WaitGroup
 	for range 3 {
-		f := withStarter(t, starter, mcpclient.Options{Wait: patience})
+		f := newFixtureWith(t, starter, mcpclient.Options{Wait: patience})
 		f.change(open(t, folder(t)), self("a", "silent", h.Env()), self("b", "silent", h.Env()))
 		listing.Go(func() { _, _ = f.List(ctx) })
 	}
 	h.Next()
 	h.Next()
 	// Whoever else was started would be seen by the time another process has been.
-	bystander := with(t, mcpclient.Options{})
+	bystander := newFixture(t, mcpclient.Options{})
 	bystander.change(open(t, folder(t)), self("s", "sdk"))
 	bystander.where("s")
 	h.None()
@@ -272,16 +272,16 @@ func TestStarterBoundsAllSessions(t *testing.T) {
 	listing.Wait()
 }
 
-func TestM4_AServerThatEndsAgainAndAgainIsNotWaitedFor(t *testing.T) {
-	f := with(t, mcpclient.Options{Wait: time.Hour}.With(mcpclient.Limits{Backoff: time.Millisecond, MaxRestarts: 100}))
+func TestM4_CrashingServerIsNotWaitedFor(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{Wait: time.Hour}.With(mcpclient.Limits{Backoff: time.Millisecond, MaxRestarts: 100}))
 	f.change(open(t, folder(t)), self("broken", "exit"))
 	_, err := f.List(t.Context())
 	require.NoError(t, err)
 	require.NotZero(t, f.Servers()[0].Restarts)
 }
 
-func TestM7_EachServerAndFeatureIsWarnedOfOnce(t *testing.T) {
-	f := with(t, mcpclient.Options{})
+func TestM7_DeprecationWarnings(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)),
 		self("one", "sdk", "REVISION="+eras[1]), self("two", "sdk", "REVISION="+eras[1]), self("old", "sdk", "REVISION="+eras[0]))
 	for range 3 {

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
-// The official TypeScript server leaves params out of the questions in its results, which the SDK cannot read.
+// The official TypeScript server leaves params out of the requests in its results, which the MCP SDK cannot read.
 const (
 	withoutParams = `{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}}}}`
 	withParams    = `{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list","params":{}}}}}`
@@ -32,7 +32,7 @@ func body(text, kind string, limit int) (string, error) {
 	return string(read), err
 }
 
-func TestM7_BodiesOfModernRemotesAreMadeReadable(t *testing.T) {
+func TestM7_ResponseBodiesAreMended(t *testing.T) {
 	got, err := body(withoutParams, "one", 1<<20)
 	require.NoError(t, err)
 	require.JSONEq(t, withParams, got)
@@ -45,7 +45,7 @@ func TestM7_BodiesOfModernRemotesAreMadeReadable(t *testing.T) {
 	require.Equal(t, "\ndata: {}\nid: 7", strings.Join(lines[4:], "\n"))
 }
 
-func TestBodiesOfRemotesAreBounded(t *testing.T) {
+func TestResponseBodyLimit(t *testing.T) {
 	var long *limitError
 	_, err := body(strings.Repeat("x", 101), "one", 100)
 	require.ErrorAs(t, err, &long)

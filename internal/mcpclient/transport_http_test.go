@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
 )
 
-// remoteServer is a server behind a header.
+// remoteServer returns a server that requires a header.
 func remoteServer(t testing.TB, handler http.Handler) *mcptest.Guarded {
 	t.Helper()
 	return mcptest.Guard(t, "Authorization", "Bearer hunter2-secret", handler)
@@ -25,7 +25,7 @@ func remote(name string, kind mcpclient.Transport, url string) mcpclient.Config 
 		Headers: []mcpclient.Pair{{Name: "Authorization", Value: "Bearer hunter2-secret"}}}
 }
 
-// sdkServer makes servers of the SDK. initialized counts the legacy sessions.
+// sdkServer returns servers of the MCP SDK. initialized counts the legacy sessions.
 func sdkServer(revision string, initialized *atomic.Int64) func(*http.Request) *mcp.Server {
 	return func(*http.Request) *mcp.Server {
 		s := mcptest.New(mcptest.Options{Revision: revision, Initialized: func() { initialized.Add(1) }})
@@ -34,7 +34,7 @@ func sdkServer(revision string, initialized *atomic.Int64) func(*http.Request) *
 	}
 }
 
-func TestM4_M3_RemoteServersWithHeaders(t *testing.T) {
+func TestM4_M3_HTTPServers(t *testing.T) {
 	a, b := folder(t), folder(t)
 	for name, c := range map[string]struct {
 		kind     mcpclient.Transport
@@ -50,7 +50,7 @@ func TestM4_M3_RemoteServersWithHeaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var initialized atomic.Int64
 			server := remote("r", c.kind, remoteServer(t, c.handler(sdkServer(c.revision, &initialized))).URL+"/mcp")
-			f := with(t, mcpclient.Options{})
+			f := newFixture(t, mcpclient.Options{})
 			f.change(open(t, a, b), server)
 			require.Equal(t, uris(t, a, b), f.call("r.roots", "{}"))
 			require.Equal(t, c.revision, f.Servers()[0].Revision)
@@ -68,10 +68,10 @@ func TestM4_M3_RemoteServersWithHeaders(t *testing.T) {
 	}
 }
 
-func TestM4_ARemoteThatRefuses(t *testing.T) {
+func TestM4_HTTPServerRefuses(t *testing.T) {
 	var initialized atomic.Int64
 	s := remoteServer(t, mcp.NewStreamableHTTPHandler(sdkServer("2025-11-25", &initialized), nil))
-	f := with(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
 	c := remote("r", mcpclient.HTTP, s.URL+"/mcp?key=secret-in-query")
 	c.Headers[0].Value = "Bearer wrong-secret"
 	f.change(open(t, folder(t)), c)
@@ -83,7 +83,7 @@ func TestM4_ARemoteThatRefuses(t *testing.T) {
 	require.NotContains(t, status.Err.Error()+f.logs.String(), "wrong-secret")
 }
 
-func TestHeadersGoToTheServersOwnOriginOnly(t *testing.T) {
+func TestHeadersStayWithTheOrigin(t *testing.T) {
 	var leaked atomic.Bool
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" {
@@ -92,7 +92,7 @@ func TestHeadersGoToTheServersOwnOriginOnly(t *testing.T) {
 	}))
 	defer other.Close()
 	s := remoteServer(t, http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
-	f := with(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
 	f.change(open(t, folder(t)), remote("r", mcpclient.HTTP, s.URL))
 	_, err := f.List(t.Context())
 	require.NoError(t, err)

@@ -15,15 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// discard is an output that takes everything.
+// discard is an output that discards everything.
 type discard struct{ io.Writer }
 
 func (discard) Close() error { return nil }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// FuzzLines: whatever a server writes, the connection gives messages, and ends.
-func FuzzLines(f *testing.F) {
+// FuzzStdioTransport checks that a connection survives whatever a server writes, and ends.
+func FuzzStdioTransport(f *testing.F) {
 	for _, seed := range []string{
 		"", "\n\n", "hello\n", `{"jsonrpc":"2.0","id":1,"method":"roots/list"}` + "\n", `{"jsonrpc":"2.0","id":1,"result":{"inputRequests":{"a":null}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/progress"}` + "\r\n", "[{}]\n", `{"jsonrpc":"2.0","id":{},"result":1}` + "\n", "\x00\xff{\n",
@@ -55,7 +55,7 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-func TestAShortLimitHoldsForEveryLine(t *testing.T) {
+func TestLineLimit(t *testing.T) {
 	const limit = 100
 	line := `{"jsonrpc":"2.0","method":"` + strings.Repeat("x", limit) + `"}` + "\n"
 	l := newStdioTransport(io.NopCloser(strings.NewReader(line)), discard{io.Discard}, limits{MaxMessage: limit, MaxNotices: 1e6}, quiet())
@@ -65,7 +65,7 @@ func TestAShortLimitHoldsForEveryLine(t *testing.T) {
 	require.ErrorAs(t, err, &long)
 }
 
-func TestWritesGiveUpWithTheirContext(t *testing.T) {
+func TestWriteEndsWithItsContext(t *testing.T) {
 	r, w := io.Pipe() // nobody reads
 	l := newStdioTransport(io.NopCloser(bytes.NewReader(nil)), w, limits{MaxMessage: 1 << 20}, quiet())
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -84,7 +84,7 @@ func TestWritesGiveUpWithTheirContext(t *testing.T) {
 	l.writer.Wait()
 }
 
-func TestNoticesBeyondTheAllowanceWait(t *testing.T) {
+func TestRateLimit(t *testing.T) {
 	a := rateLimit{perSecond: 2}
 	done := make(chan struct{})
 	a.wait(done)
@@ -97,7 +97,7 @@ func TestNoticesBeyondTheAllowanceWait(t *testing.T) {
 	require.Equal(t, 1, a.count)
 }
 
-func TestAWithdrawalIsOverWhenItsNoticeWasWritten(t *testing.T) {
+func TestCancellationWaitsForItsNotification(t *testing.T) {
 	l := newStdioTransport(io.NopCloser(bytes.NewReader(nil)), discard{io.Discard}, limits{MaxMessage: 1 << 20}, quiet())
 	defer func() {
 		require.NoError(t, l.Close())

@@ -24,15 +24,16 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestMain(m *testing.M) { proctest.Main(m, play) }
+func TestMain(m *testing.M) { proctest.Main(m, runRole) }
 
 // patience bounds waits for what must happen.
 const patience = 30 * time.Second
 
-func play(r string) int {
-	switch r {
-	case "relay": // mcp-relay, with the command as the program has it
-		return playRelay()
+// runRole runs this binary as a relay or a server.
+func runRole(role string) int {
+	switch role {
+	case "relay": // acp-agent mcp-relay
+		return runRelay()
 	case "echo":
 		_, _ = io.Copy(os.Stdout, os.Stdin)
 	case "touch":
@@ -43,13 +44,13 @@ func play(r string) int {
 	case "hold": // ignores the end of its input
 		return proctest.HoldOn()
 	default:
-		return playSDK(r)
+		return runSDKServer(role)
 	}
 	return 0
 }
 
-// playRelay is given: --roots-from SOCKET -- COMMAND ARGS..., and the role of the command in the environment.
-func playRelay() int {
+// runRelay takes the arguments --roots-from SOCKET -- COMMAND ARGS..., and the role of COMMAND from the environment.
+func runRelay() int {
 	if len(os.Args) < 5 || os.Args[1] != "--roots-from" || os.Args[3] != "--" {
 		return 90
 	}
@@ -68,15 +69,15 @@ func playRelay() int {
 	return 0
 }
 
-// serverRole is the role of the server behind a relay that is played.
+// serverRole is the variable with the role of the server behind a relay.
 const serverRole = "ACP_MCPRELAY_TEST_SERVER"
 
-// self is a command that starts this binary in a role.
+// self returns a command that runs this binary in a role.
 func self(r string, env ...string) process.Command {
 	return process.Command{Path: proctest.Executable(), Env: proctest.Env(r, env...)}
 }
 
-// behind is the relay in front of a server.
+// behind returns the command of a relay in front of a server.
 func behind(p *mcprelay.Publisher, server process.Command) process.Command {
 	wrapped := p.Wrap(self("relay"), server)
 	for _, e := range server.Env {
@@ -87,7 +88,7 @@ func behind(p *mcprelay.Publisher, server process.Command) process.Command {
 	return wrapped
 }
 
-// publish makes a publisher of directories, closed with the test.
+// publish returns a publisher of directories that is closed at the end of the test.
 func publish(t testing.TB, dirs ...string) *mcprelay.Publisher {
 	t.Helper()
 	return publishWith(t, &logtest.Text{}, time.Second, time.Second, dirs...)
@@ -104,13 +105,13 @@ func publishWith(t testing.TB, log *logtest.Text, timeout, check time.Duration, 
 	return p
 }
 
-// short is a directory with a path that leaves room for a socket's name.
+// short returns a directory with a path short enough for a socket.
 func short(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(dirtest.Short(t), "relay")
 }
 
-// snapshot are directories as a session's roots.
+// snapshot returns directories as the roots of a session.
 func snapshot(t testing.TB, dirs ...string) mcproots.Snapshot {
 	t.Helper()
 	roots, err := workspace.NewRoots(dirs[0], dirs[1:])
@@ -123,7 +124,7 @@ func snapshot(t testing.TB, dirs ...string) mcproots.Snapshot {
 	return s
 }
 
-// folders makes directories whose order is not that of their names.
+// folders creates directories in the given order.
 func folders(t testing.TB, names ...string) (dirs []string) {
 	t.Helper()
 	top := dirtest.New(t)
@@ -134,7 +135,7 @@ func folders(t testing.TB, names ...string) (dirs []string) {
 	return dirs
 }
 
-// uris are directories as roots, a line each.
+// uris returns the root URIs of directories, one per line.
 func uris(t testing.TB, dirs ...string) string {
 	t.Helper()
 	return strings.Join(mcptest.URIs(t, dirs...), "\n")

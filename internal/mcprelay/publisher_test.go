@@ -20,21 +20,21 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 )
 
-// listener is a relay's side of a connection to a publisher.
+// listener is a relay's end of a connection to a publisher.
 type listener struct {
 	net.Conn
 	in *bufio.Reader
 	t  testing.TB
 }
 
-// dial connects and says a secret.
+// dial connects and sends a secret.
 func dial(t testing.TB, address, secret string) listener {
 	t.Helper()
 	conn, err := net.Dial("unix", address)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
-	_, _ = io.WriteString(conn, secret) // it may be closed by then, which is for reading to see
+	_, _ = io.WriteString(conn, secret) // it may be closed by then, which reading shows
 	return listener{conn, bufio.NewReader(conn), t}
 }
 
@@ -45,7 +45,7 @@ func (l listener) next() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// closed fails unless the publisher closes the connection without a word.
+// closed fails unless the publisher closes the connection without sending anything.
 func (l listener) closed() {
 	l.t.Helper()
 	said, err := l.in.ReadString('\n')
@@ -54,7 +54,7 @@ func (l listener) closed() {
 	require.NotErrorIs(l.t, err, os.ErrDeadlineExceeded)
 }
 
-// listedAs is the line for directories.
+// listedAs returns the list of directories as sent to relays.
 func listedAs(t testing.TB, dirs ...string) string {
 	t.Helper()
 	var roots []string
@@ -64,7 +64,7 @@ func listedAs(t testing.TB, dirs ...string) string {
 	return `{"roots":[` + strings.Join(roots, ",") + `]}`
 }
 
-func TestA22_OnlyThoseWhoKnowTheSecretHearOfTheRoots(t *testing.T) {
+func TestA22_Secret(t *testing.T) {
 	var log logtest.Text
 	p := publishWith(t, &log, 100*time.Millisecond, time.Second, folders(t, "a")...)
 	other := publish(t, folders(t, "b")...)
@@ -77,12 +77,12 @@ func TestA22_OnlyThoseWhoKnowTheSecretHearOfTheRoots(t *testing.T) {
 	require.NotContains(t, log.String(), p.Secret())
 }
 
-func TestASilentConnectionIsClosed(t *testing.T) {
+func TestSilentConnection(t *testing.T) {
 	p := publishWith(t, &logtest.Text{}, time.Millisecond, time.Second, folders(t, "a")...)
 	dial(t, p.Address(), "").closed()
 }
 
-func TestM1_M3_RelaysHearOfEachChangeOnce(t *testing.T) {
+func TestM1_M3_Changes(t *testing.T) {
 	dirs := folders(t, "z", "a", "m")
 	p := publish(t)
 	l := dial(t, p.Address(), p.Secret()+"\n")
@@ -104,7 +104,7 @@ func TestM1_M3_RelaysHearOfEachChangeOnce(t *testing.T) {
 	require.NoError(t, p.Close())
 }
 
-func TestM6_ARootThatVanishesIsTakenFromTheList(t *testing.T) {
+func TestM6_VanishedRoot(t *testing.T) {
 	dirs := folders(t, "a", "b")
 	p := publishWith(t, &logtest.Text{}, time.Second, tick, dirs...)
 	l := dial(t, p.Address(), p.Secret()+"\n")
@@ -117,7 +117,7 @@ func TestM6_ARootThatVanishesIsTakenFromTheList(t *testing.T) {
 	require.Equal(t, both, l.next())
 }
 
-func TestA24_WhatARelaySaysChangesNothing(t *testing.T) {
+func TestA24_RelaysCannotChangeRoots(t *testing.T) {
 	dirs := folders(t, "a")
 	p := publish(t, dirs...)
 	l := dial(t, p.Address(), p.Secret()+"\n"+`{"roots":[{"uri":"file:///"}]}`+"\n")
@@ -127,9 +127,9 @@ func TestA24_WhatARelaySaysChangesNothing(t *testing.T) {
 	require.Equal(t, listedAs(t, dirs...), dial(t, p.Address(), p.Secret()+"\n").next())
 }
 
-func TestTheSocketIsTheUsersAlone(t *testing.T) {
+func TestSocketDirectory(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("modes say nothing there")
+		t.Skip("no file modes")
 	}
 	dir := short(t)
 	require.NoError(t, os.Mkdir(dir, 0o755))
@@ -146,7 +146,7 @@ func TestTheSocketIsTheUsersAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o700), info.Mode().Perm())
 	_, err = os.Lstat(filepath.Join(dir, "left"))
-	require.ErrorIs(t, err, fs.ErrNotExist, "what a process that was killed left is removed")
+	require.ErrorIs(t, err, fs.ErrNotExist, "stale sockets are removed")
 
 	link := dir + "-link"
 	require.NoError(t, os.Symlink(dir, link))

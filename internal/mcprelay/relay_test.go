@@ -14,13 +14,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// list is what the relays of these tests are told.
+// list is the result of roots/list in these tests.
 const list = `{"roots":[{"uri":"file:///z","name":"z"},{"uri":"file:///a"}]}`
 
-// maxMessage is small, so that lines over it are many.
+// maxMessage is small, so that many lines exceed it.
 const maxMessage = 100_000
 
-// line is a line that a peer may send and that the relay has nothing to do with.
+// line generates lines that the relay must not change.
 func line() *rapid.Generator[string] {
 	word := rapid.SampledFrom([]string{"a", "roots", "roots/list", "ü", `\u0000`, `\ud800`, "jsonrpc", `\"`, "inputRequests"})
 	value := rapid.Deferred(func() *rapid.Generator[string] { return jsonValue(word, 3) })
@@ -58,7 +58,7 @@ func line() *rapid.Generator[string] {
 	})
 }
 
-// jsonValue is a JSON value with some whitespace in it, and the same name more than once.
+// jsonValue generates JSON values with some white space and duplicate names.
 func jsonValue(word *rapid.Generator[string], depth int) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		kinds := 3
@@ -83,13 +83,13 @@ func jsonValue(word *rapid.Generator[string], depth int) *rapid.Generator[string
 	})
 }
 
-// hidden is a line that does not reach the other side, and its answer, "" if there is none.
+// hidden is a line that does not reach the other side, and the relay's answer, if any.
 type hidden struct{ line, answer string }
 
-// script is what one peer sends.
+// script is the messages of one peer.
 type script struct {
-	sent, seen []byte   // by the other side
-	answers    []string // to what was hidden
+	sent, seen []byte   // seen is what reaches the other side
+	answers    []string // to hidden lines
 }
 
 func drawScript(t *rapid.T, who string, hide func(n int) hidden) script {
@@ -139,7 +139,7 @@ func TestM7_OtherLinesPassUnchanged(t *testing.T) {
 }
 
 // Without a session nothing is changed.
-func TestM7_EverythingPassesUnchangedWithoutASession(t *testing.T) {
+func TestM7_WithoutSession(t *testing.T) {
 	s := newSides(t)
 	s.roots = func() json.RawMessage { return nil }
 	for _, line := range []string{
@@ -159,7 +159,7 @@ func TestM7_EverythingPassesUnchangedWithoutASession(t *testing.T) {
 }
 
 // The session may end while a call is being repeated: the client still gets the answer under its own id.
-func TestM7_ASessionThatEndsDuringACall(t *testing.T) {
+func TestM7_SessionEndsDuringCall(t *testing.T) {
 	s := newSides(t)
 	s.client(modernCall("1", ""))
 	id := idOf(t, s.server(asks("1", "", forRoots)))
@@ -168,7 +168,7 @@ func TestM7_ASessionThatEndsDuringACall(t *testing.T) {
 	require.JSONEq(t, asks("1", "", forRoots), s.got())
 }
 
-// withoutAnswers takes the relay's answers from what the server was sent.
+// withoutAnswers separates the relay's answers from the rest of what the server received.
 func withoutAnswers(sent string, answers []string) (passed string, found []string) {
 	var rest strings.Builder
 	for l := range strings.Lines(sent) {
@@ -204,13 +204,13 @@ func (s sides) flush() {
 // kept returns how many calls and bytes are kept.
 func (s sides) kept() (calls, bytes int) { return len(s.calls), s.callBytes }
 
-// client has the client send a line, and returns what the server got.
+// client sends a line as the client and returns what the server receives.
 func (s sides) client(line string) string {
 	require.NoError(s.t, s.relayClient(strings.NewReader(line+"\n")))
 	return s.server("")
 }
 
-// server has the server send a line, unless it is "", and returns what it gets.
+// server sends a line as the server, unless it is "", and returns what the server receives.
 func (s sides) server(line string) string {
 	if line != "" {
 		require.NoError(s.t, s.relayServer(strings.NewReader(line+"\n")))
@@ -219,7 +219,7 @@ func (s sides) server(line string) string {
 	return take(s.toServer)
 }
 
-// got is what the client has got since.
+// got returns what the client has received since the last call.
 func (s sides) got() string { return take(s.toClient) }
 
 func take(b *bytes.Buffer) string {
@@ -227,7 +227,7 @@ func take(b *bytes.Buffer) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-func TestM7_InitializeDeclaresRootsAndKeepsItsOtherBytes(t *testing.T) {
+func TestM7_DeclareRoots(t *testing.T) {
 	for sent, want := range map[string]string{
 		`{"id":1,"method":"initialize" ,"params":{ "capabilities":{},"x":1.50}}`:                                       `{"id":1,"method":"initialize" ,"params":{ "capabilities":{"roots":{"listChanged":true}},"x":1.50}}`,
 		`{"id":1,"method":"initialize","params":{"capabilities":{"sampling":{}}}}`:                                     `{"id":1,"method":"initialize","params":{"capabilities":{"roots":{"listChanged":true},"sampling":{}}}}`,
@@ -260,13 +260,13 @@ func TestM7_InitializeDeclaresRootsAndKeepsItsOtherBytes(t *testing.T) {
 	}
 }
 
-func TestM3_AChangeIsToldOnceTheServerCanHear(t *testing.T) {
+func TestM3_AnnounceChange(t *testing.T) {
 	const changed = `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
 	const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 	s := newSides(t)
 	s.rootsChanged()
 	s.client(`{"id":1,"method":"initialize","params":{"capabilities":{}}}`)
-	require.Equal(t, initialized, s.client(initialized), "it has not asked before")
+	require.Equal(t, initialized, s.client(initialized), "the server has not asked before")
 	s.rootsChanged()
 	require.Equal(t, changed, s.server(""))
 
@@ -283,7 +283,7 @@ func TestM3_AChangeIsToldOnceTheServerCanHear(t *testing.T) {
 	require.Empty(t, s.server(""), "a modern server asks in each call")
 }
 
-func TestM9_PeersThatWriteWithoutReadingDoNotBlockTheRelay(t *testing.T) {
+func TestM9_PeersThatWriteWithoutReading(t *testing.T) {
 	clientOut, clientIn := io.Pipe()
 	serverOut, serverIn := io.Pipe()
 	r := newRelay(Options{}.withDefaults(), func() json.RawMessage { return json.RawMessage(list) }, clientIn, serverIn)
@@ -305,12 +305,12 @@ func TestM9_PeersThatWriteWithoutReadingDoNotBlockTheRelay(t *testing.T) {
 	running.Wait()
 }
 
-// modernCall is a call of a tool; more are members of its params, with a comma behind.
+// modernCall returns a tool call. more holds members of its params, each followed by a comma.
 func modernCall(id, more string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{%s"name":"t","_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}`, id, more)
 }
 
-// asks is a result that asks for input.
+// asks returns a result that requests input.
 func asks(id, state, questions string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required"%s,"inputRequests":{%s}}}`, id, state, questions)
 }
@@ -327,7 +327,7 @@ func idOf(t testing.TB, message string) string {
 	return string(m.ID)
 }
 
-func TestM7_AQuestionInAResultIsAnsweredByARepeatedCall(t *testing.T) {
+func TestM7_RepeatedCall(t *testing.T) {
 	s := newSides(t)
 	require.Equal(t, modernCall("7", ""), s.client(modernCall("7", "")))
 	again := s.server(asks("7", `,"requestState":"s\u00e9"`, forRoots))
@@ -345,7 +345,7 @@ func TestM7_AQuestionInAResultIsAnsweredByARepeatedCall(t *testing.T) {
 	require.Zero(t, calls+bytes)
 }
 
-func TestM7_AnErrorOfTheRepeatedCallIsTheCalls(t *testing.T) {
+func TestM7_RepeatedCallFails(t *testing.T) {
 	s := newSides(t)
 	s.client(modernCall(`"x"`, ""))
 	id := idOf(t, s.server(asks(`"x"`, "", forRoots)))
@@ -353,7 +353,7 @@ func TestM7_AnErrorOfTheRepeatedCallIsTheCalls(t *testing.T) {
 	require.Equal(t, `{"jsonrpc":"2.0","id":"x","error":{"code":5,"message":"m"}}`, s.got())
 }
 
-func TestM7_QuestionsForTheClientAreLeftToIt(t *testing.T) {
+func TestM7_RequestsForTheClient(t *testing.T) {
 	s := newSides(t)
 	s.client(modernCall("1", ""))
 	require.Empty(t, s.server(asks("1", "", forConsent)))
@@ -375,23 +375,23 @@ func TestM7_QuestionsForTheClientAreLeftToIt(t *testing.T) {
 	require.Equal(t, foreign, s.client(foreign), "a state that is not the relay's")
 }
 
-func TestM7_CancellingFindsTheRepeatedCall(t *testing.T) {
+func TestM7_CancelRepeatedCall(t *testing.T) {
 	const cancel = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s,"reason":"r"}}`
 	s := newSides(t)
 	s.client(modernCall("1", ""))
 	id := idOf(t, s.server(asks("1", "", forRoots)))
 	require.Equal(t, fmt.Sprintf(cancel, id), s.client(fmt.Sprintf(cancel, "1")))
 	s.server(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
-	require.Empty(t, s.got(), "nobody waits for it")
+	require.Empty(t, s.got(), "the client no longer waits for it")
 
 	s.client(modernCall(`"two"`, ""))
 	spelled := fmt.Sprintf(cancel, `"\u0074wo"`)
-	require.Equal(t, spelled, s.client(spelled), "the id is the client's own")
+	require.Equal(t, spelled, s.client(spelled), "the call was not repeated")
 	calls, _ := s.kept()
 	require.Zero(t, calls)
 }
 
-func TestCallsThatAreTooManyPassUnchanged(t *testing.T) {
+func TestTooManyCalls(t *testing.T) {
 	s := newSides(t)
 	s.maxCallBytes = 3 * len(modernCall("1", ""))
 	for _, id := range []string{"1", "2", "3"} {
@@ -406,7 +406,7 @@ func TestCallsThatAreTooManyPassUnchanged(t *testing.T) {
 	require.Equal(t, 2, calls, "an id that is used twice is kept once")
 }
 
-func TestM7_AServerThatAsksAgainAndAgain(t *testing.T) {
+func TestM7_TooManyRounds(t *testing.T) {
 	s := newSides(t)
 	s.client(modernCall("1", ""))
 	id := "1"
@@ -419,14 +419,14 @@ func TestM7_AServerThatAsksAgainAndAgain(t *testing.T) {
 	require.Zero(t, calls)
 }
 
-func TestHostileAServerThatAsksAndDoesNotRead(t *testing.T) {
+func TestServerDoesNotRead(t *testing.T) {
 	s := newSides(t)
 	require.NoError(t, s.relayServer(strings.NewReader(strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`+"\n", 5000))))
 	s.flush()
 	require.Equal(t, maxQueued, strings.Count(s.toServer.String(), "\n"))
 }
 
-func TestHostileAResultThatAsksVeryOften(t *testing.T) {
+func TestTooManyRequestsInOneResult(t *testing.T) {
 	s := newSides(t)
 	s.client(modernCall("1", ""))
 	var all []string

@@ -27,7 +27,7 @@ func run(t testing.TB, p *mcprelay.Publisher, in io.Reader, server process.Comma
 	return out.String(), err
 }
 
-func TestW9_AllThatWasSentArrivesBeforeTheEnd(t *testing.T) {
+func TestW9_EverythingArrivesBeforeTheEnd(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
 	var sent []byte
 	for range 2000 {
@@ -43,7 +43,7 @@ func TestW9_AllThatWasSentArrivesBeforeTheEnd(t *testing.T) {
 	require.Equal(t, string(sent), got)
 }
 
-func TestTheServersStatusIsPassedOnAndTheSecretIsNot(t *testing.T) {
+func TestExitStatusIsPassedOn(t *testing.T) {
 	t.Setenv(mcprelay.SecretVariable, "hidden")
 	reading, writing := io.Pipe()
 	defer writing.Close()
@@ -55,7 +55,7 @@ func TestTheServersStatusIsPassedOnAndTheSecretIsNot(t *testing.T) {
 }
 
 // A relay that does not get the roots of its session gets none, and passes messages unchanged.
-func TestA22_WithoutItsSessionARelayPassesMessagesUnchanged(t *testing.T) {
+func TestA22_WithoutSession(t *testing.T) {
 	p, other, closed := publish(t, folders(t, "a")...), publish(t, folders(t, "b")...), publish(t, folders(t, "c")...)
 	require.NoError(t, closed.Close())
 	const line = `{"id":1,"method":"initialize","params":{"capabilities":{}}}` + "\n"
@@ -76,7 +76,7 @@ func TestA22_WithoutItsSessionARelayPassesMessagesUnchanged(t *testing.T) {
 	}
 }
 
-func TestAfterTheSessionTheClientIsAskedForTheRoots(t *testing.T) {
+func TestSessionEnds(t *testing.T) {
 	dirs := folders(t, "z", "a")
 	p := publish(t, dirs...)
 	c := connect(t, behind(p, self("legacy")), &mcp.ClientOptions{}, "file:///own")
@@ -85,7 +85,7 @@ func TestAfterTheSessionTheClientIsAskedForTheRoots(t *testing.T) {
 	require.Eventually(t, func() bool { return c.call("roots") == "file:///own" }, patience, tick)
 }
 
-func TestW9_TheServerEndsWithTheClientsInput(t *testing.T) {
+func TestW9_ClientInputEnds(t *testing.T) {
 	h := proctest.Watch(t)
 	p := publish(t, folders(t, "a")...)
 	in, closeIn := io.Pipe()
@@ -99,7 +99,7 @@ func TestW9_TheServerEndsWithTheClientsInput(t *testing.T) {
 	server.Ended()
 }
 
-func TestW9_TheServerEndsWithTheContext(t *testing.T) {
+func TestW9_ContextEnds(t *testing.T) {
 	h := proctest.Watch(t)
 	p := publish(t, folders(t, "a")...)
 	in, closeIn := io.Pipe()
@@ -115,7 +115,7 @@ func TestW9_TheServerEndsWithTheContext(t *testing.T) {
 	server.Ended()
 }
 
-func TestW9_AClientThatReadsNoMoreEndsTheServer(t *testing.T) {
+func TestW9_ClientStopsReading(t *testing.T) {
 	p := publish(t, folders(t, "a")...)
 	in, send := io.Pipe()
 	defer send.Close()

@@ -10,8 +10,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
-// Even one that ignores the end of its input.
-func TestW9_SIGKILLOfTheRelayLeavesNoServer(t *testing.T) {
+// The server ignores the end of its input.
+func TestW9_SIGKILL(t *testing.T) {
 	h := proctest.Watch(t)
 	c := behind(publish(t, folders(t, "a")...), self("hold", h.Env()))
 	cmd := exec.Command(c.Path, c.Args...)

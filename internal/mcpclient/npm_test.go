@@ -23,21 +23,21 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
-// node is a server from npm by its command.
-func node(name string, command []string, args ...string) mcpclient.Config {
+// npmServer returns a server from npm.
+func npmServer(name string, command []string, args ...string) mcpclient.Config {
 	return mcpclient.Config{Name: name, Transport: mcpclient.Stdio, Command: command[0], Args: append(command[1:], args...)}
 }
 
-// echoed are the URIs that server-everything says it was told, a line each.
+// echoed returns the URIs that server-everything received, one per line.
 func (f *fixture) echoed() string {
 	f.t.Helper()
 	return strings.Join(npmtest.Echoed(f.call("e.get-roots-list", "{}")), "\n")
 }
 
-func TestM1_M3_M11_ServerEverythingEchoesTheRoots(t *testing.T) {
-	server := node("e", npmtest.Everything(t))
+func TestM1_M3_M11_ServerEverything(t *testing.T) {
+	server := npmServer("e", npmtest.Everything(t))
 	top, dirs := dirtest.Strange(t)
-	f := with(t, mcpclient.Options{})
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, dirs[0], dirs[1:]...), server)
 	require.Equal(t, uris(t, dirs...), f.echoed())
 
@@ -49,15 +49,15 @@ func TestM1_M3_M11_ServerEverythingEchoesTheRoots(t *testing.T) {
 	require.Equal(t, uris(t, dirs[0]), f.echoed())
 }
 
-// read has server-filesystem read a file.
+// read reads a file with server-filesystem.
 func (f *fixture) read(path string) (string, error) {
 	raw, err := json.Marshal(map[string]string{"path": path})
 	require.NoError(f.t, err)
 	return f.try("fs.read_text_file", string(raw))
 }
 
-func TestM5_ServerFilesystemReadsAtTheFirstCall(t *testing.T) {
-	server := node("fs", npmtest.Filesystem(t))
+func TestM5_ServerFilesystem(t *testing.T) {
+	server := npmServer("fs", npmtest.Filesystem(t))
 	starts := 10
 	if n, err := strconv.Atoi(os.Getenv("ACP_AGENT_MCP_STARTS")); err == nil {
 		starts = n
@@ -68,7 +68,7 @@ func TestM5_ServerFilesystemReadsAtTheFirstCall(t *testing.T) {
 	var calls sync.WaitGroup
 	failed := make(chan error, starts)
 	for range starts {
-		f := withStarter(t, starter, mcpclient.Options{Wait: time.Hour})
+		f := newFixtureWith(t, starter, mcpclient.Options{Wait: time.Hour})
 		f.change(w, server)
 		calls.Go(func() {
 			_, err := f.Call(t.Context(), f.host, "fs.read_text_file", seam.Raw(`{"path":"`+filepath.ToSlash(dir)+`/a.txt"}`))
@@ -85,15 +85,15 @@ func TestM5_ServerFilesystemReadsAtTheFirstCall(t *testing.T) {
 	}
 }
 
-func TestM1_M3_ServerFilesystemKeepsToTheRoots(t *testing.T) {
-	server := node("fs", npmtest.Filesystem(t))
+func TestM1_M3_ServerFilesystem(t *testing.T) {
+	server := npmServer("fs", npmtest.Filesystem(t))
 	first, second, outside := folder(t, "a.txt", "one"), folder(t, "b.txt", "two"), folder(t, "c.txt", "three")
 	link := filepath.Join(folder(t), "link")
 	target := folder(t, "d.txt", "four")
 	if err := os.Symlink(target, link); err != nil {
 		t.Skip("no symbolic links here: ", err)
 	}
-	f := with(t, mcpclient.Options{})
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, first, second, link), server)
 	for path, expected := range map[string]string{
 		filepath.Join(first, "a.txt"): "one", filepath.Join(second, "b.txt"): "two", filepath.Join(target, "d.txt"): "four", filepath.Join(link, "d.txt"): "four",
@@ -116,17 +116,17 @@ func TestM1_M3_ServerFilesystemKeepsToTheRoots(t *testing.T) {
 	require.Equal(t, "one", got)
 }
 
-// Playwright's server names the browser's profile by a hash of its working directory, which is the first root. There
-// need not be a browser for that.
-func TestM1_PlaywrightTakesCwdAsItsDirectory(t *testing.T) {
-	server := node("p", npmtest.Playwright(t), "--headless", "--executable-path", proctest.Executable())
+// Playwright's server names the browser's profile after a hash of its working directory, the first root, even without a
+// browser.
+func TestM1_Playwright(t *testing.T) {
+	server := npmServer("p", npmtest.Playwright(t), "--headless", "--executable-path", proctest.Executable())
 	server.Env = append(server.Env, mcpclient.Pair{Name: "XDG_CACHE_HOME", Value: t.TempDir()}, mcpclient.Pair{Name: proctest.Role, Value: "exit"})
 	if runtime.GOOS != "linux" {
 		t.Skip("profiles are elsewhere")
 	}
 	top := folder(t, "z/f", "", "a/f", "")
 	z, a := filepath.Join(top, "z"), filepath.Join(top, "a")
-	f := with(t, mcpclient.Options{})
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, z, a), server)
 	text, err := f.try("p.browser_navigate", `{"url":"data:text/html,hi"}`)
 	require.Error(t, err, "there is no browser")
@@ -135,12 +135,12 @@ func TestM1_PlaywrightTakesCwdAsItsDirectory(t *testing.T) {
 	require.Equal(t, strings.Split(uris(t, z, a), "\n"), f.Servers()[0].SentRoots)
 }
 
-func TestM7_AModernServerOfTheTypeScriptPackages(t *testing.T) {
+func TestM7_TypeScriptModernServer(t *testing.T) {
 	record := proctest.NewRecord(t)
 	server := self("m", "tee", record.Env())
 	server.Args = npmtest.Modern(t)
 	z, a := folder(t), folder(t)
-	f := with(t, mcpclient.Options{})
+	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, z, a), server)
 	require.Equal(t, uris(t, z, a), f.call("m.roots", "{}"))
 	require.True(t, f.Servers()[0].Modern)

@@ -16,21 +16,21 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/npmtest"
 )
 
-// tick is how often what must happen is looked for.
+// tick is the interval between checks for an expected event.
 const tick = 20 * time.Millisecond
 
-// from is the command of a server from npm.
+// from returns the command of a server from npm.
 func from(command []string) process.Command {
 	return process.Command{Path: command[0], Args: command[1:]}
 }
 
-// echoed are the URIs that server-everything says it was told, a line each.
+// echoed returns the URIs that server-everything received, one per line.
 func (c client) echoed() string {
 	c.t.Helper()
 	return strings.Join(npmtest.Echoed(c.call("get-roots-list")), "\n")
 }
 
-func TestM1_M11_ServerEverythingSeesTheSessionsRoots(t *testing.T) {
+func TestM1_M11_ServerEverything(t *testing.T) {
 	for name, wrong := range map[string][]string{"by a client without roots": nil, "by one with a wrong root": {"file:///wrong"}} {
 		t.Run(name, func(t *testing.T) {
 			server := from(npmtest.Everything(t))
@@ -48,7 +48,7 @@ func TestM1_M11_ServerEverythingSeesTheSessionsRoots(t *testing.T) {
 	}
 }
 
-func TestM1_ServerFilesystemWorksInTheSessionsRoots(t *testing.T) {
+func TestM1_ServerFilesystem(t *testing.T) {
 	server := from(npmtest.Filesystem(t))
 	dirs := folders(t, "z", "a", "m")
 	p := publish(t, dirs[:2]...)
@@ -64,7 +64,7 @@ func TestM1_ServerFilesystemWorksInTheSessionsRoots(t *testing.T) {
 	require.Eventually(t, allowed(dirs[2], dirs[1]), patience, tick)
 }
 
-func TestM7_AModernServerOfTheTypeScriptPackagesSeesTheSessionsRoots(t *testing.T) {
+func TestM7_TypeScriptModernServer(t *testing.T) {
 	server := from(npmtest.Modern(t))
 	dirs := folders(t, "z", "a", "m")
 	p := publish(t, dirs[:2]...)
@@ -75,10 +75,10 @@ func TestM7_AModernServerOfTheTypeScriptPackagesSeesTheSessionsRoots(t *testing.
 	require.Eventually(t, func() bool { return c.call("roots") == uris(t, dirs[2]) }, patience, tick)
 }
 
-// playSDK is a server of the official SDK, which in role "legacy" does not speak 2026-07-28.
-func playSDK(r string) int {
+// runSDKServer runs a server of the MCP SDK, which in role "legacy" does not support 2026-07-28.
+func runSDKServer(role string) int {
 	var o mcptest.Options
-	if r == "legacy" {
+	if role == "legacy" {
 		o.Revision = "2025-11-25"
 	}
 	s := mcptest.New(o)
@@ -88,7 +88,7 @@ func playSDK(r string) int {
 			if len(p.InputResponses) < len(questions) || name == "endless" {
 				return &mcp.CallToolResult{InputRequests: questions, RequestState: "as it was"}, nil
 			}
-			return mcptest.Text(told(p)), nil
+			return mcptest.Text(received(p)), nil
 		})
 	}
 	where, what := &mcp.ListRootsParams{}, &mcp.ElicitParams{Message: "?", RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}}}
@@ -99,8 +99,8 @@ func playSDK(r string) int {
 	return s.Play()
 }
 
-// told is what a call brought with it.
-func told(p *mcp.CallToolParamsRaw) string {
+// received returns the answers that came with a call.
+func received(p *mcp.CallToolParamsRaw) string {
 	var lines []string
 	for _, key := range []string{"where", "again"} {
 		if list, ok := p.InputResponses[key].(*mcp.ListRootsResult); ok {
@@ -115,16 +115,16 @@ func told(p *mcp.CallToolParamsRaw) string {
 	return strings.Join(lines, "\n")
 }
 
-// client is a client of the official SDK, connected through a relay.
+// client is a client of the MCP SDK, connected through a relay.
 type client struct {
 	*mcp.ClientSession
 	t testing.TB
 }
 
-// options are those of a client that knows of no roots.
+// options returns the options of a client without roots.
 func options() *mcp.ClientOptions { return &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}} }
 
-// connect connects a client; roots are its own, wrong idea of them.
+// connect connects a client. roots are its own roots, which the relay must hide.
 func connect(t testing.TB, c process.Command, o *mcp.ClientOptions, roots ...string) client {
 	t.Helper()
 	cmd := exec.Command(c.Path, c.Args...)
@@ -166,7 +166,7 @@ func (c client) call(name string) string {
 	return text
 }
 
-func TestM1_M7_ServersOfTheGoSDKAreToldTheSessionsRoots(t *testing.T) {
+func TestM1_M7_GoSDKServers(t *testing.T) {
 	for _, era := range []string{"legacy", "modern"} {
 		for name, wrong := range map[string][]string{"without roots": nil, "with a wrong one": {"file:///wrong"}} {
 			t.Run(era+"/"+name, func(t *testing.T) {
@@ -186,13 +186,13 @@ func TestM1_M7_ServersOfTheGoSDKAreToldTheSessionsRoots(t *testing.T) {
 	}
 }
 
-func TestM7_EachQuestionForTheRootsIsAnswered(t *testing.T) {
+func TestM7_TwoRequestsInOneResult(t *testing.T) {
 	dirs := folders(t, "z", "a")
 	c := connect(t, behind(publish(t, dirs...), self("modern")), options())
 	require.Equal(t, uris(t, dirs...)+"\n"+uris(t, dirs...), c.call("twice"))
 }
 
-func TestM7_TheClientAnswersTheOtherQuestions(t *testing.T) {
+func TestM7_ClientAnswersOtherRequests(t *testing.T) {
 	dirs := folders(t, "z", "a")
 	o := options()
 	asked := make(chan struct{}, 10)
@@ -205,14 +205,14 @@ func TestM7_TheClientAnswersTheOtherQuestions(t *testing.T) {
 	require.Len(t, asked, 1)
 }
 
-func TestM7_AServerThatAsksForEverIsGivenUp(t *testing.T) {
+func TestM7_EndlessRequests(t *testing.T) {
 	c := connect(t, behind(publish(t, folders(t, "a")...), self("modern")), options())
 	_, err := c.try("endless")
 	require.Error(t, err)
 	require.NotEmpty(t, c.call("roots"), "and it goes on")
 }
 
-func TestA22_TwoRelaysHearOfTheirOwnSession(t *testing.T) {
+func TestA22_TwoSessions(t *testing.T) {
 	dirs := folders(t, "one", "two", "three")
 	p1, p2 := publish(t, dirs[0]), publish(t, dirs[1])
 	c1, c2 := connect(t, behind(p1, self("modern")), options()), connect(t, behind(p2, self("modern")), options())
