@@ -126,7 +126,7 @@ func TestMCPInspector(t *testing.T) {
 			i.setRoots()
 			text, failed = i.call("read_file", map[string]string{"path": filepath.Join(b, "f")})
 			require.True(t, failed, text)
-			require.Contains(t, text, "No folder is accessible", "M10: an empty list closes the scope")
+			require.Contains(t, text, "No files are accessible", "M10: an empty list closes the scope")
 		})
 	}
 }
