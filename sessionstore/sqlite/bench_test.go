@@ -31,7 +31,7 @@ func list(b *testing.B, s *Store, q sessionstore.Query) {
 	}
 }
 
-// far is the cursor of page 1,000, or of the last page.
+// far returns the cursor of page 1,000, or of the last page.
 func far(b *testing.B, s *Store, q sessionstore.Query) (cursor sessionstore.Cursor) {
 	q.Limit = sessionstore.MaxPageSize
 	for range 50 {
@@ -105,7 +105,7 @@ func BenchmarkFork(b *testing.B) {
 	}
 }
 
-// BenchmarkDelete deletes a session from a large store, until nothing is left of it in the files.
+// BenchmarkDelete deletes a session from a large store, including its traces in the files.
 func BenchmarkDelete(b *testing.B) {
 	s := large(b, manySessions)
 	for i := 0; b.Loop(); i++ {

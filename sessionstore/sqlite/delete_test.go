@@ -16,11 +16,11 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-func TestS10_DeletedIsGoneFromTheFiles(t *testing.T) {
+func TestS10_DeleteErases(t *testing.T) {
 	for journal, sessions := range map[sqlite.Journal]int{sqlite.JournalWAL: 120, sqlite.JournalRollback: 30} {
 		t.Run("S10/"+string(journal), func(t *testing.T) {
 			s := open(t, sqlite.Options{}.WithJournal(journal))
-			leases := whisper(t, s, sessions)
+			leases := createWithSecrets(t, s, sessions)
 			gone := map[int]bool{}
 			for i := range sessions / 6 {
 				gone[i*5] = true
@@ -39,7 +39,7 @@ func TestS10_DeletedIsGoneFromTheFiles(t *testing.T) {
 	}
 }
 
-func TestS10_AForkKeepsOnlyItsOwnPart(t *testing.T) {
+func TestS10_DeleteKeepsSharedSegments(t *testing.T) {
 	s := open(t, sqlite.Options{})
 	lease := create(t, s, "source")
 	require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say("SHARED")}))
@@ -57,7 +57,7 @@ func TestS10_AForkKeepsOnlyItsOwnPart(t *testing.T) {
 	require.NotContains(t, string(contents(t, s.Dir())), "SHARED")
 }
 
-func TestS10_ADraftAndANameGoWithTheirSession(t *testing.T) {
+func TestS10_DeleteErasesDraftsAndStateKeys(t *testing.T) {
 	s := open(t, sqlite.Options{})
 	lease := create(t, s, "one")
 	create(t, s, "two")
@@ -74,8 +74,8 @@ func TestS10_ADraftAndANameGoWithTheirSession(t *testing.T) {
 
 func secret(i int) string { return fmt.Sprintf("SECRET<%04d>", i) }
 
-// whisper makes sessions that hold their secret wherever there is room for one.
-func whisper(t *testing.T, s *sqlite.Store, sessions int) []sessionstore.Lease {
+// createWithSecrets creates sessions that contain their secret in every field.
+func createWithSecrets(t *testing.T, s *sqlite.Store, sessions int) []sessionstore.Lease {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
 	leases := make([]sessionstore.Lease, sessions)
@@ -99,8 +99,8 @@ func whisper(t *testing.T, s *sqlite.Store, sessions int) []sessionstore.Lease {
 	return leases
 }
 
-// With so many sessions SQLite moves rows from page to page and leaves copies behind, which a deletion has to find.
-func TestS10_WhatMovedAboutTheFileIsGoneToo(t *testing.T) {
+// With so many sessions SQLite moves rows between pages and leaves copies behind, which must be erased too.
+func TestS10_PruneErasesMovedRows(t *testing.T) {
 	const sessions, kept = 1500, 7
 	s := open(t, sqlite.Options{})
 	order := rand.New(rand.NewPCG(7, 8)).Perm(sessions)

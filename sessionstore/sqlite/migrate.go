@@ -11,15 +11,14 @@ import (
 //go:embed schema/*.sql
 var schema embed.FS
 
-// step brings a file from the schema version before it to its own.
+// step migrates a file from the previous schema version.
 type step struct {
 	sql string
-	// oldest is the oldest version whose programs may read and write the file afterwards. Steps add; one
-	// that changes what older programs rely on raises it.
+	// oldest is the oldest version whose programs may use the file afterwards. A step that only adds does not raise it.
 	oldest int
 }
 
-// steps are the schema's versions, from 1.
+// steps returns the steps to schema versions 1, 2, ….
 func steps() []step {
 	return []step{
 		{sql: schemaText(1), oldest: 1},
@@ -35,16 +34,16 @@ func schemaText(version int) string {
 	return string(text)
 }
 
-// migrate runs the steps that the file has not seen. A file from a newer program is left alone, and
-// refused if it says so. A file that is up to date is not locked.
+// migrate runs the steps that the file lacks. A newer file is left alone, and rejected if it says so. A file that is up to date is not
+// locked.
 func migrate(ctx context.Context, conn *sql.Conn, steps []step) error {
-	version, err := within(ctx, conn, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) (int, error) {
+	version, err := inTransaction(ctx, conn, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) (int, error) {
 		return schemaVersion(ctx, tx, len(steps))
 	})
 	if err != nil || version >= len(steps) {
 		return err
 	}
-	_, err = within(ctx, conn, nil, func(tx *sql.Tx) (int, error) {
+	_, err = inTransaction(ctx, conn, nil, func(tx *sql.Tx) (int, error) {
 		version, err := schemaVersion(ctx, tx, len(steps))
 		if err != nil {
 			return 0, err
@@ -54,8 +53,8 @@ func migrate(ctx context.Context, conn *sql.Conn, steps []step) error {
 	return err
 }
 
-// within runs do in a transaction.
-func within(ctx context.Context, conn *sql.Conn, o *sql.TxOptions, do func(*sql.Tx) (int, error)) (int, error) {
+// inTransaction runs do in a transaction.
+func inTransaction(ctx context.Context, conn *sql.Conn, o *sql.TxOptions, do func(*sql.Tx) (int, error)) (int, error) {
 	tx, err := conn.BeginTx(ctx, o)
 	if err != nil {
 		return 0, err
@@ -67,7 +66,7 @@ func within(ctx context.Context, conn *sql.Conn, o *sql.TxOptions, do func(*sql.
 	return n, tx.Commit()
 }
 
-// schemaVersion is the file's version, 0 for a fresh one, if a program of version known may use it.
+// schemaVersion returns the file's version, 0 for a fresh one. It fails if a program of version known may not use the file.
 func schemaVersion(ctx context.Context, tx *sql.Tx, known int) (version int, err error) {
 	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil || version == 0 {
 		return 0, err
@@ -91,8 +90,8 @@ func upgrade(ctx context.Context, tx *sql.Tx, version int, steps []step) error {
 	return nil
 }
 
-// permitted returns a [*newerError] if the file does not let programs of this version in. A newer
-// program may have come while this one ran, so every write asks.
+// permitted returns a [*newerError] if a program of this version may not use the file. Every write calls it, since a newer program may
+// have migrated the file meanwhile.
 func permitted(ctx context.Context, tx *sql.Tx, version int) error {
 	var oldest int
 	err := tx.QueryRowContext(ctx, "SELECT oldest FROM meta").Scan(&oldest)
@@ -108,10 +107,10 @@ func permitted(ctx context.Context, tx *sql.Tx, version int) error {
 	return nil
 }
 
-// newerError: a file whose schema only newer programs understand (S6).
+// newerError reports a file that needs a newer program.
 type newerError struct{ oldest, version int }
 
 func (e *newerError) Error() string {
-	return fmt.Sprintf("it is from a newer version of the program: it needs schema version %d, this program knows %d",
+	return fmt.Sprintf("it is from a newer version of the program: it needs schema version %d, this program has %d",
 		e.oldest, e.version)
 }

@@ -2,5 +2,5 @@
 
 package sqlite
 
-// onNetwork would report a file system that machines share; here it cannot be told.
+// onNetwork returns false: this system offers no portable way to detect a network file system.
 func onNetwork(string) bool { return false }

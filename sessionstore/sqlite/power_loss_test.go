@@ -3,8 +3,11 @@ package sqlite_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,37 +17,36 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// TestS1_PowerLossMayLoseTheLastCommitsNeverTheStore takes the power away again and again: from what a store in
-// use did to its files it makes what a disk may hold then, on which nothing is certain but what was synced, and opens
-// that.
-func TestS1_PowerLossMayLoseTheLastCommitsNeverTheStore(t *testing.T) {
+// TestS1_PowerLoss simulates power failures at many points: from the recorded operations of a store it derives what a disk may contain
+// then, where only what was synced is certain, and opens that.
+func TestS1_PowerLoss(t *testing.T) {
 	for _, journal := range []sqlite.Journal{sqlite.JournalWAL, sqlite.JournalRollback} {
 		t.Run("S1/"+string(journal), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(5, 6))
-			deeds := eventful(t, journal, random)
+			ops := useStore(t, journal, random)
 			const failures = 40
-			disk := powerless{files: map[int][]byte{}, names: map[string]int{}}
-			for i, d := range deeds {
+			disk := simulatedDisk{files: map[int][]byte{}, names: map[string]int{}}
+			for i, d := range ops {
 				disk.do(d)
-				if random.IntN(len(deeds)) < failures {
+				if random.IntN(len(ops)) < failures {
 					dir := t.TempDir()
 					chance := []float64{0, 0.5, 0.99, 1}[random.IntN(4)]
-					disk.leave(t, dir, random, chance)
-					when := fmt.Sprintf("behind deed %d of %d, what was not synced kept with %v", i, len(deeds), chance)
-					requireStanding(t, dir, disk.promised, disk.answers, when)
+					disk.writeTo(t, dir, random, chance)
+					when := fmt.Sprintf("behind fileOp %d of %d, what was not synced kept with %v", i, len(ops), chance)
+					requireIntact(t, dir, disk.durable, disk.answers, when)
 				}
 			}
-			require.GreaterOrEqual(t, disk.promised, answers-1, "a store that was closed loses at most what came last")
+			require.GreaterOrEqual(t, disk.durable, answers-1, "a closed store loses at most the last commit")
 		})
 	}
 }
 
-// answers is how many answers [eventful] waits for.
+// answers is the number of calls of which [useStore] records the return.
 const answers = 110
 
-// eventful uses a new store for a while and returns what became of its files. The first answer is for the
-// session "one", each other for one more word in it.
-func eventful(t *testing.T, journal sqlite.Journal, random *rand.Rand) []deed {
+// useStore uses a new store and returns the operations on its files. The first recorded return is that of creating session "one", the
+// others are of appending a word to it.
+func useStore(t *testing.T, journal sqlite.Journal, random *rand.Rand) []fileOp {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -70,9 +72,8 @@ func eventful(t *testing.T, journal sqlite.Journal, random *rand.Rand) []deed {
 	return r.recorded()
 }
 
-// requireStanding opens the store in dir, and finds no fewer answers kept than least, none that was not given, and
-// nothing that is broken.
-func requireStanding(t *testing.T, dir string, least, given int, when string) {
+// requireIntact opens the store in dir. At least the given number of results must be kept, and nothing may be damaged.
+func requireIntact(t *testing.T, dir string, least, given int, when string) {
 	t.Helper()
 	s := sqlite.New(sqlite.Options{Dir: dir})
 	page, err := s.List(t.Context(), sessionstore.Query{Limit: sessionstore.MaxPageSize})
@@ -90,7 +91,7 @@ func requireStanding(t *testing.T, dir string, least, given int, when string) {
 	require.Equal(t, "ok", integrity(t, dir), when)
 }
 
-// keptAnswers is how many of the answers to [eventful] are in s, of which those that are form an unbroken row.
+// keptAnswers returns how many results of [useStore] s contains, which must be the first ones.
 func keptAnswers(t *testing.T, s *sqlite.Store, when string) int {
 	t.Helper()
 	updates := 0
@@ -105,4 +106,98 @@ func keptAnswers(t *testing.T, s *sqlite.Store, when string) int {
 		updates++
 	}
 	return 1 + updates/2
+}
+
+// sector is the size that a disk writes atomically.
+const sector = 512
+
+// simulatedDisk is a disk whose power may fail: what was synced is on it, the rest may be. Names are created and deleted in order, as on
+// file systems with a journal, and a sync of any file includes them.
+type simulatedDisk struct {
+	files   map[int][]byte
+	names   map[string]int
+	pending []fileOp
+	// durable is the number of calls that had returned at the last sync.
+	answers, durable int
+}
+
+func (p *simulatedDisk) do(d fileOp) {
+	switch d.kind {
+	case opReturn:
+		p.answers++
+	case opSync:
+		p.settle(func(o fileOp) bool { return o.file == d.file || o.named() })
+		p.durable = p.answers
+	case opSyncDir:
+		p.settle(fileOp.named)
+	default:
+		p.pending = append(p.pending, d)
+	}
+}
+
+func (d fileOp) named() bool { return d.kind == opCreate || d.kind == opDelete }
+
+// settle applies the pending operations that are now on the disk.
+func (p *simulatedDisk) settle(which func(fileOp) bool) {
+	p.pending = slices.DeleteFunc(p.pending, func(d fileOp) bool {
+		if !which(d) {
+			return false
+		}
+		p.apply(d, len(d.data))
+		return true
+	})
+}
+
+// apply applies d, of a write only the first n bytes.
+func (p *simulatedDisk) apply(d fileOp, n int) {
+	content := p.files[d.file]
+	switch d.kind {
+	case opCreate:
+		p.names[d.name] = d.file
+	case opDelete:
+		delete(p.names, d.name)
+	case opTruncate:
+		p.files[d.file] = resized(content, int(d.at))
+	case opWrite:
+		end := int(d.at) + n
+		content = resized(content, max(end, len(content)))
+		copy(content[d.at:end], d.data)
+		p.files[d.file] = content
+	}
+}
+
+func resized(content []byte, n int) []byte {
+	if n <= len(content) {
+		return content[:n:n]
+	}
+	return append(content, make([]byte, n-len(content))...)
+}
+
+// writeTo writes to dir what is left after a power failure. Of what was not synced any part may be left: the first of the names, and each
+// of the rest with the given probability, sometimes only some sectors of a write.
+func (p *simulatedDisk) writeTo(t *testing.T, dir string, random *rand.Rand, chance float64) {
+	t.Helper()
+	left := simulatedDisk{files: map[int][]byte{}, names: maps.Clone(p.names)}
+	for file, content := range p.files {
+		left.files[file] = slices.Clone(content)
+	}
+	lost := false
+	for _, d := range p.pending {
+		kept := random.Float64() < chance
+		if d.named() {
+			lost = lost || !kept
+			kept = !lost
+		}
+		if !kept {
+			continue
+		}
+		n := len(d.data)
+		if n > sector && random.IntN(40) == 0 {
+			n = sector * random.IntN(n/sector)
+		}
+		left.apply(d, n)
+	}
+	for name, file := range left.names {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), left.files[file], 0o600))
+	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// The test binary plays other processes, with a directory and a name.
+// The test binary acts as other processes, which get a directory and a name.
 const (
 	dirVariable  = "SESSIONSTORE_TEST_DIR"
 	nameVariable = "SESSIONSTORE_TEST_NAME"
@@ -44,8 +44,7 @@ func process(t *testing.T, role, dir, name string) *exec.Cmd {
 	return cmd
 }
 
-// writer opens the session "one" and appends to it for good. Each line of its output acknowledges what is
-// in the store by then.
+// writer opens the session "one" and appends to it forever. Each line of its output acknowledges a word that is stored.
 func writer(ctx context.Context, s *sqlite.Store, name string) error {
 	keys, err := plainKeys("app")
 	if err != nil {
@@ -74,7 +73,7 @@ func writer(ctx context.Context, s *sqlite.Store, name string) error {
 	}
 }
 
-func TestS1_WhatWasAcknowledgedSurvivesSIGKILL(t *testing.T) {
+func TestS1_Kill(t *testing.T) {
 	dir := t.TempDir()
 	first := sqlite.New(sqlite.Options{Dir: dir})
 	create(t, first, "one")
@@ -104,8 +103,7 @@ func TestS1_WhatWasAcknowledgedSurvivesSIGKILL(t *testing.T) {
 	require.Equal(t, "ok", integrity(t, dir))
 }
 
-// requireHistory finds every acknowledged word in the history, in order, and at most one more at the end of each
-// process's words. It returns the words of the history.
+// requireHistory checks that the history consists of the acknowledged words in order, and at most one more. It returns its words.
 func requireHistory(t *testing.T, dir string, acknowledged []string) (words []string) {
 	t.Helper()
 	s := sqlite.New(sqlite.Options{Dir: dir})
@@ -123,7 +121,7 @@ func requireHistory(t *testing.T, dir string, acknowledged []string) (words []st
 
 const windowRounds = 50
 
-// window is an editor's window: it makes sessions, talks in them, and lists.
+// window acts as an editor's window: it creates sessions, runs turns and lists.
 func window(ctx context.Context, s *sqlite.Store, name string) error {
 	keys, err := plainKeys("app")
 	if err != nil {
@@ -148,7 +146,7 @@ func window(ctx context.Context, s *sqlite.Store, name string) error {
 			return fmt.Errorf("list: %w", err)
 		}
 		if len(page.Sessions) == 0 {
-			return errors.New("what was created is not listed")
+			return errors.New("the new session is not listed")
 		}
 		if n%10 == 9 {
 			if err := s.Delete(ctx, lease.ID); err != nil {
@@ -159,7 +157,7 @@ func window(ctx context.Context, s *sqlite.Store, name string) error {
 	return nil
 }
 
-func TestS2_EightProcessesShareAStore(t *testing.T) {
+func TestS2_EightProcesses(t *testing.T) {
 	const processes = 8
 	dir := t.TempDir()
 	var running []*exec.Cmd
@@ -194,7 +192,7 @@ func TestS2_EightProcessesShareAStore(t *testing.T) {
 	require.Equal(t, processes*windowRounds*9/10, found)
 }
 
-func TestS3_TheNewerOfTwoProcessesWins(t *testing.T) {
+func TestS3_NewerProcessWins(t *testing.T) {
 	dir := t.TempDir()
 	older, newer := open(t, sqlite.Options{Dir: dir}), open(t, sqlite.Options{Dir: dir})
 	old := create(t, older, "one")

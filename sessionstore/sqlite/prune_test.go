@@ -13,19 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// ids are the sessions of a store.
-func ids(t *testing.T, s *sqlite.Store) []string {
-	t.Helper()
-	page, err := s.List(t.Context(), sessionstore.Query{Limit: sessionstore.MaxPageSize})
-	require.NoError(t, err)
-	all := []string{}
-	for _, session := range page.Sessions {
-		all = append(all, string(session.ID))
-	}
-	return all
-}
-
-func TestS10_PrunedIsGoneFromTheFilesAndForksKeepTheirPart(t *testing.T) {
+func TestS10_PruneErases(t *testing.T) {
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	s := open(t, sqlite.Options{Now: func() time.Time { return now }})
 	source := create(t, s, "source")
@@ -53,7 +41,7 @@ func TestS10_PrunedIsGoneFromTheFilesAndForksKeepTheirPart(t *testing.T) {
 	require.Equal(t, "ok", integrity(t, s.Dir()))
 }
 
-func TestS10_PruningGoesThroughEveryBatch(t *testing.T) {
+func TestS10_PruneInBatches(t *testing.T) {
 	const sessions = 450
 	s := open(t, sqlite.Options{})
 	for i := range sessions {
@@ -65,7 +53,7 @@ func TestS10_PruningGoesThroughEveryBatch(t *testing.T) {
 	require.Empty(t, ids(t, s))
 }
 
-func TestS10_ClosePrunesWhatWasNeverPromptedOnceADay(t *testing.T) {
+func TestS10_Retention(t *testing.T) {
 	const day = 24 * time.Hour
 	dir, now := t.TempDir(), time.Now()
 	use := func(names ...string) []string {
@@ -88,7 +76,7 @@ func TestS10_ClosePrunesWhatWasNeverPromptedOnceADay(t *testing.T) {
 	require.Equal(t, []string{"two"}, use())
 }
 
-func TestS10_AStoreThatWasNotUsedIsNotPruned(t *testing.T) {
+func TestS10_RetentionOfUnusedStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	require.NoError(t, sqlite.New(sqlite.Options{Dir: dir, Retention: time.Hour}).Close())
 	_, err := os.Stat(dir)

@@ -11,8 +11,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// Whoever opens a store that is not there makes an empty one, and would go on with that.
-func TestS4_ThereIsAStoreAllTheWhileItIsRepaired(t *testing.T) {
+// A program that found no store during a repair would create an empty one and continue with that.
+func TestS4_RepairReplacesAtomically(t *testing.T) {
 	dir := filled(t, 3)
 	damage(t, dir, func(page int) bool { return page == 5 })
 	watch, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
@@ -24,10 +24,10 @@ func TestS4_ThereIsAStoreAllTheWhileItIsRepaired(t *testing.T) {
 	report, err := sqlite.Repair(t.Context(), sqlite.Options{Dir: dir})
 	require.NoError(t, err)
 	require.FileExists(t, report.Damaged)
-	require.Equal(t, []uint32{unix.IN_MOVED_TO}, eventsOf(t, watch, "sessions.db"), "it is replaced, and never gone")
+	require.Equal(t, []uint32{unix.IN_MOVED_TO}, eventsOf(t, watch, "sessions.db"), "it is replaced and never missing")
 }
 
-// eventsOf are the events of one name.
+// eventsOf returns the events of one name.
 func eventsOf(t *testing.T, watch int, name string) (masks []uint32) {
 	buf := make([]byte, 64<<10)
 	n, err := unix.Read(watch, buf)

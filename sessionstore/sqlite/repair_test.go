@@ -16,7 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// filled is a store with some sessions, closed.
+// filled creates a store with some sessions and closes it.
 func filled(t *testing.T, sessions int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -72,12 +72,12 @@ func requireUsable(t *testing.T, dir string) (sessions []string) {
 	return sessions
 }
 
-func TestS4_RepairKeepsWhatCanBeRead(t *testing.T) {
+func TestS4_Repair(t *testing.T) {
 	const sessions = 40
 	for stride := 7; stride < 12; stride++ {
 		t.Run(fmt.Sprintf("S4/every %dth page", stride), func(t *testing.T) {
 			dir := filled(t, sessions)
-			// The first pages hold the schema and the roots of tables.
+			// The first pages contain the schema and the roots of tables.
 			before := damage(t, dir, func(page int) bool { return page > 60 && page%stride == 0 })
 			report, err := sqlite.Repair(t.Context(), sqlite.Options{Dir: dir})
 			require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestS4_RepairKeepsWhatCanBeRead(t *testing.T) {
 	}
 }
 
-func TestS4_RepairKeepsWhatAnAgentCallsItsSessions(t *testing.T) {
+func TestS4_RepairKeepsStateKeys(t *testing.T) {
 	dir := filled(t, 10)
 	theirs := []sessionstore.Imported{
 		{ID: "kept", StateKey: "a", State: []byte("x"), Keys: rooted(t, "app")},
@@ -120,10 +120,10 @@ func TestS4_RepairKeepsWhatAnAgentCallsItsSessions(t *testing.T) {
 	damage(t, dir, func(page int) bool { return page == int(info.Size()/4096)-2 }) // of the long segment
 	_, err = sqlite.Repair(t.Context(), sqlite.Options{Dir: dir})
 	require.NoError(t, err)
-	require.ElementsMatch(t, append(before, "last"), bring(), "neither comes again")
+	require.ElementsMatch(t, append(before, "last"), bring(), "neither is imported again")
 }
 
-func TestS4_RepairEndsWhateverIsDamaged(t *testing.T) {
+func TestS4_RepairAnyDamagedPage(t *testing.T) {
 	for page := range 30 {
 		dir := filled(t, 2)
 		damage(t, dir, func(p int) bool { return p == page })
@@ -133,7 +133,7 @@ func TestS4_RepairEndsWhateverIsDamaged(t *testing.T) {
 	}
 }
 
-func TestS4_RepairLeavesAHealthyStoreAlone(t *testing.T) {
+func TestS4_RepairHealthy(t *testing.T) {
 	dir := filled(t, 3)
 	before := contents(t, dir)
 	report, err := sqlite.Repair(t.Context(), sqlite.Options{Dir: dir})
@@ -144,7 +144,7 @@ func TestS4_RepairLeavesAHealthyStoreAlone(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-func TestS4_RepairRefusesAStoreThatIsInUse(t *testing.T) {
+func TestS4_RepairInUse(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows itself refuses to move a file that is open")
 	}
@@ -163,14 +163,14 @@ func TestS4_RepairRefusesAStoreThatIsInUse(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprintf("process %d has it open", cmd.Process.Pid))
 }
 
-func TestS4_ARepairThatCannotMoveTheStoreLeavesItWhole(t *testing.T) {
+func TestS4_RepairThatFails(t *testing.T) {
 	dir := filled(t, 3)
 	damage(t, dir, func(page int) bool { return page == 5 })
 	log := filepath.Join(dir, "sessions.db-wal")
 	require.NoError(t, os.WriteFile(log, []byte("the log"), 0o600))
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	inTheWay := filepath.Join(dir, "sessions.damaged-20260102T030405.000.db")
-	require.NoError(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700))
+	obstacle := filepath.Join(dir, "sessions.damaged-20260102T030405.000.db")
+	require.NoError(t, os.MkdirAll(filepath.Join(obstacle, "x"), 0o700))
 	before, err := os.ReadFile(filepath.Join(dir, "sessions.db"))
 	require.NoError(t, err)
 	_, err = sqlite.Repair(t.Context(), sqlite.Options{Dir: dir, Now: func() time.Time { return now }})
@@ -180,5 +180,5 @@ func TestS4_ARepairThatCannotMoveTheStoreLeavesItWhole(t *testing.T) {
 	require.Equal(t, before, after)
 	text, err := os.ReadFile(log)
 	require.NoError(t, err)
-	require.Equal(t, "the log", string(text), "what was committed last is in it")
+	require.Equal(t, "the log", string(text), "it contains the last commits")
 }

@@ -352,7 +352,7 @@ func recognise(ctx context.Context, conn *sql.Conn) (fresh bool, err error) {
 type foreignError struct{ id int64 }
 
 func (e *foreignError) Error() string {
-	return fmt.Sprintf("this is another program's database (application id %#x)", e.id)
+	return fmt.Sprintf("it is another program's database (application id %#x)", e.id)
 }
 
 // close closes the readers first: the last connection that is closed empties the log, so it must be able to write.

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
@@ -16,29 +15,18 @@ import (
 
 func TestMain(m *testing.M) {
 	proctest.Play(play)
-	// Each check of a property has a database of its own. More are tried with -rapid.checks.
+	// Each check of a property uses a database of its own. -rapid.checks runs more.
 	if err := flag.Set("rapid.checks", "30"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// open returns a store in a directory of its own, or in o's, that is closed with the test.
-func open(t testing.TB, o sqlite.Options) *sqlite.Store {
-	t.Helper()
-	if o.Dir == "" {
-		o.Dir = t.TempDir()
-	}
-	s := sqlite.New(o)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
-}
-
-func TestStoreKeepsTheContract(t *testing.T) {
+func TestContract(t *testing.T) {
 	storetest.Test(t, func(t *testing.T) sessionstore.Store { return open(t, sqlite.Options{}) })
 }
 
-func TestStoreKeepsTheContractWithTheRollbackJournalWhileTheClockStands(t *testing.T) {
+func TestContractWithRollbackJournalAndStoppedClock(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	storetest.Test(t, func(t *testing.T) sessionstore.Store {
 		return open(t, sqlite.Options{Now: func() time.Time { return noon }}.WithJournal(sqlite.JournalRollback))

@@ -11,8 +11,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// What was not read yet is not held anywhere: when the session goes meanwhile, its reader is told so.
-func TestS9_OfALongHistoryOnlyAPageIsRead(t *testing.T) {
+// The rest of a history is not held anywhere: if the session is deleted meanwhile, its reader gets an error.
+func TestS9_HistoryReadsOnePageAhead(t *testing.T) {
 	const segments = 200
 	s := open(t, sqlite.Options{})
 	lease := create(t, s, "one")

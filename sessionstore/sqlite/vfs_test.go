@@ -14,40 +14,40 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// deed is one thing that was done to the files of a store, in the order in which it was done.
-type deed struct {
-	kind deedKind
-	file int    // which file, whatever its name is: a name that is made anew is another file
-	name string // of deedName and deedUnname
-	at   int64  // of deedWrite the offset, of deedCut the new length
-	data []byte // of deedWrite
+// fileOp is an operation on a file of a store.
+type fileOp struct {
+	kind opKind
+	file int    // identifies the file; a name that is created again is another file
+	name string // of opCreate and opDelete
+	at   int64  // of opWrite the offset, of opTruncate the new length
+	data []byte // of opWrite
 }
 
-type deedKind int
+type opKind int
 
 const (
-	deedName   deedKind = iota // the file got its name
-	deedUnname                 // and lost it
-	deedWrite
-	deedCut
-	deedSync      // the file is on the disk, with the names so far
-	deedSyncNames // the names are
-	deedAnswer    // the store has answered its caller once more
+	opCreate opKind = iota
+	opDelete
+	opWrite
+	opTruncate
+	opSync    // of the file and the names so far
+	opSyncDir // of the names
+	opReturn  // a call of the store has returned
 )
 
-// recorder is SQLite's access to the operating system (its VFS), which does everything as always, and writes
-// down what changes the files of a directory.
-type recorder struct {
+// recordingVFS is SQLite's interface to the operating system (its VFS), which also records the operations that change the files of a
+// directory.
+type recordingVFS struct {
 	dir  string
 	real sqlite3.Tsqlite3_vfs
-	// room is how many writes the disk has room for, or less than none for any number.
+	// room is the number of writes that fit on the disk; negative means any number.
 	room atomic.Int64
-	// calls keeps the functions alive of which SQLite has the addresses, blocks are the memory that it was given.
+	// calls keeps the functions alive whose addresses SQLite has. blocks is the memory that was allocated for it.
 	calls  []any
 	blocks []uintptr
 
 	mu      sync.Mutex
-	deeds   []deed
+	ops     []fileOp
 	files   int
 	names   map[string]int
 	open    map[uintptr]int
@@ -63,12 +63,11 @@ type (
 	syncCall   = func(tls *libc.TLS, file uintptr, flags int32) int32
 )
 
-// record makes the stores that are opened before stop is called go through a recorder of dir. They are closed
-// before that.
-func record(t *testing.T, dir string) (r *recorder, stop func()) {
+// record makes the stores that are opened until stop is called use a recordingVFS of dir. They must be closed before stop.
+func record(t *testing.T, dir string) (r *recordingVFS, stop func()) {
 	t.Helper()
 	tls := libc.NewTLS()
-	r = &recorder{dir: dir, names: map[string]int{}, open: map[uintptr]int{}, methods: map[uintptr]uintptr{}}
+	r = &recordingVFS{dir: dir, names: map[string]int{}, open: map[uintptr]int{}, methods: map[uintptr]uintptr{}}
 	r.room.Store(-1)
 	r.real = *at[sqlite3.Tsqlite3_vfs](sqlite3.Xsqlite3_vfs_find(tls, 0))
 	name, err := libc.CString("recorder")
@@ -89,7 +88,7 @@ func record(t *testing.T, dir string) (r *recorder, stop func()) {
 	}
 }
 
-func (r *recorder) opened(tls *libc.TLS, vfs, path, file uintptr, flags int32, outFlags uintptr) int32 {
+func (r *recordingVFS) opened(tls *libc.TLS, vfs, path, file uintptr, flags int32, outFlags uintptr) int32 {
 	code := call[openCall](r.real.FxOpen)(tls, vfs, path, file, flags, outFlags)
 	if code != 0 || path == 0 || filepath.Dir(libc.GoString(path)) != r.dir {
 		return code
@@ -100,7 +99,7 @@ func (r *recorder) opened(tls *libc.TLS, vfs, path, file uintptr, flags int32, o
 	if _, known := r.names[name]; !known {
 		r.files++
 		r.names[name] = r.files
-		r.deeds = append(r.deeds, deed{kind: deedName, file: r.files, name: name})
+		r.ops = append(r.ops, fileOp{kind: opCreate, file: r.files, name: name})
 	}
 	r.open[file] = r.names[name]
 	methods := &at[sqlite3.Tsqlite3_file](file).FpMethods
@@ -111,8 +110,8 @@ func (r *recorder) opened(tls *libc.TLS, vfs, path, file uintptr, flags int32, o
 	return code
 }
 
-// recording are the methods of a file, with those that change it wrapped.
-func (r *recorder) recording(real sqlite3.Tsqlite3_io_methods) sqlite3.Tsqlite3_io_methods {
+// recording returns the methods of a file, with those that change it wrapped.
+func (r *recordingVFS) recording(real sqlite3.Tsqlite3_io_methods) sqlite3.Tsqlite3_io_methods {
 	ours := real
 	ours.FxClose = hook[closeCall](r, func(tls *libc.TLS, file uintptr) int32 {
 		r.mu.Lock()
@@ -124,22 +123,22 @@ func (r *recorder) recording(real sqlite3.Tsqlite3_io_methods) sqlite3.Tsqlite3_
 		if !r.fits() {
 			return sqlite3.SQLITE_FULL
 		}
-		r.did(file, deed{kind: deedWrite, at: offset, data: bytes.Clone(unsafe.Slice(at[byte](data), n))})
+		r.did(file, fileOp{kind: opWrite, at: offset, data: bytes.Clone(unsafe.Slice(at[byte](data), n))})
 		return call[writeCall](real.FxWrite)(tls, file, data, n, offset)
 	})
 	ours.FxTruncate = hook[cutCall](r, func(tls *libc.TLS, file uintptr, length int64) int32 {
-		r.did(file, deed{kind: deedCut, at: length})
+		r.did(file, fileOp{kind: opTruncate, at: length})
 		return call[cutCall](real.FxTruncate)(tls, file, length)
 	})
 	ours.FxSync = hook[syncCall](r, func(tls *libc.TLS, file uintptr, flags int32) int32 {
 		code := call[syncCall](real.FxSync)(tls, file, flags)
-		r.did(file, deed{kind: deedSync})
+		r.did(file, fileOp{kind: opSync})
 		return code
 	})
 	return ours
 }
 
-func (r *recorder) deleted(tls *libc.TLS, vfs, path uintptr, sync int32) int32 {
+func (r *recordingVFS) deleted(tls *libc.TLS, vfs, path uintptr, sync int32) int32 {
 	code := call[deleteCall](r.real.FxDelete)(tls, vfs, path, sync)
 	if code != 0 || filepath.Dir(libc.GoString(path)) != r.dir {
 		return code
@@ -147,16 +146,16 @@ func (r *recorder) deleted(tls *libc.TLS, vfs, path uintptr, sync int32) int32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	name := filepath.Base(libc.GoString(path))
-	r.deeds = append(r.deeds, deed{kind: deedUnname, file: r.names[name], name: name})
+	r.ops = append(r.ops, fileOp{kind: opDelete, file: r.names[name], name: name})
 	delete(r.names, name)
 	if sync != 0 {
-		r.deeds = append(r.deeds, deed{kind: deedSyncNames})
+		r.ops = append(r.ops, fileOp{kind: opSyncDir})
 	}
 	return code
 }
 
-// fits takes the room for one write, if there is any.
-func (r *recorder) fits() bool {
+// fits reports whether there is room for a write, and uses it.
+func (r *recordingVFS) fits() bool {
 	for {
 		left := r.room.Load()
 		if left <= 0 {
@@ -168,41 +167,41 @@ func (r *recorder) fits() bool {
 	}
 }
 
-func (r *recorder) did(file uintptr, d deed) {
+func (r *recordingVFS) did(file uintptr, d fileOp) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d.file = r.open[file]
-	r.deeds = append(r.deeds, d)
+	r.ops = append(r.ops, d)
 }
 
-// answered notes that a call of the store has returned.
-func (r *recorder) answered() {
+// answered records that a call of the store has returned.
+func (r *recordingVFS) answered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.deeds = append(r.deeds, deed{kind: deedAnswer})
+	r.ops = append(r.ops, fileOp{kind: opReturn})
 }
 
-// recorded is what was done so far.
-func (r *recorder) recorded() []deed {
+// recorded returns the operations so far.
+func (r *recordingVFS) recorded() []fileOp {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.deeds)
+	return slices.Clone(r.ops)
 }
 
-// What follows is how the driver, which is SQLite's C code as Go, is spoken to: structs and functions are addresses.
+// The driver is SQLite's C code translated to Go, in which structs and functions are addresses.
 
 func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
 
 func call[F any](address uintptr) F { return *(*F)(unsafe.Pointer(&address)) }
 
-// hook is the address of f.
-func hook[F any](r *recorder, f F) uintptr {
+// hook returns the address of f.
+func hook[F any](r *recordingVFS, f F) uintptr {
 	r.calls = append(r.calls, f)
 	return *(*uintptr)(unsafe.Pointer(&f))
 }
 
-// lend copies value to memory of the driver.
-func lend[T any](tls *libc.TLS, r *recorder, value T) uintptr {
+// lend copies value to memory of the driver and returns its address.
+func lend[T any](tls *libc.TLS, r *recordingVFS, value T) uintptr {
 	block := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(value)))
 	*at[T](block) = value
 	r.blocks = append(r.blocks, block)

@@ -2,6 +2,8 @@ package sqlite_test
 
 import (
 	"database/sql"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,14 +16,14 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-func TestS5_FilesArePrivate(t *testing.T) {
+func TestS5_FilePermissions(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("Windows has no such modes; the directory's access list is inherited")
+		t.Skip("Windows has access lists instead of modes; the directory's is inherited")
 	}
 	dir := filepath.Join(t.TempDir(), "state", "acp-agent")
 	s := open(t, sqlite.Options{Dir: dir})
 	_, err := os.Stat(dir)
-	require.ErrorIs(t, err, os.ErrNotExist, "a store that is not used leaves no trace")
+	require.ErrorIs(t, err, os.ErrNotExist, "an unused store creates nothing")
 	create(t, s, "one")
 	for _, d := range []string{dir, filepath.Dir(dir)} {
 		info, err := os.Stat(d)
@@ -40,7 +42,7 @@ func TestS5_FilesArePrivate(t *testing.T) {
 	require.Equal(t, []string{"sessions.db", "sessions.db-shm", "sessions.db-wal", "sessions.lock"}, names)
 }
 
-// requireUnavailable checks that the store says which file is in trouble and what to do.
+// requireUnavailable checks that an error names the file and says what to do.
 func requireUnavailable(t *testing.T, err error, path, hint string) {
 	t.Helper()
 	var unavailable *sessionstore.UnavailableError
@@ -57,7 +59,7 @@ func list(t *testing.T, s *sqlite.Store) error {
 	return err
 }
 
-func TestS4_AFileThatIsNoDatabaseIsLeftAlone(t *testing.T) {
+func TestS4_NotADatabase(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "sessions.db")
 	garbage := []byte(strings.Repeat("not a database ", 1000))
@@ -74,7 +76,7 @@ func TestS4_AFileThatIsNoDatabaseIsLeftAlone(t *testing.T) {
 	create(t, s, "one") // the same store works once the cause is gone
 }
 
-func TestS4_ADamagedFileIsLeftAlone(t *testing.T) {
+func TestS4_DamagedFile(t *testing.T) {
 	s := open(t, sqlite.Options{})
 	path := filepath.Join(s.Dir(), "sessions.db")
 	lease := create(t, s, "one")
@@ -99,7 +101,7 @@ func TestS4_ADamagedFileIsLeftAlone(t *testing.T) {
 	require.Equal(t, content, after)
 }
 
-func TestS4_AnotherProgramsDatabaseIsLeftAlone(t *testing.T) {
+func TestS4_OtherDatabase(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "sessions.db")
 	db, err := sql.Open("sqlite", path)
@@ -117,19 +119,86 @@ func TestS4_AnotherProgramsDatabaseIsLeftAlone(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-func TestS4_ADirectoryThatCannotBeMade(t *testing.T) {
+func TestS4_DirectoryNotCreatable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	dir := filepath.Join(file, "state")
 	requireUnavailable(t, list(t, open(t, sqlite.Options{Dir: dir})), dir, "")
 }
 
-func TestS4_AReadOnlyDirectory(t *testing.T) {
+func TestS4_ReadOnlyDirectory(t *testing.T) {
 	if runtime.GOOS == "windows" || os.Geteuid() == 0 {
-		t.Skip("permissions do not bind this user")
+		t.Skip("permissions do not apply to this user")
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o500))
 	t.Cleanup(func() { require.NoError(t, os.Chmod(dir, 0o700)) })
 	requireUnavailable(t, list(t, open(t, sqlite.Options{Dir: dir})), dir, "writable")
+}
+
+// TestS4_FullDiskAtAnyWrite gives a store room for more and more writes. When the disk is full the error names the file and says what to
+// do, nothing that was acknowledged is lost, and the store works again once there is room.
+func TestS4_FullDiskAtAnyWrite(t *testing.T) {
+	for _, journal := range []sqlite.Journal{sqlite.JournalWAL, sqlite.JournalRollback} {
+		t.Run("S4/"+string(journal), func(t *testing.T) {
+			full := true
+			for room := int64(0); full; room += 1 + room/5 {
+				full = useFullDisk(t, journal, room)
+			}
+		})
+	}
+}
+
+// useFullDisk uses a new store on a disk with room for some writes, and reports whether it became full.
+func useFullDisk(t *testing.T, journal sqlite.Journal, room int64) (full bool) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	r, stop := record(t, dir)
+	defer stop()
+	r.room.Store(room)
+	s := sqlite.New(sqlite.Options{Dir: dir}.WithJournal(journal))
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Keys: rooted(t, "app")})
+	full = isFull(t, err, dir)
+	if full {
+		r.room.Store(-1)
+		lease = create(t, s, "one")
+		r.room.Store(0)
+	}
+	words := 0
+	for n := range 20 {
+		err := s.Append(t.Context(), lease, []sessionstore.Update{say(fmt.Sprint(n) + strings.Repeat("x", 9_000))})
+		if isFull(t, err, dir) {
+			full = true
+			break
+		}
+		words++
+	}
+	r.room.Store(-1)
+	require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say("there is room again")}))
+	require.NoError(t, s.Close())
+
+	s = sqlite.New(sqlite.Options{Dir: dir})
+	found := 0
+	for _, err := range s.History(t.Context(), "one") {
+		require.NoError(t, err)
+		found++
+	}
+	require.Equal(t, words+1, found, "with room for %d writes", room)
+	require.NoError(t, s.Delete(t.Context(), "one"))
+	require.NoError(t, s.Close())
+	require.Equal(t, "ok", integrity(t, dir))
+	return full
+}
+
+// isFull reports whether err is the error of a full disk. It must be that or nil.
+func isFull(t *testing.T, err error, dir string) bool {
+	t.Helper()
+	if err == nil {
+		return false
+	}
+	var unavailable *sessionstore.UnavailableError
+	require.True(t, errors.As(err, &unavailable), "%v", err)
+	requireUnavailable(t, err, filepath.Join(dir, "sessions.db"), "free some space")
+	return true
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestS10_StaleCopiesAreOverwritten makes SQLite split index pages, deletes what is in them, and finds it
-// in the file all the same, until the sweep.
-func TestS10_StaleCopiesAreOverwritten(t *testing.T) {
+// TestS10_OverwriteStale makes SQLite split index pages and deletes their content, which stays in the file until it is overwritten.
+func TestS10_OverwriteStale(t *testing.T) {
 	path := filepath.Join(t.TempDir(), fileName)
 	require.NoError(t, createFile(path))
 	name := func(i int) string { return fmt.Sprintf("SECRET<%04d>", i) }
@@ -55,7 +54,7 @@ func TestS10_StaleCopiesAreOverwritten(t *testing.T) {
 		_, err := vacuum(ctx, conn)
 		require.NoError(t, err)
 	})
-	require.NotZero(t, left(), "if SQLite left nothing behind, there would be no need to sweep")
+	require.NotZero(t, left(), "SQLite leaves copies behind")
 
 	statements(func(ctx context.Context, conn *sql.Conn) {
 		done, err := overwriteStale(ctx, conn)

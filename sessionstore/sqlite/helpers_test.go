@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// plainKeys are keys with the real paths of their spellings.
+// plainKeys returns keys whose real paths are their spellings.
 func plainKeys(cwd string, additional ...string) (sessionstore.Keys, error) {
 	base := filepath.VolumeName(os.TempDir()) + string(filepath.Separator)
 	paths := []string{}
@@ -57,8 +57,7 @@ func parse(raw string) sessionstore.Update {
 	return u
 }
 
-// contents are the bytes of all files in dir. The store must be closed: reading the file by hand
-// drops SQLite's locks.
+// contents returns the bytes of all files in dir. The store must be closed: reading the file otherwise would release SQLite's locks.
 func contents(t *testing.T, dir string) []byte {
 	t.Helper()
 	var all []byte
@@ -72,7 +71,7 @@ func contents(t *testing.T, dir string) []byte {
 	return all
 }
 
-// integrity is what SQLite says of the file.
+// integrity returns the result of SQLite's integrity check.
 func integrity(t *testing.T, dir string) (verdict string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(dir, "sessions.db"))
@@ -80,4 +79,27 @@ func integrity(t *testing.T, dir string) (verdict string) {
 	defer db.Close()
 	require.NoError(t, db.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&verdict))
 	return verdict
+}
+
+// ids returns the ids of a store's sessions.
+func ids(t *testing.T, s *sqlite.Store) []string {
+	t.Helper()
+	page, err := s.List(t.Context(), sessionstore.Query{Limit: sessionstore.MaxPageSize})
+	require.NoError(t, err)
+	all := []string{}
+	for _, session := range page.Sessions {
+		all = append(all, string(session.ID))
+	}
+	return all
+}
+
+// open returns a store in o.Dir or a new directory, which is closed at the end of the test.
+func open(t testing.TB, o sqlite.Options) *sqlite.Store {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	s := sqlite.New(o)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
 }

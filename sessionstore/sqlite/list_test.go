@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,8 +16,66 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// A large store has sessions in 500 projects, half of them with one of 5 lists of additional roots; every tenth
-// was opened through a link.
+func TestS7_QueryPlans(t *testing.T) {
+	s := large(t, manySessions)
+	explain := func(text string, args ...any) (plan []string) {
+		require.NoError(t, s.read(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
+			rows, err := tx.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text, args...)
+			require.NoError(t, err)
+			defer rows.Close()
+			for rows.Next() {
+				var id, parent, unused int
+				var detail string
+				require.NoError(t, rows.Scan(&id, &parent, &unused, &detail))
+				plan = append(plan, detail)
+			}
+			return rows.Err()
+		}))
+		return plan
+	}
+	for name, q := range manyQueries(t) {
+		for _, r := range indexRanges(q) {
+			t.Run("S7/"+name+"/"+strings.Join(r.columns, " and "), func(t *testing.T) {
+				text, args := r.query(1, position{updated: math.MaxInt64}, 51)
+				plan := explain(text, args...)
+				require.Len(t, plan, 1, plan)
+				require.Regexp(t, `^SEARCH sessions USING (COVERING )?INDEX by_\w+ \(agent=\?( AND \w+_hash=\?){`+
+					string(rune('0'+len(r.columns)))+`} AND \(updated,id\)<\(\?,\?\)\)$`, plan[0])
+			})
+		}
+	}
+	t.Run("S7/the page's records", func(t *testing.T) {
+		plan := strings.Join(explain(recordsQuery, "[1,2]"), "\n")
+		require.Contains(t, plan, "SEARCH sessions USING INTEGER PRIMARY KEY")
+		require.NotContains(t, plan, "SCAN sessions")
+		require.NotContains(t, plan, "TEMP B-TREE")
+	})
+}
+
+func TestA18_PagesOfLargeStore(t *testing.T) {
+	const sessions = 5_000
+	s := large(t, sessions)
+	for name, want := range map[string]int{"none": sessions, "cwd": sessions / projects, "roots": sessions / 2 / lists, "no roots": sessions / 2} {
+		q := manyQueries(t)[name]
+		q.Limit = 97
+		seen := map[sessionstore.ID]bool{}
+		for {
+			page, err := s.List(t.Context(), q)
+			require.NoError(t, err)
+			for _, session := range page.Sessions {
+				require.False(t, seen[session.ID])
+				seen[session.ID] = true
+			}
+			if q.Cursor = page.Next; q.Cursor == "" {
+				break
+			}
+		}
+		require.Len(t, seen, want, name)
+	}
+}
+
+// A large store has sessions in 500 projects, half of them with one of 5 lists of additional roots. Every tenth was opened through a
+// symbolic link.
 const (
 	projects = 500
 	lists    = 5
@@ -48,10 +108,10 @@ func manyKeys(t testing.TB, i int) sessionstore.Keys {
 	return k
 }
 
-// manySessions is the size of a large store.
+// manySessions is the number of sessions in a large store.
 const manySessions = 100_000
 
-// large returns a store with n sessions of one agent, written in one go: the indexes are made afterwards.
+// large returns a store with n sessions of one agent. It creates the indexes last, which is faster.
 func large(t testing.TB, n int) *Store {
 	t.Helper()
 	s := New(Options{Dir: t.TempDir()})
@@ -84,7 +144,7 @@ func large(t testing.TB, n int) *Store {
 	return s
 }
 
-// dropIndexes returns how to make them again.
+// dropIndexes drops the indexes and returns the statements that create them.
 func dropIndexes(ctx context.Context, t testing.TB, tx *sql.Tx) (made []string) {
 	t.Helper()
 	rows, err := tx.QueryContext(ctx, "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND name LIKE 'by_%'")
@@ -104,7 +164,7 @@ func dropIndexes(ctx context.Context, t testing.TB, tx *sql.Tx) (made []string) 
 	return made
 }
 
-// manyQueries are all combinations of filters.
+// manyQueries returns all combinations of filters.
 func manyQueries(t testing.TB) map[string]sessionstore.Query {
 	k := manyKeys(t, 1)
 	cwd := &sessionstore.DirFilter{Spelling: k.Roots.Cwd(), Real: k.Real[0]}

@@ -1,0 +1,35 @@
+package sqlite
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func TestP7_OldDraftsAreDeleted(t *testing.T) {
+	now := time.Now()
+	s := New(Options{Dir: t.TempDir(), Now: func() time.Time { return now }})
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	segments := func() (n int) {
+		require.NoError(t, s.use(t.Context(), func(db *database) error {
+			return db.reader.QueryRowContext(t.Context(), "SELECT count(*) FROM segments").Scan(&n)
+		}))
+		return n
+	}
+	made(t, s, "one")
+	left, err := s.NewDraft(t.Context(), "one")
+	require.NoError(t, err)
+	require.NoError(t, left.Append(t.Context(), updates(3)))
+	now = now.Add(maxDraftAge)
+	_, err = s.NewDraft(t.Context(), "one")
+	require.NoError(t, err)
+	require.Equal(t, 1, segments())
+	now = now.Add(time.Millisecond)
+	_, err = s.NewDraft(t.Context(), "one")
+	require.NoError(t, err)
+	require.Zero(t, segments())
+	require.ErrorIs(t, left.Append(t.Context(), updates(3)), sessionstore.ErrDraft)
+}

@@ -1,0 +1,154 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// opened returns a store in dir with the given steps.
+func opened(t *testing.T, dir string, steps []step) *Store {
+	t.Helper()
+	s := New(Options{Dir: dir})
+	s.steps = steps
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func made(t *testing.T, s *Store, id string) sessionstore.Lease {
+	t.Helper()
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "x"}, Keys: manyKeys(t, 1)})
+	require.NoError(t, err)
+	return lease
+}
+
+func TestS2_ConcurrentOpen(t *testing.T) {
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	for i := range 16 {
+		s := opened(t, dir, steps())
+		all.Go(func() { made(t, s, fmt.Sprint(i)) })
+	}
+	all.Wait()
+	page, err := opened(t, dir, steps()).List(t.Context(), sessionstore.Query{})
+	require.NoError(t, err)
+	require.Len(t, page.Sessions, 16)
+}
+
+func TestS4_FullDisk(t *testing.T) {
+	s := opened(t, t.TempDir(), steps())
+	lease := made(t, s, "one")
+	limit := func(pages int) {
+		require.NoError(t, s.use(t.Context(), func(db *database) error {
+			_, err := db.writer.ExecContext(t.Context(), fmt.Sprintf("PRAGMA max_page_count = %d", pages))
+			return err
+		}))
+	}
+	limit(1) // SQLite raises it to the present number of pages
+	var err error
+	for range 100 {
+		if err = s.Append(t.Context(), lease, updates(100)); err != nil {
+			break
+		}
+	}
+	var unavailable *sessionstore.UnavailableError
+	require.ErrorAs(t, err, &unavailable)
+	require.Contains(t, unavailable.Hint, "free some space")
+	limit(1 << 30)
+	require.NoError(t, s.Append(t.Context(), lease, updates(100)), "no transaction is left open")
+	require.NoError(t, s.Delete(t.Context(), "one"))
+}
+
+// locked makes another program hold the write lock until unlock is called.
+func locked(t *testing.T, dir string) (unlock func()) {
+	t.Helper()
+	other := opened(t, dir, steps())
+	var tx *sql.Tx
+	require.NoError(t, other.use(t.Context(), func(db *database) (err error) {
+		tx, err = db.writer.BeginTx(context.Background(), nil)
+		return err
+	}))
+	return func() { require.NoError(t, tx.Rollback()) }
+}
+
+func TestS2_WaitingCallCanBeCancelled(t *testing.T) {
+	s := opened(t, t.TempDir(), steps())
+	lease := made(t, s, "one")
+	unlock := locked(t, s.Dir())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, s.Append(ctx, lease, updates(1)), context.DeadlineExceeded)
+	_, err := s.List(t.Context(), sessionstore.Query{})
+	require.NoError(t, err, "readers do not wait")
+	_, err = opened(t, s.Dir(), steps()).List(t.Context(), sessionstore.Query{})
+	require.NoError(t, err, "nor does opening")
+	unlock()
+	require.NoError(t, s.Append(t.Context(), lease, updates(1)))
+	n := 0
+	for _, err := range s.History(t.Context(), "one") {
+		require.NoError(t, err)
+		n++
+	}
+	require.Equal(t, 1, n, "the cancelled call had no effect")
+}
+
+func TestS2_LockTimeout(t *testing.T) {
+	s := New(Options{Dir: t.TempDir(), lockTimeout: time.Millisecond})
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	lease := made(t, s, "one")
+	defer locked(t, s.Dir())()
+	var unavailable *sessionstore.UnavailableError
+	require.ErrorAs(t, s.Append(t.Context(), lease, updates(1)), &unavailable)
+	require.Contains(t, unavailable.Hint, "another program")
+}
+
+func TestCloseEndsWaitingCalls(t *testing.T) {
+	s := opened(t, t.TempDir(), steps())
+	lease := made(t, s, "one")
+	defer locked(t, s.Dir())()
+	waiting := make(chan error)
+	go func() { waiting <- s.Append(t.Context(), lease, updates(1)) }()
+	for s.using.TryLock() { // until the call is under way
+		s.using.Unlock()
+	}
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, <-waiting, sessionstore.ErrClosed)
+}
+
+func TestS9_StoppedReaderDoesNotGrowLog(t *testing.T) {
+	s := opened(t, t.TempDir(), steps())
+	lease := made(t, s, "one")
+	require.NoError(t, s.Append(t.Context(), lease, updates(20_000)))
+	next, stop := iter.Pull2(s.History(t.Context(), "one"))
+	defer stop()
+	_, err, ok := next()
+	require.True(t, ok)
+	require.NoError(t, err)
+	other := made(t, s, "two")
+	for range 30 {
+		require.NoError(t, s.Append(t.Context(), other, updates(4_000)))
+	}
+	log, err := os.Stat(filepath.Join(s.Dir(), fileName+"-wal"))
+	require.NoError(t, err)
+	require.Less(t, log.Size(), int64(12<<20), "of some 18 MB")
+	n := 1
+	for {
+		_, err, ok := next()
+		if !ok {
+			break
+		}
+		require.NoError(t, err)
+		n++
+	}
+	require.Equal(t, 20_000, n)
+}
