@@ -38,8 +38,8 @@ type Source struct {
 	Size int
 }
 
-// isCut reports whether Text is incomplete.
-func (s Source) isCut() bool { return len(s.Text) < s.Size }
+// isTruncated reports whether Text is incomplete.
+func (s Source) isTruncated() bool { return len(s.Text) < s.Size }
 
 // Instructions returns the text of the active instructions that apply to whole roots, at most 32 KiB. Those for some files
 // or tasks are listed at the end of their root. Roots share the available size evenly, and what one does not need is
@@ -145,11 +145,11 @@ func shares(byRoot [][]Source, session int) []int {
 	return got
 }
 
-// fit cuts the sources to budget bytes: one is cut, and those after it have no text.
+// fit truncates the sources to budget bytes: one is truncated, and those after it have no text.
 func fit(list []Source, budget int) []Source {
 	for i := range list {
-		list[i].Text = cutText(list[i].Text, max(budget-headingCost, 0))
-		if budget -= headingCost + len(list[i].Text); list[i].isCut() {
+		list[i].Text = truncate(list[i].Text, max(budget-headingCost, 0))
+		if budget -= headingCost + len(list[i].Text); list[i].isTruncated() {
 			budget = 0
 		}
 	}
@@ -159,8 +159,8 @@ func fit(list []Source, budget int) []Source {
 // headingCost is how many bytes a source counts in addition to its text, so that the number of small ones is bounded too.
 const headingCost = 100
 
-// cutText returns the beginning of s, up to the end of a line if there is one in its second half.
-func cutText(s string, max int) string {
+// truncate returns the beginning of s, up to the end of a line if there is one in its second half.
+func truncate(s string, max int) string {
 	cut := text.Prefix(s, max)
 	if len(cut) == len(s) {
 		return s
@@ -194,8 +194,8 @@ func (in Instructions) String() string {
 			continue
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s", s.heading(), text.Block("", strings.TrimRight(s.Text, "\n")))
-		if s.isCut() {
-			fmt.Fprintf(&b, "\n(cut: %d of %d bytes are shown; the rest did not fit)\n", len(s.Text), s.Size)
+		if s.isTruncated() {
+			fmt.Fprintf(&b, "\n(truncated: the first %d of %d bytes are shown)\n", len(s.Text), s.Size)
 		}
 	}
 	return b.String()

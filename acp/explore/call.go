@@ -53,7 +53,7 @@ func (t *turn) showResult(name string, result backend.ToolResult) error {
 		}
 	}
 	if result.Truncated {
-		return t.write("Cut: the result of the tool was too long.\n")
+		return t.write("Truncated: the result of the tool is too long.\n")
 	}
 	return nil
 }

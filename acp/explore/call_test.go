@@ -24,7 +24,7 @@ func TestCall(t *testing.T) {
 		{"text", backend.ToolResult{Content: []backend.Raw{blockOf("a\nb"), blockOf("")}}, []string{"a", "b"}, "The tool `e.t` returned:"},
 		{"an error", backend.ToolResult{Failed: true, Content: []backend.Raw{blockOf("no")}}, []string{"no"}, "The tool `e.t` reports an error:"},
 		{"nothing", backend.ToolResult{}, nil, "The tool `e.t` returned without content."},
-		{"structure", backend.ToolResult{Structured: backend.Raw(`{"a":1}`), Truncated: true}, []string{`{"a":1}`}, "Cut: the result of the tool was too long."},
+		{"structure", backend.ToolResult{Structured: backend.Raw(`{"a":1}`), Truncated: true}, []string{`{"a":1}`}, "Truncated: the result of the tool is too long."},
 		{"an image", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"image","mimeType":"image/png","data":""}`)}}, nil, "A block of type `image` (`image/png`) of 49 bytes."},
 		{"a resource", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b","text":"t"}}`)}}, []string{"t"}, "The resource `a:b`"},
 		{"a link", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource_link","uri":"a:b"}`)}}, nil, "A link to `a:b`."},
@@ -50,8 +50,8 @@ func TestCallTruncatesResults(t *testing.T) {
 	c.client.tools = f
 	a := c.ask("/call e.t")
 	require.Equal(t, []string{strings.Repeat("x", 100)}, a.lines())
-	require.Contains(t, a.text(), "Cut: an answer holds 100 bytes, and this has 500 bytes.")
-	require.Contains(t, a.text(), "Cut: an answer holds 100 bytes, and this has 5 bytes.")
+	require.Contains(t, a.text(), "Truncated: an answer is limited to 100 bytes, and this text has 500 bytes.")
+	require.Contains(t, a.text(), "Truncated: an answer is limited to 100 bytes, and this text has 5 bytes.")
 }
 
 func TestCallErrors(t *testing.T) {

@@ -59,7 +59,7 @@ type listing struct {
 	roots        []root
 	noun, plural string     // of what is counted
 	left         int        // how many more hits may be shown
-	cut          string     // why not all hits are shown, "" if they are
+	truncated    string     // what is shown if not all hits are, otherwise ""
 	open         int        // the root whose group is being written, -1 for none
 	counts       []hitCount // by root
 	locations    []sdk.ToolCallLocation
@@ -77,11 +77,11 @@ func (t *turn) newListing(noun, plural string) *listing {
 // add writes a hit on a line of its own. The error is errFull if the answer is full.
 func (l *listing) add(root int, line, path string, number int) error {
 	if l.left == 0 {
-		l.cut = fmt.Sprintf("the first %s are shown", text.Count(l.hits(), l.noun, l.plural))
+		l.truncated = fmt.Sprintf("the first %s are shown", text.Count(l.hits(), l.noun, l.plural))
 		return errFull
 	}
 	if !l.reply.take(len(line) + 1) {
-		l.cut = fmt.Sprintf("the first %s are shown, because an answer holds %s", text.Count(l.hits(), l.noun, l.plural), text.Size(l.reply.bound))
+		l.truncated = fmt.Sprintf("the first %s are shown, because an answer is limited to %s", text.Count(l.hits(), l.noun, l.plural), text.Size(l.reply.bound))
 		return errFull
 	}
 	l.left--
@@ -146,8 +146,8 @@ func (t *turn) finish(err error, call activeCall, list *listing, tally tools.Tal
 	if tally.Full {
 		summary += fmt.Sprintf(" Only the first %d files were searched, which is the limit.", t.limits.files)
 	}
-	if list.cut != "" {
-		summary += " Cut: " + list.cut + ". Narrow the search to see the rest."
+	if list.truncated != "" {
+		summary += " Only " + list.truncated + ". Narrow the search to see the rest."
 	} else if left := t.leftOut(tally.Skipped); left != "" {
 		summary += " " + left
 	}

@@ -81,7 +81,7 @@ func (t *turn) readFile(ctx context.Context, l link) error {
 	}
 	summary := p.summary(name)
 	if p.cut {
-		summary += fmt.Sprintf(" Cut: an answer holds %s. Continue with %s.", text.Size(t.bound), text.Code(fmt.Sprintf("/read %s:%d-", ref.Path(), p.next)))
+		summary += fmt.Sprintf(" Truncated: an answer is limited to %s. Continue with %s.", text.Size(t.bound), text.Code(fmt.Sprintf("/read %s:%d-", ref.Path(), p.next)))
 	}
 	if p.content != "" {
 		t.take(len(p.content))

@@ -106,7 +106,7 @@ func TestReadLongFile(t *testing.T) {
 		_, ask, _ = strings.Cut(a.text(), "Continue with `")
 		ask, _, _ = strings.Cut(ask, "`")
 		if ask != "" {
-			require.Contains(t, a.text(), "Cut: an answer holds 1000 bytes.")
+			require.Contains(t, a.text(), "Truncated: an answer is limited to 1000 bytes.")
 		}
 	}
 	require.Len(t, got, 201)

@@ -102,7 +102,7 @@ func (r *reply) quote(s string) error {
 	if len(s) == size {
 		return nil
 	}
-	return r.write(fmt.Sprintf("Cut: an answer holds %s, and this has %s.\n\n", text.Size(r.bound), text.Size(size)))
+	return r.write(fmt.Sprintf("Truncated: an answer is limited to %s, and this text has %s.\n\n", text.Size(r.bound), text.Size(size)))
 }
 
 // toolCall is a tool_call or a tool_call_update, which leaves out what does not change, or the toolCall of a permission request.

@@ -43,13 +43,13 @@ func TestAnswersAreTruncated(t *testing.T) {
 			a := open(t, limits{hits: 7}, cwd).ask(question)
 			require.Len(t, a.lines(), 7)
 			require.Len(t, a.call(t).Places, 7)
-			require.Regexp(t, "Cut: the first 7 (lines|files) are shown.", a.text())
-			require.Contains(t, a.call(t).text(), "Cut: ")
+			require.Regexp(t, "Only the first 7 (lines|files) are shown.", a.text())
+			require.Contains(t, a.call(t).text(), "Only the first 7 ")
 
 			a = open(t, limits{bytes: 300}, cwd).ask(question)
 			require.LessOrEqual(t, len(strings.Join(a.lines(), "\n"))+1, 300)
 			require.NotEmpty(t, a.lines())
-			require.Contains(t, a.text(), "because an answer holds 300 bytes")
+			require.Contains(t, a.text(), "because an answer is limited to 300 bytes")
 
 			a = open(t, limits{files: 5}, cwd).ask(question)
 			require.Contains(t, a.text(), "Only the first 5 files were searched")
@@ -61,7 +61,7 @@ func TestAnswerThatFits(t *testing.T) {
 	cwd := plant(t, many(5))
 	a := open(t, limits{hits: 10, files: 5}, cwd).ask("/search needle")
 	require.Len(t, a.lines(), 10)
-	require.NotContains(t, a.text(), "Cut")
+	require.NotContains(t, a.text(), "are shown")
 	require.NotContains(t, a.text(), "Only the first")
 }
 
