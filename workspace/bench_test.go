@@ -175,10 +175,8 @@ func ripgrep(b *testing.B, dir string, lines int, args ...string) {
 	}
 }
 
-// ofGit are what rg looks at: no hidden files, and none that git ignores.
-var ofGit = workspace.ScanOptions{Workers: 2, Ignored: workspace.LeaveIgnored, Leave: func(_ workspace.Ref, e workspace.Entry) bool {
-	return e.Name[0] == '.'
-}}
+// ofGit scans the files that git does not ignore.
+var ofGit = workspace.ScanOptions{Ignored: workspace.LeaveIgnored}.WithWorkers(2)
 
 // readAll reads each file, which must not contain word.
 func readAll(tb testing.TB, ws *workspace.Workspace, word []byte) error {
@@ -186,7 +184,7 @@ func readAll(tb testing.TB, ws *workspace.Workspace, word []byte) error {
 		var failure error
 		buf := make([]byte, 64<<10)
 		for _, e := range f.Entries {
-			if !e.Type.IsRegular() {
+			if !e.Type.IsRegular() || e.Name[0] == '.' { // like rg
 				continue
 			}
 			file, err := f.Open(e)
@@ -212,7 +210,7 @@ func list(tb testing.TB, ws *workspace.Workspace, out io.Writer) error {
 		}
 		var lines []byte
 		for _, e := range f.Entries {
-			if e.Type.IsRegular() {
+			if e.Type.IsRegular() && e.Name[0] != '.' {
 				lines = append(append(append(append(lines, f.Ref().Rel()...), '/'), e.Name...), '\n')
 			}
 		}

@@ -165,7 +165,7 @@ func (w *Workspace) RenameTarget(from, to string) (Info, Ref, error) {
 // target is a name in an open directory, where an entry is to be made, removed or moved. Everything is done through the
 // directory's handle and the name, so that later changes to the path cannot redirect it.
 type target struct {
-	asked asked
+	asked parsedPath
 	dir   *dirfd.Dir
 	name  string      // "" for a root, which is not in a directory
 	info  os.FileInfo // of the entry, nil if there is none
@@ -199,11 +199,11 @@ func (w *Workspace) change(path string, use func(target) error) (ref Ref, err er
 	return ref, nil
 }
 
-func (w *Workspace) targetOnce(a asked, use func(target) error) error {
+func (w *Workspace) targetOnce(a parsedPath, use func(target) error) error {
 	entry := a
 	entry.dir = false // "l/" is about the name l as well
 	found := false
-	err := w.walkOnce(entry, keepLast, func(end arrival) error {
+	err := w.resolveOnce(entry, keepLast, func(end arrival) error {
 		found = true
 		return use(target{a, end.dir, end.name, end.info, end.at, end.root})
 	})
@@ -214,24 +214,24 @@ func (w *Workspace) targetOnce(a asked, use func(target) error) error {
 }
 
 // freeTargetOnce is targetOnce for a path that leads to nothing, which missing says. Its directory must exist.
-func (w *Workspace) freeTargetOnce(a asked, missing error, use func(target) error) error {
+func (w *Workspace) freeTargetOnce(a parsedPath, missing error, use func(target) error) error {
 	n := len(a.at.names) - 1
 	if n < 0 || a.at.names[n] == ".." {
 		return missing
 	}
 	name := a.at.names[n]
-	parent := asked{path: a.path, at: location{a.at.top, a.at.names[:n:n]}, dir: true}
-	return w.walkOnce(parent, followLast, func(end arrival) error {
+	parent := parsedPath{path: a.path, at: location{a.at.top, a.at.names[:n:n]}, dir: true}
+	return w.resolveOnce(parent, followLast, func(end arrival) error {
 		dir := end.dir
 		if end.name != "" {
 			var err error
-			if dir, err = openSeenDir(end.dir, end.name, end.info); err != nil {
+			if dir, err = openSameDir(end.dir, end.name, end.info); err != nil {
 				return failed("open", a.path, err)
 			}
 			defer dir.Close()
 		}
 		t := target{asked: a, dir: dir, name: name, at: end.at.child(name), root: end.root}
-		if err := w.allowed(a.path, t.at); err != nil {
+		if err := w.checkLocation(a.path, t.at); err != nil {
 			return err
 		}
 		switch _, err := dir.Lstat(name); {
@@ -269,7 +269,7 @@ func (w *Workspace) checkRemovable(op string, t target) error {
 // checkHoldsNone returns a *ProtectedError if t is or holds a root or a denied directory: moved, it would escape the
 // session's roots or policy.
 func (w *Workspace) checkHoldsNone(t target) error {
-	for _, d := range w.doors {
+	for _, d := range w.entries {
 		if d.at.below(t.at) {
 			return &ProtectedError{Path: t.asked.path, Dir: w.opened[d.root].Dir}
 		}

@@ -12,15 +12,14 @@ import (
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
-// Directory is an open directory. What is in it is opened by name through its
-// handle, so a path is not walked again for each of its files, and what happens to
-// that path meanwhile does not matter. It is safe for concurrent use. Entries can
-// be read after its Workspace was closed; opening fails then.
+// Directory is an open directory. It opens its entries by name, through its handle: no path is resolved for each of them, and
+// changes to the directory's path do not matter. It is safe for concurrent use. Once its Workspace was closed it
+// can be listed, but opens nothing.
 type Directory struct {
 	w      *Workspace
 	handle *dirfd.Dir
 	at     location
-	ref    Ref // at, said another way
+	ref    Ref // the same as at
 }
 
 func (w *Workspace) newDirectory(handle *dirfd.Dir, root int, at location) *Directory {
@@ -30,11 +29,10 @@ func (w *Workspace) newDirectory(handle *dirfd.Dir, root int, at location) *Dire
 // Entry is a name in a directory.
 type Entry struct {
 	Name string
-	// Type is the type bits of what bears the name: of a link, those of a link.
-	Type fs.FileMode
+	Type fs.FileMode // type bits only; a link is a link
 }
 
-var errIsLink = errors.New("it is a link")
+var errIsLink = errors.New("it is a link") // seen by this package only
 
 // OpenDir opens a directory. The caller closes it.
 func (w *Workspace) OpenDir(path string) (*Directory, error) {
@@ -49,17 +47,17 @@ func (w *Workspace) OpenDir(path string) (*Directory, error) {
 	return w.openDir(a)
 }
 
-func (w *Workspace) openDir(a asked) (d *Directory, err error) {
-	err = w.walk(a, toOpen, func(end arrival) error {
+func (w *Workspace) openDir(a parsedPath) (d *Directory, err error) {
+	err = w.resolve(a, toOpen, func(end arrival) error {
 		name := end.name
 		switch {
 		case name == "":
 			name = "."
-		case !end.seen.IsDir():
+		case !end.stat.IsDir():
 			return failed("open", a.path, syscall.ENOTDIR)
 		}
 		handle, err := end.dir.OpenDirToList(name)
-		if notEntered(err) {
+		if notDirectory(err) {
 			return dirfd.ErrChanged
 		}
 		if err != nil {
@@ -71,10 +69,10 @@ func (w *Workspace) openDir(a asked) (d *Directory, err error) {
 	return d, err
 }
 
-// Ref is where the directory was when it was opened.
+// Ref returns where the directory was when it was opened.
 func (d *Directory) Ref() Ref { return d.ref }
 
-// refOf is where an entry is: of a root inside this one, that root.
+// refOf returns the Ref of an entry. An entry that is a root belongs to that root.
 func (d *Directory) refOf(e Entry) Ref {
 	if e.Type.IsDir() {
 		if root, ok := d.w.rootAt(d.at.child(e.Name)); ok {
@@ -84,9 +82,8 @@ func (d *Directory) refOf(e Entry) Ref {
 	return d.ref.child(e.Name)
 }
 
-// Entries lists the directory, sorted by name, with [Options].MaxEntries at most. If there are more, they are
-// missing in no order, and the error is a *[LimitError]. Else it is an *[fs.PathError], or
-// the context's; what was read until then comes with it.
+// Entries lists the directory, sorted by name. If it has more than [Options].MaxEntries, it returns any that many and a
+// *[LimitError]. With another error, an *[fs.PathError] or the context's, it returns what it has read so far.
 func (d *Directory) Entries(ctx context.Context) ([]Entry, error) {
 	buf := d.w.buffer()
 	defer d.w.buffers.Put(buf)
@@ -108,8 +105,7 @@ func (d *Directory) Entries(ctx context.Context) ([]Entry, error) {
 	return entries, err
 }
 
-// Lstat describes the entry name, a link itself. name is one component. It is one call of the system
-// on Linux, where [os.SameFile] does not know what it returns: see [LookOf].
+// Lstat describes the entry name, a link itself. name is one path component. [os.SameFile] does not work with the Info.
 func (d *Directory) Lstat(name string) (Info, error) {
 	if err := d.w.begin(); err != nil {
 		return Info{}, err
@@ -125,8 +121,8 @@ func (d *Directory) Lstat(name string) (Info, error) {
 	return Info{info, d.refOf(Entry{name, info.Mode().Type()}), name}, nil
 }
 
-// Open opens the regular file name for reading, as [Workspace.Open] does. A link is followed
-// as far as it may be. name is one component. The caller closes the file.
+// Open opens the regular file name for reading, or the one that a link leads to, as [Workspace.Open] does. name is one path
+// component. The caller closes the file.
 func (d *Directory) Open(name string) (*File, error) {
 	if err := d.w.begin(); err != nil {
 		return nil, err
@@ -138,8 +134,8 @@ func (d *Directory) Open(name string) (*File, error) {
 	return d.openFile(name)
 }
 
-// OpenDir opens the directory name, as [Workspace.OpenDir] does. A link is followed as far as
-// it may be. name is one component. The caller closes it.
+// OpenDir opens the directory name, or the one that a link leads to, as [Workspace.OpenDir] does. name is one path
+// component. The caller closes it.
 func (d *Directory) OpenDir(name string) (*Directory, error) {
 	if err := d.w.begin(); err != nil {
 		return nil, err
@@ -150,7 +146,7 @@ func (d *Directory) OpenDir(name string) (*Directory, error) {
 	}
 	child, err := d.openDir(name)
 	if errors.Is(err, errIsLink) {
-		return d.w.openDir(d.asked(name))
+		return d.w.openDir(d.parsed(name))
 	}
 	return child, err
 }
@@ -159,7 +155,7 @@ func (d *Directory) OpenDir(name string) (*Directory, error) {
 func (d *Directory) Close() error { return d.handle.Close() }
 
 func (d *Directory) lstat(name string) (os.FileInfo, error) {
-	if err := d.allowed(name); err != nil {
+	if err := d.checkDenied(name); err != nil {
 		return nil, err
 	}
 	info, err := d.handle.StatAll(name)
@@ -169,28 +165,28 @@ func (d *Directory) lstat(name string) (os.FileInfo, error) {
 	return info, nil
 }
 
-// allowed returns a *DeniedError if the policy refuses name.
-func (d *Directory) allowed(name string) error {
+// checkDenied returns a *DeniedError if the policy denies name.
+func (d *Directory) checkDenied(name string) error {
 	if len(d.w.denied) == 0 {
 		return nil
 	}
-	return d.w.allowed(d.path(name), d.at.child(name))
+	return d.w.checkLocation(d.path(name), d.at.child(name))
 }
 
 func (d *Directory) openFile(name string) (file *File, err error) {
-	if err := d.allowed(name); err != nil {
+	if err := d.checkDenied(name); err != nil {
 		return nil, err
 	}
 	err = retry(func() error {
-		seen, err := d.handle.Stat(name)
+		stat, err := d.handle.Stat(name)
 		switch {
 		case err != nil:
 			return d.failed("open", name, err)
-		case seen.IsLink():
-			file, err = d.w.openFile(d.asked(name))
+		case stat.IsLink():
+			file, err = d.w.openFile(d.parsed(name))
 			return err
 		}
-		f, err := openSeen(d.handle, name, seen, d.path(name))
+		f, err := openRegular(d.handle, name, stat, d.path(name))
 		if err != nil {
 			return err
 		}
@@ -203,7 +199,7 @@ func (d *Directory) openFile(name string) (file *File, err error) {
 	return file, err
 }
 
-// openEntry is openFile for an entry, without a look at what was listed as a regular file.
+// openEntry is openFile for an entry that was listed. It saves a look at a regular file.
 func (d *Directory) openEntry(e Entry) (*File, error) {
 	if e.Type.IsRegular() && len(d.w.denied) == 0 {
 		f, err := d.handle.OpenRegular(e.Name)
@@ -214,13 +210,13 @@ func (d *Directory) openEntry(e Entry) (*File, error) {
 	return d.openFile(e.Name)
 }
 
-// openDir opens the directory name, and fails with errIsLink for a link.
+// openDir opens the directory name. For a link it fails with errIsLink.
 func (d *Directory) openDir(name string) (child *Directory, err error) {
 	at := d.at.child(name)
 	if root, ok := d.w.rootAt(at); ok {
 		return d.w.openRootDir(root)
 	}
-	if err := d.allowed(name); err != nil {
+	if err := d.checkDenied(name); err != nil {
 		return nil, err
 	}
 	handle, err := d.handle.OpenDirToList(name)
@@ -231,15 +227,15 @@ func (d *Directory) openDir(name string) (child *Directory, err error) {
 	if err == nil {
 		return &Directory{d.w, handle, at, d.ref.child(name)}, nil
 	}
-	if notEntered(err) {
-		if seen, lookErr := d.handle.Stat(name); lookErr == nil && seen.IsLink() {
+	if notDirectory(err) {
+		if stat, statErr := d.handle.Stat(name); statErr == nil && stat.IsLink() {
 			return nil, errIsLink
 		}
 	}
 	return nil, d.failed("open", name, err)
 }
 
-// openRootDir opens the directory of a root through its handle.
+// openRootDir opens the directory of a root.
 func (w *Workspace) openRootDir(root int) (*Directory, error) {
 	handle, err := w.handles[root].OpenDirToList(".")
 	if err != nil {
@@ -248,9 +244,9 @@ func (w *Workspace) openRootDir(root int) (*Directory, error) {
 	return w.newDirectory(handle, root, w.real[root]), nil
 }
 
-// asked is the path of name in the directory.
-func (d *Directory) asked(name string) asked {
-	return asked{path: d.path(name), at: d.at.child(name)}
+// parsed returns the path of name in the directory.
+func (d *Directory) parsed(name string) parsedPath {
+	return parsedPath{path: d.path(name), at: d.at.child(name)}
 }
 
 func (d *Directory) path(name string) string { return d.ref.child(name).Path() }
@@ -259,7 +255,7 @@ func (d *Directory) failed(op, name string, err error) error {
 	return failed(op, d.path(name), err)
 }
 
-// Stat describes the directory itself, as it was when it was opened, or is now.
+// Stat describes the directory itself.
 func (d *Directory) Stat() (Info, error) {
 	info, err := d.handle.StatAll(".")
 	if err != nil {
@@ -268,10 +264,9 @@ func (d *Directory) Stat() (Info, error) {
 	return Info{info, d.ref, lastName(d.ref)}, nil
 }
 
-// ReadFile reads what the entry e is, a regular file or a link to one, as [Directory.Open] opens it, in as few calls of
-// the system as there can be. The content is in buf, or in a larger buffer if it does not fit; it is nil if the
-// file has more than limit bytes, which the Info tells. A regular file must have been listed, or
-// described, as such: another one is looked at before it is opened, so that a special file is refused (C6).
+// ReadFile reads the entry e, which was listed: a regular file, or a link to one. It is [Directory.Open] with fewer
+// system calls. The content is in buf, or in a larger buffer if it does not fit; it is nil if the file has more than
+// limit bytes.
 func (d *Directory) ReadFile(e Entry, buf []byte, limit int64) ([]byte, Info, error) {
 	if err := d.w.begin(); err != nil {
 		return nil, Info{}, err
@@ -281,7 +276,7 @@ func (d *Directory) ReadFile(e Entry, buf []byte, limit int64) ([]byte, Info, er
 		return nil, Info{}, err
 	}
 	if e.Type.IsRegular() {
-		if err := d.allowed(e.Name); err != nil {
+		if err := d.checkDenied(e.Name); err != nil {
 			return nil, Info{}, err
 		}
 		content, info, err := d.handle.ReadRegular(e.Name, buf, limit)
@@ -301,7 +296,7 @@ func (d *Directory) ReadFile(e Entry, buf []byte, limit int64) ([]byte, Info, er
 	return content, Info{info, f.ref, e.Name}, nil
 }
 
-// checkName is parseName, for most names by a look at their characters.
+// checkName is parseName with a fast path for ordinary names.
 func checkName(name string) error {
 	for i := range len(name) {
 		switch c := name[i]; {
@@ -317,7 +312,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// lastName is the last name of where something is.
+// lastName returns the last name of ref.
 func lastName(ref Ref) string {
 	if ref.rel == "." {
 		return base(ref.root.Dir)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/spf13/afero"
 )
 
 func ExampleNewRoots() {
@@ -147,4 +148,57 @@ func ExampleWorkspace_Scan() {
 	// Output:
 	// . [.gitignore main.go]
 	// lib [lib/a.go lib/b.go]
+}
+
+func ExampleWorkspace_Fs() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	roots, err := workspace.NewRoots(dir, nil)
+	if err != nil {
+		panic(err)
+	}
+	ws, err := workspace.Open(context.Background(), roots, workspace.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer ws.Close()
+
+	fsys := ws.Fs() // an afero.Fs
+	fmt.Println(afero.WriteFile(fsys, "notes.txt", []byte("buy milk\n"), 0o644))
+	text, err := afero.ReadFile(fsys, "notes.txt")
+	fmt.Printf("%q %v\n", text, err)
+	fmt.Println(fsys.Remove("notes.txt"))
+	// Output:
+	// <nil>
+	// "buy milk\n" <nil>
+	// remove notes.txt: unsupported operation: a workspace only reads files and writes whole ones
+}
+
+func ExampleWorkspace_ReadText() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	_ = os.WriteFile(filepath.Join(dir, "poem.txt"), []byte("roses\nviolets\nsugar\nyou\n"), 0o644)
+	ctx := context.Background()
+	roots, err := workspace.NewRoots(dir, nil)
+	if err != nil {
+		panic(err)
+	}
+	ws, err := workspace.Open(ctx, roots, workspace.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer ws.Close()
+
+	text, err := ws.ReadText(ctx, "poem.txt", workspace.TextOptions{First: 2, MaxLines: 2})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%q, %d lines in all, cut by %s, more from line %d\n", text.Content, text.Total, text.Cut, text.Next())
+	// Output: "violets\nsugar\n", 4 lines in all, cut by lines, more from line 4
 }

@@ -24,3 +24,15 @@ func FromURI(uri *url.URL) string {
 	}
 	return uri.Path
 }
+
+// WithWorkers sets how many folders are visited at once.
+func (o ScanOptions) WithWorkers(n int) ScanOptions {
+	o.workers = n
+	return o
+}
+
+// WithMaxScan sets how many bytes of a file are read to get at the lines asked for.
+func (o TextOptions) WithMaxScan(n int64) TextOptions {
+	o.maxScan = n
+	return o
+}

@@ -5,15 +5,15 @@ import (
 	"os"
 )
 
-// File is a regular file, opened for reading. It is safe for concurrent use, but for Read and Seek.
-// It stays readable after its Workspace was closed.
+// File is a regular file, open for reading. It is safe for concurrent use, except Read and Seek. It stays readable after its
+// Workspace was closed.
 type File struct {
 	file *os.File
 	ref  Ref
 }
 
-// Open opens a regular file for reading. It never waits: FIFOs, sockets and
-// devices are a *[SpecialFileError] (C6). The caller closes the file.
+// Open opens a regular file for reading. For a FIFO, socket or device the error is a *[SpecialFileError]; Open never waits for
+// one. The caller closes the file.
 func (w *Workspace) Open(path string) (*File, error) {
 	if err := w.begin(); err != nil {
 		return nil, err
@@ -26,12 +26,12 @@ func (w *Workspace) Open(path string) (*File, error) {
 	return w.openFile(a)
 }
 
-func (w *Workspace) openFile(a asked) (file *File, err error) {
-	err = w.walk(a, toOpen, func(end arrival) error {
+func (w *Workspace) openFile(a parsedPath) (file *File, err error) {
+	err = w.resolve(a, toOpen, func(end arrival) error {
 		if end.name == "" {
-			return unfit(a.path, fs.ModeDir)
+			return notRegular(a.path, fs.ModeDir)
 		}
-		f, err := openSeen(end.dir, end.name, end.seen, a.path)
+		f, err := openRegular(end.dir, end.name, end.stat, a.path)
 		if err != nil {
 			return err
 		}
@@ -41,16 +41,16 @@ func (w *Workspace) openFile(a asked) (file *File, err error) {
 	return file, err
 }
 
-// Ref is where the file was when it was opened.
+// Ref returns where the file was when it was opened.
 func (f *File) Ref() Ref { return f.ref }
 
-// Read reads on from where the last Read ended, as [io.Reader] says.
+// Read implements [io.Reader].
 func (f *File) Read(p []byte) (int, error) { return f.file.Read(p) }
 
-// ReadAt reads at an offset, as [io.ReaderAt] says.
+// ReadAt implements [io.ReaderAt].
 func (f *File) ReadAt(p []byte, offset int64) (int, error) { return f.file.ReadAt(p, offset) }
 
-// Seek moves the place of the next Read, as [io.Seeker] says.
+// Seek implements [io.Seeker].
 func (f *File) Seek(offset int64, whence int) (int64, error) { return f.file.Seek(offset, whence) }
 
 // Stat describes the open file.
@@ -59,27 +59,26 @@ func (f *File) Stat() (fs.FileInfo, error) { return f.file.Stat() }
 // Close closes the file.
 func (f *File) Close() error { return f.file.Close() }
 
-// Info describes a file or directory, and says where it is.
+// Info describes a file or directory and where it is.
 type Info struct {
 	fs.FileInfo
-	ref Ref
-	// name is the last name of the path that was asked for, as for os.Stat.
+	ref  Ref
 	name string
 }
 
-// Name is the last name of the path that was asked for.
+// Name returns the last name of the path that was asked for.
 func (i Info) Name() string { return i.name }
 
-// Ref is where it was when it was looked at.
+// Ref returns where the file was.
 func (i Info) Ref() Ref { return i.ref }
 
-// Stat describes what is at path, without opening it: special files too. A link at the end is followed.
-func (w *Workspace) Stat(path string) (Info, error) { return w.look(path, followLast) }
+// Stat describes the file at path, of any type, without opening it. It follows a link at the end.
+func (w *Workspace) Stat(path string) (Info, error) { return w.stat(path, followLast) }
 
-// Lstat is [Workspace.Stat], but describes a link at the end itself, wherever it points.
-func (w *Workspace) Lstat(path string) (Info, error) { return w.look(path, keepLast) }
+// Lstat is [Workspace.Stat] that describes a link at the end itself, wherever it points.
+func (w *Workspace) Lstat(path string) (Info, error) { return w.stat(path, keepLast) }
 
-func (w *Workspace) look(path string, last lastLink) (Info, error) {
+func (w *Workspace) stat(path string, last lastLink) (Info, error) {
 	if err := w.begin(); err != nil {
 		return Info{}, err
 	}
@@ -92,7 +91,7 @@ func (w *Workspace) look(path string, last lastLink) (Info, error) {
 		info fs.FileInfo
 		ref  Ref
 	)
-	err = w.walk(a, last, func(end arrival) error {
+	err = w.resolve(a, last, func(end arrival) error {
 		info, ref = end.info, w.ref(end.root, end.at)
 		return nil
 	})
@@ -102,15 +101,15 @@ func (w *Workspace) look(path string, last lastLink) (Info, error) {
 	return Info{info, ref, a.name(ref)}, nil
 }
 
-// name is the last name that was asked for, or the owner's where there is none.
-func (a asked) name(ref Ref) string {
+// name returns the last name of the path, or of its root if it has none.
+func (a parsedPath) name(ref Ref) string {
 	if n := len(a.at.names); n > 0 {
 		return a.at.names[n-1]
 	}
 	return base(ref.root.Dir)
 }
 
-// base is the last name of a directory, or all of it where it has none.
+// base returns the last name of a directory, or its path if it has none.
 func base(dir Dir) string {
 	at := locate(dir.path)
 	if n := len(at.names); n > 0 {
@@ -119,7 +118,7 @@ func base(dir Dir) string {
 	return dir.path
 }
 
-// Readlink is the target of the link at path, as it is written there.
+// Readlink returns the target of the link at path, unresolved.
 func (w *Workspace) Readlink(path string) (target string, err error) {
 	if err := w.begin(); err != nil {
 		return "", err
@@ -129,7 +128,7 @@ func (w *Workspace) Readlink(path string) (target string, err error) {
 	if err != nil {
 		return "", err
 	}
-	err = w.walk(a, keepLast, func(end arrival) error {
+	err = w.resolve(a, keepLast, func(end arrival) error {
 		if end.name == "" {
 			return failed("readlink", path, fs.ErrInvalid)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/afero"
 )
 
-var errFsUnsupported = fmt.Errorf("%w by a workspace, which reads files and writes whole ones", errors.ErrUnsupported)
+var errFsUnsupported = fmt.Errorf("%w: a workspace only reads files and writes whole ones", errors.ErrUnsupported)
 
 // Fs returns the workspace as an [afero.Fs], for hosts whose tools take one. Paths mean what they mean to
 // [Workspace.Open], and every operation is contained in the same way.
@@ -181,12 +181,12 @@ type aferoWriter struct {
 
 var _ afero.File = (*aferoWriter)(nil)
 
-// Write adds to the file, up to [DefaultMaxWrite] in all.
+// Write adds to the file, up to [MaxWrite] bytes in all.
 func (f *aferoWriter) Write(p []byte) (int, error) {
 	if f.closed {
 		return 0, failed("write", f.name, fs.ErrClosed)
 	}
-	if err := f.o.checkSize(f.name, f.data.Len()+len(p)); err != nil {
+	if err := checkSize(f.name, f.data.Len()+len(p)); err != nil {
 		return 0, pathError("write", f.name, err)
 	}
 	return f.data.Write(p)

@@ -201,7 +201,7 @@ func (v visit) Open() (*workspace.File, error) { return v.folder.Open(v.Entry) }
 
 // walk visits everything below start, one folder after the other.
 func walk(ctx context.Context, ws *workspace.Workspace, start string, fn func(visit) error) error {
-	return ws.Scan(ctx, start, workspace.ScanOptions{Workers: 1}, func(f *workspace.Folder) func() error {
+	return ws.Scan(ctx, start, workspace.ScanOptions{}.WithWorkers(1), func(f *workspace.Folder) func() error {
 		var err error
 		if f.Err != nil {
 			err = fn(visit{workspace.Entry{Name: path.Base(f.Ref().Rel())}, f.Err, f})

@@ -4,14 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
 )
 
-// longestPath is the most bytes of a path that is looked at: what Windows allows, and
-// eight times what Linux does.
-const longestPath = 32767
+// maxPath is the maximum length of a path in bytes: what Windows allows, and eight times what Linux does.
+const maxPath = 32767
 
 var (
 	errEmptyPath = fmt.Errorf("%w: the path is empty", fs.ErrInvalid)
@@ -19,29 +19,28 @@ var (
 	errComponent = fmt.Errorf("%w: not a name in a directory", fs.ErrInvalid)
 )
 
-// asked is a path as somebody asked for it, taken apart.
-type asked struct {
+// parsedPath is a path that was asked for.
+type parsedPath struct {
 	path string
 	at   location
-	// dir reports whether the path can only mean a directory, as "d/" does.
-	dir bool
+	dir  bool // it can only mean a directory, as "d/" does
 }
 
-func parse(path string) (asked, error) {
+func parse(path string) (parsedPath, error) {
 	var err error
 	switch {
 	case path == "":
 		err = errEmptyPath
 	case hasNUL(path):
 		err = errNULInPath
-	case len(path) > longestPath:
+	case len(path) > maxPath:
 		err = syscall.ENAMETOOLONG
 	}
 	if err != nil {
-		return asked{}, failed("open", path, err)
+		return parsedPath{}, failed("open", path, err)
 	}
 	top, names, dir := native{}.split(path)
-	return asked{path, location{top, names}, dir}, nil
+	return parsedPath{path, location{top, names}, dir}, nil
 }
 
 // parseName checks that name is one component, so that it stays in its directory.
@@ -57,8 +56,7 @@ func parseName(name string) error {
 	}
 }
 
-// failed is err about the path that was asked for, not about the part of it that was
-// being walked. errors.Is still finds what it was.
+// failed returns err as an error about path, without the name that the system was given. errors.Is still finds the cause.
 func failed(op, path string, err error) error {
 	if denial := (*denialError)(nil); errors.As(err, &denial) {
 		return &DeniedError{Path: path, By: denial.by}
@@ -69,8 +67,19 @@ func failed(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: cause(err)}
 }
 
-// unfit is why something of this type is not the file that was asked for.
-func unfit(path string, mode fs.FileMode) error {
+// cause returns the system's error in err, without the names it was given.
+func cause(err error) error {
+	if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	if linkErr := (*os.LinkError)(nil); errors.As(err, &linkErr) {
+		return linkErr.Err
+	}
+	return err
+}
+
+// notRegular returns why path, which leads to a file of this mode, is not a regular file.
+func notRegular(path string, mode fs.FileMode) error {
 	switch {
 	case mode.IsDir():
 		return failed("open", path, syscall.EISDIR)
@@ -87,8 +96,8 @@ func unfit(path string, mode fs.FileMode) error {
 	}
 }
 
-// location is a path taken apart: where its tree starts ("/", a drive, a share; "" for
-// a relative path) and the names from there on. It has no empty and no "." names.
+// location is a path split into names. top is where its tree starts ("/", a drive, a share; "" for a relative path). No name
+// is empty or ".".
 type location struct {
 	top   string
 	names []string
@@ -99,7 +108,7 @@ func locate(path string) location {
 	return location{top, names}
 }
 
-// String is the path in the platform's own form.
+// String returns the path in the platform's own form.
 func (l location) String() string { return native{}.join(l.top, l.names) }
 
 // below reports whether l is dir or lies below it.
@@ -113,12 +122,15 @@ func (l location) equal(other location) bool {
 	return len(l.names) == len(other.names) && l.below(other)
 }
 
-// child is l and a name. It shares nothing with l.
+// child returns l with names added. It shares no memory with l.
 func (l location) child(names ...string) location {
 	return location{l.top, slices.Concat(l.names, names)}
 }
 
-// parent is the directory above l, which for the top is the top itself.
+// clone returns l with names of its own.
+func clone(l location) location { return location{l.top, slices.Clone(l.names)} }
+
+// parent returns the directory above l, l itself for the top.
 func (l location) parent() location {
 	if len(l.names) == 0 {
 		return l
@@ -126,26 +138,23 @@ func (l location) parent() location {
 	return location{l.top, l.names[:len(l.names)-1]}
 }
 
-// Ref is where something is: the root that owns it and the path inside that root. A
-// Ref holds no links and no "..": it is what a path resolved to when it was
-// opened. It says nothing about later.
+// Ref says where a path led when it was resolved: the root that owns it and the path inside that root, without links and
+// "..". Refs compare with ==.
 type Ref struct {
 	root Root
 	rel  string
 }
 
-// Root is the root that owns it: of nested roots the deepest, of roots with one real
-// path the first.
+// Root returns the root that owns it: of nested roots the innermost, of roots with the same real path the first.
 func (r Ref) Root() Root { return r.root }
 
-// Rel is the slash-separated path inside the root, "." for the root itself.
+// Rel returns the slash-separated path inside the root, "." for the root itself.
 func (r Ref) Rel() string { return r.rel }
 
-// Path is the absolute path that starts with the client's spelling of the root: what an editor is
-// shown. A Workspace of the same roots opens it.
+// Path returns the absolute path that starts with the root as its caller spelled it. A Workspace of the same roots opens it.
 func (r Ref) Path() string { return r.in(r.root.Dir) }
 
-// Real is the absolute path that starts with the root's real path.
+// Real returns the absolute path that starts with the root's real path.
 func (r Ref) Real() string { return r.in(r.root.Real) }
 
 func (r Ref) in(dir Dir) string {
@@ -159,7 +168,7 @@ func (r Ref) in(dir Dir) string {
 	return dir.path + native{}.join("", []string{"", rel})
 }
 
-// child is name in the directory that r is.
+// child returns the Ref of name in the directory r.
 func (r Ref) child(name string) Ref {
 	if r.rel == "." {
 		return Ref{r.root, name}
@@ -169,15 +178,15 @@ func (r Ref) child(name string) Ref {
 
 // Root is one opened root of a Workspace.
 type Root struct {
-	// Index is its place in [cwd, ...additionalDirectories], 0 for cwd.
+	// Index is its position in the root set, 0 for cwd.
 	Index int
-	// Dir is the client's spelling.
+	// Dir is the path as its caller spelled it.
 	Dir Dir
-	// Real is the real path when the root was opened.
+	// Real is the path without links when the root was opened.
 	Real Dir
 }
 
-// ref is a real location in root.
+// ref returns the Ref of a real location in root.
 func (w *Workspace) ref(root int, at location) Ref {
 	names := at.names[len(w.real[root].names):]
 	if len(names) == 0 {

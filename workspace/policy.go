@@ -8,14 +8,32 @@ import (
 	"syscall"
 )
 
-// denial is a denied directory and a location that it was found to have.
+// Policy says which directories may be roots. It is applied to real paths. The zero Policy allows everything.
+type Policy struct {
+	// Allow, if not empty, lists the directories that every root must be or lie in.
+	Allow []Dir
+	// Deny lists directories that no root may be or lie in. Where one lies in a root, it is refused at each access.
+	Deny []Dir
+}
+
+// allows reports whether at lies in an allowed directory.
+func (p Policy) allows(at location) bool {
+	for _, dir := range p.Allow {
+		if at.below(resolveDir(dir)) {
+			return true
+		}
+	}
+	return len(p.Allow) == 0
+}
+
+// denial is a location of a denied directory.
 type denial struct {
 	dir  Dir
 	at   location
-	info os.FileInfo // nil if there was no such directory
+	info os.FileInfo // nil if the directory does not exist
 }
 
-// denials are the locations of the denied directories: the spelling and the real path of each.
+// denials returns the locations of denied directories: the spelling and the real path of each.
 func denials(dirs []Dir) []denial {
 	var out []denial
 	for _, dir := range dirs {
@@ -25,17 +43,18 @@ func denials(dirs []Dir) []denial {
 			info = nil
 		}
 		out = append(out, denial{dir, spelled, info})
-		if real := locate(resolve(dir.path)); !real.equal(spelled) {
+		if real := resolveDir(dir); !real.equal(spelled) {
 			out = append(out, denial{dir, real, nil})
 		}
 	}
 	return out
 }
 
-// resolve is path with its links followed, those too that lead to what is not there yet, as far as it exists.
-func resolve(path string) string { return resolveAt(locate(path), maxLinks).String() }
+// resolveDir returns the location of dir with links followed as far as the path exists, including links to what does not
+// exist yet.
+func resolveDir(dir Dir) location { return resolveAt(locate(dir.path), maxLinks) }
 
-// resolveAt follows no more than so many links that lead to nothing.
+// resolveAt follows at most links links that lead to nothing.
 func resolveAt(at location, links int) location {
 	real, err := filepath.EvalSymlinks(at.String())
 	if err == nil {
@@ -61,9 +80,9 @@ func resolveAt(at location, links int) location {
 	return resolveAt(to, links-1)
 }
 
-// judge returns the denied directory that holds at, if any.
-func judge(denied []denial, at location) (Dir, bool) {
-	for _, d := range denied {
+// denies returns the denied directory that at lies in, if any.
+func (w *Workspace) denies(at location) (Dir, bool) {
+	for _, d := range w.denied {
 		if at.below(d.at) {
 			return d.dir, true
 		}
@@ -71,43 +90,30 @@ func judge(denied []denial, at location) (Dir, bool) {
 	return Dir{}, false
 }
 
-// allows reports whether at lies in one of the allowed directories.
-func allows(allowed []Dir, at location) bool {
-	if len(allowed) == 0 {
-		return true
+// checkLocation returns a *DeniedError if at, which path led to, lies in a denied directory.
+func (w *Workspace) checkLocation(path string, at location) error {
+	if dir, denied := w.denies(at); denied {
+		return &DeniedError{Path: path, By: dir}
 	}
-	for _, dir := range allowed {
-		if at.below(locate(resolve(dir.path))) {
-			return true
-		}
-	}
-	return false
+	return nil
 }
 
-// denialError: something in a denied directory. What the user sees is a [DeniedError].
-type denialError struct{ by Dir }
-
-func (e *denialError) Error() string { return e.by.path + " is denied" }
-
-// admits returns a *DeniedError if what asked led to is denied, by its path or by what it is.
-func (w *Workspace) admits(asked string, end arrival) error {
-	if err := w.allowed(asked, end.at); err != nil {
+// checkArrival returns a *DeniedError if path led to something denied, by its location or its identity.
+func (w *Workspace) checkArrival(path string, end arrival) error {
+	if err := w.checkLocation(path, end.at); err != nil {
 		return err
 	}
 	err := end.dir.Blocked()
-	if guard := w.guards[end.root]; err == nil && guard != nil && end.name != "" && !end.seen.IsZero() {
-		err = guard.CheckDir(end.seen)
+	if guard := w.guards[end.root]; err == nil && guard != nil && end.name != "" && !end.stat.IsZero() {
+		err = guard.CheckDir(end.stat)
 	}
 	if err != nil {
-		return failed("open", asked, err)
+		return failed("open", path, err)
 	}
 	return nil
 }
 
-// allowed returns a *DeniedError if at, which asked led to, lies in a denied directory.
-func (w *Workspace) allowed(asked string, at location) error {
-	if dir, denied := judge(w.denied, at); denied {
-		return &DeniedError{Path: asked, By: dir}
-	}
-	return nil
-}
+// denialError is a guard's error for a denied directory. Users see a [DeniedError].
+type denialError struct{ by Dir }
+
+func (e *denialError) Error() string { return e.by.path + " is denied" }

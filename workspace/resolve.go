@@ -13,189 +13,186 @@ import (
 )
 
 const (
-	// maxLinks is the most links that one path may lead through, as on Linux.
+	// maxLinks is the maximum number of links in one path, as on Linux.
 	maxLinks = 40
 	// maxSteps bounds the work for one path: links can make a short one long.
 	maxSteps = 10_000
-	// above is the place of a walker that is in no root.
+	// above is the root of a resolver that is in none.
 	above = -1
+	// maxAttempts is how often an operation is tried because something changes.
+	maxAttempts = 64
 )
 
 // lastLink says what to do at the end of a path.
 type lastLink int
 
 const (
-	followLast lastLink = iota
-	keepLast
-	orMissing // follow it; what it, or the path, leads to need not exist
-	toOpen    // follow it; whoever opens what is there needs no info
+	followLast lastLink = iota // follow a link
+	keepLast                   // do not follow a link
+	orMissing                  // follow a link; what it, or the path, leads to need not exist
+	toOpen                     // follow a link; leave info nil, since the caller opens what is there
 )
 
-// arrival is where a path led: name in the directory dir, or dir itself if name is "". info is nil if
-// there is nothing of that name, and for toOpen; seen is zero for dir itself. The handle is valid until
-// its walker closes.
+// arrival is where a path led: the entry name in the directory dir, or dir itself if name is "".
 type arrival struct {
-	dir  *dirfd.Dir
+	dir  *dirfd.Dir // valid until the resolver closes it
 	name string
-	seen dirfd.FileStat
-	info os.FileInfo
+	stat dirfd.FileStat // zero for dir itself
+	info os.FileInfo    // nil if there is no such entry, and with toOpen
 	at   location
 	root int
 }
 
-// walker walks a path one component at a time, as an operating system does, but from handle to
-// handle: each directory is opened from the one before, and never by a path that was
-// looked up earlier. A link is read, not followed: its target is walked in its stead. Where an absolute
-// path starts, and above the roots, there is nothing to look at: there a walker only compares
-// names with the roots' until they lead into one.
-type walker struct {
+// resolver resolves a path one name at a time, as an operating system does, but from handle to handle: it opens each
+// directory from the one before, and never by a path. It reads a link and resolves its target instead of following
+// it. Above the roots it looks at nothing: it only compares names with those of the roots until they lead into one.
+type resolver struct {
 	w     *Workspace
-	asked asked
+	asked parsedPath
 	last  lastLink
 
-	root  int          // the root that the walker is in, or above
-	at    location     // the real path reached: no links, no ".."; the names are the walker's own
+	root  int          // the root that the resolver is in, or above
+	at    location     // the real path reached, without links and ".."; the resolver owns its names
 	trail []*dirfd.Dir // directories entered below the root, outermost first
 
-	rest  []string   // the names to go
-	ends  []int      // for each link being walked: len(rest) at the end of its target
-	links []location // and the link itself, for a person
-	hops  int
-	steps int
+	rest  []string   // the names still to resolve
+	ends  []int      // for each link being resolved: len(rest) at the end of its target
+	links []location // and the location of the link, for error messages
+	hops  int        // links so far
+	steps int        // names so far
 }
 
-// walk calls use with the arrival of a path, and does both again if something changed under
-// their feet.
-func (w *Workspace) walk(a asked, last lastLink, use func(arrival) error) error {
-	err := retry(func() error { return w.walkOnce(a, last, use) })
+// resolve calls use with where a path leads. It does both again if something changes in between.
+func (w *Workspace) resolve(a parsedPath, last lastLink, use func(arrival) error) error {
+	err := retry(func() error { return w.resolveOnce(a, last, use) })
 	if err == dirfd.ErrChanged {
 		return failed("open", a.path, err)
 	}
 	return err
 }
 
-func (w *Workspace) walkOnce(a asked, last lastLink, use func(arrival) error) error {
-	k := &walker{w: w, asked: a, last: last, root: above, at: location{top: a.at.top}, rest: a.at.names}
-	defer k.leave()
+func (w *Workspace) resolveOnce(a parsedPath, last lastLink, use func(arrival) error) error {
+	r := &resolver{w: w, asked: a, last: last, root: above, at: location{top: a.at.top}, rest: a.at.names}
+	defer r.leave()
 	if a.at.top == "" {
-		k.enter(w.doors[0].root)
+		r.enter(w.entries[0].root)
 	}
-	end, err := k.run()
+	end, err := r.run()
 	if err != nil {
-		if k.root != above {
-			// What is in a denied directory, and what is not, is nobody's business.
-			err = cmp.Or(w.allowed(a.path, k.at), err)
+		if r.root != above {
+			// An error must not tell what a denied directory contains.
+			err = cmp.Or(w.checkLocation(a.path, r.at), err)
 		}
 		return err
 	}
-	if err := w.admits(a.path, end); err != nil {
+	if err := w.checkArrival(a.path, end); err != nil {
 		return err
 	}
 	return use(end)
 }
 
-// run walks to the end of the path.
-func (k *walker) run() (arrival, error) {
+// run resolves all names of the path.
+func (r *resolver) run() (arrival, error) {
 	for {
-		if k.steps++; k.steps > maxSteps {
-			return arrival{}, k.failed(syscall.ENAMETOOLONG)
+		if r.steps++; r.steps > maxSteps {
+			return arrival{}, r.failed(syscall.ENAMETOOLONG)
 		}
-		if k.root == above && k.approach() {
+		if r.root == above && r.enterRoot() {
 			continue
 		}
-		if err := k.endLinks(); err != nil {
+		if err := r.endLinks(); err != nil {
 			return arrival{}, err
 		}
-		if k.root == above {
-			if err := k.stepAbove(); err != nil {
+		if r.root == above {
+			if err := r.stepAbove(); err != nil {
 				return arrival{}, err
 			}
 			continue
 		}
-		if len(k.rest) == 0 {
-			return k.arrive("", k.at)
+		if len(r.rest) == 0 {
+			return r.arrive("", r.at)
 		}
-		end, arrived, err := k.step()
+		end, arrived, err := r.step()
 		if arrived || err != nil {
 			return end, err
 		}
 	}
 }
 
-// step takes one name inside a root. It reports whether the path ends there.
-func (k *walker) step() (end arrival, arrived bool, err error) {
-	name := k.rest[0]
+// step resolves one name inside a root. It reports whether the path ends there.
+func (r *resolver) step() (end arrival, arrived bool, err error) {
+	name := r.rest[0]
 	if name == ".." {
-		k.rest = k.rest[1:]
-		k.up()
+		r.rest = r.rest[1:]
+		r.up()
 		return arrival{}, false, nil
 	}
-	at := k.into(name)
-	if root, ok := k.w.rootAt(at); ok {
-		k.rest = k.rest[1:]
-		k.enter(root)
+	at := r.child(name)
+	if root, ok := r.w.rootAt(at); ok {
+		r.rest = r.rest[1:]
+		r.enter(root)
 		return arrival{}, false, nil
 	}
-	if len(k.rest) == 1 {
-		return k.lastStep(name, at)
+	if len(r.rest) == 1 {
+		return r.lastStep(name, at)
 	}
-	child, err := k.here().OpenDir(name)
+	child, err := r.here().OpenDir(name)
 	switch {
 	case err == nil:
-		k.rest = k.rest[1:]
-		k.trail = append(k.trail, child)
-		k.at = at
+		r.rest = r.rest[1:]
+		r.trail = append(r.trail, child)
+		r.at = at
 		return arrival{}, false, nil
-	case !notEntered(err):
-		return arrival{}, false, k.failed(err)
+	case !notDirectory(err):
+		return arrival{}, false, r.failed(err)
 	}
-	seen, err := k.here().Stat(name)
+	seen, err := r.here().Stat(name)
 	switch {
 	case err != nil:
-		return arrival{}, false, k.failed(err)
+		return arrival{}, false, r.failed(err)
 	case seen.IsLink():
-		k.rest = k.rest[1:]
-		return arrival{}, false, k.follow(name, at)
+		r.rest = r.rest[1:]
+		return arrival{}, false, r.follow(name, at)
 	case seen.IsDir():
 		return arrival{}, false, dirfd.ErrChanged
 	default:
-		return arrival{}, false, k.failed(syscall.ENOTDIR)
+		return arrival{}, false, r.failed(syscall.ENOTDIR)
 	}
 }
 
-// notEntered reports whether err says that something is no directory, but maybe a link to one.
-func notEntered(err error) bool {
+// notDirectory reports whether err says that an entry is not a directory; it may be a link to one.
+func notDirectory(err error) bool {
 	return errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
 
-// lastStep takes the last name of the path, which is at.
-func (k *walker) lastStep(name string, at location) (end arrival, arrived bool, err error) {
-	seen, err := k.here().Stat(name)
+// lastStep resolves the last name of the path, whose location is at.
+func (r *resolver) lastStep(name string, at location) (end arrival, arrived bool, err error) {
+	seen, err := r.here().Stat(name)
 	switch {
-	case k.last == orMissing && !k.asked.dir && errors.Is(err, fs.ErrNotExist):
-		return arrival{k.here(), name, dirfd.FileStat{}, nil, k.kept(at), k.root}, true, nil
+	case r.last == orMissing && !r.asked.dir && errors.Is(err, fs.ErrNotExist):
+		return arrival{r.here(), name, dirfd.FileStat{}, nil, clone(at), r.root}, true, nil
 	case err != nil:
-		return arrival{}, false, k.failed(err)
+		return arrival{}, false, r.failed(err)
 	}
 	switch {
-	case seen.IsLink() && (k.last != keepLast || k.asked.dir):
-		k.rest = k.rest[1:]
-		return arrival{}, false, k.follow(name, at)
-	case k.asked.dir && !seen.IsDir():
-		return arrival{}, false, k.failed(syscall.ENOTDIR)
+	case seen.IsLink() && (r.last != keepLast || r.asked.dir):
+		r.rest = r.rest[1:]
+		return arrival{}, false, r.follow(name, at)
+	case r.asked.dir && !seen.IsDir():
+		return arrival{}, false, r.failed(syscall.ENOTDIR)
 	}
-	end, err = k.arrive(name, at)
+	end, err = r.arrive(name, at)
 	if err == nil && end.info != nil && !seen.SameFile(end.info) {
 		err = dirfd.ErrChanged
 	}
-	end.seen = seen
+	end.stat = seen
 	return end, true, err
 }
 
-// arrive ends the path at name, or at the directory that the walker is in if name is "".
-func (k *walker) arrive(name string, at location) (arrival, error) {
-	end := arrival{dir: k.here(), name: name, at: k.kept(at), root: k.root}
-	if k.last == toOpen {
+// arrive ends the path at the entry name, or at the current directory if name is "".
+func (r *resolver) arrive(name string, at location) (arrival, error) {
+	end := arrival{dir: r.here(), name: name, at: clone(at), root: r.root}
+	if r.last == toOpen {
 		return end, nil
 	}
 	if name == "" {
@@ -203,173 +200,161 @@ func (k *walker) arrive(name string, at location) (arrival, error) {
 	}
 	var err error
 	if end.info, err = end.dir.Lstat(name); err != nil {
-		return arrival{}, k.failed(err)
+		return arrival{}, r.failed(err)
 	}
 	return end, nil
 }
 
-// up goes to the parent of the directory that the walker is in.
-func (k *walker) up() {
-	k.at = k.at.parent()
-	if n := len(k.trail); n > 0 {
-		_ = k.trail[n-1].Close()
-		k.trail = k.trail[:n-1]
-	} else if len(k.w.real[k.root].names) > 0 {
-		k.root = above
+// up goes to the parent directory.
+func (r *resolver) up() {
+	r.at = r.at.parent()
+	if n := len(r.trail); n > 0 {
+		_ = r.trail[n-1].Close()
+		r.trail = r.trail[:n-1]
+	} else if len(r.w.real[r.root].names) > 0 {
+		r.root = above
 	}
 }
 
 // enter goes to the directory of a root.
-func (k *walker) enter(root int) {
-	k.leave()
-	k.root = root
-	real := k.w.real[root]
-	k.at = location{real.top, append(make([]string, 0, len(real.names)+len(k.rest)), real.names...)}
+func (r *resolver) enter(root int) {
+	r.leave()
+	r.root = root
+	real := r.w.real[root]
+	r.at = location{real.top, append(make([]string, 0, len(real.names)+len(r.rest)), real.names...)}
 }
 
-// into is name in the directory that the walker is in, until the walker takes another step.
-func (k *walker) into(name string) location {
-	return location{k.at.top, append(k.at.names, name)}
+// child returns the location of name in the current directory, valid until the next step.
+func (r *resolver) child(name string) location {
+	return location{r.at.top, append(r.at.names, name)}
 }
-
-// kept is at, to be kept.
-func (k *walker) kept(at location) location { return location{at.top, slices.Clone(at.names)} }
 
 // leave closes the directories entered below the root.
-func (k *walker) leave() {
-	closeAll(k.trail)
-	k.trail = k.trail[:0]
+func (r *resolver) leave() {
+	closeAll(r.trail)
+	r.trail = r.trail[:0]
 }
 
-// here is the directory that the walker is in.
-func (k *walker) here() *dirfd.Dir {
-	if n := len(k.trail); n > 0 {
-		return k.trail[n-1]
+// here returns the current directory.
+func (r *resolver) here() *dirfd.Dir {
+	if n := len(r.trail); n > 0 {
+		return r.trail[n-1]
 	}
-	return k.w.handles[k.root]
+	return r.w.handles[r.root]
 }
 
-func (k *walker) failed(err error) error { return failed("open", k.asked.path, err) }
+func (r *resolver) failed(err error) error { return failed("open", r.asked.path, err) }
 
-// follow puts the target of the link name, which is at, in its place.
-func (k *walker) follow(name string, at location) error {
-	if k.hops++; k.hops > maxLinks {
-		return &TooManyLinksError{Path: k.asked.path, Link: at.String(), Limit: maxLinks}
+// follow replaces the link name, whose location is at, by its target.
+func (r *resolver) follow(name string, at location) error {
+	if r.hops++; r.hops > maxLinks {
+		return &TooManyLinksError{Path: r.asked.path, Link: at.String(), Limit: maxLinks}
 	}
-	link := k.kept(at)
-	if misleads, err := k.here().LinksMislead(); err != nil {
-		return k.failed(err)
+	link := clone(at)
+	if misleads, err := r.here().LinksMislead(); err != nil {
+		return r.failed(err)
 	} else if misleads {
-		return &OutsideError{Path: k.asked.path, Link: link.String(), Roots: k.w.roots,
+		return &OutsideError{Path: r.asked.path, Link: link.String(), Roots: r.w.roots,
 			Why: fmt.Sprintf("the link %s is one of the system's own, which leads elsewhere than it says", link)}
 	}
-	target, err := k.here().Readlink(name)
+	target, err := r.here().Readlink(name)
 	if errors.Is(err, syscall.EINVAL) {
-		return dirfd.ErrChanged // it is no link any more
+		return dirfd.ErrChanged // no longer a link
 	}
 	if err != nil {
-		return k.failed(err)
+		return r.failed(err)
 	}
 	top, names, dir := native{}.split(target)
-	if len(k.rest) == 0 && dir {
-		k.asked.dir = true
+	if len(r.rest) == 0 && dir {
+		r.asked.dir = true
 	}
-	k.ends = append(k.ends, len(k.rest))
-	k.links = append(k.links, link)
-	k.rest = append(names, k.rest...)
+	r.ends = append(r.ends, len(r.rest))
+	r.links = append(r.links, link)
+	r.rest = append(names, r.rest...)
 	if top != "" {
-		k.leave()
-		k.root = above
-		k.at = location{top: top}
+		r.leave()
+		r.root = above
+		r.at = location{top: top}
 	}
 	return nil
 }
 
-// approach goes through the deepest door on the way, if there is one.
-func (k *walker) approach() bool {
-	target := k.rest[:len(k.rest)-k.end()]
-	ahead := location{k.at.top, target}
-	if len(k.at.names) > 0 {
-		ahead = k.at.child(target...)
+// enterRoot enters the innermost root on the way, if there is one.
+func (r *resolver) enterRoot() bool {
+	target := r.rest[:len(r.rest)-r.end()]
+	ahead := location{r.at.top, target}
+	if len(r.at.names) > 0 {
+		ahead = r.at.child(target...)
 	}
-	root, taken, ok := k.w.enter(ahead)
+	root, taken, ok := r.w.entryPoint(ahead)
 	if !ok {
 		return false
 	}
-	// The door may lie behind, when ".." led out of a root inside another.
-	if len(target) == len(k.rest) {
-		k.rest = ahead.names[taken:]
+	// The entry point may lie behind, when ".." led out of a root inside another.
+	if len(target) == len(r.rest) {
+		r.rest = ahead.names[taken:]
 	} else {
-		k.rest = slices.Concat(ahead.names[taken:], k.rest[len(target):])
+		r.rest = slices.Concat(ahead.names[taken:], r.rest[len(target):])
 	}
-	k.enter(root)
+	r.enter(root)
 	return true
 }
 
-// stepAbove takes one name above the roots: only towards a root.
-func (k *walker) stepAbove() error {
-	if len(k.rest) == 0 {
-		return k.outside("it leads to")
+// stepAbove resolves one name above the roots. It fails unless that leads towards a root.
+func (r *resolver) stepAbove() error {
+	if len(r.rest) == 0 {
+		return r.outside("it leads to")
 	}
-	name := k.rest[0]
-	k.rest = k.rest[1:]
+	name := r.rest[0]
+	r.rest = r.rest[1:]
 	if name == ".." {
-		k.at = k.at.parent()
+		r.at = r.at.parent()
 		return nil
 	}
-	k.at = k.into(name)
-	if !k.w.leadsToRoot(k.at) {
-		return k.outside("")
+	r.at = r.child(name)
+	if !r.w.leadsToRoot(r.at) {
+		return r.outside("")
 	}
 	return nil
 }
 
-// outside says that the walker is in no root, and how it came there.
-func (k *walker) outside(how string) error {
-	e := &OutsideError{Path: k.asked.path, Roots: k.w.roots}
-	if n := len(k.links); n > 0 {
-		e.Link = k.links[n-1].String()
+// outside returns the error for a path that is in no root. how says how it got there.
+func (r *resolver) outside(how string) error {
+	e := &OutsideError{Path: r.asked.path, Roots: r.w.roots}
+	if n := len(r.links); n > 0 {
+		e.Link = r.links[n-1].String()
 		how = fmt.Sprintf("the link %s leads to", e.Link)
 	}
 	if how != "" {
-		e.Why = fmt.Sprintf("%s %s, which is in none of them", how, k.at)
+		e.Why = fmt.Sprintf("%s %s, which is in none of them", how, r.at)
 	} else {
-		e.Why = fmt.Sprintf("%s is in none of them", k.at)
+		e.Why = fmt.Sprintf("%s is in none of them", r.at)
 	}
 	return e
 }
 
-// end is the length of rest at which the innermost link's target ends.
-func (k *walker) end() int {
-	if len(k.ends) == 0 {
+// end returns the length of rest at the end of the innermost link's target.
+func (r *resolver) end() int {
+	if len(r.ends) == 0 {
 		return 0
 	}
-	return k.ends[len(k.ends)-1]
+	return r.ends[len(r.ends)-1]
 }
 
-// endLinks forgets the links whose targets were walked to the end. Each must have led into a
-// root (A23).
-func (k *walker) endLinks() error {
-	for len(k.ends) > 0 && len(k.rest) == k.end() {
-		if k.root == above {
-			return k.outside("it leads to")
+// endLinks drops the links whose targets are resolved. Each target must be in a root.
+func (r *resolver) endLinks() error {
+	for len(r.ends) > 0 && len(r.rest) == r.end() {
+		if r.root == above {
+			return r.outside("it leads to")
 		}
-		k.ends = k.ends[:len(k.ends)-1]
-		k.links = k.links[:len(k.links)-1]
+		r.ends = r.ends[:len(r.ends)-1]
+		r.links = r.links[:len(r.links)-1]
 	}
 	return nil
 }
 
-// maxAttempts is how often something is tried anew because it changed meanwhile.
-const maxAttempts = 64
-
-// One step down from a directory that is held by its handle. A name was looked at with Lstat and
-// found to be no link; what is opened by that name must be what was seen, so a link
-// that took its place meanwhile is noticed, and leads nowhere: it is followed within the directory
-// at most. Both return dirfd.ErrChanged then.
-
-// openSeenDir opens the directory name of dir. The "." keeps it from waiting at a FIFO.
-func openSeenDir(dir *dirfd.Dir, name string, seen os.FileInfo) (*dirfd.Dir, error) {
+// openSameDir opens the directory name in dir, which seen describes. If it was replaced, the error is dirfd.ErrChanged.
+func openSameDir(dir *dirfd.Dir, name string, seen os.FileInfo) (*dirfd.Dir, error) {
 	child, err := dir.OpenDir(name)
 	if err != nil {
 		return nil, recheck(dir, name, seen, err)
@@ -384,8 +369,9 @@ func openSeenDir(dir *dirfd.Dir, name string, seen os.FileInfo) (*dirfd.Dir, err
 	return child, nil
 }
 
-// openSeenFile opens the file name of dir for reading.
-func openSeenFile(dir *dirfd.Dir, name string, seen os.FileInfo) (*os.File, os.FileInfo, error) {
+// openSameFile opens the file name in dir, which seen describes, for reading. If it was replaced, the error is
+// dirfd.ErrChanged.
+func openSameFile(dir *dirfd.Dir, name string, seen os.FileInfo) (*os.File, os.FileInfo, error) {
 	f, err := dir.Open(name)
 	if err != nil {
 		return nil, nil, recheck(dir, name, seen, err)
@@ -401,10 +387,10 @@ func openSeenFile(dir *dirfd.Dir, name string, seen os.FileInfo) (*os.File, os.F
 	return f, info, nil
 }
 
-// openSeen opens for reading the file name of dir, which was seen, and is what path leads to.
-func openSeen(dir *dirfd.Dir, name string, seen dirfd.FileStat, path string) (*os.File, error) {
+// openRegular opens the file name in dir, which path led to, for reading. It must be a regular file.
+func openRegular(dir *dirfd.Dir, name string, seen dirfd.FileStat, path string) (*os.File, error) {
 	if !seen.IsRegular() {
-		return nil, unfit(path, seen.Mode())
+		return nil, notRegular(path, seen.Mode())
 	}
 	f, err := dir.OpenRegular(name)
 	if err != nil && err != dirfd.ErrChanged {
@@ -413,7 +399,7 @@ func openSeen(dir *dirfd.Dir, name string, seen dirfd.FileStat, path string) (*o
 	return f, err
 }
 
-// recheck is err, or dirfd.ErrChanged if name is no longer what was seen.
+// recheck returns err, or dirfd.ErrChanged if name is no longer what seen describes.
 func recheck(dir *dirfd.Dir, name string, seen os.FileInfo, err error) error {
 	if now, lstatErr := dir.Lstat(name); lstatErr == nil && !os.SameFile(now, seen) {
 		return dirfd.ErrChanged
@@ -421,29 +407,28 @@ func recheck(dir *dirfd.Dir, name string, seen os.FileInfo, err error) error {
 	return err
 }
 
-// retry does it again as long as it fails with dirfd.ErrChanged, up to a limit.
-func retry(it func() error) error {
-	err := it()
+// retry repeats do while it fails with dirfd.ErrChanged, up to a limit.
+func retry(do func() error) error {
+	err := do()
 	for range maxAttempts {
 		if !errors.Is(err, dirfd.ErrChanged) {
 			break
 		}
-		err = it()
+		err = do()
 	}
 	return err
 }
 
-// door is a location through which paths enter a root: its spelling or its real
-// path. Behind it is the handle that was opened, whatever stands there by now (C8).
-type door struct {
+// entryPoint is a location where paths enter a root: its spelling or its real path. Entering it uses the handle that was
+// opened, whatever is at the location by now.
+type entryPoint struct {
 	at   location
 	root int
 }
 
-// doorsOf lists the doors of the opened roots. Of roots with one real path the first owns
-// the doors of all.
-func doorsOf(opened []Root, real []location) []door {
-	var doors []door
+// entryPoints lists the entry points of the roots. Of roots with the same real path the first owns them all.
+func entryPoints(opened []Root, real []location) []entryPoint {
+	var points []entryPoint
 	for i, root := range opened {
 		owner := i
 		for j := range i {
@@ -452,26 +437,26 @@ func doorsOf(opened []Root, real []location) []door {
 				break
 			}
 		}
-		doors = append(doors, door{real[i], owner})
+		points = append(points, entryPoint{real[i], owner})
 		if spelled := locate(root.Dir.path); !spelled.equal(real[i]) {
-			doors = append(doors, door{spelled, owner})
+			points = append(points, entryPoint{spelled, owner})
 		}
 	}
-	return doors
+	return points
 }
 
-// enter finds the door deepest on the way to at, and how many of at's names it takes.
-func (w *Workspace) enter(at location) (root, names int, ok bool) {
+// entryPoint returns the root of the innermost entry point on the way to at, and how many of at's names lead there.
+func (w *Workspace) entryPoint(at location) (root, names int, ok bool) {
 	names = -1
-	for _, d := range w.doors {
-		if len(d.at.names) > names && at.below(d.at) {
-			root, names, ok = d.root, len(d.at.names), true
+	for _, p := range w.entries {
+		if len(p.at.names) > names && at.below(p.at) {
+			root, names, ok = p.root, len(p.at.names), true
 		}
 	}
 	return root, names, ok
 }
 
-// rootAt is the root whose real path at is.
+// rootAt returns the root whose real path is at.
 func (w *Workspace) rootAt(at location) (root int, ok bool) {
 	for i, real := range w.real {
 		if at.equal(real) {

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,59 +17,52 @@ import (
 	"github.com/acp-agent/acp-agent/internal/gitignore"
 )
 
-// IgnoredFiles says what a scan makes of what git ignores.
+// IgnoredFiles says how a scan treats files that git ignores.
 type IgnoredFiles int
 
 const (
-	// KeepIgnored: a scan looks at everything.
+	// KeepIgnored includes them.
 	KeepIgnored IgnoredFiles = iota
-	// LeaveIgnored: a scan leaves out what git ignores, and ".git" itself. The rules are those of each
-	// .gitignore from the top of the repository down, and of its .git/info/exclude. Of a repository whose
-	// top lies above the root, only the rules inside the root are known. Where there is no
-	// repository, every .gitignore counts; a repository inside another has only its own.
+	// LeaveIgnored leaves them out, and ".git" itself. The rules are those of each .gitignore from the top of the repository
+	// down, and of its .git/info/exclude. Of a repository whose top is above the root, only the rules inside the root are
+	// known. Outside of a repository every .gitignore counts. A repository inside another has only its own rules.
 	LeaveIgnored
 )
 
-// The bounds of a scan where ScanOptions name no others.
 const (
+	// DefaultMaxScanDepth is the default of ScanOptions.MaxDepth.
 	DefaultMaxScanDepth = 256
-	DefaultMaxRules     = 1 << 20
+	// maxRules is the maximum size, in bytes, of a file of ignore rules. A larger one is ignored.
+	maxRules = 1 << 20
 )
 
 // ScanOptions configure [Workspace.Scan].
 type ScanOptions struct {
-	// Workers is how many folders are looked at at once. Default: one for each processor that Go uses.
-	Workers int
-	// Ignored says what becomes of what git ignores. Default KeepIgnored.
+	// Ignored says how to treat files that git ignores. Zero means KeepIgnored.
 	Ignored IgnoredFiles
-	// Leave, if not nil, reports whether to leave out an entry of dir, and with a directory all below
-	// it. It is called from several goroutines, for what Ignored keeps.
-	Leave func(dir Ref, e Entry) bool
-	// MaxDepth is the most directories on a way down from the start. What is deeper is a folder whose Err
-	// is a *[LimitError]. Default [DefaultMaxScanDepth].
+	// MaxDepth is how many directories deep to go from the start. A deeper directory is a folder whose Err is a
+	// *[LimitError]. Zero means [DefaultMaxScanDepth].
 	MaxDepth int
-	// MaxRules is the most bytes of a file of ignore rules. A larger one counts as having none.
-	// Default [DefaultMaxRules].
-	MaxRules int64
+
+	workers int // zero means GOMAXPROCS
 }
 
-// Folder is a directory that a scan came by, or a part of a large one. It may be used until the
-// look at it ends, from any goroutine.
+// Folder is a directory that a scan found, or a part of a large one. It may be used until look returns, from any goroutine.
 type Folder struct {
-	// Entries are what it has, sorted by name, without what was left out: directories too, and
-	// links as links. A part of a large directory has a part of them.
+	// Entries are the entries of the directory, or of the part of it, sorted by name, without those that the options leave out. It
+	// includes directories, and links as links.
 	Entries []Entry
-	// Err is why the directory could not be opened, or not be read to its end.
+	// Err is why the directory could not be opened or read to its end.
 	Err error
 
 	dir *Directory // nil if it could not be opened
 	ref Ref
 }
 
-// Ref is where the directory is.
+// Ref returns where the directory is.
 func (f *Folder) Ref() Ref { return f.ref }
 
-// RefOf is where one of its entries is.
+// RefOf returns where one of its entries is.
 func (f *Folder) RefOf(e Entry) Ref {
 	if f.dir == nil {
 		return f.ref.child(e.Name)
@@ -87,11 +81,10 @@ func (f *Folder) Open(e Entry) (*File, error) {
 	return f.dir.openEntry(e)
 }
 
-// Scan looks at the directory start and at all directories below it, several at once, and delivers
-// what it found in order. look is called once for each folder, from several goroutines; what it
-// returns, unless nil, is called afterwards: never two at once, and in the same order each time, in which a
-// directory comes before those in it, and these are sorted by name. So
-// a search reads in look, and reports in what look returns:
+// Scan visits the directory start and all directories below it, several at once, and delivers what it finds in order. It calls
+// look once for each folder, from several goroutines. The function that look returns, unless nil, is called later: never
+// two at once, and always in the same order, in which a directory comes before its subdirectories and these are sorted by
+// name. So a search reads in look, and reports in the function that look returns:
 //
 //	err := ws.Scan(ctx, ".", workspace.ScanOptions{Ignored: workspace.LeaveIgnored},
 //		func(f *workspace.Folder) (deliver func() error) {
@@ -104,11 +97,10 @@ func (f *Folder) Open(e Entry) (*File, error) {
 //			return func() error { return report(found) } // fs.SkipAll stops the scan
 //		})
 //
-// If a delivery fails, or ctx ends, nothing is delivered any more, and Scan returns why once every look
-// has ended; for [fs.SkipAll] it returns nil. A directory that cannot be opened or read is a folder
-// with Err set, and the scan goes on. Links are not followed: [Folder.Open] follows one to a
-// file. Like [Workspace.Walk] it goes from handle to handle. What is found ahead of its turn
-// is bounded, and so is the number of directories held open, by some hundreds.
+// If a delivery fails or ctx ends, Scan delivers nothing more, and returns the error once all calls of look have returned; for
+// [fs.SkipAll] it returns nil. A directory that cannot be opened or read is a folder with Err set, and the scan
+// continues. Scan does not follow links; [Folder.Open] does. It buffers a bounded number of folders ahead of their turn,
+// and holds some hundreds of directories open at most.
 func (w *Workspace) Scan(ctx context.Context, start string, o ScanOptions, look func(*Folder) (deliver func() error)) error {
 	if err := w.begin(); err != nil {
 		return err
@@ -127,9 +119,9 @@ func (w *Workspace) Scan(ctx context.Context, start string, o ScanOptions, look 
 	return s.run()
 }
 
-// scan is a running Scan. Its nodes are a list in the order of delivery: each is looked at, replaced by
-// what it has below it, and delivered once it is the first. Workers take the first that nobody
-// has taken, so that the head never waits for anything but its own look.
+// scan is a running Scan. Its nodes are a list in the order of delivery: each is visited, followed by the nodes below it, and
+// delivered once it is the first. Workers take the first waiting node, so that the head only ever waits for its own
+// visit.
 type scan struct {
 	w    *Workspace
 	ctx  context.Context
@@ -139,34 +131,27 @@ type scan struct {
 	mu         sync.Mutex
 	changed    *sync.Cond
 	head       *scanNode
-	ahead      int // nodes that are done and not delivered
+	ahead      int // nodes that are finished and not delivered
 	delivering bool
 	err        error // why it stops
 	crash      *crash
 }
 
-// maxAhead is how many folders may be done before their turn.
+// maxAhead is how many nodes may be finished before their turn.
 const maxAhead = 128
 
 func newScan(w *Workspace, ctx context.Context, o ScanOptions, look func(*Folder) func() error) *scan {
-	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
-	}
-	if o.MaxDepth <= 0 {
-		o.MaxDepth = DefaultMaxScanDepth
-	}
-	if o.MaxRules <= 0 {
-		o.MaxRules = DefaultMaxRules
-	}
+	o.workers = cmp.Or(o.workers, runtime.GOMAXPROCS(0))
+	o.MaxDepth = cmp.Or(o.MaxDepth, DefaultMaxScanDepth)
 	s := &scan{w: w, ctx: ctx, o: o, look: look}
 	s.changed = sync.NewCond(&s.mu)
 	return s
 }
 
-// run works until everything was delivered, or something fails.
+// run works until everything is delivered or something fails.
 func (s *scan) run() error {
 	var others sync.WaitGroup
-	for range s.o.Workers - 1 {
+	for range s.o.workers - 1 {
 		others.Go(s.work)
 	}
 	s.work()
@@ -183,7 +168,7 @@ func (s *scan) run() error {
 	return s.err
 }
 
-// work looks at one node after the other.
+// work visits nodes until there are none left.
 func (s *scan) work() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +184,7 @@ func (s *scan) work() {
 		}
 		var deliver func() error
 		var below []*scanNode
-		s.outside(func() { deliver, below = s.visit(n) })
+		s.unlocked(func() { deliver, below = s.visit(n) })
 		n.done(deliver, below)
 		s.ahead++
 		s.deliver()
@@ -207,7 +192,7 @@ func (s *scan) work() {
 	}
 }
 
-// take is the first node that nobody has taken, nil if there is none or enough is done ahead.
+// take returns the first waiting node, nil if there is none or enough are finished ahead.
 func (s *scan) take() *scanNode {
 	for n := s.head; n != nil; n = n.next {
 		if n.state == waiting {
@@ -221,7 +206,7 @@ func (s *scan) take() *scanNode {
 	return nil
 }
 
-// deliver delivers what is done at the head of the list, unless somebody is at it.
+// deliver delivers the finished nodes at the head of the list, unless another worker does.
 func (s *scan) deliver() {
 	if s.delivering {
 		return
@@ -235,7 +220,7 @@ func (s *scan) deliver() {
 			continue
 		}
 		var err error
-		s.outside(func() { err = deliver() })
+		s.unlocked(func() { err = deliver() })
 		if err != nil {
 			s.fail(err)
 		}
@@ -243,9 +228,9 @@ func (s *scan) deliver() {
 	s.delivering = false
 }
 
-// outside calls do without mu, which the caller holds. A panic stops the scan; run has it go on in the caller of Scan, who
-// may recover from it.
-func (s *scan) outside(do func()) {
+// unlocked calls do without mu, which the caller holds. A panic stops the scan; run repeats it in the goroutine that
+// called Scan, which may recover from it.
+func (s *scan) unlocked(do func()) {
 	s.mu.Unlock()
 	defer s.mu.Lock()
 	defer func() {
@@ -277,7 +262,7 @@ func (s *scan) fail(err error) {
 	}
 }
 
-// scanState is how far a node of a scan is.
+// scanState is the state of a scanNode.
 type scanState int
 
 const (
@@ -286,14 +271,14 @@ const (
 	finished
 )
 
-// partSize is the most entries of a folder. A larger directory is looked at in parts, so that several
-// workers share it.
+// partSize is the maximum number of entries of a folder. A larger directory is visited in parts, so that several workers
+// share it.
 const partSize = 512
 
-// scanNode is a directory that is to be looked at, or a part of one.
+// scanNode is a directory to visit, or a part of one.
 type scanNode struct {
-	in   *scanDir // for a part: the directory; else the one that it is in, or the start
-	name string   // in that directory; "" for a part, and for the start
+	in   *scanDir // the parent; for a part and for the start the directory itself
+	name string   // in the parent; "" for a part and for the start
 	part []Entry
 
 	state   scanState
@@ -301,7 +286,7 @@ type scanNode struct {
 	next    *scanNode
 }
 
-// done ends the node, and puts what is below it behind it.
+// done finishes the node, and inserts the nodes below it after it.
 func (n *scanNode) done(deliver func() error, below []*scanNode) {
 	n.in, n.part = nil, nil
 	n.state, n.deliver = finished, deliver
@@ -311,7 +296,7 @@ func (n *scanNode) done(deliver func() error, below []*scanNode) {
 	}
 }
 
-// scanDir is an open directory of a scan. Nodes share it; the last one closes it.
+// scanDir is an open directory that nodes share. The last one closes it.
 type scanDir struct {
 	dir   *Directory
 	rules *gitignore.Matcher // nil if nothing is ignored
@@ -331,7 +316,7 @@ func (d *scanDir) release() {
 	}
 }
 
-// top is the node of the start.
+// top returns the node of the start.
 func (s *scan) top(d *Directory) *scanNode {
 	top := newScanDir(d, 0)
 	if s.o.Ignored == LeaveIgnored {
@@ -340,7 +325,7 @@ func (s *scan) top(d *Directory) *scanNode {
 	return &scanNode{in: top}
 }
 
-// visit looks at a node. It returns what look does, and the nodes that are to follow.
+// visit visits a node. It returns what look returns, and the nodes below.
 func (s *scan) visit(n *scanNode) (deliver func() error, below []*scanNode) {
 	switch {
 	case n.part != nil:
@@ -369,14 +354,13 @@ func (s *scan) open(n *scanNode) (*Directory, error) {
 	return n.in.dir.openDir(n.name)
 }
 
-// read reads d and looks at it. outer are the rules of the directory that it is in, or for the start of
-// those above it.
+// read lists d and calls look. outer are the rules of the parent, for the start those of all directories above.
 func (s *scan) read(d *scanDir, outer *gitignore.Matcher) (deliver func() error, below []*scanNode) {
 	entries, err := d.dir.Entries(s.ctx)
 	if s.o.Ignored == LeaveIgnored {
 		d.rules = s.enter(d.dir, entries, outer)
 	}
-	entries = slices.DeleteFunc(entries, func(e Entry) bool { return s.ctx.Err() != nil || s.leaves(d, e) })
+	entries = slices.DeleteFunc(entries, func(e Entry) bool { return s.ctx.Err() != nil || d.ignores(e) })
 	first := entries
 	if len(entries) > partSize {
 		first = entries[:partSize]
@@ -394,12 +378,9 @@ func (s *scan) read(d *scanDir, outer *gitignore.Matcher) (deliver func() error,
 	return deliver, below
 }
 
-// leaves reports whether an entry of d is left out.
-func (s *scan) leaves(d *scanDir, e Entry) bool {
-	if d.rules != nil && (e.Name == repository || d.rules.Match(e.Name, kindOf(e)) == gitignore.Ignored) {
-		return true
-	}
-	return s.o.Leave != nil && s.o.Leave(d.dir.ref, e)
+// ignores reports whether an entry of d is left out.
+func (d *scanDir) ignores(e Entry) bool {
+	return d.rules != nil && (e.Name == repository || d.rules.Match(e.Name, kindOf(e)) == gitignore.Ignored)
 }
 
 func kindOf(e Entry) gitignore.Kind {
@@ -409,14 +390,13 @@ func kindOf(e Entry) gitignore.Kind {
 	return gitignore.File
 }
 
-// The names that git gives to what says what it ignores.
 const (
 	repository = ".git"
 	ruleFile   = ".gitignore"
 )
 
-// rulesAbove is the matcher of the directory that holds d, from the root that owns it down. It is nil if
-// there is none, or if d is in a directory that is ignored: whoever starts there wants what is in it.
+// rulesAbove returns the matcher of the parent of d, with the rules from the root down. It is nil for a root, and if d is
+// in an ignored directory: a scan that starts there is meant to see it.
 func (s *scan) rulesAbove(d *Directory) *gitignore.Matcher {
 	if d.ref.rel == "." {
 		return nil
@@ -447,7 +427,7 @@ func (s *scan) rulesAbove(d *Directory) *gitignore.Matcher {
 	return rules
 }
 
-// enter is the matcher of dir, which has these entries. outer is that of the directory above.
+// enter returns the matcher of dir, which has these entries. outer is that of the parent.
 func (s *scan) enter(dir *Directory, entries []Entry, outer *gitignore.Matcher) *gitignore.Matcher {
 	named := func(name string) (Entry, bool) {
 		i, ok := slices.BinarySearchFunc(entries, name, func(e Entry, name string) int { return strings.Compare(e.Name, name) })
@@ -464,7 +444,7 @@ func (s *scan) enter(dir *Directory, entries []Entry, outer *gitignore.Matcher) 
 	return s.matcher(dir, outer, top, own)
 }
 
-// matcher is the matcher of dir, whose own rules are these. top reports whether it is that of a repository.
+// matcher returns the matcher of dir, which has the rules own. top reports whether dir is the top of a repository.
 func (s *scan) matcher(dir *Directory, outer *gitignore.Matcher, top bool, own *gitignore.Rules) *gitignore.Matcher {
 	switch {
 	case top:
@@ -476,7 +456,7 @@ func (s *scan) matcher(dir *Directory, outer *gitignore.Matcher, top bool, own *
 	}
 }
 
-// excludes are the rules of the repository whose top dir is.
+// excludes returns the rules in .git/info/exclude of dir.
 func (s *scan) excludes(dir *Directory) *gitignore.Rules {
 	for _, name := range []string{repository, "info"} {
 		child, err := dir.openDir(name)
@@ -489,11 +469,10 @@ func (s *scan) excludes(dir *Directory) *gitignore.Rules {
 	return s.parse(dir, "exclude")
 }
 
-// parse reads a file of rules. One that cannot be read has none, as for git, which does not follow a
-// link to one either.
+// parse reads a file of rules. Like git it ignores a file that cannot be read, and a link.
 func (s *scan) parse(dir *Directory, name string) *gitignore.Rules {
 	info, err := dir.lstat(name)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > s.o.MaxRules {
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxRules {
 		return nil
 	}
 	file, err := dir.openFile(name)
@@ -501,8 +480,8 @@ func (s *scan) parse(dir *Directory, name string) *gitignore.Rules {
 		return nil
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, s.o.MaxRules+1))
-	if err != nil || int64(len(data)) > s.o.MaxRules {
+	data, err := io.ReadAll(io.LimitReader(file, maxRules+1))
+	if err != nil || int64(len(data)) > maxRules {
 		return nil
 	}
 	return gitignore.Parse(data)

@@ -56,7 +56,7 @@ func TestScan_TheOrderIsAlwaysTheSame(t *testing.T) {
 	fill("", 0)
 	ws := open(t, dir)
 	for workers := range 6 {
-		require.Equal(t, want, scanned(t, ws, ".", workspace.ScanOptions{Workers: workers}))
+		require.Equal(t, want, scanned(t, ws, ".", workspace.ScanOptions{}.WithWorkers(workers)))
 	}
 }
 
@@ -70,7 +70,7 @@ func TestScan_ALargeDirectoryIsShared(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "a/below"), "")
 	ws := open(t, dir)
-	require.Equal(t, append(want, "a/below"), scanned(t, ws, ".", workspace.ScanOptions{Workers: 4}))
+	require.Equal(t, append(want, "a/below"), scanned(t, ws, ".", workspace.ScanOptions{}.WithWorkers(4)))
 }
 
 func TestScan_LeavesOutWhatGitIgnores(t *testing.T) {
@@ -91,10 +91,6 @@ func TestScan_LeavesOutWhatGitIgnores(t *testing.T) {
 	require.Equal(t, []string{"src/.gitignore", "src/y.o", "src/build/x"}, scanned(t, ws, "src", git), "the rules above count")
 	require.Equal(t, []string{"build/x", "build/deep/y.o"}, scanned(t, ws, "build", git), "who starts in it wants what is in it")
 	require.Contains(t, scanned(t, ws, ".", workspace.ScanOptions{}), ".git/config")
-	require.Equal(t, []string{".gitignore", "keep.o", "kept", "nested/.gitignore", "nested/x.o"},
-		scanned(t, ws, ".", workspace.ScanOptions{Ignored: workspace.LeaveIgnored, Leave: func(dir workspace.Ref, e workspace.Entry) bool {
-			return dir.Rel() == "." && e.Name == "src"
-		}}))
 }
 
 func TestScan_StopsAndFails(t *testing.T) {
@@ -111,7 +107,7 @@ func TestScan_StopsAndFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			delivered := 0
-			err := ws.Scan(t.Context(), ".", workspace.ScanOptions{Workers: 4}, func(*workspace.Folder) func() error {
+			err := ws.Scan(t.Context(), ".", workspace.ScanOptions{}.WithWorkers(4), func(*workspace.Folder) func() error {
 				return func() error {
 					if delivered++; delivered == 7 {
 						return c.with
@@ -126,7 +122,7 @@ func TestScan_StopsAndFails(t *testing.T) {
 	t.Run("its context ends", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var looks atomic.Int32
-		err := ws.Scan(ctx, ".", workspace.ScanOptions{Workers: 4}, func(*workspace.Folder) func() error {
+		err := ws.Scan(ctx, ".", workspace.ScanOptions{}.WithWorkers(4), func(*workspace.Folder) func() error {
 			if looks.Add(1) == 5 {
 				cancel(broken)
 				<-ctx.Done()
@@ -150,7 +146,7 @@ func TestScan_TheFirstIsNotInTheWayOfOthers(t *testing.T) {
 		order  []string
 	)
 	others.Add(100)
-	require.NoError(t, ws.Scan(t.Context(), ".", workspace.ScanOptions{Workers: 3}, func(f *workspace.Folder) func() error {
+	require.NoError(t, ws.Scan(t.Context(), ".", workspace.ScanOptions{}.WithWorkers(3), func(f *workspace.Folder) func() error {
 		rel := f.Ref().Rel()
 		if rel == "d000" {
 			others.Wait() // others go on, up to their bound
@@ -205,23 +201,6 @@ func TestC3_AScanGoesThroughNoLink(t *testing.T) {
 	require.Equal(t, []string{"d/up", "d/e/f"}, scanned(t, g.ws, "in", workspace.ScanOptions{}), "where it starts is a path like any")
 }
 
-// What is left out can take long to tell: a repository may have many rules.
-func TestAScanThatEndsJudgesNoMoreEntries(t *testing.T) {
-	root := realDir(t)
-	for i := range 100 {
-		write(t, filepath.Join(root, fmt.Sprint(i)), "")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var judged atomic.Int64
-	err := open(t, root).Scan(ctx, ".", workspace.ScanOptions{Leave: func(workspace.Ref, workspace.Entry) bool {
-		judged.Add(1)
-		cancel()
-		return false
-	}}, func(*workspace.Folder) func() error { return nil })
-	require.ErrorIs(t, err, context.Canceled)
-	require.EqualValues(t, 1, judged.Load())
-}
-
 // A panic in a callback is the caller's, who may recover, whatever worker it happened on.
 func TestW8_APanicInAScanReachesItsCaller(t *testing.T) {
 	top := realDir(t)
@@ -241,7 +220,7 @@ func TestW8_APanicInAScanReachesItsCaller(t *testing.T) {
 			},
 		} {
 			err := recovered(func() {
-				_ = w.Scan(t.Context(), ".", workspace.ScanOptions{Workers: workers}, look)
+				_ = w.Scan(t.Context(), ".", workspace.ScanOptions{}.WithWorkers(workers), look)
 			})
 			require.Contains(t, err, "in "+name)
 		}

@@ -13,104 +13,57 @@ import (
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
-// Workspace is an opened root set. It is safe for concurrent use. [Open] makes one,
-// and Close ends it: operations that run finish, later ones fail with [ErrClosed].
+const (
+	// DefaultMaxRoots is the default of Options.MaxRoots.
+	DefaultMaxRoots = 64
+	// DefaultMaxEntries is the default of Options.MaxEntries.
+	DefaultMaxEntries = 250_000
+)
+
+// Options configure [Open].
+type Options struct {
+	// MaxRoots is the maximum number of roots, cwd included. Zero means [DefaultMaxRoots].
+	MaxRoots int
+	// Mounts says which mounts below a root belong to it. Zero means ExistingMounts.
+	Mounts Mounts
+	// MaxEntries is the maximum number of entries that are listed of a directory. Listing a larger one fails with a
+	// *[LimitError] and returns that many. Zero means [DefaultMaxEntries].
+	MaxEntries int
+	// Policy says which directories may be roots, and which are never reached.
+	Policy Policy
+}
+
+// Workspace is an opened root set. It is safe for concurrent use.
 //
-// Its methods take paths as an operating system does: links are followed as far as clause A23
-// allows, ".." is the parent of where one really is, and a relative path starts at cwd. Their
-// errors are [*OutsideError], [*TooManyLinksError], [*DeniedError], [*MountError], [*SpecialFileError],
-// ErrClosed, or what the system said in an *[fs.PathError].
+// Its methods resolve paths like the operating system does: they follow links as far as these stay in the roots, ".." is the
+// parent of the directory that was really reached, and a relative path starts at cwd. Their errors are [*OutsideError],
+// [*TooManyLinksError], [*DeniedError], [*MountError], [*SpecialFileError], [ErrClosed], or the system's in an
+// *[fs.PathError].
 type Workspace struct {
 	roots   Roots
 	opened  []Root
 	handles []*dirfd.Dir  // of opened, one each
 	real    []location    // of opened, one each
 	guards  []dirfd.Guard // of opened, one each; nil if everything may be reached
-	doors   []door
+	entries []entryPoint
 	denied  []denial
 
 	maxEntries int
-	buffers    sync.Pool // of *[]byte, to list directories with
+	buffers    sync.Pool // of *[]byte, for listing directories
 
 	mu      sync.Mutex
 	running int
 	closed  bool
 }
 
-// Roots is the root set that was opened.
-func (w *Workspace) Roots() Roots { return w.roots }
-
-// Opened are the roots in order, cwd first. The caller owns the slice.
-func (w *Workspace) Opened() []Root { return append([]Root(nil), w.opened...) }
-
-// Root is root i, cwd for 0. It panics if i is out of range.
-func (w *Workspace) Root(i int) Root { return w.opened[i] }
-
-// Close makes every later operation fail with [ErrClosed], and waits for none. The
-// directories are let go when the last running operation has ended. Files and directories
-// that were opened stay readable until they are closed. A second Close does nothing.
-func (w *Workspace) Close() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return nil
-	}
-	w.closed = true
-	w.release()
-	return nil
-}
-
-// begin enters an operation, which must end with end.
-func (w *Workspace) begin() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return ErrClosed
-	}
-	w.running++
-	return nil
-}
-
-func (w *Workspace) end() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.running--
-	w.release()
-}
-
-// buffer is one to list a directory with, which goes back to buffers.
-func (w *Workspace) buffer() *[]byte {
-	if buf, ok := w.buffers.Get().(*[]byte); ok {
-		return buf
-	}
-	buf := make([]byte, dirfd.ListBuffer)
-	return &buf
-}
-
-// release lets the directories go once nobody needs them. The caller holds mu.
-func (w *Workspace) release() {
-	if w.closed && w.running == 0 {
-		closeAll(w.handles)
-	}
-}
-
-func closeAll(handles []*dirfd.Dir) {
-	for _, handle := range handles {
-		_ = handle.Close()
-	}
-}
-
 // Open opens every root of the set, or none. The caller closes the Workspace. The error is a [RootErrors], or the
 // context's. Each step reports everything it finds wrong: first too many roots; then directories that cannot be opened;
 // then those the policy denies.
 func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
-	if err := checkCount(roots, o.MaxRoots); err != nil {
+	if err := checkCount(roots, cmp.Or(o.MaxRoots, DefaultMaxRoots)); err != nil {
 		return nil, err
 	}
-	w := &Workspace{roots: roots, denied: denials(o.Policy.Deny), maxEntries: o.MaxEntries}
-	if w.maxEntries <= 0 {
-		w.maxEntries = DefaultMaxEntries
-	}
+	w := &Workspace{roots: roots, denied: denials(o.Policy.Deny), maxEntries: cmp.Or(max(o.MaxEntries, 0), DefaultMaxEntries)}
 	err := w.openRoots(ctx)
 	if err == nil {
 		err = w.checkPolicy(o.Policy)
@@ -122,13 +75,11 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 		closeAll(w.handles)
 		return nil, err
 	}
-	w.doors = doorsOf(w.opened, w.real)
+	w.entries = entryPoints(w.opened, w.real)
 	return w, nil
 }
 
-// checkCount rejects a set without roots, and one with too many.
 func checkCount(roots Roots, limit int) error {
-	limit = cmp.Or(limit, DefaultMaxRoots)
 	switch {
 	case roots.IsZero():
 		return RootErrors{{Reason: ReasonEmpty}}
@@ -176,8 +127,17 @@ func (w *Workspace) openError(i int, err error) RootError {
 	}
 }
 
-func (w *Workspace) rootError(i int, reason Reason, detail string) RootError {
-	return RootError{Root: w.roots.sent(i), Path: w.roots.At(i).path, Reason: reason, Detail: detail}
+// checkPolicy checks the real path of each root against the policy.
+func (w *Workspace) checkPolicy(p Policy) error {
+	var errs RootErrors
+	for i, real := range w.real {
+		if by, denied := w.denies(real); denied {
+			errs = append(errs, w.rootError(i, ReasonDenied, by.path))
+		} else if !p.allows(real) {
+			errs = append(errs, w.rootError(i, ReasonDenied, ""))
+		}
+	}
+	return errs.err()
 }
 
 // guardRoots restricts what is reached through each root's handle.
@@ -199,77 +159,86 @@ func (w *Workspace) guardRoots(policy Mounts) error {
 	return errs.err()
 }
 
-// cause is what the system said, without the names that we gave it.
-func cause(err error) error {
-	if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
-		return pathErr.Err
+func (w *Workspace) rootError(i int, reason Reason, detail string) RootError {
+	return RootError{Root: w.roots.sent(i), Path: w.roots.At(i).path, Reason: reason, Detail: detail}
+}
+
+// Roots returns the root set that was opened.
+func (w *Workspace) Roots() Roots { return w.roots }
+
+// Opened returns the roots in order, cwd first. The caller owns the slice.
+func (w *Workspace) Opened() []Root { return append([]Root(nil), w.opened...) }
+
+// Root returns root i, cwd for 0. It panics if i is out of range.
+func (w *Workspace) Root(i int) Root { return w.opened[i] }
+
+// Close makes later operations fail with [ErrClosed]. It does not wait for running ones; the last of them closes the
+// roots' directories. Files and directories that were opened stay readable until they are closed. A second Close does nothing.
+func (w *Workspace) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil
 	}
-	if linkErr := (*os.LinkError)(nil); errors.As(err, &linkErr) {
-		return linkErr.Err
+	w.closed = true
+	w.release()
+	return nil
+}
+
+// begin starts an operation, which must end with end.
+func (w *Workspace) begin() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return ErrClosed
 	}
-	return err
+	w.running++
+	return nil
 }
 
-// checkPolicy checks the real path of each root against the policy.
-func (w *Workspace) checkPolicy(p Policy) error {
-	var errs RootErrors
-	for i, real := range w.real {
-		if by, denied := judge(w.denied, real); denied {
-			errs = append(errs, w.rootError(i, ReasonDenied, by.path))
-		} else if !allows(p.Allow, real) {
-			errs = append(errs, w.rootError(i, ReasonDenied, ""))
-		}
+func (w *Workspace) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running--
+	w.release()
+}
+
+// release closes the roots' directories once no operation needs them. The caller holds mu.
+func (w *Workspace) release() {
+	if w.closed && w.running == 0 {
+		closeAll(w.handles)
 	}
-	return errs.err()
 }
 
-// DefaultMaxRoots is the most roots of a set where Options name no other number.
-const DefaultMaxRoots = 64
-
-// DefaultMaxEntries is the most entries of a directory where Options name no other number.
-const DefaultMaxEntries = 250_000
-
-// Options configure [Open].
-type Options struct {
-	// MaxRoots is the most roots a set may have, cwd included. Default 64 (A6).
-	MaxRoots int
-	// Mounts says which mounts below a root belong to it. Default ExistingMounts (C7).
-	Mounts Mounts
-	// MaxEntries is the most entries of a directory that are listed. Default 250,000. A larger one is
-	// listed so far, and a *[LimitError] says so.
-	MaxEntries int
-	// Policy says which directories may be roots.
-	Policy Policy
+func closeAll(handles []*dirfd.Dir) {
+	for _, handle := range handles {
+		_ = handle.Close()
+	}
 }
 
-// Policy is judged on real paths. The zero value allows everything.
-type Policy struct {
-	// Allow, if not empty, lists the directories in or below which every root must lie.
-	Allow []Dir
-	// Deny lists directories that no root may lie in or below. One that lies below a
-	// root is refused at each access.
-	Deny []Dir
+// buffer returns a buffer for listing a directory. The caller puts it back into buffers.
+func (w *Workspace) buffer() *[]byte {
+	if buf, ok := w.buffers.Get().(*[]byte); ok {
+		return buf
+	}
+	buf := make([]byte, dirfd.ListBuffer)
+	return &buf
 }
 
-// State is what became of a root since it was opened. The session keeps to the directory that it was
-// granted, whatever its state (C8); this is for showing to a person.
+// State says what became of a root since it was opened, to show to a person. The workspace uses the directory that it
+// opened in any case.
 type State string
 
 // The states of a root.
 const (
-	// OK: the path leads to the directory that was granted.
-	OK State = "ok"
-	// Moved: nothing is at the path, and the directory is somewhere else.
-	Moved State = "moved"
-	// Replaced: the path leads to something else.
-	Replaced State = "replaced"
-	// Missing: nothing is at the path, and the directory is not to be found.
-	Missing State = "missing"
-	// Unreachable: the path cannot be looked up.
-	Unreachable State = "unreachable"
+	OK          State = "ok"          // the path leads to the directory that was opened
+	Moved       State = "moved"       // nothing is at the path; the directory is elsewhere
+	Replaced    State = "replaced"    // the path leads to something else
+	Missing     State = "missing"     // nothing is at the path, and the directory cannot be found
+	Unreachable State = "unreachable" // the path cannot be looked up
 )
 
-// State is the state of root i, cwd for 0. It panics if i is out of range. The error is ErrClosed.
+// State returns the state of root i, cwd for 0. It panics if i is out of range. The error is ErrClosed.
 func (w *Workspace) State(i int) (State, error) {
 	if err := w.begin(); err != nil {
 		return "", err
@@ -278,8 +247,8 @@ func (w *Workspace) State(i int) (State, error) {
 	there, err := os.Stat(w.opened[i].Dir.path)
 	switch {
 	case err == nil:
-		granted, err := w.handles[i].Lstat(".")
-		if err == nil && os.SameFile(there, granted) {
+		opened, err := w.handles[i].Lstat(".")
+		if err == nil && os.SameFile(there, opened) {
 			return OK, nil
 		}
 		return Replaced, nil

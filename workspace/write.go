@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"io"
 	"io/fs"
@@ -13,38 +12,32 @@ import (
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
-// DefaultMaxWrite is the most bytes of a file that is written where WriteOptions name no other number.
-const DefaultMaxWrite = 64 << 20
+// MaxWrite is the maximum size, in bytes, of a file that is written.
+const MaxWrite = 64 << 20
 
-// Create says what WriteFile makes of a file that is there, or is not.
+// Create says whether [Workspace.WriteFile] creates a file or replaces one.
 type Create int
 
 const (
-	// CreateOrReplace writes the file whether there was one or not.
-	CreateOrReplace Create = iota
-	// CreateOnly fails with [fs.ErrExist] if there is a file.
-	CreateOnly
-	// ReplaceOnly fails with [fs.ErrNotExist] if there is none.
-	ReplaceOnly
+	CreateOrReplace Create = iota // write the file whether it exists or not
+	CreateOnly                    // fail with [fs.ErrExist] if the file exists
+	ReplaceOnly                   // fail with [fs.ErrNotExist] if it does not
 )
 
 // WriteOptions configure [Workspace.WriteFile].
 type WriteOptions struct {
-	// Create says whether a file must be there. Default CreateOrReplace.
+	// Create says whether the file may or must exist. Zero means CreateOrReplace.
 	Create Create
-	// At, unless zero, is where path must lead still, as [Workspace.WriteTarget] said (C11).
-	// If it leads elsewhere the error is a *[MovedError].
+	// At, unless zero, is where path must still lead, as [Workspace.WriteTarget] returned it. If it leads elsewhere the
+	// error is a *[MovedError].
 	At Ref
-	// IfUnchanged, unless zero, is the version that the file must have still. If it has another,
-	// or is gone, the error is a *[ChangedError].
+	// IfUnchanged, unless zero, is the version that the file must still have. If it has another, or is gone, the error is
+	// a *[ChangedError].
 	IfUnchanged Version
-	// MaxSize is the most bytes of data. More is a *[TooLargeError]. Default [DefaultMaxWrite].
-	MaxSize int64
 }
 
-// WriteTarget is where [Workspace.WriteFile] would put a file: links are followed, the last one too,
-// and only the last name may be missing. It writes nothing. A directory and a special file are
-// refused as WriteFile refuses them.
+// WriteTarget returns where [Workspace.WriteFile] would write: it follows links, the last one too, and only the last name may be
+// missing. For a directory or special file it fails like WriteFile. It writes nothing.
 func (w *Workspace) WriteTarget(path string) (Ref, error) {
 	if err := w.begin(); err != nil {
 		return Ref{}, err
@@ -57,20 +50,17 @@ func (w *Workspace) WriteTarget(path string) (Ref, error) {
 	return w.toWrite(a, func(arrival, Ref) error { return nil })
 }
 
-// WriteFile makes data the content of the regular file at path, all of it or nothing: a new file
-// is written beside the old one and takes its name, so that a reader sees the one or the
-// other. On any error the old file is as it was. What is written is on the disk before it gets the name.
+// WriteFile makes data the content of the regular file at path, and returns where that is. It writes a temporary file, flushes it
+// to disk and renames it, so that a reader sees the old content or the new. On an error the old file is unchanged.
 //
-// A link is written through: what it leads to is replaced, never the link (C12). A link that leads to
-// nothing makes the file that it names, if that lies in a root. The directory must exist. Other names of
-// the old file (hard links) keep the old content. A new file gets the permissions that the process
-// gives to files; a replaced one keeps its own, and its owner and group as far as the process may
-// give them. What was marked as read-only is refused.
+// It writes through a link: what the link leads to is replaced, or created if it does not exist, never the link. The directory
+// must exist. Other names (hard links) of the old file keep the old content. A new file gets the process's default
+// permissions; a replaced one keeps its permissions, and its owner and group as far as the process may set them. A file that is
+// marked read-only is not replaced.
 //
-// It returns where the file is. Besides those of [Workspace], errors are *[TooLargeError],
-// *[MovedError], *[ChangedError], and the context's. A version is compared just before the
-// file takes its name: a change between the two, some microseconds, goes unnoticed. A process that is killed
-// meanwhile may leave a file behind whose name begins with ".acp-agent-".
+// Besides those of [Workspace], errors are *[TooLargeError] for more than [MaxWrite] bytes, *[MovedError], *[ChangedError], and the
+// context's. The version is compared just before the rename: a change in the microseconds between the two is
+// lost. A process that is killed may leave a temporary file behind, whose name begins with ".acp-agent-".
 func (w *Workspace) WriteFile(ctx context.Context, path string, data []byte, o WriteOptions) (Ref, error) {
 	if err := w.begin(); err != nil {
 		return Ref{}, err
@@ -80,7 +70,7 @@ func (w *Workspace) WriteFile(ctx context.Context, path string, data []byte, o W
 	if err != nil {
 		return Ref{}, err
 	}
-	if err := o.checkSize(path, len(data)); err != nil {
+	if err := checkSize(path, len(data)); err != nil {
 		return Ref{}, err
 	}
 	return w.toWrite(a, func(end arrival, ref Ref) error {
@@ -92,11 +82,11 @@ func (w *Workspace) WriteFile(ctx context.Context, path string, data []byte, o W
 	})
 }
 
-// toWrite calls use with the place of the file to be written.
-func (w *Workspace) toWrite(a asked, use func(arrival, Ref) error) (ref Ref, err error) {
-	err = w.walk(a, orMissing, func(end arrival) error {
+// toWrite calls use with where path leads.
+func (w *Workspace) toWrite(a parsedPath, use func(arrival, Ref) error) (ref Ref, err error) {
+	err = w.resolve(a, orMissing, func(end arrival) error {
 		if end.info != nil && !end.info.Mode().IsRegular() {
-			return unfit(a.path, end.info.Mode())
+			return notRegular(a.path, end.info.Mode())
 		}
 		ref = w.ref(end.root, end.at)
 		return use(end, ref)
@@ -107,19 +97,15 @@ func (w *Workspace) toWrite(a asked, use func(arrival, Ref) error) (ref Ref, err
 	return ref, nil
 }
 
-func (o WriteOptions) checkSize(path string, size int) error {
-	limit := o.MaxSize
-	if limit == 0 {
-		limit = DefaultMaxWrite
-	}
-	if int64(size) > limit {
-		return &TooLargeError{Path: path, Size: int64(size), Limit: limit}
+func checkSize(path string, size int) error {
+	if size > MaxWrite {
+		return &TooLargeError{Path: path, Size: int64(size), Limit: MaxWrite}
 	}
 	return nil
 }
 
-// permit says whether a file may be put where the path led.
-func (o WriteOptions) permit(a asked, end arrival, ref Ref) error {
+// permit returns an error if the options forbid to write where the path led.
+func (o WriteOptions) permit(a parsedPath, end arrival, ref Ref) error {
 	var zero Ref
 	switch {
 	case o.At != zero && o.At != ref:
@@ -137,23 +123,23 @@ func (o WriteOptions) permit(a asked, end arrival, ref Ref) error {
 	}
 }
 
-// readOnlyFile reports whether a file says that it is not to be written. Replacing it would not ask.
+// readOnlyFile reports whether a file is marked read-only. The system would let it be replaced.
 func readOnlyFile(info os.FileInfo) bool { return info.Mode().Perm()&0o200 == 0 }
 
-// writtenAtOnce is how many bytes are written between two looks at the context.
-const writtenAtOnce = 1 << 20
+// writeChunk is how many bytes are written between two checks of the context.
+const writeChunk = 1 << 20
 
-// replacement is a file that is to take the place of name in dir. All that it does there it does by
-// the directory's handle and a name in it, so that nothing that happens to the path leads it elsewhere.
+// replacement writes the file name in dir. It works through the directory's handle, so that later changes to the path
+// cannot redirect it.
 type replacement struct {
-	asked   asked
+	asked   parsedPath
 	dir     *dirfd.Dir
 	name    string
-	old     os.FileInfo // of the file that bears the name, nil if there is none
+	old     os.FileInfo // of the file to replace, nil if there is none
 	version Version     // that it must have, or zero
 }
 
-// put fails with dirfd.ErrChanged if the name is no longer what was seen.
+// put fails with dirfd.ErrChanged if old no longer describes the file.
 func (r replacement) put(ctx context.Context, data []byte) error {
 	err := r.replace(ctx, data)
 	changed := (*ChangedError)(nil)
@@ -181,16 +167,16 @@ func (r replacement) replace(ctx context.Context, data []byte) error {
 	if err == nil {
 		err = r.take(temp)
 	}
-	_ = r.dir.Remove(temp) // where it was renamed there is none
+	_ = r.dir.Remove(temp) // gone already if it was renamed
 	if err == nil {
 		_ = r.dir.Sync() // the file has its name: an error no longer matters
 	}
 	return err
 }
 
-// fill makes the file temp, which must not exist, and leaves nothing if that fails.
+// fill creates the file temp. If that fails it leaves nothing.
 func (r replacement) fill(ctx context.Context, temp string, data []byte) error {
-	mode := fs.FileMode(0o666) // what the process's umask leaves of it
+	mode := fs.FileMode(0o666) // less the process's umask
 	if r.old != nil {
 		mode = 0o600 // until it gets the old file's permissions
 	}
@@ -216,7 +202,7 @@ func writeAll(ctx context.Context, f *os.File, data []byte) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		n, err := f.Write(data[:min(len(data), writtenAtOnce)])
+		n, err := f.Write(data[:min(len(data), writeChunk)])
 		if err != nil {
 			return err
 		}
@@ -225,8 +211,8 @@ func writeAll(ctx context.Context, f *os.File, data []byte) error {
 	return nil
 }
 
-// inherit gives f what the old file has. Where it cannot have the group, another group gets no more than
-// everybody.
+// inherit gives f the owner, group and permissions of the old file. If it cannot have the group, its own group gets no more
+// permissions than everybody.
 func inherit(f *os.File, old os.FileInfo) error {
 	perm := old.Mode().Perm()
 	if !dirfd.CopyOwner(f, old) {
@@ -235,7 +221,7 @@ func inherit(f *os.File, old os.FileInfo) error {
 	return f.Chmod(perm)
 }
 
-// check fails unless the name is as it was seen and its file has the version.
+// check fails unless old still describes the file, and the file has the version.
 func (r replacement) check() error {
 	now, err := r.dir.Lstat(r.name)
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -247,7 +233,7 @@ func (r replacement) check() error {
 	case r.version.IsZero():
 		return nil
 	}
-	f, info, err := openSeenFile(r.dir, r.name, r.old)
+	f, info, err := openSameFile(r.dir, r.name, r.old)
 	if err != nil {
 		return err
 	}
@@ -259,10 +245,10 @@ func (r replacement) check() error {
 	return err
 }
 
-// take gives temp the name.
+// take renames temp to the name.
 func (r replacement) take(temp string) error {
 	if r.old == nil {
-		// Unlike a rename, neither of these takes the name from a file that has come meanwhile.
+		// Unlike a plain rename, these do not replace a file that was created in the meantime.
 		err := r.dir.RenameNew(temp, r.dir, r.name)
 		if errors.Is(err, errors.ErrUnsupported) {
 			err = r.dir.Link(temp, r.name)
@@ -273,53 +259,33 @@ func (r replacement) take(temp string) error {
 		if err == nil {
 			return nil
 		}
-		// Not every file system has hard links.
+		// This file system has no hard links either.
 	}
 	return r.dir.Rename(temp, r.dir, r.name)
 }
 
-// hiddenName returns a new name for a temporary file, which no existing entry has.
+// hiddenName returns an unused name for a temporary file.
 func hiddenName() string { return ".acp-agent-" + rand.Text() }
 
-// Version tells the contents of files apart. It is a hash of the content: times are too coarse to notice
-// two changes in a row, and a file that was touched has not changed. Of a file that is too large to
-// be read to its end it is what the system says about it: which file it is, its size and
-// its times. Versions compare with ==. The zero Version is none.
+// Version identifies the content of a file by its hash: modification times are too coarse to notice two changes in a row.
+// Versions compare with ==. The zero Version is that of no content.
 type Version struct {
 	size int64
 	sum  [sha256.Size]byte
-	told bool // whether sum is of what the system says
 }
 
-// VersionOf is the version of a file with this content.
+// VersionOf returns the version of a file with this content.
 func VersionOf(content []byte) Version {
 	return Version{size: int64(len(content)), sum: sha256.Sum256(content)}
 }
 
-// IsZero reports whether v is no version. That of an empty file is not zero.
+// IsZero reports whether v is the zero Version. That of an empty file is not.
 func (v Version) IsZero() bool { return v == Version{} }
-
-// versionOfFile is the version of a file by what the system says about it.
-func versionOfFile(f *os.File) (Version, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return Version{}, err
-	}
-	about := binary.LittleEndian.AppendUint64(nil, uint64(info.ModTime().UnixNano()))
-	for _, n := range dirfd.Identity(f, info) {
-		about = binary.LittleEndian.AppendUint64(about, n)
-	}
-	return Version{info.Size(), sha256.Sum256(about), true}, nil
-}
 
 // matches reports whether the file, which has this size, has the version.
 func (v Version) matches(f *os.File, size int64) (bool, error) {
 	if size != v.size {
 		return false, nil
-	}
-	if v.told {
-		now, err := versionOfFile(f)
-		return now == v, err
 	}
 	hash := sha256.New()
 	n, err := io.Copy(hash, io.LimitReader(f, v.size+1))

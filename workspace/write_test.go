@@ -274,15 +274,12 @@ func TestWriteFileCreates(t *testing.T) {
 
 func TestWriteFileIsBounded(t *testing.T) {
 	g := newGrounds(t)
-	_, err := g.ws.WriteFile(t.Context(), "f", []byte("12345"), workspace.WriteOptions{MaxSize: 5})
-	require.NoError(t, err)
-	_, err = g.ws.WriteFile(t.Context(), "f", []byte("123456"), workspace.WriteOptions{MaxSize: 5})
+	_, err := g.ws.WriteFile(t.Context(), "f", make([]byte, workspace.MaxWrite+1), workspace.WriteOptions{})
 	var large *workspace.TooLargeError
 	require.ErrorAs(t, err, &large)
-	require.EqualValues(t, 6, large.Size)
-	require.EqualValues(t, 5, large.Limit)
-	require.Contains(t, err.Error(), "6 bytes")
-	requireRead(t, g.ws, "f", "12345", 0, "f")
+	require.EqualValues(t, workspace.MaxWrite+1, large.Size)
+	require.EqualValues(t, workspace.MaxWrite, large.Limit)
+	requireRead(t, g.ws, "f", "A/f", 0, "f")
 }
 
 func TestWriteFileEndsWithItsContext(t *testing.T) {

@@ -31,15 +31,6 @@ func mountOf(info os.FileInfo) MountID {
 	return MountID(uint64(stat.Dev) + 1) // a device may be 0, which means unknown here
 }
 
-// Identity returns which file info describes, and when that was last changed in any way.
-func Identity(_ *os.File, info os.FileInfo) []uint64 {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return nil
-	}
-	return []uint64{uint64(stat.Dev), stat.Ino, uint64(stat.Ctimespec.Nano())}
-}
-
 // realPath returns the path of an open directory as the kernel knows it.
 func realPath(f *os.File) (string, error) {
 	conn, err := f.SyscallConn()

@@ -651,15 +651,6 @@ func setTime(field *syscall.Timespec, at unix.StatxTimestamp) {
 	set(&field.Nsec, uint64(at.Nsec))
 }
 
-// Identity returns which file info describes, and when that was last changed in any way.
-func Identity(_ *os.File, info os.FileInfo) []uint64 {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return nil
-	}
-	return []uint64{uint64(stat.Dev), stat.Ino, uint64(stat.Ctim.Nano())}
-}
-
 // realPath returns the path of an open directory as the kernel knows it. It fails for one that was deleted or cannot be named from
 // here.
 func realPath(f *os.File) (string, error) {

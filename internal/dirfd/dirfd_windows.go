@@ -27,22 +27,6 @@ func MountPoints() []string { return nil }
 // CopyOwner does nothing: permissions here name no group.
 func CopyOwner(*os.File, os.FileInfo) bool { return true }
 
-// Identity returns which file f is.
-func Identity(f *os.File, _ os.FileInfo) []uint64 {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return nil
-	}
-	var about windows.ByHandleFileInformation
-	controlErr := conn.Control(func(handle uintptr) {
-		err = windows.GetFileInformationByHandle(windows.Handle(handle), &about)
-	})
-	if errors.Join(controlErr, err) != nil {
-		return nil
-	}
-	return []uint64{uint64(about.VolumeSerialNumber), uint64(about.FileIndexHigh)<<32 | uint64(about.FileIndexLow)}
-}
-
 // realPath returns the path of an open directory as the system knows it, without the \\?\ that lifts the limit on its length.
 func realPath(f *os.File) (string, error) {
 	conn, err := f.SyscallConn()

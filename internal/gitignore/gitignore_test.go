@@ -1,11 +1,17 @@
 package gitignore
 
 import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -119,4 +125,154 @@ func TestNilRules(t *testing.T) {
 	m := NewMatcher(nil).Enter("a", nil)
 	require.Equal(t, Undecided, m.Match("b", File))
 	require.Equal(t, "undecided included ignored", Undecided.String()+" "+Included.String()+" "+Ignored.String())
+}
+
+// TestAgreesWithGit asks git itself about generated trees: every entry of a tree, in one
+// process, with the rule that decided.
+func TestAgreesWithGit(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		t.Skip("the trees have names that this file system does not tell apart or refuses")
+	}
+	home := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		paths := drawTree(rt)
+		files := map[string]string{"": drawRules(rt, "rules")}
+		for _, path := range paths {
+			directory, ok := strings.CutSuffix(path, "/")
+			if ok && rapid.IntRange(0, 2).Draw(rt, "has rules") == 0 {
+				files[directory] = drawRules(rt, "rules of "+path)
+			}
+		}
+		exclude := drawRules(rt, "exclude")
+
+		top, err := os.MkdirTemp(home, "tree")
+		require.NoError(rt, err)
+		defer os.RemoveAll(top)
+		require.NoError(rt, plant(top, paths, files, exclude))
+
+		want, err := askGit(home, top, paths)
+		require.NoError(rt, err)
+		for _, path := range paths {
+			require.Equal(rt, want[path].verdict, judge(path, files, exclude),
+				"%q, which git decides by %q", path, want[path].rule)
+		}
+	})
+}
+
+// drawTree draws entries, each with the directories on its way; a directory ends with a slash.
+func drawTree(t *rapid.T) []string {
+	name := rapid.SampledFrom([]string{
+		"a", "b", "c", "ab", "abc", "aab", "b.o", "a.o", "x.log", "out", "a b", "b ", "!a", "#a", "]", "-", "[a", "1", "A", "é", `q\w`, "*", "a?",
+	})
+	kinds := map[string]bool{} // by path without slash: is it a directory
+	var order []string
+	put := func(path string, directory bool) bool {
+		is, known := kinds[path]
+		if !known {
+			kinds[path], is = directory, directory
+			order = append(order, path)
+		}
+		return is
+	}
+	for range rapid.IntRange(1, 12).Draw(t, "entries") {
+		parts := rapid.SliceOfN(name, 1, 4).Draw(t, "path")
+		directory := rapid.Bool().Draw(t, "directory")
+		for i := range parts {
+			if !put(strings.Join(parts[:i+1], "/"), i+1 < len(parts) || directory) {
+				break
+			}
+		}
+	}
+	for i, path := range order {
+		if kinds[path] {
+			order[i] += "/"
+		}
+	}
+	return order
+}
+
+func drawRules(t *rapid.T, label string) string {
+	piece := rapid.SampledFrom([]string{
+		"a", "b", "c", "ab", "abc", "a.o", ".o", "out", "x.log", "a b", "é", "1", "A",
+		"*", "*", "*", "**", "**", "***", "?", "/", "/", "/", "/**", "**/", `\`, `\ `, `\/`, `\*`, " ",
+		"[ab]", "[!ab]", "[^a]", "[a-c]", "[c-a]", "[]]", "[!]a]", "[a", "[", "]", "-", "[a-]", "[-a]", "[a-c-e]", `[\]]`, `[\a-c]`, `[a\-c]`,
+		"[[:alpha:]]", "[[:digit:]b]", "[[:nope:]]", "[[:]", "[[::]]", "[[:alpha]", "[a/b]", "[!/]", "[[a-", "#", "!",
+	})
+	line := rapid.Custom(func(t *rapid.T) string {
+		lead := rapid.SampledFrom([]string{"", "", "", "!", "/", "!/", "**/", "#", `\!`, `\#`, " "}).Draw(t, "lead")
+		middle := strings.Join(rapid.SliceOfN(piece, 1, 5).Draw(t, "pieces"), "")
+		tail := rapid.SampledFrom([]string{"", "", "", "/", "/", " ", "  ", `\ `, "\r", "/**", "/*"}).Draw(t, "tail")
+		return lead + middle + tail
+	})
+	end := rapid.SampledFrom([]string{"", "\n"}).Draw(t, "end")
+	return strings.Join(rapid.SliceOfN(line, 0, 8).Draw(t, label), "\n") + end
+}
+
+// plant makes a repository by hand, which is much faster than git init.
+func plant(top string, paths []string, files map[string]string, exclude string) error {
+	for _, directory := range []string{"objects", "refs", "info"} {
+		if err := os.MkdirAll(filepath.Join(top, ".git", directory), 0o700); err != nil {
+			return err
+		}
+	}
+	contents := map[string]string{".git/HEAD": "ref: refs/heads/main\n", ".git/info/exclude": exclude}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "/") {
+			if err := os.MkdirAll(filepath.Join(top, path), 0o700); err != nil {
+				return err
+			}
+			continue
+		}
+		contents[path] = ""
+	}
+	for directory, rules := range files {
+		contents[filepath.Join(directory, ".gitignore")] = rules
+	}
+	for path, content := range contents {
+		if err := os.WriteFile(filepath.Join(top, path), []byte(content), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer is what git says of a path.
+type answer struct {
+	verdict Verdict
+	rule    string
+}
+
+func askGit(home, top string, paths []string) (map[string]answer, error) {
+	git := exec.Command("git", "-C", top, "check-ignore", "--stdin", "-z", "-v", "-n")
+	git.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES="+home)
+	var in bytes.Buffer
+	for _, path := range paths {
+		in.WriteString(strings.TrimSuffix(path, "/"))
+		in.WriteByte(0)
+	}
+	git.Stdin = &in
+	out, err := git.Output()
+	if exit, ok := err.(*exec.ExitError); ok && exit.ExitCode() == 1 {
+		err = nil // nothing is ignored
+	}
+	if err != nil {
+		return nil, err
+	}
+	fields := strings.Split(string(out), "\x00") // source, line, rule, path
+	answers := make(map[string]answer)
+	for i, path := range paths {
+		rule := fields[4*i+2]
+		verdict := Undecided
+		switch {
+		case strings.HasPrefix(rule, "!"):
+			verdict = Included
+		case rule != "":
+			verdict = Ignored
+		}
+		answers[path] = answer{verdict, rule}
+	}
+	return answers, nil
 }
