@@ -37,41 +37,41 @@ func requireEnded(t *testing.T, err error, status int) {
 	}
 }
 
-func TestACrashEndsTheTurn(t *testing.T) {
+func TestCrashDuringTurn(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nsend "+fmt.Sprintf(update, `{"n":"last"}`)+
 		`send {"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"child-1"}}`+
 		"\nstderr out of memory\nexit 3\n", proxy.Options{})
-	b.editor.answers["session/request_permission"] = func() (backend.Raw, error) { return nil, jsonrpc.ErrClosed }
+	b.client.answers["session/request_permission"] = func() (backend.Raw, error) { return nil, jsonrpc.ErrClosed }
 	s, _ := b.open()
 	_, err := b.prompt(s)
 	requireEnded(t, err, 3)
 	require.ErrorContains(t, err, "out of memory")
-	require.Equal(t, `turn update {"update":{"n":"last"}}`, b.editor.next(), "what it said before is not lost")
-	require.Equal(t, `host call session/request_permission {}`, b.editor.next())
+	require.Equal(t, `turn update {"update":{"n":"last"}}`, b.client.next(), "what it said before is not lost")
+	require.Equal(t, `host call session/request_permission {}`, b.client.next())
 
-	// The next prompt starts it anew, and it ends in the same way.
+	// The next prompt restarts it, and it ends in the same way.
 	_, err = b.prompt(s)
 	requireEnded(t, err, 3)
-	require.Equal(t, `turn update {"update":{"n":"last"}}`, b.editor.next())
+	require.Equal(t, `turn update {"update":{"n":"last"}}`, b.client.next())
 	require.Len(t, b.received("initialize"), 2)
 	s.Notify(t.Context(), "_x/note", nil)
-	b.runtime.Notify(t.Context(), "_x/note", nil)
+	b.backend.Notify(t.Context(), "_x/note", nil)
 	s.Cancel(nil)
 	require.NoError(t, s.Close(t.Context()))
 	_, err = b.prompt(s)
 	require.ErrorContains(t, err, "closed")
 }
 
-func TestWhatADyingChildSaidIsNotLostThoughItTakesNoInput(t *testing.T) {
+func TestOutputOfDyingChild(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nrepeat 2000 "+fmt.Sprintf(update, `{"n":$i}`)+"exit 3\n", proxy.Options{})
 	blocked := make(chan struct{})
-	b.editor.block = func(context.Context, string) error {
+	b.client.block = func(context.Context, string) error {
 		<-blocked
 		return nil
 	}
 	s, _ := b.open()
 	r := b.running(s)
-	b.editor.next()
+	b.client.next()
 	for range 100 { // it may have ended by now
 		s.Notify(t.Context(), "_x/note", nil)
 	}
@@ -79,11 +79,11 @@ func TestWhatADyingChildSaidIsNotLostThoughItTakesNoInput(t *testing.T) {
 	_, err := await(t, r.work)
 	requireEnded(t, err, 3)
 	for i := 1; i < 2000; i++ {
-		require.Equal(t, fmt.Sprintf(`turn update {"update":{"n":%d}}`, i), b.editor.next())
+		require.Equal(t, fmt.Sprintf(`turn update {"update":{"n":%d}}`, i), b.client.next())
 	}
 }
 
-func TestAnAgentThatClosesItsOutputIsEnded(t *testing.T) {
+func TestClosedOutput(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nclose\n", proxy.Options{})
 	s, _ := b.open()
 	_, err := b.prompt(s)
@@ -93,16 +93,16 @@ func TestAnAgentThatClosesItsOutputIsEnded(t *testing.T) {
 	require.ErrorContains(t, err, "exit status 0")
 }
 
-func TestGarbageOnStdoutIsPassedOver(t *testing.T) {
+func TestGarbageOnStdout(t *testing.T) {
 	b := initialized(t, "send Welcome to the agent!\nsend [1,2]\n"+plain+"send \nsend {\"half\":\n"+opened+"await session/prompt\nsend null\n"+
 		"send "+fmt.Sprintf(update, `{"n":"good"}`)+answered, proxy.Options{})
 	s, _ := b.open()
 	_, err := b.prompt(s)
 	require.NoError(t, err)
-	require.Equal(t, `turn update {"update":{"n":"good"}}`, b.editor.next())
+	require.Equal(t, `turn update {"update":{"n":"good"}}`, b.client.next())
 }
 
-func TestInitializeSaysWhatIsWrong(t *testing.T) {
+func TestInitializeErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		script  string
 		options proxy.Options
@@ -120,41 +120,41 @@ func TestInitializeSaysWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, c.script, c.options)
-			_, err := b.runtime.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`), b.editor)
+			_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`), b.client)
 			for _, text := range c.says {
 				require.ErrorContains(t, err, text)
 			}
-			_, err = await(t, b.runtime.Call(t.Context(), "authenticate", nil))
+			_, err = await(t, b.backend.Call(t.Context(), "authenticate", nil))
 			require.ErrorContains(t, err, "call initialize first")
 		})
 	}
 }
 
-func TestACommandThatIsNotThereIsSaidSo(t *testing.T) {
+func TestCommandNotFound(t *testing.T) {
 	p := proxy.New(process.Command{Path: "no-such-agent"}, proxy.Options{})
-	_, err := p.Initialize(t.Context(), backend.Raw(`{}`), newEditor(t))
+	_, err := p.Initialize(t.Context(), backend.Raw(`{}`), newFakeClient(t))
 	require.ErrorIs(t, err, exec.ErrNotFound)
 	require.ErrorContains(t, err, "PATH")
 	require.NoError(t, p.Close(t.Context()))
 }
 
-func TestAFailedInitializeMayBeFollowedByAnother(t *testing.T) {
+func TestInitializeAgain(t *testing.T) {
 	b := start(t, plain, proxy.Options{})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := b.runtime.Initialize(ended, backend.Raw(`{}`), b.editor)
+	_, err := b.backend.Initialize(ended, backend.Raw(`{}`), b.client)
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = b.runtime.Initialize(t.Context(), backend.Raw(`{}`), b.editor)
+	_, err = b.backend.Initialize(t.Context(), backend.Raw(`{}`), b.client)
 	require.NoError(t, err)
 }
 
-func TestSessionNewThatFailsLeavesNothing(t *testing.T) {
+func TestFailedNewLeavesNothing(t *testing.T) {
 	b := initialized(t, plain+
 		"await session/new\n"+`send {"jsonrpc":"2.0","id":$session/new$,"error":{"code":-32000,"message":"log in"}}`+"\n"+
 		"await session/new\n"+`send {"jsonrpc":"2.0","id":$session/new$,"result":{}}`+"\n"+
 		opened+opened, proxy.Options{})
 	open := func() error {
-		_, _, err := b.runtime.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a"}`)}, host{b.editor})
+		_, _, err := b.backend.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a"}`)}, host{b.client})
 		return err
 	}
 	var refused *jsonrpc.Error
@@ -165,7 +165,7 @@ func TestSessionNewThatFailsLeavesNothing(t *testing.T) {
 	require.ErrorContains(t, open(), "the id of an existing one")
 }
 
-func TestW9_CloseEndsTheAgent(t *testing.T) {
+func TestW9_Close(t *testing.T) {
 	var log logtest.Text
 	b := initialized(t, capable+opened+"await session/close\n"+
 		`send {"jsonrpc":"2.0","id":$session/close$,"error":{"code":-32002,"message":"unknown"}}`+"\n",
@@ -174,26 +174,26 @@ func TestW9_CloseEndsTheAgent(t *testing.T) {
 	require.NoError(t, s.Close(t.Context()), "a session that is not there is closed")
 	require.Len(t, b.received("session/close"), 1)
 	require.NotContains(t, log.String(), "by itself")
-	_, err := await(t, b.runtime.Call(t.Context(), "_x/any", nil))
+	_, err := await(t, b.backend.Call(t.Context(), "_x/any", nil))
 	require.Error(t, err)
 }
 
-func TestSessionCloseIsSentOnlyIfAdvertised(t *testing.T) {
+func TestSessionClose(t *testing.T) {
 	b := initialized(t, plain+opened, proxy.Options{})
 	s, _ := b.open()
 	require.NoError(t, s.Close(t.Context()))
 	require.Empty(t, b.received("session/close"))
 }
 
-// crash has the agent die in a turn.
-func (v *visit) crash(id string) {
+// crash makes the agent exit during a turn.
+func (v *testClient) crash(id string) {
 	v.h.t.Helper()
 	_, err := v.Prompt(v.h.t.Context(), id, sdk.TextBlock("crash"))
 	require.ErrorContains(v.h.t, err, "exit status 3")
 	require.ErrorContains(v.h.t, err, "try again")
 }
 
-func TestAnAgentThatDiesInATurnIsStartedAnewByTheNextPrompt(t *testing.T) {
+func TestRestartByPrompt(t *testing.T) {
 	for name, c := range map[string]struct {
 		agent abilities
 		want  string
@@ -204,18 +204,18 @@ func TestAnAgentThatDiesInATurnIsStartedAnewByTheNextPrompt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t, c.agent, proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
-			v := h.enter()
+			h := newSystem(t, c.agent, proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
+			v := h.connect()
 			first := roots(t, 2)
 			s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
 			require.NoError(t, err)
-			v.say(s.ID, "one")
+			v.prompt(s.ID, "one")
 			v.SetMode(t, s.ID, "plan")
 			v.crash(s.ID)
 			require.Equal(t, []string{"one", "N:one", "crash", "dying"}, h.history(s.ID), "nothing is lost")
-			require.Equal(t, "agent N:"+c.want, v.say(s.ID, "two"))
-			require.Equal(t, "agent N:"+c.want+"+three", v.say(s.ID, "three"), "it is told once")
-			v.leave()
+			require.Equal(t, "agent N:"+c.want, v.prompt(s.ID, "two"))
+			require.Equal(t, "agent N:"+c.want+"+three", v.prompt(s.ID, "three"), "it is told once")
+			v.disconnect()
 			modes := 0
 			for _, r := range h.received() {
 				if r.method == "session/set_mode" {
@@ -228,7 +228,7 @@ func TestAnAgentThatDiesInATurnIsStartedAnewByTheNextPrompt(t *testing.T) {
 	}
 }
 
-func TestP7_AnAgentThatCanNeitherLoadNorResumeIsToldWhatWasSaid(t *testing.T) {
+func TestP7_RestartWithoutLoad(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
 	history := func(yield func(backend.Update, error) bool) {
 		for _, u := range []string{
@@ -244,7 +244,7 @@ func TestP7_AnAgentThatCanNeitherLoadNorResumeIsToldWhatWasSaid(t *testing.T) {
 			}
 		}
 	}
-	s, _, err := b.runtime.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`), History: history}, host{b.editor})
+	s, _, err := b.backend.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`), History: history}, host{b.client})
 	require.NoError(t, err)
 	for range 2 {
 		_, err := b.prompt(s)
@@ -256,28 +256,28 @@ func TestP7_AnAgentThatCanNeitherLoadNorResumeIsToldWhatWasSaid(t *testing.T) {
 	require.Contains(t, prompts[1], `{"type":"text","text":"hello"}]`)
 }
 
-func TestARecordThatCannotBeReadIsToldLater(t *testing.T) {
+func TestRestartWithUnreadableHistory(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
 	history := func(yield func(backend.Update, error) bool) { yield(backend.Update{}, jsonrpc.ErrClosed) }
-	s, _, err := b.runtime.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`), History: history}, host{b.editor})
+	s, _, err := b.backend.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`), History: history}, host{b.client})
 	require.NoError(t, err)
 	for range 2 {
 		_, err := b.prompt(s)
 		requireEnded(t, err, 3)
 	}
-	require.Equal(t, `{"v":1,"id":"child-1","way":"context","partial":true,"due":true}`, b.editor.state)
+	require.Equal(t, `{"v":1,"id":"child-1","way":"context","partial":true,"due":true}`, b.client.state)
 }
 
-func TestTheModeThatTheAgentChoseIsSetAgain(t *testing.T) {
-	h := newHouse(t, abilities{Resume: true}, proxy.Options{})
-	v := h.enter()
+func TestRestartRestoresMode(t *testing.T) {
+	h := newSystem(t, abilities{Resume: true}, proxy.Options{})
+	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 	require.NoError(t, err)
 	v.SetMode(t, s.ID, "plan")
-	v.say(s.ID, "mode build")
+	v.prompt(s.ID, "mode build")
 	v.crash(s.ID)
-	v.say(s.ID, "two")
-	v.leave()
+	v.prompt(s.ID, "two")
+	v.disconnect()
 	var last string
 	for _, r := range h.received() {
 		if r.method == "session/set_mode" {
@@ -287,20 +287,20 @@ func TestTheModeThatTheAgentChoseIsSetAgain(t *testing.T) {
 	require.Contains(t, last, `"modeId":"build"`)
 }
 
-func TestARequestStartsADeadAgentToo(t *testing.T) {
-	h := newHouse(t, abilities{Resume: true}, proxy.Options{})
-	v := h.enter()
+func TestRestartByRequest(t *testing.T) {
+	h := newSystem(t, abilities{Resume: true}, proxy.Options{})
+	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 	require.NoError(t, err)
 	require.NoError(t, v.Authenticate(t.Context(), "key"))
 	v.crash(s.ID)
 	require.Equal(t, `{}`, v.SetMode(t, s.ID, "plan"))
 	require.NoError(t, v.Authenticate(t.Context(), "key"))
-	v.leave()
+	v.disconnect()
 	require.Equal(t, 3, strings.Count(strings.Join(methods(h.received()), " "), "authenticate"), "a child that is started anew is logged in again")
 }
 
-func TestACancelWhileTheAgentIsStartedAnewNeedNotReachIt(t *testing.T) {
+func TestCancelDuringRestart(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{})
 	s, _ := b.open()
 	_, err := b.prompt(s)
@@ -314,11 +314,11 @@ func TestACancelWhileTheAgentIsStartedAnewNeedNotReachIt(t *testing.T) {
 	require.Empty(t, b.received("session/cancel"))
 }
 
-func TestAnAgentThatKeepsDyingIsStartedEverMoreSlowly(t *testing.T) {
+func TestBackoff(t *testing.T) {
 	var log logtest.Text
 	b := start(t, "exit 4\n", proxy.Options{Logger: log.Logger(slog.LevelInfo)}.With(proxy.Limits{Backoff: time.Millisecond}))
 	for range 4 {
-		_, err := b.runtime.Initialize(t.Context(), backend.Raw(`{}`), b.editor)
+		_, err := b.backend.Initialize(t.Context(), backend.Raw(`{}`), b.client)
 		requireEnded(t, err, 4)
 	}
 	require.Contains(t, log.String(), "waiting before the next start")
@@ -326,7 +326,7 @@ func TestAnAgentThatKeepsDyingIsStartedEverMoreSlowly(t *testing.T) {
 	require.Contains(t, log.String(), "delay=2ms")
 }
 
-func TestANewSessionStartsADeadAgent(t *testing.T) {
+func TestRestartByNewSession(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{})
 	s, _ := b.open()
 	_, err := b.prompt(s)
@@ -335,11 +335,11 @@ func TestANewSessionStartsADeadAgent(t *testing.T) {
 	require.Len(t, b.received("initialize"), 2)
 }
 
-func TestAnAgentThatWantsALoginSaysHow(t *testing.T) {
+func TestLoginHint(t *testing.T) {
 	o := proxy.Options{}
 	o.Profile.Login = "simulated login"
-	h := newHouse(t, abilities{Login: true}, o)
-	v := h.enter()
+	h := newSystem(t, abilities{Login: true}, o)
+	v := h.connect()
 	_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 	var refused *jsonrpc.Error
 	require.ErrorAs(t, err, &refused)
@@ -350,14 +350,14 @@ func TestAnAgentThatWantsALoginSaysHow(t *testing.T) {
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 	require.NoError(t, err)
 	v.crash(s.ID)
-	v.say(s.ID, "two")
+	v.prompt(s.ID, "two")
 	_, err = v.Call(t.Context(), "logout", json.RawMessage(`{}`))()
 	require.NoError(t, err)
 	_, err = v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 	require.ErrorContains(t, err, "Authentication required")
 }
 
-func TestAnAgentThatDoesNotReadIsEndedRatherThanNotTold(t *testing.T) {
+func TestAgentThatDoesNotRead(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nblock\n", proxy.Options{}.With(proxy.Limits{
 		MaxHeld: 10, MaxQueue: 1 << 10, ProcessGrace: time.Millisecond,
 	}))
@@ -372,7 +372,7 @@ func TestAnAgentThatDoesNotReadIsEndedRatherThanNotTold(t *testing.T) {
 	require.ErrorContains(t, err, "try again")
 }
 
-func TestAPromptThatTheAgentWasNotSentIsNoTurnOfIts(t *testing.T) {
+func TestPromptNotSent(t *testing.T) {
 	reads := filepath.Join(t.TempDir(), "reads")
 	b := initialized(t, plain+opened+"until "+reads+"\nsend "+fmt.Sprintf(update, `{"n":"later"}`), proxy.Options{}.With(proxy.Limits{MaxQueue: 1 << 10}))
 	s, _ := b.open()
@@ -380,10 +380,10 @@ func TestAPromptThatTheAgentWasNotSentIsNoTurnOfIts(t *testing.T) {
 	_, err := b.prompt(s)
 	require.ErrorIs(t, err, jsonrpc.ErrQueueFull)
 	require.NoError(t, os.WriteFile(reads, nil, 0o600))
-	require.Equal(t, `host update {"update":{"n":"later"}}`, b.editor.next(), "what it says is not lost with the turn")
+	require.Equal(t, `host update {"update":{"n":"later"}}`, b.client.next(), "what it says is not lost with the turn")
 }
 
-func TestP6_NotificationsForASlowAgentWaitInOrder(t *testing.T) {
+func TestP6_NotificationsToSlowAgent(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nnap\nawait _x/last\n"+answered, proxy.Options{}.With(proxy.Limits{MaxQueue: 1 << 10}))
 	s, _ := b.open()
 	r := b.running(s)

@@ -18,24 +18,24 @@ const (
 	skill  = ".agents/skills/baking/SKILL.md"
 )
 
-func TestP6_WithoutCommandsInTheRootsTheChildsPassAsTheyAre(t *testing.T) {
+func TestP6_ChildCommandsUnchanged(t *testing.T) {
 	const odd = `[ {"name":"init","description":"x","input":null,"n":1.0} ]`
-	h := newHouse(t, abilities{Commands: odd}, proxy.Options{})
-	v := h.enter()
+	h := newSystem(t, abilities{Commands: odd}, proxy.Options{})
+	v := h.connect()
 	_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
 	require.NoError(t, err)
 	require.Equal(t, []string{`{"sessionUpdate":"available_commands_update","availableCommands":` + odd + `}`}, v.announcements())
 }
 
-func TestA25_CommandsOfAllRootsAreAnnouncedBehindTheChilds(t *testing.T) {
+func TestA25_CommandsOfAllRoots(t *testing.T) {
 	const own = `[ {"name":"review","description":"mine","n":1.0} ]`
-	h := newHouse(t, abilities{Commands: own}, proxy.Options{})
+	h := newSystem(t, abilities{Commands: own}, proxy.Options{})
 	all := roots(t, 2)
 	put(t, all.Cwd(), skill, "---\nname: baking\ndescription: Bakes bread.\n---\nKnead.")
 	put(t, all.At(1), review, "not this")
 	put(t, all.At(1), deploy, "---\ndescription: Deploys.\nargument-hint: WHERE\n---\nDeploy to $ARGUMENTS.")
 	put(t, all.At(2), deploy, "shadowed")
-	v := h.enter()
+	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
 	require.NoError(t, err)
 	got := v.announcements()
@@ -46,7 +46,7 @@ func TestA25_CommandsOfAllRootsAreAnnouncedBehindTheChilds(t *testing.T) {
 
 	t.Run("and anew when they change", func(t *testing.T) {
 		put(t, all.At(2), ".claude/commands/more.md", "more")
-		v.say(s.ID, "one")
+		v.prompt(s.ID, "one")
 		require.Contains(t, strings.Join(v.announcedSoFar(), ""), `"more"`)
 	})
 	t.Run("A24/and by the roots of a load", func(t *testing.T) {
@@ -58,44 +58,44 @@ func TestA25_CommandsOfAllRootsAreAnnouncedBehindTheChilds(t *testing.T) {
 	})
 }
 
-func TestA25_CommandsAreAnnouncedForAChildThatAnnouncesNone(t *testing.T) {
-	h := newHouse(t, abilities{Mute: true, Load: true}, proxy.Options{})
+func TestA25_CommandsWithoutChildCommands(t *testing.T) {
+	h := newSystem(t, abilities{Mute: true, Load: true}, proxy.Options{})
 	all := roots(t, 1)
 	put(t, all.At(1), deploy, "Deploy.")
-	v := h.enter()
+	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
 	require.NoError(t, err)
 	require.Len(t, v.announcements(), 1)
-	v.say(s.ID, "one")
+	v.prompt(s.ID, "one")
 	require.Empty(t, v.announcedSoFar(), "once")
-	v.leave()
+	v.disconnect()
 
-	// In another process, without them: what the client may have from the record is taken back.
-	v = h.enter()
+	// In another process, without them: what the client may have from the stored history is withdrawn.
+	v = h.connect()
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
 	require.NoError(t, err)
-	v.say(s.ID, "two")
+	v.prompt(s.ID, "two")
 	got := v.announcedSoFar()
 	require.JSONEq(t, `{"sessionUpdate":"available_commands_update","availableCommands":[]}`, got[len(got)-1])
 }
 
-func TestA30_ACommandOfARootIsSentWithItsText(t *testing.T) {
-	h := newHouse(t, abilities{Load: true, Roots: true, Commands: `[{"name":"init","description":""}]`}, proxy.Options{})
+func TestA30_CommandExpansion(t *testing.T) {
+	h := newSystem(t, abilities{Load: true, Roots: true, Commands: `[{"name":"init","description":""}]`}, proxy.Options{})
 	all := roots(t, 1)
 	other := all.At(1)
 	file := put(t, other, deploy, "---\ndescription: Deploys.\n---\nDeploy to $ARGUMENTS.</acp-agent-context>")
 	put(t, other, skill, "---\nname: baking\ndescription: Bakes bread.\n---\nKnead.")
 	put(t, other, "AGENTS.md", "Be kind.")
-	v := h.enter()
+	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
 	require.NoError(t, err)
 	v.announcements()
 
-	// A command of the child's own is not told of anything: it would not know it again behind other text.
-	v.say(s.ID, "/init now")
+	// A call of the child's own command is sent without context: the child would not recognise it after other text.
+	v.prompt(s.ID, "/init now")
 	require.Equal(t, []string{"/init now"}, h.lastPrompt())
 
-	v.say(s.ID, "/deploy the moon")
+	v.prompt(s.ID, "/deploy the moon")
 	got := h.lastPrompt()
 	require.Contains(t, got[0], "Be kind.", "which is told with the next prompt")
 	require.Contains(t, got[1], "Deploy to the moon.")
@@ -113,15 +113,15 @@ func TestA30_ACommandOfARootIsSentWithItsText(t *testing.T) {
 	require.Contains(t, got[0], "after the name: rye")
 	require.Equal(t, "and butter", got[1])
 
-	v.say(s.ID, "/unknown words")
+	v.prompt(s.ID, "/unknown words")
 	require.Equal(t, []string{"/unknown words"}, h.lastPrompt(), "P6: what is nobody's passes")
 
-	// The child's replay, which takes the place of the record, has what was typed.
-	v.leave()
-	v = h.enter()
+	// The child's replay, which replaces the stored history, has what was typed.
+	v.disconnect()
+	v = h.connect()
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
 	require.NoError(t, err)
-	told := v.told()
+	told := v.shown()
 	require.Contains(t, told, "user /deploy the moon")
 	require.Contains(t, h.history(s.ID), "/deploy the moon")
 	require.Subset(t, h.history(s.ID), []string{"/baking rye", "and butter"})
@@ -132,6 +132,6 @@ func TestA30_ACommandOfARootIsSentWithItsText(t *testing.T) {
 	require.ErrorContains(t, err, "limit of 2097152")
 
 	require.NoError(t, os.Remove(file))
-	v.say(s.ID, "/deploy again")
+	v.prompt(s.ID, "/deploy again")
 	require.Equal(t, []string{"/deploy again"}, h.lastPrompt(), "what is there no more is no command")
 }

@@ -40,10 +40,10 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// patience bounds waits for what must happen.
+// patience is how long to wait for what must happen.
 const patience = 20 * time.Second
 
-// Scripts begin with one of these.
+// The beginnings of scripts.
 const (
 	plain = "await initialize\n" +
 		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentInfo":{"name":"scripted"},"x":1.0}}` + "\n"
@@ -54,65 +54,65 @@ const (
 	answered = `send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"end_turn","_meta":{"n":1e0}}}` + "\n"
 )
 
-// bench is a proxy in front of a scripted agent, and behind a client that is played by the test.
-type bench struct {
+// proxyTest is a proxy between a fake client and a scripted agent.
+type proxyTest struct {
 	t       *testing.T
 	command process.Command
-	runtime backend.Backend
-	editor  *editor
+	backend backend.Backend
+	client  *fakeClient
 	record  proctest.Record
 	info    backend.Info
 	closed  bool
 }
 
-// played starts this binary in a role. The record has the lines that it is sent.
-func played(t testing.TB, role string, env ...string) (process.Command, proctest.Record) {
+// helperCommand returns a command that runs this binary in a role, and the record of the lines that it receives.
+func helperCommand(t testing.TB, role string, env ...string) (process.Command, proctest.Record) {
 	t.Helper()
 	record := proctest.NewRecord(t)
 	return process.Command{Path: proctest.Executable(), Name: role, Env: proctest.Env(role, append(env, record.Env())...)}, record
 }
 
-// command starts this binary with a script.
+// command returns a command that runs this binary with a script.
 func command(t testing.TB, script string) (process.Command, proctest.Record) {
 	t.Helper()
-	return played(t, scriptedRole, scriptVariable+"="+script)
+	return helperCommand(t, scriptedRole, scriptVariable+"="+script)
 }
 
-// start starts the agent, without asking it anything.
-func start(t *testing.T, script string, o proxy.Options) *bench {
+// start returns a proxy that is not initialized.
+func start(t *testing.T, script string, o proxy.Options) *proxyTest {
 	c, record := command(t, script)
-	b := &bench{t: t, command: c, runtime: proxy.New(c, o.WithProcessGrace(patience)), editor: newEditor(t), record: record}
+	b := &proxyTest{t: t, command: c, backend: proxy.New(c, o.WithProcessGrace(patience)), client: newFakeClient(t), record: record}
 	t.Cleanup(b.close)
 	return b
 }
 
-// initialized is start, and initialize.
-func initialized(t *testing.T, script string, o proxy.Options) *bench {
+// initialized returns an initialized proxy.
+func initialized(t *testing.T, script string, o proxy.Options) *proxyTest {
 	b := start(t, script, o)
 	var err error
-	b.info, err = b.runtime.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1,"clientCapabilities":{"n":1.0}}`), b.editor)
+	b.info, err = b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1,"clientCapabilities":{"n":1.0}}`), b.client)
 	require.NoError(t, err)
 	return b
 }
 
 // close ends the agent.
-func (b *bench) close() {
+func (b *proxyTest) close() {
 	if b.closed {
 		return
 	}
 	b.closed = true
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	require.NoError(b.t, b.runtime.Close(ctx))
+	require.NoError(b.t, b.backend.Close(ctx))
 }
 
-// received ends the agent and returns what it had been sent, of these methods; "" stands for answers.
-func (b *bench) received(methods ...string) []string {
+// received ends the agent and returns the lines that it received, of these methods; "" stands for responses.
+func (b *proxyTest) received(methods ...string) []string {
 	b.close()
 	return linesOf(b.t, b.record, methods...)
 }
 
-// linesOf are the lines of a record, of these methods; "" stands for answers.
+// linesOf returns the lines of a record, of these methods; "" stands for responses.
 func linesOf(t testing.TB, record proctest.Record, methods ...string) []string {
 	lines := []string{}
 	for _, line := range record.Lines(t) {
@@ -128,20 +128,20 @@ func linesOf(t testing.TB, record proctest.Record, methods ...string) []string {
 }
 
 // open opens a session in /a.
-func (b *bench) open() (backend.Session, backend.Opened) {
+func (b *proxyTest) open() (backend.Session, backend.Opened) {
 	return b.openWith(`{"cwd":"/a","mcpServers":[]}`)
 }
 
-func (b *bench) openWith(params string) (backend.Session, backend.Opened) {
+func (b *proxyTest) openWith(params string) (backend.Session, backend.Opened) {
 	b.t.Helper()
-	s, opened, err := b.runtime.Open(b.t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(params)}, host{b.editor})
+	s, opened, err := b.backend.Open(b.t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(params)}, host{b.client})
 	require.NoError(b.t, err)
 	return s, opened
 }
 
 // prompt runs a turn to its end.
-func (b *bench) prompt(s backend.Session) (string, error) {
-	return await(b.t, s.Prompt(b.t.Context(), backend.Raw(`{"prompt":[{"type":"text","text":"hello"}]}`), turn{b.editor}))
+func (b *proxyTest) prompt(s backend.Session) (string, error) {
+	return await(b.t, s.Prompt(b.t.Context(), backend.Raw(`{"prompt":[{"type":"text","text":"hello"}]}`), turn{b.client}))
 }
 
 // await runs work and fails if it takes too long.
@@ -165,8 +165,8 @@ func await(t *testing.T, work backend.Work) (string, error) {
 	}
 }
 
-// editor plays the adapter and the client behind it: it notes what reaches it, and answers requests.
-type editor struct {
+// fakeClient is package acp with the client behind it: it notes what reaches it, and answers requests.
+type fakeClient struct {
 	backend.Host // for what a proxy does not ask
 
 	t     *testing.T
@@ -178,16 +178,16 @@ type editor struct {
 	state   string
 }
 
-func newEditor(t *testing.T) *editor {
-	return &editor{t: t, notes: make(chan string, 10_000), answers: make(map[string]backend.Work)}
+func newFakeClient(t *testing.T) *fakeClient {
+	return &fakeClient{t: t, notes: make(chan string, 10_000), answers: make(map[string]backend.Work)}
 }
 
-func (e *editor) answer(method, result string) {
+func (e *fakeClient) answer(method, result string) {
 	e.answers[method] = func() (backend.Raw, error) { return backend.Raw(result), nil }
 }
 
-// note keeps what reached the editor, in order.
-func (e *editor) note(ctx context.Context, n string) error {
+// note adds a note.
+func (e *fakeClient) note(ctx context.Context, n string) error {
 	e.notes <- n
 	e.mu.Lock()
 	block := e.block
@@ -199,7 +199,7 @@ func (e *editor) note(ctx context.Context, n string) error {
 }
 
 // next waits for the next note.
-func (e *editor) next() string {
+func (e *fakeClient) next() string {
 	e.t.Helper()
 	select {
 	case n := <-e.notes:
@@ -210,8 +210,8 @@ func (e *editor) next() string {
 	}
 }
 
-// silent fails if there is a note that nobody took.
-func (e *editor) silent() {
+// silent fails if there is another note.
+func (e *fakeClient) silent() {
 	e.t.Helper()
 	select {
 	case n := <-e.notes:
@@ -220,7 +220,7 @@ func (e *editor) silent() {
 	}
 }
 
-func (e *editor) call(ctx context.Context, to, method string, params backend.Raw) backend.Work {
+func (e *fakeClient) call(ctx context.Context, to, method string, params backend.Raw) backend.Work {
 	err := e.note(ctx, to+" call "+method+" "+string(params))
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -237,17 +237,17 @@ func (e *editor) call(ctx context.Context, to, method string, params backend.Raw
 }
 
 // Call implements [backend.Client] outside of sessions.
-func (e *editor) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+func (e *fakeClient) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	return e.call(ctx, "client", method, params)
 }
 
 // Notify implements [backend.Client] outside of sessions.
-func (e *editor) Notify(ctx context.Context, method string, params backend.Raw) error {
+func (e *fakeClient) Notify(ctx context.Context, method string, params backend.Raw) error {
 	return e.note(ctx, "client notify "+method+" "+string(params))
 }
 
-// host is the editor as a session's host.
-type host struct{ *editor }
+// host is a fakeClient as the host of a session.
+type host struct{ *fakeClient }
 
 func (h host) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	return h.call(ctx, "host", method, params)
@@ -274,16 +274,16 @@ func (h host) SaveState(_ context.Context, state []byte) error {
 	return nil
 }
 
-// turn is the editor as what a turn's updates go to.
-type turn struct{ *editor }
+// turn is a fakeClient as the receiver of a turn's updates.
+type turn struct{ *fakeClient }
 
 func (u turn) Update(ctx context.Context, update backend.Update) error {
 	return u.note(ctx, "turn update "+update.String())
 }
 
-// house is the adapter with the proxy and an agent behind it, which can be left and entered again: the store
-// and the agent's files stay.
-type house struct {
+// system is package acp with the proxy and an agent. Clients can connect one after the other: the store and the agent's files are
+// kept.
+type system struct {
 	t       testing.TB
 	command process.Command
 	record  proctest.Record
@@ -291,30 +291,30 @@ type house struct {
 	store   sessionstore.Store
 }
 
-func newHouse(t testing.TB, a abilities, o proxy.Options) *house {
+func newSystem(t testing.TB, a abilities, o proxy.Options) *system {
 	a.Dir = t.TempDir()
 	c, record := simulatedCommand(t, a)
-	return &house{t: t, command: c, record: record, options: o, store: sessionstore.NewMemory()}
+	return &system{t: t, command: c, record: record, options: o, store: sessionstore.NewMemory()}
 }
 
-// visit is a client in a house.
-type visit struct {
+// testClient is a client connected to a system.
+type testClient struct {
 	*client.Client
-	h     *house
-	agent client.Agent
-	leave func()
+	h          *system
+	agent      client.Agent
+	disconnect func()
 
 	mu        sync.Mutex
 	seen      []string
 	announced []string // the updates of commands
 }
 
-// enter connects a client.
-func (h *house) enter() *visit {
+// connect connects a client.
+func (h *system) connect() *testClient {
 	h.t.Helper()
 	toAdapter, fromClient := io.Pipe()
 	toClient, fromAdapter := io.Pipe()
-	v := &visit{h: h}
+	v := &testClient{h: h}
 	v.Client = client.New(toClient, fromClient, client.Options{Updates: v.see})
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
@@ -330,19 +330,19 @@ func (h *house) enter() *visit {
 		}
 	})
 	serving.Go(func() { _ = v.Serve(ctx) })
-	v.leave = sync.OnceFunc(func() {
+	v.disconnect = sync.OnceFunc(func() {
 		cancel()
 		serving.Wait()
 	})
-	h.t.Cleanup(v.leave)
+	h.t.Cleanup(v.disconnect)
 	var err error
 	v.agent, err = v.Initialize(h.t.Context())
 	require.NoError(h.t, err)
 	return v
 }
 
-// see notes an update in a few letters.
-func (v *visit) see(_ context.Context, u client.Update) {
+// see notes an update in short form.
+func (v *testClient) see(_ context.Context, u client.Update) {
 	var content struct {
 		Content struct{ Text string }
 	}
@@ -362,8 +362,8 @@ func (v *visit) see(_ context.Context, u client.Update) {
 	}
 }
 
-// told is what the client was shown of the conversation since it was last asked.
-func (v *visit) told() []string {
+// shown returns what the client was shown of the conversation since the last call.
+func (v *testClient) shown() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	told := []string{}
@@ -376,16 +376,16 @@ func (v *visit) told() []string {
 	return told
 }
 
-// say runs a turn and returns the agent's words in it.
-func (v *visit) say(id, word string) string {
+// prompt runs a turn and returns what the agent said in it.
+func (v *testClient) prompt(id, word string) string {
 	v.h.t.Helper()
-	v.told()
+	v.shown()
 	_, err := v.Prompt(v.h.t.Context(), id, sdk.TextBlock(word))
 	require.NoError(v.h.t, err)
-	return strings.Join(v.told(), "")
+	return strings.Join(v.shown(), "")
 }
 
-func (h *house) history(id string) []string {
+func (h *system) history(id string) []string {
 	var words []string
 	for u, err := range h.store.History(h.t.Context(), sessionstore.ID(id)) {
 		require.NoError(h.t, err)
@@ -399,8 +399,8 @@ func (h *house) history(id string) []string {
 	return words
 }
 
-// received are the methods that the agent was sent, with their params.
-func (h *house) received() []received {
+// received returns the methods that the agent received, with their params.
+func (h *system) received() []received {
 	var list []received
 	for _, line := range h.record.Lines(h.t) {
 		var m struct {
@@ -441,8 +441,8 @@ func with(r workspace.Roots, dirs ...string) workspace.Roots {
 	return changed
 }
 
-// dirOf is where a house's agent keeps its sessions.
-func dirOf(t testing.TB, h *house) string {
+// dirOf returns the directory in which a system's agent keeps its sessions.
+func dirOf(t testing.TB, h *system) string {
 	for _, variable := range h.command.Env {
 		if config, ok := strings.CutPrefix(variable, simulatedVariable+"="); ok {
 			var a abilities
@@ -453,7 +453,7 @@ func dirOf(t testing.TB, h *house) string {
 	return ""
 }
 
-// through connects a client to the adapter, with the proxy and a scripted agent behind it.
+// through connects a client to package acp with the proxy and an agent behind it.
 func through(t testing.TB, c process.Command, store sessionstore.Store, o client.Options) *client.Client {
 	toAdapter, fromClient := io.Pipe()
 	toClient, fromAdapter := io.Pipe()
@@ -493,14 +493,14 @@ func oneRoot(t testing.TB) workspace.Roots {
 }
 
 // SetMode sets a session's mode.
-func (v *visit) SetMode(t testing.TB, id, mode string) string {
+func (v *testClient) SetMode(t testing.TB, id, mode string) string {
 	result, err := v.Call(t.Context(), "session/set_mode", []byte(`{"sessionId":"`+id+`","modeId":"`+mode+`"}`))()
 	require.NoError(t, err)
 	return string(result)
 }
 
 // until waits for an update.
-func (v *visit) until(what string) {
+func (v *testClient) until(what string) {
 	v.h.t.Helper()
 	require.Eventually(v.h.t, func() bool {
 		v.mu.Lock()
@@ -518,8 +518,8 @@ func put(t *testing.T, root workspace.Dir, name, text string) string {
 	return path
 }
 
-// prompts are the texts of the prompts that the agent was sent, the blocks of each.
-func (h *house) prompts() [][]string {
+// prompts returns the texts of the blocks of each prompt that the agent received.
+func (h *system) prompts() [][]string {
 	var all [][]string
 	for _, r := range h.received() {
 		if r.method != "session/prompt" {
@@ -536,15 +536,15 @@ func (h *house) prompts() [][]string {
 	return all
 }
 
-// lastPrompt are the blocks of the latest.
-func (h *house) lastPrompt() []string {
+// lastPrompt returns the last of prompts.
+func (h *system) lastPrompt() []string {
 	all := h.prompts()
 	require.NotEmpty(h.t, all)
 	return all[len(all)-1]
 }
 
-// announcements are those that a client was shown since it was last asked, waited for if there are none.
-func (v *visit) announcements() []string {
+// announcements returns those that the client was shown since the last call, and waits if there are none.
+func (v *testClient) announcements() []string {
 	v.h.t.Helper()
 	v.until("available_commands_update")
 	v.mu.Lock()
@@ -554,8 +554,8 @@ func (v *visit) announcements() []string {
 	return all
 }
 
-// announcedSoFar are the announcements that have come.
-func (v *visit) announcedSoFar() []string {
+// announcedSoFar returns the announcements that have come since the last call.
+func (v *testClient) announcedSoFar() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	all := v.announced
@@ -563,8 +563,8 @@ func (v *visit) announcedSoFar() []string {
 	return all
 }
 
-// starts are the flags of the processes that were started, in order.
-func (h *house) starts() []string {
+// starts returns the flags of the processes that were started, in order.
+func (h *system) starts() []string {
 	var all []string
 	for _, r := range h.received() {
 		if r.method == "start" {
@@ -574,7 +574,7 @@ func (h *house) starts() []string {
 	return all
 }
 
-func (h *house) way(id string) string {
+func (h *system) way(id string) string {
 	stored, err := h.store.Get(h.t.Context(), sessionstore.ID(id))
 	require.NoError(h.t, err)
 	return proxy.Describe(stored.State)
@@ -594,8 +594,8 @@ func onlyFile(t testing.TB, dir string) string {
 	return filepath.Join(dir, files[0].Name())
 }
 
-// directories are those that the agent was sent with its latest request of a method.
-func (h *house) directories(method string) (list []string) {
+// directories returns those of the latest request of a method that the agent received.
+func (h *system) directories(method string) (list []string) {
 	for _, r := range h.received() {
 		if r.method == method {
 			var p struct{ AdditionalDirectories []string }

@@ -23,8 +23,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// servers are the MCP servers that the agent was sent with its latest request of a method.
-func (h *house) servers(method string) (servers []struct {
+// servers returns the MCP servers of the latest request of a method that the agent received.
+func (h *system) servers(method string) (servers []struct {
 	Name, Command string
 	Args          []string
 	Env           []struct{}
@@ -53,10 +53,10 @@ func rootArgs(all workspace.Roots) []string {
 	return args
 }
 
-func TestP1_AChildThatIsToldOfItsRootsHasToolsForThem(t *testing.T) {
-	h := newHouse(t, abilities{Load: true, Resume: true, Fork: true}, proxy.Options{RootsTools: rootsTools})
+func TestP1_ToolServer(t *testing.T) {
+	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true}, proxy.Options{RootsTools: rootsTools})
 	all := roots(t, 2)
-	v := h.enter()
+	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
 	require.NoError(t, err)
 	given := h.servers("session/new")
@@ -65,7 +65,7 @@ func TestP1_AChildThatIsToldOfItsRootsHasToolsForThem(t *testing.T) {
 	require.Equal(t, "/opt/acp-agent", given[0].Command)
 	require.Equal(t, rootArgs(all), given[0].Args, "A20: cwd first")
 	require.NotNil(t, given[0].Env)
-	v.say(s.ID, "one")
+	v.prompt(s.ID, "one")
 	require.Contains(t, h.lastPrompt()[0], `"acp_agent_roots"`)
 
 	t.Run("A24/that follow the roots", func(t *testing.T) {
@@ -85,24 +85,24 @@ func TestP1_AChildThatIsToldOfItsRootsHasToolsForThem(t *testing.T) {
 	})
 }
 
-// A server of roots that are taken away must not live on in a child that can open nothing anew.
-func TestA24_AChildThatOpensNothingAnewGetsANewSessionForOtherRoots(t *testing.T) {
-	h := newHouse(t, abilities{}, proxy.Options{RootsTools: rootsTools})
+// A server must not keep roots that were removed, even if the child cannot load or resume.
+func TestA24_ToolServerWithOtherRoots(t *testing.T) {
+	h := newSystem(t, abilities{}, proxy.Options{RootsTools: rootsTools})
 	all := roots(t, 2)
-	v := h.enter()
+	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
 	require.NoError(t, err)
-	v.say(s.ID, "one")
+	v.prompt(s.ID, "one")
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
 	require.NoError(t, err)
-	require.Equal(t, "agent N:one+two", v.say(s.ID, "two"), "the same roots need none")
+	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "the same roots need none")
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
 	require.NoError(t, err)
 	require.Empty(t, h.servers("session/new"))
-	require.Equal(t, "agent N:~one+~two+three", v.say(s.ID, "three"))
+	require.Equal(t, "agent N:~one+~two+three", v.prompt(s.ID, "three"))
 }
 
-func TestP1_ToolsAreForChildrenThatTakeRootsNoOtherWay(t *testing.T) {
+func TestP1_NoToolServer(t *testing.T) {
 	for name, c := range map[string]struct {
 		able    abilities
 		options proxy.Options
@@ -115,25 +115,25 @@ func TestP1_ToolsAreForChildrenThatTakeRootsNoOtherWay(t *testing.T) {
 		"no program named": {abilities{}, proxy.Options{}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, c.able, c.options)
-			v := h.enter()
+			h := newSystem(t, c.able, c.options)
+			v := h.connect()
 			s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, c.roots)})
 			require.NoError(t, err)
 			require.Empty(t, h.servers("session/new"))
-			v.say(s.ID, "one")
+			v.prompt(s.ID, "one")
 			require.NotContains(t, strings.Join(h.lastPrompt(), ""), "MCP server")
 		})
 	}
 }
 
-func TestP6_TheClientsServersStayAsTheyAre(t *testing.T) {
+func TestP6_ToolServerAfterOthers(t *testing.T) {
 	b := initialized(t, plain+opened, proxy.Options{RootsTools: rootsTools})
 	b.openWith(`{"cwd":"/a","additionalDirectories":["/b"],"mcpServers":[ {"name":"acp_agent_roots","n":1.0} ]}`)
 	require.Equal(t, newRequest(`{"cwd":"/a","mcpServers":[ {"name":"acp_agent_roots","n":1.0} ,`+
 		`{"args":["mcp","--read-only","--root","/a","--root","/b"],"command":"/opt/acp-agent","env":[],"name":"acp_agent_roots_2"}]}`), b.received("session/new"))
 }
 
-func TestA30_OnlyAChildThatIsKnownToAskHasToolsThatWrite(t *testing.T) {
+func TestA30_WritingTools(t *testing.T) {
 	for name, c := range map[string]struct {
 		profile proxy.Profile
 		args    string
@@ -144,18 +144,18 @@ func TestA30_OnlyAChildThatIsKnownToAskHasToolsThatWrite(t *testing.T) {
 		"as its user allows it": {proxy.Profile{Tools: proxy.ToolsWrite}, "mcp --root", "writes and edits files there"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, abilities{}, proxy.Options{RootsTools: rootsTools, Profile: c.profile})
-			v := h.enter()
+			h := newSystem(t, abilities{}, proxy.Options{RootsTools: rootsTools, Profile: c.profile})
+			v := h.connect()
 			s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
 			require.NoError(t, err)
 			require.Contains(t, strings.Join(h.servers("session/new")[0].Args, " "), c.args)
-			v.say(s.ID, "one")
+			v.prompt(s.ID, "one")
 			require.Contains(t, h.lastPrompt()[0], c.told)
 		})
 	}
 }
 
-func TestA30_AChildAsksBeforeItWritesByTheTools(t *testing.T) {
+func TestA30_AskEnv(t *testing.T) {
 	const name = "ACP_PROXY_TEST_ASK"
 	ask := proxy.Profile{AskEnv: []string{name + "=ask"}}
 	for _, c := range []struct {
@@ -170,15 +170,15 @@ func TestA30_AChildAsksBeforeItWritesByTheTools(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			b := start(t, "await initialize\n"+`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentInfo":{"name":"$env:`+name+`$"}}}`+"\n", c.options)
-			b.runtime = proxy.New(process.Command{Path: b.command.Path, Name: b.command.Name, Env: append(b.command.Env, c.own...)}, c.options)
-			info, err := b.runtime.Initialize(t.Context(), backend.Raw(`{}`), b.editor)
+			b.backend = proxy.New(process.Command{Path: b.command.Path, Name: b.command.Name, Env: append(b.command.Env, c.own...)}, c.options)
+			info, err := b.backend.Initialize(t.Context(), backend.Raw(`{}`), b.client)
 			require.NoError(t, err)
 			require.Contains(t, string(info.Initialize), `"name":"`+c.want+`"`)
 		})
 	}
 }
 
-// withRelay are options with the relay turned on.
+// withRelay returns options with the relay turned on.
 func withRelay(t testing.TB) proxy.Options {
 	t.Helper()
 	return proxy.Options{
@@ -187,8 +187,8 @@ func withRelay(t testing.TB) proxy.Options {
 	}
 }
 
-// sentServers are the MCP servers that the agent was sent with its latest request of a method, as they are.
-func (h *house) sentServers(method string) (servers []json.RawMessage) {
+// sentServers returns the raw MCP servers of the latest request of a method that the agent received.
+func (h *system) sentServers(method string) (servers []json.RawMessage) {
 	h.t.Helper()
 	for _, r := range h.received() {
 		if r.method == method {
@@ -200,7 +200,7 @@ func (h *house) sentServers(method string) (servers []json.RawMessage) {
 	return servers
 }
 
-// relayedServer is an entry of mcpServers with a relay.
+// relayedServer is an entry of mcpServers behind a relay.
 type relayedServer struct {
 	Name, Command string
 	Args          []string
@@ -213,13 +213,13 @@ func parsed(t testing.TB, server json.RawMessage) (s relayedServer) {
 	return s
 }
 
-// hearing plays the relay of a server: it hears of the roots.
-type hearing struct {
+// fakeRelay receives the roots as the relay of a server does.
+type fakeRelay struct {
 	t  testing.TB
 	in *bufio.Reader
 }
 
-func (s relayedServer) hear(t testing.TB) hearing {
+func (s relayedServer) hear(t testing.TB) fakeRelay {
 	t.Helper()
 	require.Equal(t, []string{"mcp-relay", "--roots-from"}, s.Args[:2])
 	secret := s.Env[len(s.Env)-1]
@@ -230,11 +230,11 @@ func (s relayedServer) hear(t testing.TB) hearing {
 	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
 	_, err = io.WriteString(conn, secret.Value+"\n")
 	require.NoError(t, err)
-	return hearing{t, bufio.NewReader(conn)}
+	return fakeRelay{t, bufio.NewReader(conn)}
 }
 
-// next are the directories that it is told next.
-func (h hearing) next() (dirs []string) {
+// next returns the directories that it is told next.
+func (h fakeRelay) next() (dirs []string) {
 	h.t.Helper()
 	line, err := h.in.ReadBytes('\n')
 	require.NoError(h.t, err)
@@ -246,15 +246,15 @@ func (h hearing) next() (dirs []string) {
 	return dirs
 }
 
-// ended fails unless the session ends.
-func (h hearing) ended() {
+// ended waits until the session has ended.
+func (h fakeRelay) ended() {
 	h.t.Helper()
 	_, err := h.in.ReadByte()
 	require.Error(h.t, err)
 	require.NotErrorIs(h.t, err, os.ErrDeadlineExceeded)
 }
 
-// urisOf are roots as relays are told of them.
+// urisOf returns roots as relays are told them.
 func urisOf(t testing.TB, all workspace.Roots) (uris []string) {
 	t.Helper()
 	for _, dir := range all.All() {
@@ -269,11 +269,11 @@ var filesServer = sdk.McpServer{Stdio: &sdk.McpServerStdio{
 	Name: "files", Command: "npx", Args: []string{"-y", "files"}, Env: []sdk.EnvVariable{{Name: "A", Value: "b"}},
 }}
 
-func TestM1_AChildsServersAreToldTheSessionsRootsByRelays(t *testing.T) {
-	h := newHouse(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, withRelay(t))
+func TestM1_Relays(t *testing.T) {
+	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, withRelay(t))
 	all := roots(t, 2)
 	servers := []sdk.McpServer{filesServer}
-	v := h.enter()
+	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all, MCPServers: servers})
 	require.NoError(t, err)
 	sent := h.sentServers("session/new")
@@ -306,16 +306,16 @@ func TestM1_AChildsServersAreToldTheSessionsRootsByRelays(t *testing.T) {
 		require.NoError(t, v.CloseSession(t.Context(), s.ID))
 		heard.ended()
 	})
-	v.leave()
+	v.disconnect()
 	left, err := os.ReadDir(h.options.RelayDir)
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
 
-func TestM3_RelaysFollowASessionThatTheChildIsNotAskedToOpenAnew(t *testing.T) {
-	h := newHouse(t, abilities{}, withRelay(t))
+func TestM3_RelaysOfReusedSession(t *testing.T) {
+	h := newSystem(t, abilities{}, withRelay(t))
 	all := roots(t, 2)
-	v := h.enter()
+	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all, MCPServers: []sdk.McpServer{filesServer}})
 	require.NoError(t, err)
 	heard := parsed(t, h.sentServers("session/new")[0]).hear(t)
@@ -323,11 +323,11 @@ func TestM3_RelaysFollowASessionThatTheChildIsNotAskedToOpenAnew(t *testing.T) {
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all), MCPServers: []sdk.McpServer{filesServer}})
 	require.NoError(t, err)
 	require.Equal(t, urisOf(t, with(all)), heard.next())
-	v.leave()
+	v.disconnect()
 	heard.ended()
 }
 
-func TestP6_WithoutTheRelayTheClientsServersStayAsTheyAre(t *testing.T) {
+func TestP6_NoRelay(t *testing.T) {
 	on := withRelay(t)
 	off, nowhere, none := on, on, on
 	off.Profile.Relay, nowhere.RelayDir, none.Relay = false, "", process.Command{}
@@ -335,8 +335,8 @@ func TestP6_WithoutTheRelayTheClientsServersStayAsTheyAre(t *testing.T) {
 	long.RelayDir = filepath.Join(t.TempDir(), strings.Repeat("long", 30))
 	for name, o := range map[string]proxy.Options{"off": off, "no directory": nowhere, "no program": none, "no socket": long} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, abilities{}, o)
-			v := h.enter()
+			h := newSystem(t, abilities{}, o)
+			v := h.connect()
 			_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1), MCPServers: []sdk.McpServer{filesServer}})
 			require.NoError(t, err)
 			require.JSONEq(t, `{"name":"files","command":"npx","args":["-y","files"],"env":[{"name":"A","value":"b"}]}`, string(h.sentServers("session/new")[0]))
@@ -344,15 +344,15 @@ func TestP6_WithoutTheRelayTheClientsServersStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// placed is a host with a workspace.
-type placed struct {
+// workspaceHost is a host with a workspace.
+type workspaceHost struct {
 	host
 	workspace *workspace.Workspace
 }
 
-func (p placed) Workspace() *workspace.Workspace { return p.workspace }
+func (p workspaceHost) Workspace() *workspace.Workspace { return p.workspace }
 
-func TestP6_WhatIsNoProcessHasNoRelay(t *testing.T) {
+func TestP6_NoRelayForOtherServers(t *testing.T) {
 	others := []string{
 		`{"name":"web","type":"http","url":"http://127.0.0.1:1", "headers":[]}`, `{"name":"w","type":"sse","url":"u","command":"c"}`,
 		`{"name":"none"}`, `{"name":"empty","command":""}`, `{"name":"odd","command":7}`, `null`, `"text"`, `{"name":"odd args","command":"c","args":"a"}`,
@@ -363,7 +363,7 @@ func TestP6_WhatIsNoProcessHasNoRelay(t *testing.T) {
 	defer w.Close()
 	b := initialized(t, plain+opened, withRelay(t))
 	params := `{"cwd":"/a","mcpServers":[` + strings.Join(others, " , ") + `,{ "name":"p","n":1.0,"command":"c","env":{}},{"command":"c","name":"q","type":"stdio","n":1.0}]}`
-	s, _, err := b.runtime.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(params)}, placed{host{b.editor}, w})
+	s, _, err := b.backend.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(params)}, workspaceHost{host{b.client}, w})
 	require.NoError(t, err)
 	require.NoError(t, s.Close(t.Context()))
 	var m struct {
@@ -379,7 +379,7 @@ func TestP6_WhatIsNoProcessHasNoRelay(t *testing.T) {
 }
 
 // opensWith opens roots in a session that replaces previous, nil for none.
-func (b *bench) opensWith(all workspace.Roots, cause backend.Cause, previous backend.Session) (backend.Session, error) {
+func (b *proxyTest) opensWith(all workspace.Roots, cause backend.Cause, previous backend.Session) (backend.Session, error) {
 	b.t.Helper()
 	w, err := workspace.Open(b.t.Context(), all, workspace.Options{})
 	require.NoError(b.t, err)
@@ -388,11 +388,11 @@ func (b *bench) opensWith(all workspace.Roots, cause backend.Cause, previous bac
 		map[string]any{"name": "p", "command": "c", "args": []string{}, "env": []string{}},
 	}})
 	require.NoError(b.t, err)
-	s, _, err := b.runtime.Open(b.t.Context(), backend.Activation{Cause: cause, Params: params, Previous: previous}, placed{host{b.editor}, w})
+	s, _, err := b.backend.Open(b.t.Context(), backend.Activation{Cause: cause, Params: params, Previous: previous}, workspaceHost{host{b.client}, w})
 	return s, err
 }
 
-func TestA12_RelaysGoBackWithASessionWhoseLoadFailed(t *testing.T) {
+func TestA12_RelaysAfterFailedLoad(t *testing.T) {
 	o := withRelay(t)
 	b := initialized(t, plain+opened, o)
 	all := roots(t, 1)
@@ -418,7 +418,7 @@ func TestA12_RelaysGoBackWithASessionWhoseLoadFailed(t *testing.T) {
 	heard.ended()
 }
 
-func TestASessionThatIsRefusedLeavesNoSocket(t *testing.T) {
+func TestNoSocketAfterFailedNew(t *testing.T) {
 	o := withRelay(t)
 	b := initialized(t, plain+"await session/new\n"+`send {"jsonrpc":"2.0","id":$session/new$,"error":{"code":-32000,"message":"no"}}`+"\n", o)
 	_, err := b.opensWith(roots(t, 0), backend.New, nil)

@@ -11,16 +11,16 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 )
 
-// running is a turn that the test can cancel, as the adapter does.
+// running is a turn that the test can cancel, as package acp does.
 type running struct {
 	work   backend.Work
 	cancel func(params string)
 }
 
-func (b *bench) running(s backend.Session) running {
+func (b *proxyTest) running(s backend.Session) running {
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(b.t.Context()))
 	b.t.Cleanup(func() { stop(backend.ErrTurnOver) })
-	work := s.Prompt(ctx, backend.Raw(`{"prompt":[]}`), turn{b.editor})
+	work := s.Prompt(ctx, backend.Raw(`{"prompt":[]}`), turn{b.client})
 	return running{work, func(params string) {
 		stop(backend.ErrCancelled)
 		s.Cancel(backend.Raw(params))
@@ -29,7 +29,7 @@ func (b *bench) running(s backend.Session) running {
 
 const update = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":%s}}` + "\n"
 
-func TestW6_ACancelReachesTheChildOnceAndItsAnswerIsWaitedFor(t *testing.T) {
+func TestW6_Cancel(t *testing.T) {
 	for _, params := range []string{`{"_meta":{"n":1.0}}`, ``} {
 		t.Run("params "+params, func(t *testing.T) {
 			b := initialized(t, plain+opened+"await session/prompt\nawait session/cancel\nsend "+fmt.Sprintf(update, `{"n":"last"}`)+
@@ -41,7 +41,7 @@ func TestW6_ACancelReachesTheChildOnceAndItsAnswerIsWaitedFor(t *testing.T) {
 			result, err := await(t, r.work)
 			require.NoError(t, err)
 			require.Equal(t, `{"stopReason":"cancelled","n":1.0}`, result)
-			require.Equal(t, `turn update {"update":{"n":"last"}}`, b.editor.next())
+			require.Equal(t, `turn update {"update":{"n":"last"}}`, b.client.next())
 			want := `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"child-1"}}`
 			if params != "" {
 				want = `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"child-1","_meta":{"n":1.0}}}`
@@ -51,7 +51,7 @@ func TestW6_ACancelReachesTheChildOnceAndItsAnswerIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestW5_PromptAndCancelReachTheChildInOrder(t *testing.T) {
+func TestW5_CancelFollowsPrompt(t *testing.T) {
 	b := initialized(t, plain+opened, proxy.Options{}.With(proxy.Limits{CancelGrace: 1}))
 	s, _ := b.open()
 	for range 100 {
@@ -68,13 +68,13 @@ func TestW5_PromptAndCancelReachTheChildInOrder(t *testing.T) {
 	}
 }
 
-func TestW6_AChildThatDoesNotEndACancelledTurnIsNotListenedTo(t *testing.T) {
+func TestW6_CancelWithoutAnswer(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nawait session/cancel\nawait $/cancel_request\n"+
 		"send "+fmt.Sprintf(update, `{"n":"late"}`)+
 		`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"end_turn"}}`+"\n"+
 		"await session/prompt\nsend "+fmt.Sprintf(update, `{"n":"next"}`)+answered, proxy.Options{}.With(proxy.Limits{CancelGrace: 1}))
 	s, _ := b.open()
-	b.editor.block = func(_ context.Context, note string) error { // as the adapter does once it has answered
+	b.client.block = func(_ context.Context, note string) error { // as the adapter does once it has answered
 		if note == `turn update {"update":{"n":"late"}}` {
 			return backend.ErrTurnOver
 		}
@@ -85,27 +85,27 @@ func TestW6_AChildThatDoesNotEndACancelledTurnIsNotListenedTo(t *testing.T) {
 	result, err := await(t, r.work)
 	require.NoError(t, err)
 	require.Equal(t, `{"stopReason":"cancelled"}`, result)
-	require.Equal(t, `turn update {"update":{"n":"late"}}`, b.editor.next(), "offered to the turn alone")
+	require.Equal(t, `turn update {"update":{"n":"late"}}`, b.client.next(), "offered to the turn alone")
 	_, err = b.prompt(s)
 	require.NoError(t, err)
-	require.Equal(t, `turn update {"update":{"n":"next"}}`, b.editor.next())
-	b.editor.silent()
+	require.Equal(t, `turn update {"update":{"n":"next"}}`, b.client.next())
+	b.client.silent()
 }
 
-func TestAnUpdateBehindTheAnswerIsOutsideOfTheTurn(t *testing.T) {
+func TestUpdateAfterTurn(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+answered+"send "+fmt.Sprintf(update, `{"n":"after"}`), proxy.Options{})
 	s, _ := b.open()
 	_, err := b.prompt(s)
 	require.NoError(t, err)
-	require.Equal(t, `host update {"update":{"n":"after"}}`, b.editor.next())
+	require.Equal(t, `host update {"update":{"n":"after"}}`, b.client.next())
 }
 
-func TestW11_AClientThatDoesNotReadMakesTheChildWait(t *testing.T) {
+func TestW11_SlowClient(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+
 		"repeat 3 "+fmt.Sprintf(update, `{"n":$i}`)+
 		"await session/cancel\n"+answered, proxy.Options{}.With(proxy.Limits{CancelGrace: patience}))
 	reads := make(chan struct{})
-	b.editor.block = func(ctx context.Context, _ string) error {
+	b.client.block = func(ctx context.Context, _ string) error {
 		select {
 		case <-reads:
 			return nil
@@ -115,12 +115,12 @@ func TestW11_AClientThatDoesNotReadMakesTheChildWait(t *testing.T) {
 	}
 	s, _ := b.open()
 	r := b.running(s)
-	require.Equal(t, `turn update {"update":{"n":0}}`, b.editor.next())
+	require.Equal(t, `turn update {"update":{"n":0}}`, b.client.next())
 	r.cancel("") // goes on to the child meanwhile
-	b.editor.silent()
+	b.client.silent()
 	close(reads)
 	_, err := await(t, r.work)
 	require.NoError(t, err)
-	require.Equal(t, `turn update {"update":{"n":1}}`, b.editor.next())
-	require.Equal(t, `turn update {"update":{"n":2}}`, b.editor.next())
+	require.Equal(t, `turn update {"update":{"n":1}}`, b.client.next())
+	require.Equal(t, `turn update {"update":{"n":2}}`, b.client.next())
 }

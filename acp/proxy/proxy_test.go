@@ -22,10 +22,10 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// odd is members that a decoder would not give back as they were.
+// odd are members that do not survive decoding and encoding.
 const odd = `"f":1.0,"e":1e5,"big":123456789012345678901234567890,"twice":1,"twice":2,"u":"\u00e4\ud83d\ude00\/<&>","deep":{ "a" : [ 1 , null ] },"lone":"\ud800"`
 
-func TestInitializePassesThrough(t *testing.T) {
+func TestInitialize(t *testing.T) {
 	b := initialized(t, plain, proxy.Options{})
 	require.Equal(t, "proxy", b.info.Kind)
 	require.Equal(t, backend.BackendConnects, b.info.MCP)
@@ -34,14 +34,14 @@ func TestInitializePassesThrough(t *testing.T) {
 		b.received("initialize"))
 }
 
-func TestW10_TheChildIsAskedForTheVersionThatWeSpeak(t *testing.T) {
+func TestW10_ProtocolVersion(t *testing.T) {
 	b := start(t, plain, proxy.Options{})
-	_, err := b.runtime.Initialize(t.Context(), backend.Raw(`{"protocolVersion":65535}`), b.editor)
+	_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":65535}`), b.client)
 	require.NoError(t, err)
 	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`}, b.received("initialize"))
 }
 
-func TestP6_AnUpdateArrivesAsItWasSent(t *testing.T) {
+func TestP6_Updates(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+
 		`send {"jsonrpc":"2.0","method":"session/update","params":{`+odd+`,"sessionId":"child-1","update":{"sessionUpdate":"_unknown",`+odd+`},"_meta":{`+odd+`}}}`+"\n"+
 		`send {"params":{"sessionId":"child-1","update":{}},"method":"session/update","jsonrpc":"2.0"}`+"\n"+
@@ -50,18 +50,18 @@ func TestP6_AnUpdateArrivesAsItWasSent(t *testing.T) {
 	s, opened := b.open()
 	require.JSONEq(t, `{"modes":{"n":1.0}}`, string(opened.Result))
 	require.Contains(t, string(opened.Result), `{"n":1.0}`)
-	require.Equal(t, `{"v":1,"id":"child-1","way":"context"}`, b.editor.state)
+	require.Equal(t, `{"v":1,"id":"child-1","way":"context"}`, b.client.state)
 	result, err := b.prompt(s)
 	require.NoError(t, err)
 	require.Equal(t, `{"stopReason":"end_turn","_meta":{"n":1e0}}`, result)
-	require.Equal(t, `turn update {`+odd+`,"update":{"sessionUpdate":"_unknown",`+odd+`},"_meta":{`+odd+`}}`, b.editor.next())
-	require.Equal(t, `turn update {"update":{}}`, b.editor.next())
-	b.editor.silent()
+	require.Equal(t, `turn update {`+odd+`,"update":{"sessionUpdate":"_unknown",`+odd+`},"_meta":{`+odd+`}}`, b.client.next())
+	require.Equal(t, `turn update {"update":{}}`, b.client.next())
+	b.client.silent()
 	s.Notify(t.Context(), "_x/more", nil)
-	require.Equal(t, `host update {"update":{"sessionUpdate":"plan"}}`, b.editor.next(), "outside of the turn")
+	require.Equal(t, `host update {"update":{"sessionUpdate":"plan"}}`, b.client.next(), "outside of the turn")
 }
 
-func TestP6_TheChildsRequestsAndNotificationsPass(t *testing.T) {
+func TestP6_MessagesFromChild(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+
 		`send {"jsonrpc":"2.0","id":"a","method":"session/request_permission","params":{"sessionId":"child-1","options":[],`+odd+`}}`+"\nawait reply \"a\"\n"+
 		`send {"jsonrpc":"2.0","id":-5,"method":"_x/ask","params":{"sessionId":"child-1","n":1.0}}`+"\nawait reply -5\n"+
@@ -73,8 +73,8 @@ func TestP6_TheChildsRequestsAndNotificationsPass(t *testing.T) {
 		`send {"jsonrpc":"2.0","method":"_x/note","params":{"n":1.0}}`+"\n"+
 		`send {"jsonrpc":"2.0","id":12,"method":"session/update","params":{"sessionId":"child-1","update":{}}}`+"\nawait reply 12\n"+
 		answered, proxy.Options{})
-	b.editor.answer("session/request_permission", `{"outcome":{`+odd+`}}`)
-	b.editor.answers["_x/ask"] = func() (backend.Raw, error) {
+	b.client.answer("session/request_permission", `{"outcome":{`+odd+`}}`)
+	b.client.answers["_x/ask"] = func() (backend.Raw, error) {
 		return nil, &jsonrpc.Error{Code: -32042, Message: "no <way>", Data: backend.Raw(`{"n":1.0}`)}
 	}
 	s, _ := b.open()
@@ -91,7 +91,7 @@ func TestP6_TheChildsRequestsAndNotificationsPass(t *testing.T) {
 		`client notify _x/note {"n":1.0}`,
 		`turn update {"update":{}}`,
 	} {
-		require.Equal(t, want, b.editor.next())
+		require.Equal(t, want, b.client.next())
 	}
 	got := b.received("")
 	require.Equal(t, `{"jsonrpc":"2.0","id":"a","result":{"outcome":{`+odd+`}}}`, got[0])
@@ -101,7 +101,7 @@ func TestP6_TheChildsRequestsAndNotificationsPass(t *testing.T) {
 	require.JSONEq(t, `{"jsonrpc":"2.0","id":12,"result":{}}`, got[6])
 }
 
-func TestP6_TheClientsRequestsAndNotificationsPassInOrder(t *testing.T) {
+func TestP6_MessagesFromClient(t *testing.T) {
 	b := initialized(t, plain+opened+
 		"await session/set_mode\n"+`send {"jsonrpc":"2.0","id":$session/set_mode$,"result":{`+odd+`}}`+"\n"+
 		"await authenticate\n"+`send {"jsonrpc":"2.0","id":$authenticate$,"error":{"code":-32000,"message":"log in","data":{"n":1.0}}}`+"\n", proxy.Options{})
@@ -110,8 +110,8 @@ func TestP6_TheClientsRequestsAndNotificationsPassInOrder(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `{`+odd+`}`, result)
 	s.Notify(t.Context(), "_x/note", backend.Raw(`{"n":1.0}`))
-	b.runtime.Notify(t.Context(), "_x/note", backend.Raw(`[1.0]`))
-	_, err = await(t, b.runtime.Call(t.Context(), "authenticate", backend.Raw(`{"methodId":"key"}`)))
+	b.backend.Notify(t.Context(), "_x/note", backend.Raw(`[1.0]`))
+	_, err = await(t, b.backend.Call(t.Context(), "authenticate", backend.Raw(`{"methodId":"key"}`)))
 	var refused *jsonrpc.Error
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, jsonrpc.Error{Code: -32000, Message: "log in", Data: backend.Raw(`{"n":1.0}`)}, *refused)
@@ -124,7 +124,7 @@ func TestP6_TheClientsRequestsAndNotificationsPassInOrder(t *testing.T) {
 	}, got)
 }
 
-func TestP6_WhatComesBeforeTheSessionIsKnownIsHeldInOrder(t *testing.T) {
+func TestP6_MessagesBeforeSession(t *testing.T) {
 	update := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"n":%s}}}` + "\n"
 	b := initialized(t, plain+"await session/new\n"+
 		"repeat 50 "+fmt.Sprintf(update, "$i")+
@@ -134,17 +134,17 @@ func TestP6_WhatComesBeforeTheSessionIsKnownIsHeldInOrder(t *testing.T) {
 		`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1"}}`+"\n"+
 		"repeat 50 "+fmt.Sprintf(update, "5$i")+
 		"replies 2\n"+`send {"jsonrpc":"2.0","method":"_x/end"}`, proxy.Options{})
-	b.editor.answer("_x/ask", `{"n":1.0}`)
+	b.client.answer("_x/ask", `{"n":1.0}`)
 	b.open()
 	for i := range 50 {
-		require.Equal(t, fmt.Sprintf(`host update {"update":{"n":%d}}`, i), b.editor.next())
+		require.Equal(t, fmt.Sprintf(`host update {"update":{"n":%d}}`, i), b.client.next())
 	}
-	require.Equal(t, `host call _x/ask {}`, b.editor.next())
-	require.Equal(t, `host notify _x/note {}`, b.editor.next())
+	require.Equal(t, `host call _x/ask {}`, b.client.next())
+	require.Equal(t, `host notify _x/note {}`, b.client.next())
 	for i := range 50 {
-		require.Equal(t, fmt.Sprintf(`host update {"update":{"n":5%d}}`, i), b.editor.next())
+		require.Equal(t, fmt.Sprintf(`host update {"update":{"n":5%d}}`, i), b.client.next())
 	}
-	require.Equal(t, `client notify _x/end `, b.editor.next())
+	require.Equal(t, `client notify _x/end `, b.client.next())
 	got := b.received("")
 	require.ElementsMatch(t, []string{
 		`{"jsonrpc":"2.0","id":7,"result":{"n":1.0}}`,
@@ -152,7 +152,7 @@ func TestP6_WhatComesBeforeTheSessionIsKnownIsHeldInOrder(t *testing.T) {
 	}, got)
 }
 
-func TestHeldMessagesAreBounded(t *testing.T) {
+func TestHeldMessagesLimit(t *testing.T) {
 	for name, limits := range map[string]proxy.Limits{
 		"by number": {MaxHeld: 2},
 		"by size":   {MaxHeldBytes: 2 * len(`{"update":{"n":0}}`)},
@@ -163,24 +163,24 @@ func TestHeldMessagesAreBounded(t *testing.T) {
 				`send {"jsonrpc":"2.0","id":7,"method":"_x/ask","params":{"sessionId":"child-1"}}`+"\nawait reply 7\n"+
 				`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1"}}`+"\n", proxy.Options{}.With(limits))
 			b.open()
-			require.Equal(t, `host update {"update":{"n":0}}`, b.editor.next())
-			require.Equal(t, `host update {"update":{"n":1}}`, b.editor.next())
-			b.editor.silent()
+			require.Equal(t, `host update {"update":{"n":0}}`, b.client.next())
+			require.Equal(t, `host update {"update":{"n":1}}`, b.client.next())
+			b.client.silent()
 			require.Contains(t, b.received("")[0], "too many messages")
 		})
 	}
 }
 
-func TestASessionThatNobodyKnowsIsRefused(t *testing.T) {
+func TestUnknownSession(t *testing.T) {
 	b := initialized(t, plain+
 		`send {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-9","update":{}}}`+"\n"+
 		`send {"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{"sessionId":"child-9","path":"/a"}}`+"\nawait reply 7\n"+
 		`send {"jsonrpc":"2.0","method":"_x/end"}`+"\n", proxy.Options{})
-	require.Equal(t, `client notify _x/end `, b.editor.next())
+	require.Equal(t, `client notify _x/end `, b.client.next())
 	require.Contains(t, b.received("")[0], `"code":-32602`)
 }
 
-func TestA31_AnAgentIsNamedByItsCommand(t *testing.T) {
+func TestA31_AgentName(t *testing.T) {
 	for _, c := range []struct {
 		path             string
 		args             []string
@@ -198,7 +198,7 @@ func TestA31_AnAgentIsNamedByItsCommand(t *testing.T) {
 	}
 }
 
-// lines is what a client received, in the order of the wire.
+// lines are the lines that a client received, in order.
 type lines struct {
 	mu  sync.Mutex
 	all []string
@@ -213,7 +213,7 @@ func (l *lines) tap(d jsonrpc.Direction, line []byte) {
 	l.all = append(l.all, string(line))
 }
 
-// order is the order in which the first lines with these texts came.
+// order returns texts in the order of the first lines that contain them.
 func (l *lines) order(texts ...string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -230,8 +230,8 @@ func (l *lines) order(texts ...string) []string {
 
 const patient = "await _x/end\n" + `send {"jsonrpc":"2.0","id":$_x/end$,"result":{}}` + "\n"
 
-// A child writes its answer and what follows it at once; what it writes is never reordered.
-func TestP6_WhatFollowsAnAnswerFollowsItForTheClient(t *testing.T) {
+// The child writes its response and what follows it at once.
+func TestP6_OrderAfterResponse(t *testing.T) {
 	const turns = 50
 	var script strings.Builder
 	script.WriteString(plain + opened)
@@ -268,7 +268,7 @@ func TestP6_WhatFollowsAnAnswerFollowsItForTheClient(t *testing.T) {
 	}
 }
 
-func TestP6_WhatFollowsACancelledTurnFollowsItsAnswer(t *testing.T) {
+func TestP6_OrderAfterCancel(t *testing.T) {
 	const turns = 20
 	var script strings.Builder
 	script.WriteString(plain + opened)
@@ -299,7 +299,7 @@ func TestP6_WhatFollowsACancelledTurnFollowsItsAnswer(t *testing.T) {
 	}
 }
 
-func TestP4_WhatTheAgentAsksForOutsideOfTheRootsNeverReachesTheClient(t *testing.T) {
+func TestP4_RequestsOutsideRoots(t *testing.T) {
 	r := someRoots(t)
 	outside := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("s"), 0o600))
@@ -347,11 +347,11 @@ func TestP4_WhatTheAgentAsksForOutsideOfTheRootsNeverReachesTheClient(t *testing
 	}
 }
 
-func TestA1_OursAndTheAgentsCapabilitiesTogether(t *testing.T) {
+func TestA1_Capabilities(t *testing.T) {
 	for bits := range 1 << 3 {
 		a := abilities{Load: bits&1 != 0, List: bits&2 != 0, Roots: bits&4 != 0}
-		h := newHouse(t, a, proxy.Options{})
-		v := h.enter()
+		h := newSystem(t, a, proxy.Options{})
+		v := h.connect()
 		raw, err := v.Call(t.Context(), "initialize", json.RawMessage(`{"protocolVersion":1}`))()
 		require.Error(t, err, "it was sent before")
 		require.Nil(t, raw)
@@ -362,12 +362,12 @@ func TestA1_OursAndTheAgentsCapabilitiesTogether(t *testing.T) {
 		require.False(t, agent.MCP.Http, "the agent connects the servers")
 		require.Contains(t, string(agent.Raw), `"authMethods":[{"id":"key","name":"A key"}]`)
 		require.Contains(t, string(agent.Raw), `"name":"simulated"`)
-		v.leave()
+		v.disconnect()
 		require.Contains(t, h.received()[1].params, `"clientCapabilities"`)
 	}
 }
 
-func TestP6_BetweenClientAndChildOnlySessionIdsChange(t *testing.T) {
+func TestP6_OnlySessionIdsChange(t *testing.T) {
 	c, _ := command(t, capable+opened+"await session/prompt\n"+
 		`send {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"sessionUpdate":"_unknown",`+odd+`}}}`+"\n"+
 		`send {"jsonrpc":"2.0","id":"a","method":"_x/ask","params":{"sessionId":"child-1",`+odd+`}}`+"\nawait reply \"a\"\n"+
@@ -421,7 +421,7 @@ func TestP6_BetweenClientAndChildOnlySessionIdsChange(t *testing.T) {
 	require.Equal(t, s.ID, page.Sessions[0].ID)
 }
 
-// What an update costs on its way through, and without us.
+// BenchmarkUpdates measures an update through the proxy and without it.
 func BenchmarkUpdates(b *testing.B) {
 	const updates = 10_000
 	script := plain + opened + strings.Repeat("await session/prompt\nrepeat "+fmt.Sprint(updates)+

@@ -17,14 +17,14 @@ func newRequest(params string) []string {
 	return []string{`{"jsonrpc":"2.0","id":2,"method":"session/new","params":` + params + `}`}
 }
 
-func TestP2_AChildThatKnowsRootsIsSentEachOnce(t *testing.T) {
+func TestP2_RootsByProtocol(t *testing.T) {
 	b := initialized(t, capable+opened, proxy.Options{})
 	b.openWith(`{"x":1.0,"cwd":"/a","additionalDirectories":["/b","/a/","/b/.","/c"],"mcpServers":[{"n":1.0}],"_meta":{"n":1e5}}`)
 	require.Equal(t, newRequest(`{"x":1.0,"cwd":"/a","additionalDirectories":["/b","/c"],"mcpServers":[{"n":1.0}],"_meta":{"n":1e5}}`),
 		b.received("session/new"))
 }
 
-func TestP6_ARequestWithoutRootsPassesAsItIs(t *testing.T) {
+func TestP6_RequestWithoutRoots(t *testing.T) {
 	for _, capabilities := range []string{plain, capable} {
 		b := initialized(t, capabilities+opened, proxy.Options{})
 		b.openWith(`{"cwd":"/a/./b/","mcpServers":[]}`)
@@ -32,15 +32,15 @@ func TestP6_ARequestWithoutRootsPassesAsItIs(t *testing.T) {
 	}
 }
 
-func TestP3_TheChildIsSentTheFullListInOrder(t *testing.T) {
-	h := newHouse(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, proxy.Options{})
+func TestP3_FullList(t *testing.T) {
+	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, proxy.Options{})
 	all := roots(t, 3)
-	v := h.enter()
+	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
 	require.NoError(t, err)
 	require.Equal(t, spelled(all), h.directories("session/new"))
-	v.leave()
-	v = h.enter()
+	v.disconnect()
+	v = h.connect()
 	for _, given := range []workspace.Roots{with(all, all.At(3).String(), all.At(1).String()), with(all), all} {
 		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: given})
 		require.NoError(t, err)
@@ -54,12 +54,11 @@ func TestP3_TheChildIsSentTheFullListInOrder(t *testing.T) {
 	}
 }
 
-// A client that names no roots means none. An agent may take a request that does not name them for leave to bring back
-// those that it has stored, so it is told.
-func TestP3_AClientThatNamesNoRootsHasTheChildToldOfNone(t *testing.T) {
-	h := newHouse(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, proxy.Options{})
+// A client that leaves out the list means none, but the agent might use those that it has stored: it is sent an empty list.
+func TestP3_EmptyList(t *testing.T) {
+	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, proxy.Options{})
 	all := roots(t, 2)
-	v := h.enter()
+	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
 	require.NoError(t, err)
 	params, err := json.Marshal(map[string]any{"sessionId": s.ID, "cwd": all.Cwd().String(), "mcpServers": []any{}})
@@ -75,27 +74,27 @@ func TestP3_AClientThatNamesNoRootsHasTheChildToldOfNone(t *testing.T) {
 
 func flagged() proxy.Profile { return proxy.Profile{Flag: "--add-dir"} }
 
-func TestAnAgentThatTakesRootsByFlagsHasAProcessForEachSession(t *testing.T) {
-	h := newHouse(t, abilities{Load: true, Close: true}, proxy.Options{Profile: flagged()})
-	v := h.enter()
+func TestRootsByFlags(t *testing.T) {
+	h := newSystem(t, abilities{Load: true, Close: true}, proxy.Options{Profile: flagged()})
+	v := h.connect()
 	first, extra := roots(t, 2), t.TempDir()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
 	require.NoError(t, err)
-	require.Equal(t, "agent N:one", v.say(s.ID, "one"))
+	require.Equal(t, "agent N:one", v.prompt(s.ID, "one"))
 	require.Contains(t, h.way(s.ID), "by flags")
 	two := "--add-dir " + first.At(1).String() + " --add-dir " + first.At(2).String()
 	require.Equal(t, []string{"", two}, h.starts())
 
-	// The same roots: the process goes on. Others: a new one, and the old one ends.
+	// The process is kept for the same roots, and replaced for others.
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
 	require.Len(t, h.starts(), 2)
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, extra)})
 	require.NoError(t, err)
 	require.Equal(t, []string{"", two, "--add-dir " + extra}, h.starts())
-	require.Equal(t, "agent N:one+two", v.say(s.ID, "two"))
+	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"))
 
-	// Sessions with cwd alone share the process that answered initialize.
+	// Sessions without additional directories share the process that answered initialize.
 	for range 2 {
 		_, err = v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 		require.NoError(t, err)
@@ -104,33 +103,33 @@ func TestAnAgentThatTakesRootsByFlagsHasAProcessForEachSession(t *testing.T) {
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first)})
 	require.NoError(t, err)
 	require.Len(t, h.starts(), 3)
-	require.Equal(t, "agent N:one+two+three", v.say(s.ID, "three"))
-	v.leave()
+	require.Equal(t, "agent N:one+two+three", v.prompt(s.ID, "three"))
+	v.disconnect()
 	for _, r := range h.received() {
 		require.NotContains(t, r.params, "acp-agent-context")
 		require.NotContains(t, r.params, "additionalDirectories")
 	}
 }
 
-func TestAFailedLoadLeavesTheSessionsProcess(t *testing.T) {
-	h := newHouse(t, abilities{Load: true, Refuse: "session/load", Code: -32000}, proxy.Options{Profile: flagged()})
-	v := h.enter()
+func TestRootsByFlagsFailedLoad(t *testing.T) {
+	h := newSystem(t, abilities{Load: true, Refuse: "session/load", Code: -32000}, proxy.Options{Profile: flagged()})
+	v := h.connect()
 	first := roots(t, 1)
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
 	require.NoError(t, err)
-	v.say(s.ID, "one")
+	v.prompt(s.ID, "one")
 	for range 2 {
 		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 		require.Error(t, err)
 		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, t.TempDir())})
 		require.Error(t, err)
 	}
-	require.Equal(t, "agent N:one+two", v.say(s.ID, "two"))
+	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"))
 	require.Len(t, h.starts(), 4, "two for other roots, which are gone")
 	require.NoError(t, v.CloseSession(t.Context(), s.ID))
 }
 
-func TestTheWayIsChosen(t *testing.T) {
+func TestRootsMode(t *testing.T) {
 	for name, c := range map[string]struct {
 		agent   abilities
 		profile proxy.Profile
@@ -146,13 +145,13 @@ func TestTheWayIsChosen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t, c.agent, proxy.Options{Profile: c.profile})
-			v := h.enter()
+			h := newSystem(t, c.agent, proxy.Options{Profile: c.profile})
+			v := h.connect()
 			s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
 			require.NoError(t, err)
-			v.say(s.ID, "one")
+			v.prompt(s.ID, "one")
 			require.Contains(t, h.way(s.ID), c.want)
-			v.leave()
+			v.disconnect()
 			told := strings.Contains(h.received()[len(h.received())-1].params, "root directories")
 			require.Equal(t, c.want == "by context", told)
 		})
@@ -161,20 +160,20 @@ func TestTheWayIsChosen(t *testing.T) {
 	require.Empty(t, proxy.Describe([]byte(`{"v":1}`)))
 }
 
-// The process that answered initialize is the old one; the one with flags is of a version that needs none.
-func TestAnAgentThatIsUpdatedWhileItRunsIsTakenAsItIs(t *testing.T) {
-	h := newHouse(t, abilities{Load: true, Updated: true}, proxy.Options{Profile: flagged()})
-	v := h.enter()
+// The process that answered initialize has the old version; the one that is started with flags has a version that needs none.
+func TestUpdatedAgent(t *testing.T) {
+	h := newSystem(t, abilities{Load: true, Updated: true}, proxy.Options{Profile: flagged()})
+	v := h.connect()
 	first := roots(t, 1)
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
 	require.NoError(t, err)
-	require.Equal(t, "agent N:one", v.say(s.ID, "one"))
+	require.Equal(t, "agent N:one", v.prompt(s.ID, "one"))
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
-	require.Equal(t, "agent N:one+two", v.say(s.ID, "two"))
+	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"))
 	alone, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 	require.NoError(t, err)
-	require.Equal(t, "agent N:one", v.say(alone.ID, "one"))
+	require.Equal(t, "agent N:one", v.prompt(alone.ID, "one"))
 	require.Contains(t, h.way(s.ID), "by the protocol")
 	require.Equal(t, []string{"", "--add-dir " + first.At(1).String()}, h.starts()[:2])
 }

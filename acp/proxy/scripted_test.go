@@ -13,8 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
-// The test binary plays the agent: it follows a script, a command a line, and records each line that it
-// receives.
+// The test binary acts as an agent that follows a script of one command per line, and records each line that it receives.
 //
 //	await METHOD      reads up to a message with this method
 //	await reply ID    reads up to the answer to our request ID
@@ -42,7 +41,7 @@ type scripted struct {
 	ids map[string]string
 }
 
-// followScript plays the agent and returns the exit status.
+// followScript runs the agent and returns the exit status.
 func followScript(in *proctest.Input) int {
 	s := &scripted{in: in, ids: make(map[string]string)}
 	for line := range strings.Lines(os.Getenv(scriptVariable)) {

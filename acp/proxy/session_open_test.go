@@ -22,9 +22,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Every agent that there can be, by what it has of load, resume, fork, list, close, delete and
-// additionalDirectories.
-func TestP7_EveryRowOfTheTable(t *testing.T) {
+// Agents with every combination of load, resume, fork, list, close, delete and additionalDirectories.
+func TestP7_AllCapabilities(t *testing.T) {
 	for bits := range 1 << 7 {
 		a := abilities{
 			Load: bits&1 != 0, Resume: bits&2 != 0, Fork: bits&4 != 0, Roots: bits&8 != 0,
@@ -32,63 +31,63 @@ func TestP7_EveryRowOfTheTable(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("%+v", a), func(t *testing.T) {
 			t.Parallel()
-			life(t, a)
+			testLifecycle(t, a)
 		})
 	}
 }
 
-// life is a session's whole life with an agent.
-func life(t *testing.T, a abilities) {
-	h := newHouse(t, a, proxy.Options{})
+// testLifecycle goes through a session's whole life with an agent.
+func testLifecycle(t *testing.T, a abilities) {
+	h := newSystem(t, a, proxy.Options{})
 	first := roots(t, 2)
 	extra := t.TempDir()
 
-	v := h.enter()
+	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
 	require.NoError(t, err)
-	require.Equal(t, "agent N:one", v.say(s.ID, "one"))
-	v.leave()
+	require.Equal(t, "agent N:one", v.prompt(s.ID, "one"))
+	v.disconnect()
 
-	// Another process, and other roots: the conversation is shown once, and the agent knows it.
-	v = h.enter()
+	// In another process and with other roots, the conversation is shown once, and the agent knows it.
+	v = h.connect()
 	reopened, err := v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, extra)})
 	require.NoError(t, err)
 	require.Contains(t, string(reopened.Result), `"currentModeId":"ask"`)
-	require.Equal(t, []string{"user one", "agent N:one"}, v.told())
+	require.Equal(t, []string{"user one", "agent N:one"}, v.shown())
 	one := "one"
 	if !a.Load && !a.Resume {
 		one = "~one"
 	}
-	require.Equal(t, "agent N:"+one+"+two", v.say(s.ID, "two"))
+	require.Equal(t, "agent N:"+one+"+two", v.prompt(s.ID, "two"))
 
-	// The same live, with what it had at first: nothing is shown by a resume.
+	// A resume with the first roots in the same process shows nothing.
 	_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
-	require.Empty(t, v.told())
+	require.Empty(t, v.shown())
 	heard := one + "+two"
 	if !a.Load && !a.Resume && a.Roots { // it has to be told of the roots, which takes a new session
 		heard = "~one+~two"
 	}
-	require.Equal(t, "agent N:"+heard+"+three", v.say(s.ID, "three"))
+	require.Equal(t, "agent N:"+heard+"+three", v.prompt(s.ID, "three"))
 	require.Equal(t, []string{"one", "N:one", "two", "N:" + one + "+two", "three", "N:" + heard + "+three"}, h.history(s.ID))
 
 	f, err := v.ForkSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
-	require.Empty(t, v.told())
+	require.Empty(t, v.shown())
 	forked := heard + "+three"
 	if !a.Fork {
 		forked = "~one+~two+~three"
 	}
-	require.Equal(t, "agent N:"+forked+"+four", v.say(f.ID, "four"))
-	require.Equal(t, "agent N:"+heard+"+three+five", v.say(s.ID, "five"), "the source goes on by itself")
+	require.Equal(t, "agent N:"+forked+"+four", v.prompt(f.ID, "four"))
+	require.Equal(t, "agent N:"+heard+"+three+five", v.prompt(s.ID, "five"), "the source goes on by itself")
 
 	require.NoError(t, v.CloseSession(t.Context(), f.ID))
 	require.NoError(t, v.DeleteSession(t.Context(), s.ID))
-	v.leave()
+	v.disconnect()
 	requireOnlyWhatItHas(t, a, h.received(), first, extra)
 }
 
-// requireOnlyWhatItHas holds what the agent was sent against what it advertised (P1, P3).
+// requireOnlyWhatItHas checks that the agent received only what it had advertised.
 func requireOnlyWhatItHas(t *testing.T, a abilities, got []received, first workspace.Roots, extra string) {
 	all := methods(got)
 	for method, has := range map[string]bool{
@@ -142,81 +141,81 @@ func requireOnlyWhatItHas(t *testing.T, a abilities, got []received, first works
 	require.Contains(t, told[2], first.At(2).String())
 }
 
-func TestP7_ASessionThatTheAgentLostGoesOnFromTheRecord(t *testing.T) {
+func TestP7_SessionLostByAgent(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume"} {
 		t.Run(method, func(t *testing.T) {
-			h := newHouse(t, abilities{Load: method == "session/load", Resume: method == "session/resume", Refuse: method, Code: -32603}, proxy.Options{})
+			h := newSystem(t, abilities{Load: method == "session/load", Resume: method == "session/resume", Refuse: method, Code: -32603}, proxy.Options{})
 			first := roots(t, 0)
-			v := h.enter()
+			v := h.connect()
 			s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
 			require.NoError(t, err)
-			v.say(s.ID, "one")
-			v.leave()
-			v = h.enter()
+			v.prompt(s.ID, "one")
+			v.disconnect()
+			v = h.connect()
 			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 			require.NoError(t, err)
-			require.Equal(t, []string{"user one", "agent N:one"}, v.told())
-			require.Equal(t, "agent N:~one+two", v.say(s.ID, "two"))
+			require.Equal(t, []string{"user one", "agent N:one"}, v.shown())
+			require.Equal(t, "agent N:~one+two", v.prompt(s.ID, "two"))
 			require.Equal(t, []string{"one", "N:one", "two", "N:~one+two"}, h.history(s.ID))
 		})
 	}
 }
 
-// A child's session that began in the middle of ours must not replace our record with its own.
-func TestP7_APartialHistoryNeverReplacesTheRecord(t *testing.T) {
-	h := newHouse(t, abilities{}, proxy.Options{})
+// A child session that began in the middle of ours must not replace the stored history.
+func TestP7_PartialReplay(t *testing.T) {
+	h := newSystem(t, abilities{}, proxy.Options{})
 	first := roots(t, 0)
-	v := h.enter()
+	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
 	require.NoError(t, err)
-	v.say(s.ID, "one")
-	v.leave()
-	v = h.enter()
+	v.prompt(s.ID, "one")
+	v.disconnect()
+	v = h.connect()
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
-	v.leave()                                                                   // before the child was told
+	v.disconnect()                                                              // before the child was told
 	h.command, _ = simulatedCommand(t, abilities{Load: true, Dir: dirOf(t, h)}) // an update taught it to load
-	v = h.enter()
+	v = h.connect()
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
-	require.Equal(t, []string{"user one", "agent N:one"}, v.told())
-	require.Equal(t, "agent N:~one+two", v.say(s.ID, "two"))
+	require.Equal(t, []string{"user one", "agent N:one"}, v.shown())
+	require.Equal(t, "agent N:~one+two", v.prompt(s.ID, "two"))
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
-	require.Equal(t, []string{"user one", "agent N:one", "user two", "agent N:~one+two"}, v.told())
-	require.Equal(t, "agent N:~one+two+three", v.say(s.ID, "three"), "it was told once")
+	require.Equal(t, []string{"user one", "agent N:one", "user two", "agent N:~one+two"}, v.shown())
+	require.Equal(t, "agent N:~one+two+three", v.prompt(s.ID, "three"), "it was told once")
 }
 
-func TestP7_ALateReplayIsNotTakenForNews(t *testing.T) {
-	h := newHouse(t, abilities{Load: true, LateReplay: true}, proxy.Options{Profile: proxy.Profile{LateReplay: true}})
+func TestP7_LateReplay(t *testing.T) {
+	h := newSystem(t, abilities{Load: true, LateReplay: true}, proxy.Options{Profile: proxy.Profile{LateReplay: true}})
 	first := roots(t, 0)
-	v := h.enter()
+	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
 	require.NoError(t, err)
-	v.say(s.ID, "one")
+	v.prompt(s.ID, "one")
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
 	v.SetMode(t, s.ID, "plan") // what the child says before its answer has come then
-	require.Equal(t, []string{"user one", "agent N:one"}, v.told())
-	require.Equal(t, "agent N:one+two", v.say(s.ID, "two"))
+	require.Equal(t, []string{"user one", "agent N:one"}, v.shown())
+	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"))
 	require.Equal(t, []string{"one", "N:one", "two", "N:one+two"}, h.history(s.ID))
 }
 
-func TestA12_AFailedLoadLeavesTheTurn(t *testing.T) {
-	// The first session is loaded while its turn runs, in an agent that wants to be logged in first by then.
-	h := newHouse(t, abilities{Load: true, Refuse: "session/load", Code: -32000}, proxy.Options{})
-	v := h.enter()
+func TestA12_FailedLoadDuringTurn(t *testing.T) {
+	// The first session is loaded while its turn runs, when the agent requires a login.
+	h := newSystem(t, abilities{Load: true, Refuse: "session/load", Code: -32000}, proxy.Options{})
+	v := h.connect()
 	first := roots(t, 0)
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
 	require.NoError(t, err)
-	v.say(s.ID, "one")
+	v.prompt(s.ID, "one")
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	var refused *jsonrpc.Error
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, -32000, refused.Code)
-	require.Equal(t, "agent N:one+two", v.say(s.ID, "two"), "the session goes on as it was")
+	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "the session goes on as it was")
 
-	// One on roots that are not there fails before anything is stopped.
+	// A load with missing roots fails before the turn is stopped.
 	type ending struct {
 		reason string
 		err    error
@@ -236,13 +235,13 @@ func TestA12_AFailedLoadLeavesTheTurn(t *testing.T) {
 	require.Equal(t, "cancelled", end.reason)
 }
 
-func TestA12_ALoadEndsTheTurnBeforeTheReplay(t *testing.T) {
-	h := newHouse(t, abilities{Load: true}, proxy.Options{})
-	v := h.enter()
+func TestA12_LoadDuringTurn(t *testing.T) {
+	h := newSystem(t, abilities{Load: true}, proxy.Options{})
+	v := h.connect()
 	first := roots(t, 0)
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
 	require.NoError(t, err)
-	v.say(s.ID, "one")
+	v.prompt(s.ID, "one")
 	ended := make(chan error, 1)
 	go func() {
 		end, err := v.Prompt(context.Background(), s.ID, sdk.TextBlock("hang"))
@@ -252,27 +251,27 @@ func TestA12_ALoadEndsTheTurnBeforeTheReplay(t *testing.T) {
 		ended <- err
 	}()
 	v.until("agent hanging")
-	v.told()
+	v.shown()
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
 	require.NoError(t, <-ended)
-	require.Equal(t, []string{"user one", "agent N:one", "user hang"}, v.told())
+	require.Equal(t, []string{"user one", "agent N:one", "user hang"}, v.shown())
 	got := methods(h.received())
 	require.Less(t, slices.Index(got, "session/cancel"), slices.Index(got, "session/load"), "the agent is not asked to open what it is at work in")
-	require.Equal(t, "agent N:one+hang+two", v.say(s.ID, "two"))
+	require.Equal(t, "agent N:one+hang+two", v.prompt(s.ID, "two"))
 }
 
-func TestA27_StatesAreSentOnceAsTheyAreNow(t *testing.T) {
-	h := newHouse(t, abilities{Load: true}, proxy.Options{})
-	v := h.enter()
+func TestA27_States(t *testing.T) {
+	h := newSystem(t, abilities{Load: true}, proxy.Options{})
+	v := h.connect()
 	first := roots(t, 0)
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
 	require.NoError(t, err)
 	for i := range 5 {
-		v.say(s.ID, fmt.Sprint("word", i))
+		v.prompt(s.ID, fmt.Sprint("word", i))
 	}
-	v.leave()
-	v = h.enter()
+	v.disconnect()
+	v = h.connect()
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
 	v.until("usage_update")
@@ -287,7 +286,7 @@ func TestA27_StatesAreSentOnceAsTheyAreNow(t *testing.T) {
 	require.Equal(t, 1, counts["available_commands_update"])
 }
 
-func TestASessionThatNobodyWaitsForAnyMoreIsClosed(t *testing.T) {
+func TestLateSession(t *testing.T) {
 	const answer = `send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-1"}}` + "\n"
 	b := initialized(t, strings.Replace(capable, `"close":{}`, `"close":{},"delete":{}`, 1)+
 		"await session/new\n"+`send {"jsonrpc":"2.0","method":"_x/asked"}`+"\nawait $/cancel_request\n"+answer+
@@ -295,12 +294,12 @@ func TestASessionThatNobodyWaitsForAnyMoreIsClosed(t *testing.T) {
 		strings.ReplaceAll(opened, "child-1", "child-2"), proxy.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		b.editor.next()
+		b.client.next()
 		cancel()
 	}()
-	_, _, err := b.runtime.Open(ctx, backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`)}, host{b.editor})
+	_, _, err := b.backend.Open(ctx, backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`)}, host{b.client})
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, "client notify _x/deleted ", b.editor.next())
+	require.Equal(t, "client notify _x/deleted ", b.client.next())
 	b.open()
 	require.Equal(t, []string{
 		`{"jsonrpc":"2.0","id":3,"method":"session/close","params":{"sessionId":"child-1"}}`,
@@ -308,7 +307,7 @@ func TestASessionThatNobodyWaitsForAnyMoreIsClosed(t *testing.T) {
 	}, b.received("session/close", "session/delete"))
 }
 
-func TestACloseThatIsNotAnsweredIsNotWaitedFor(t *testing.T) {
+func TestCloseWithoutAnswer(t *testing.T) {
 	b := initialized(t, capable+opened+"await session/close\n", proxy.Options{}.With(proxy.Limits{EndTimeout: time.Millisecond}))
 	s, _ := b.open()
 	require.NoError(t, s.Close(t.Context()))
@@ -317,44 +316,44 @@ func TestACloseThatIsNotAnsweredIsNotWaitedFor(t *testing.T) {
 
 const replayed = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"sessionUpdate":"_replayed"}}}` + "\n"
 
-// loads opens the session of a scripted agent that is active again.
-func loads(t *testing.T, script string, o proxy.Options) (*bench, backend.Opened, error) {
+// loads loads a session of a scripted agent.
+func loads(t *testing.T, script string, o proxy.Options) (*proxyTest, backend.Opened, error) {
 	b := initialized(t, able+opened+script, o)
 	first, _ := b.open()
-	_, opened, err := b.runtime.Open(t.Context(), backend.Activation{
-		Cause: backend.Load, State: []byte(b.editor.state), Previous: first, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
+	_, opened, err := b.backend.Open(t.Context(), backend.Activation{
+		Cause: backend.Load, State: []byte(b.client.state), Previous: first, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
 		Stop: func(context.Context) error { return nil },
-	}, host{b.editor})
+	}, host{b.client})
 	return b, opened, err
 }
 
-func TestP7_AReplayWhoseEndCannotBeToldIsNotShown(t *testing.T) {
+func TestP7_LateReplayNotShown(t *testing.T) {
 	script := "await session/load\nsend " + replayed + `send {"jsonrpc":"2.0","id":$session/load$,"result":{}}` + "\nsend " + replayed +
 		`send {"jsonrpc":"2.0","method":"_x/end","params":{"sessionId":"child-1"}}` + "\n"
 	b, opened, err := loads(t, script, proxy.Options{Profile: proxy.Profile{LateReplay: true}})
 	require.NoError(t, err)
 	require.Equal(t, backend.FromStore, opened.Replay)
-	require.Equal(t, "host notify _x/end {}", b.editor.next())
+	require.Equal(t, "host notify _x/end {}", b.client.next())
 
 	b, opened, err = loads(t, script, proxy.Options{})
 	require.NoError(t, err)
 	require.Equal(t, backend.FromBackend, opened.Replay)
-	require.Equal(t, `host replay {"update":{"sessionUpdate":"_replayed"}}`, b.editor.next())
+	require.Equal(t, `host replay {"update":{"sessionUpdate":"_replayed"}}`, b.client.next())
 }
 
-func TestP7_AReplayThatFailsHalfwayIsNotFollowedByAnother(t *testing.T) {
+func TestP7_FailedReplay(t *testing.T) {
 	b, _, err := loads(t, "await session/load\nsend "+replayed+`send {"jsonrpc":"2.0","id":$session/load$,"error":{"code":-32603,"message":"no more"}}`+"\n", proxy.Options{})
 	require.ErrorContains(t, err, "no more")
 	require.Len(t, b.received("session/new"), 1)
 }
 
-func TestALoadThatReplaysNothingShowsTheRecord(t *testing.T) {
+func TestEmptyReplay(t *testing.T) {
 	_, opened, err := loads(t, "await session/load\n"+`send {"jsonrpc":"2.0","id":$session/load$,"result":{}}`+"\n", proxy.Options{})
 	require.NoError(t, err)
 	require.Equal(t, backend.FromStore, opened.Replay)
 }
 
-func TestP7_AReplayThatLacksSomethingDoesNotTakeThePlaceOfTheRecord(t *testing.T) {
+func TestP7_LossyReplay(t *testing.T) {
 	b := initialized(t, able+strings.Repeat("await session/load\nsend "+replayed+`send {"jsonrpc":"2.0","id":$session/load$,"result":{}}`+"\n", 2),
 		proxy.Options{Profile: proxy.Profile{LossyReplay: true}})
 	for _, c := range []struct {
@@ -364,23 +363,23 @@ func TestP7_AReplayThatLacksSomethingDoesNotTakeThePlaceOfTheRecord(t *testing.T
 		{`{"v":1,"id":"child-1"}`, backend.FromBackend}, // there is no other record of it
 		{`{"v":1,"id":"child-1","way":"context"}`, backend.FromStore},
 	} {
-		s, opened, err := b.runtime.Open(t.Context(), backend.Activation{
+		s, opened, err := b.backend.Open(t.Context(), backend.Activation{
 			Cause: backend.Load, State: []byte(c.state), Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
 			Stop: func(context.Context) error { return nil },
-		}, host{b.editor})
+		}, host{b.client})
 		require.NoError(t, err)
 		require.Equal(t, c.want, opened.Replay)
 		require.NoError(t, s.Close(t.Context()))
 	}
 }
 
-// reopened is a second activation of a session that is active.
-func (b *bench) reopened(cause backend.Cause, previous backend.Session, params string) (backend.Session, error) {
-	s, _, err := b.runtime.Open(b.t.Context(), backend.Activation{
-		Cause: cause, State: []byte(b.editor.state), Previous: previous, Params: backend.Raw(params),
+// reopened opens a session that may be active again.
+func (b *proxyTest) reopened(cause backend.Cause, previous backend.Session, params string) (backend.Session, error) {
+	s, _, err := b.backend.Open(b.t.Context(), backend.Activation{
+		Cause: cause, State: []byte(b.client.state), Previous: previous, Params: backend.Raw(params),
 		History: func(func(backend.Update, error) bool) {},
 		Stop:    func(context.Context) error { return nil },
-	}, host{b.editor})
+	}, host{b.client})
 	return s, err
 }
 
@@ -392,7 +391,7 @@ const (
 	closes = "await session/close\n" + `send {"jsonrpc":"2.0","id":$session/close$,"result":{}}` + "\n"
 )
 
-func TestA12_AnActivationThatIsNotCommittedLeavesTheOneBefore(t *testing.T) {
+func TestA12_UncommittedActivation(t *testing.T) {
 	said := "send " + fmt.Sprintf(update, `{"n":"said"}`)
 	for name, c := range map[string]struct{ script, note string }{
 		"loaded":        {able + opened + loaded, `host replay {"update":{"sessionUpdate":"_replayed"}}`},
@@ -415,13 +414,13 @@ func TestA12_AnActivationThatIsNotCommittedLeavesTheOneBefore(t *testing.T) {
 				}
 				require.NoError(t, err)
 				if c.note != "" {
-					require.Equal(t, c.note, b.editor.next())
+					require.Equal(t, c.note, b.client.next())
 				}
 				require.NoError(t, second.Close(t.Context()), "the commit failed")
 			}
 			_, err := b.prompt(first)
 			require.NoError(t, err)
-			require.Equal(t, `turn update {"update":{"n":"said"}}`, b.editor.next())
+			require.Equal(t, `turn update {"update":{"n":"said"}}`, b.client.next())
 			require.NoError(t, first.Close(t.Context()))
 			closed := 0
 			if c.script[:len(able)] == able {
@@ -432,21 +431,21 @@ func TestA12_AnActivationThatIsNotCommittedLeavesTheOneBefore(t *testing.T) {
 	}
 }
 
-func TestA12_AnActivationThatIsCommittedGoesOnWithTheChildsSession(t *testing.T) {
+func TestA12_CommittedActivation(t *testing.T) {
 	b := initialized(t, able+opened+loaded+"await session/prompt\nsend "+fmt.Sprintf(update, `{"n":"said"}`)+answered+closes, proxy.Options{})
 	first, _ := b.open()
 	second, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
 	require.NoError(t, err)
-	require.Equal(t, `host replay {"update":{"sessionUpdate":"_replayed"}}`, b.editor.next())
+	require.Equal(t, `host replay {"update":{"sessionUpdate":"_replayed"}}`, b.client.next())
 	require.NoError(t, first.Close(t.Context()))
 	_, err = b.prompt(second)
 	require.NoError(t, err)
-	require.Equal(t, `turn update {"update":{"n":"said"}}`, b.editor.next())
+	require.Equal(t, `turn update {"update":{"n":"said"}}`, b.client.next())
 	require.NoError(t, second.Close(t.Context()))
 	require.Len(t, b.received("session/close"), 1)
 }
 
-func TestWhatOnlyALifecycleRequestCouldSayTakesANewSession(t *testing.T) {
+func TestNoReuse(t *testing.T) {
 	servers := func(list string) string { return `{"cwd":"/a","mcpServers":` + list + `}` }
 	for name, c := range map[string]struct {
 		before, now string
@@ -469,7 +468,7 @@ func TestWhatOnlyALifecycleRequestCouldSayTakesANewSession(t *testing.T) {
 	}
 }
 
-// full is a store that takes no activation while it is full.
+// full is a store that rejects activations while it is full.
 type full struct {
 	*sessionstore.Memory
 	is atomic.Bool
@@ -482,30 +481,30 @@ func (f *full) Activate(ctx context.Context, id sessionstore.ID, a sessionstore.
 	return f.Memory.Activate(ctx, id, a)
 }
 
-func TestA13_AfterAFailedLoadTheAgentHasTheRootsOfBefore(t *testing.T) {
+func TestA13_RootsAfterFailedLoad(t *testing.T) {
 	for name, a := range map[string]abilities{
 		"it resumes": {Resume: true, Roots: true}, "it loads": {Load: true, Roots: true}, "both": {Load: true, Resume: true, Roots: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t, a, proxy.Options{})
+			h := newSystem(t, a, proxy.Options{})
 			store := &full{Memory: sessionstore.NewMemory()}
 			h.store = store
-			v := h.enter()
+			v := h.connect()
 			first := roots(t, 1)
 			s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
 			require.NoError(t, err)
-			v.say(s.ID, "one")
+			v.prompt(s.ID, "one")
 			store.is.Store(true)
 			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: roots(t, 2)})
 			require.Error(t, err)
 			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, t.TempDir())})
 			require.ErrorContains(t, err, "disk full")
-			require.Equal(t, "agent N:one+two", v.say(s.ID, "two"), "the session goes on")
+			require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "the session goes on")
 			store.is.Store(false)
 			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first)})
 			require.NoError(t, err)
-			v.leave()
+			v.disconnect()
 			var lists []string
 			for _, r := range h.received() {
 				if r.method == "session/new" || r.method == "session/load" || r.method == "session/resume" {
@@ -522,13 +521,13 @@ func TestA13_AfterAFailedLoadTheAgentHasTheRootsOfBefore(t *testing.T) {
 	}
 }
 
-func TestA14_AForkIsNotToldOfTheTurnThatRuns(t *testing.T) {
-	h := newHouse(t, abilities{Load: true}, proxy.Options{})
-	v := h.enter()
+func TestA14_ForkDuringTurn(t *testing.T) {
+	h := newSystem(t, abilities{Load: true}, proxy.Options{})
+	v := h.connect()
 	first := roots(t, 1)
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
 	require.NoError(t, err)
-	v.say(s.ID, "one")
+	v.prompt(s.ID, "one")
 	ended := make(chan error, 1)
 	go func() {
 		_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("hang"))
@@ -537,7 +536,7 @@ func TestA14_AForkIsNotToldOfTheTurnThatRuns(t *testing.T) {
 	require.Eventually(t, func() bool { return len(h.history(s.ID)) == 4 }, patience, 1e6, "the turn runs")
 	fork, err := v.ForkSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
-	require.Equal(t, "agent N:~one+two", v.say(fork.ID, "two"))
+	require.Equal(t, "agent N:~one+two", v.prompt(fork.ID, "two"))
 	require.NoError(t, v.Cancel(t.Context(), s.ID))
 	require.NoError(t, <-ended)
 }

@@ -13,28 +13,28 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// abroad is a proxy whose agent has sessions in dir, made without us.
-func abroad(t *testing.T, a abilities, o proxy.Options, n int, dir string) backend.Foreign {
-	h := newHouse(t, a, o)
-	v := h.enter()
+// newForeign returns a proxy whose agent has n sessions in dir that it created by itself.
+func newForeign(t *testing.T, a abilities, o proxy.Options, n int, dir string) backend.Foreign {
+	h := newSystem(t, a, o)
+	v := h.connect()
 	cwd, err := workspace.NewRoots(dir, nil)
 	require.NoError(t, err)
 	for range n {
 		_, err := v.NewSession(t.Context(), client.Setup{Roots: cwd})
 		require.NoError(t, err)
 	}
-	v.leave()
+	v.disconnect()
 	r := proxy.New(h.command, o)
-	_, err = r.Initialize(t.Context(), backend.Raw(`{}`), newEditor(t))
+	_, err = r.Initialize(t.Context(), backend.Raw(`{}`), newFakeClient(t))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.Close(context.Background())) })
 	return r.(backend.Foreign)
 }
 
-func TestTheAgentsSessionsAreListedPageByPage(t *testing.T) {
+func TestSessions(t *testing.T) {
 	dir := t.TempDir()
 	for _, page := range []int{0, 1, 2, 3, 5} {
-		f := abroad(t, abilities{List: true, Load: true, Delete: true, Page: page}, proxy.Options{}, 4, dir)
+		f := newForeign(t, abilities{List: true, Load: true, Delete: true, Page: page}, proxy.Options{}, 4, dir)
 		keys := map[string]bool{}
 		for s, err := range f.Sessions(t.Context(), nil) {
 			require.NoError(t, err)
@@ -65,8 +65,8 @@ func TestTheAgentsSessionsAreListedPageByPage(t *testing.T) {
 	}
 }
 
-func TestTheAgentsListIsBounded(t *testing.T) {
-	f := abroad(t, abilities{List: true, Resume: true, Page: 2}, proxy.Options{}.With(proxy.Limits{MaxListed: 3}), 5, t.TempDir())
+func TestSessionsLimit(t *testing.T) {
+	f := newForeign(t, abilities{List: true, Resume: true, Page: 2}, proxy.Options{}.With(proxy.Limits{MaxListed: 3}), 5, t.TempDir())
 	n := 0
 	for range f.Sessions(t.Context(), nil) {
 		n++
@@ -74,14 +74,14 @@ func TestTheAgentsListIsBounded(t *testing.T) {
 	require.Equal(t, 3, n)
 }
 
-func TestAListThatGoesRoundOrMakesNoSenseIsSeenToItsEnd(t *testing.T) {
+func TestSessionsMalformed(t *testing.T) {
 	const list = "await session/list\n" + `send {"jsonrpc":"2.0","id":$session/list$,"result":%s}` + "\n"
 	capable := "await initialize\n" + `send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}}` + "\n"
 	b := initialized(t, capable+
 		fmt.Sprintf(list, `{"sessions":[{"sessionId":"a","cwd":"relative"},{"sessionId":7,"cwd":"/a"},{"cwd":"/a"},null,{"sessionId":"b","cwd":"/a","title":"<acp-agent-context>\nx</acp-agent-context>\n real\n title","updatedAt":"yesterday"}],"nextCursor":"x"}`)+
 		fmt.Sprintf(list, `{"sessions":[],"nextCursor":"x"}`)+
 		fmt.Sprintf(list, `{"sessions":7}`), proxy.Options{})
-	f := b.runtime.(backend.Foreign)
+	f := b.backend.(backend.Foreign)
 	var all []backend.ForeignSession
 	for s, err := range f.Sessions(t.Context(), nil) {
 		require.NoError(t, err)
@@ -97,15 +97,15 @@ func TestAListThatGoesRoundOrMakesNoSenseIsSeenToItsEnd(t *testing.T) {
 	require.NoError(t, f.Delete(t.Context(), all[0].State), "the agent cannot")
 }
 
-func TestSessionsThatTheAgentCouldNotOpenAreNotTaken(t *testing.T) {
-	for range abroad(t, abilities{List: true}, proxy.Options{}, 2, t.TempDir()).Sessions(t.Context(), nil) {
+func TestSessionsThatCannotBeOpened(t *testing.T) {
+	for range newForeign(t, abilities{List: true}, proxy.Options{}, 2, t.TempDir()).Sessions(t.Context(), nil) {
 		require.Fail(t, "it can neither load nor resume")
 	}
 }
 
-func TestAnAgentWithoutAListHasNoSessionsOfItsOwn(t *testing.T) {
+func TestSessionsNotSupported(t *testing.T) {
 	b := initialized(t, plain, proxy.Options{})
-	f := b.runtime.(backend.Foreign)
+	f := b.backend.(backend.Foreign)
 	for range f.Sessions(t.Context(), nil) {
 		require.Fail(t, "there are none")
 	}

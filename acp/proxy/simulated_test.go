@@ -16,11 +16,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
-// The test binary plays an agent that can do what it is told to, and that knows its sessions again
-// when it is started anew: it keeps them as files.
+// The test binary acts as an agent with configurable abilities, which stores its sessions in files.
 //
-// Its answer to a prompt is "N:" and all prompts that it knows of, joined by "+": those in its own history, and
-// with "~" before them those that it was told of in a marked block. A few prompts mean more:
+// It answers a prompt with "N:" and all prompts that it knows, joined by "+": those in its own history, and those from context
+// blocks with "~" before them. Some prompts do more:
 //
 //	crash     it exits with status 3 in the turn
 //	hang      it answers only a cancel
@@ -37,26 +36,26 @@ type abilities struct {
 	Dir string // of the sessions' files
 	// Updated: from its second start on it takes roots by the protocol.
 	Updated bool
-	// LateReplay: it goes on replaying behind its answer to session/load.
+	// LateReplay: it replays after its response to session/load.
 	LateReplay bool
-	// Refuse is what it refuses, with Code.
+	// Refuse is a method that it rejects with Code.
 	Refuse string
 	Code   int
-	// Login: it wants to be logged in first.
+	// Login: it requires a login.
 	Login bool
-	// Commands are what it announces after each opening, as an array; Mute: it announces nothing.
+	// Commands is the array that it announces when a session is opened; Mute: it announces nothing.
 	Commands string
 	Mute     bool
 	// Page is the number of sessions in a page of its list, all if 0.
 	Page int
 }
 
-// simulatedCommand starts this binary as a simulated agent.
+// simulatedCommand returns a command that runs this binary as a simulated agent.
 func simulatedCommand(t testing.TB, a abilities) (process.Command, proctest.Record) {
 	t.Helper()
 	raw, err := json.Marshal(a)
 	require.NoError(t, err)
-	return played(t, simulatedRole, simulatedVariable+"="+string(raw))
+	return helperCommand(t, simulatedRole, simulatedVariable+"="+string(raw))
 }
 
 // simulated is the agent's state.
@@ -66,7 +65,7 @@ type simulated struct {
 	loggedIn bool
 }
 
-// simulatedSession is what it keeps of a session.
+// simulatedSession is what it stores for a session.
 type simulatedSession struct {
 	Cwd     string
 	Roots   []string
@@ -86,7 +85,7 @@ type simulatedMessage struct {
 	}
 }
 
-// simulate plays the agent until its input ends.
+// simulate runs the agent until its input ends.
 func simulate(in *proctest.Input) int {
 	s := &simulated{}
 	if json.Unmarshal([]byte(os.Getenv(simulatedVariable)), &s.abilities) != nil {
@@ -174,7 +173,7 @@ func (s *simulated) initialize() string {
 	return string(raw)
 }
 
-// reopen is load, resume and fork of a session that it knows.
+// reopen answers session/load, session/resume and session/fork.
 func (s *simulated) reopen(m simulatedMessage) {
 	id := m.Params.SessionID
 	kept, ok := s.read(id)
@@ -206,7 +205,7 @@ func (s *simulated) replay(id string, kept simulatedSession) {
 	}
 }
 
-// commands is a state that is told with every opening.
+// commands announces commands.
 func (s *simulated) commands(id string) {
 	if s.Mute {
 		return
@@ -253,7 +252,7 @@ func chunk(who, text string) json.RawMessage {
 	return raw
 }
 
-// known are the prompts in its own history, those that it was told of in words marked.
+// known returns the prompts that it knows; those from context blocks are marked.
 func known(kept simulatedSession) []string {
 	var words []string
 	for _, u := range kept.Updates {
@@ -265,7 +264,7 @@ func known(kept simulatedSession) []string {
 		switch text := c.Content.Text; {
 		case c.SessionUpdate != "user_message_chunk":
 		case strings.HasPrefix(text, "<acp-agent-context>"):
-			words = append(words, hearsay(text)...)
+			words = append(words, quotedPrompts(text)...)
 		default:
 			words = append(words, text)
 		}
@@ -273,8 +272,8 @@ func known(kept simulatedSession) []string {
 	return words
 }
 
-// hearsay are the prompts in a marked block.
-func hearsay(block string) []string {
+// quotedPrompts returns the prompts in a context block, marked.
+func quotedPrompts(block string) []string {
 	var words []string
 	for line := range strings.Lines(block) {
 		if word, ok := strings.CutPrefix(line, "User: "); ok {
@@ -324,7 +323,7 @@ func (s *simulated) update(id, update string) {
 
 func (s *simulated) file(id string) string { return filepath.Join(s.Dir, id+".json") }
 
-// files are the ids of its sessions.
+// files returns the ids of its sessions.
 func (s *simulated) files() []string {
 	entries, _ := os.ReadDir(s.Dir)
 	var ids []string
@@ -334,7 +333,7 @@ func (s *simulated) files() []string {
 	return ids
 }
 
-// free is an id that no session has.
+// free returns an unused id.
 func (s *simulated) free() string {
 	for n := 1; ; n++ {
 		id := fmt.Sprintf("c%d", n)
