@@ -64,7 +64,7 @@ func (t *turn) readFile(ctx context.Context, l link) error {
 	defer file.Close()
 	ref := file.Ref()
 	name := text.Code(t.show(ref))
-	p := part{cut: true, next: max(l.lines.first, 1)} // if there is no room
+	p := part{truncated: true, next: max(l.lines.first, 1)} // if there is no room
 	if t.room > 0 {
 		var content workspace.Text
 		content, err = file.ReadText(ctx, l.lines.options(t.room))
@@ -80,7 +80,7 @@ func (t *turn) readFile(ctx context.Context, l link) error {
 		return call.fail("Cannot read " + name + ": " + reason(err) + ".")
 	}
 	summary := p.summary(name)
-	if p.cut {
+	if p.truncated {
 		summary += fmt.Sprintf(" Truncated: an answer is limited to %s. Continue with %s.", text.Size(t.bound), text.Code(fmt.Sprintf("/read %s:%d-", ref.Path(), p.next)))
 	}
 	if p.content != "" {
@@ -100,7 +100,7 @@ type part struct {
 	content     string
 	first, last int  // the lines in content; 0 if there are none
 	total       int  // the number of lines in the file, 0 if unknown
-	cut         bool // there was no room for all lines that were asked for
+	truncated   bool // there was no room for all lines that were asked for
 	next        int  // the line to continue with
 }
 
@@ -114,10 +114,10 @@ func (l lines) options(room int) workspace.TextOptions {
 }
 
 func partOf(t workspace.Text) part {
-	p := part{content: t.Content, cut: t.Cut == workspace.CutByBytes || t.Cut == workspace.CutInLine, next: t.Next()}
+	p := part{content: t.Content, truncated: t.Cut == workspace.CutByBytes || t.Cut == workspace.CutInLine, next: t.Next()}
 	if t.Content != "" {
 		p.first, p.last = t.First, t.First+t.Lines-1
-	} else if p.cut {
+	} else if p.truncated {
 		p.next = t.First
 	}
 	if t.Total > 0 && (t.Cut == workspace.NotCut || p.first == 0) {
@@ -129,7 +129,7 @@ func partOf(t workspace.Text) part {
 // summary says what was read of the file called name.
 func (p part) summary(name string) string {
 	switch {
-	case p.first == 0 && p.cut:
+	case p.first == 0 && p.truncated:
 		return fmt.Sprintf("%s is not shown.", name)
 	case p.first == 0 && p.total == 0:
 		return fmt.Sprintf("%s is empty.", name)
