@@ -80,7 +80,7 @@ func newConsentsList(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list [--root DIR]... [--json]",
 		Short:   "List the MCP servers that you always allow",
-		Long:    "list shows each MCP server that can be started without asking you, its root, and since when. Arguments, environment variables and headers\nare not stored and not shown, because they may contain secrets.",
+		Long:    "list shows each MCP server that can be started without asking you, its root, and since when.\nArguments, environment variables and headers may contain secrets, so they are neither stored nor shown.",
 		Example: "  acp-agent consents list --root app",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {

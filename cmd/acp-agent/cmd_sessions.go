@@ -195,7 +195,7 @@ func newSessionsDelete(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete SESSION...",
 		Short: "Delete sessions permanently",
-		Long:  "delete removes sessions and their conversations. Their text is erased from the file. If a session is open in an editor, it ends there\nwith an error.",
+		Long:  "delete removes sessions and their conversations. Their text is erased from the file.\nIf a session is open in an editor, it ends there with an error.",
 		Args:  sessionArgs(math.MaxInt),
 
 		ValidArgsFunction: set.completeSessions,

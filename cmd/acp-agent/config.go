@@ -126,7 +126,7 @@ func defaultConfigText() string {
 func parseConfig(path string, text []byte) (config, error) {
 	c := config{path: path}
 	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // some editors add a byte order mark
-	if err := json.Unmarshal(text, &c, configOptions); err != nil {
+	if err := json.Unmarshal(text, &c, configOptions()); err != nil {
 		return config{}, usagef("%s", describeConfigError(path, text, err))
 	}
 	for _, p := range []*string{&c.StateDir, &c.LogFile, &c.Trace} {
@@ -143,17 +143,18 @@ func parseConfig(path string, text []byte) (config, error) {
 	return c, nil
 }
 
-// configOptions are the options for decoding a configuration file.
-var configOptions = json.JoinOptions(
-	json.RejectUnknownMembers(true),
-	json.WithUnmarshalers(json.JoinUnmarshalers(
-		parsed(proxy.ParseRootsMode),
-		parsed(proxy.ParseToolsMode),
-		parsed(choice(map[string]mcpclient.Switch{"on": mcpclient.On, "off": mcpclient.Off})),
-		parsed(choice(map[string]mcpclient.OnShrink{"restart": mcpclient.Restart, "notify": mcpclient.Notify})),
-		parsed(choice(map[string]mcpclient.ReadOnly{"ask": mcpclient.Ask, "allow": mcpclient.Allow})),
-	)),
-)
+// configOptions returns the options for decoding a configuration file.
+func configOptions() json.Options {
+	return json.JoinOptions(
+		json.RejectUnknownMembers(true),
+		json.WithUnmarshalers(json.JoinUnmarshalers(
+			parsed(proxy.ParseRootsMode),
+			parsed(proxy.ParseToolsMode),
+			parsed(choice(map[string]mcpclient.Switch{"on": mcpclient.On, "off": mcpclient.Off})),
+			parsed(choice(map[string]mcpclient.OnShrink{"restart": mcpclient.Restart, "notify": mcpclient.Notify})),
+			parsed(choice(map[string]mcpclient.ReadOnly{"ask": mcpclient.Ask, "allow": mcpclient.Allow})),
+		)))
+}
 
 // parsed returns an unmarshaler for strings that parse accepts.
 func parsed[T any](parse func(string) (T, error)) *json.Unmarshalers {

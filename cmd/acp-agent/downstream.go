@@ -26,11 +26,16 @@ type downstream struct {
 
 // downstream returns the agent named by --agent, with args added to its own, or the agent that the command args starts.
 func (set *settings) downstream(args []string) (downstream, error) {
+	if set.agent == "" && len(args) == 0 {
+		return downstream{}, nil
+	}
 	profiles := set.config.profiles()
 	var command process.Command
 	var profile proxy.Profile
-	switch {
-	case set.agent != "":
+	if set.agent == "" {
+		command = process.Command{Path: args[0], Args: args[1:]}
+		profile, _ = proxy.MatchProfile(profiles, command)
+	} else {
 		var known bool
 		profile, known = proxy.FindProfile(profiles, set.agent)
 		if !known {
@@ -39,11 +44,6 @@ func (set *settings) downstream(args []string) (downstream, error) {
 		}
 		command = profile.StartCommand()
 		command.Args = append(command.Args, args...)
-	case len(args) > 0:
-		command = process.Command{Path: args[0], Args: args[1:]}
-		profile, _ = proxy.MatchProfile(profiles, command)
-	default:
-		return downstream{}, nil
 	}
 	return downstream{
 		command: command,

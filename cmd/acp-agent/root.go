@@ -60,6 +60,7 @@ func newRoot(s streams) *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			err := set.load()
 			if completing(cmd) {
+				completeValues(cmd.Root(), set)
 				return nil // an invalid configuration must not break completion
 			}
 			return err
@@ -75,7 +76,6 @@ func newRoot(s streams) *cobra.Command {
 	root.AddCommand(newRun(s, set), newSessions(s, set), newRoots(s, set), newAgents(s, set), newDiscover(s, set), newMCP(s, set),
 		newMCPRelay(s, set), newConsents(s, set), newVersion(s))
 	rejectUnknownArgs(root)
-	completeValues(root, set)
 	return root
 }
 

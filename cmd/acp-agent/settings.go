@@ -44,13 +44,13 @@ func newSettings() *settings {
 	}
 	f := set.flags
 	f.StringVar(&set.agent, "agent", "", "run the known agent `NAME` behind acp-agent; see acp-agent agents")
-	f.StringVar(&set.stateDir, "state-dir", "", "store sessions in `DIR` (default "+defaultStateDirText()+")")
+	f.StringVar(&set.stateDir, "state-dir", "", "keep sessions in `DIR` (default "+defaultStateDirText()+")")
 	f.Var(levelValue{&set.logLevel}, "log-level", "log messages of `LEVEL` and above: debug, info, warn or error")
 	f.StringVar(&set.logFile, "log-file", "", "append the log to `FILE` instead of writing it to standard error")
 	f.StringVar(&set.trace, "trace", "", "append every message with its time and direction to `FILE`; values of env and headers and secrets in URLs are masked")
 	f.Var(intValue{&set.maxLine, 1}, "max-line", "reject messages longer than `BYTES`")
 	f.Var(intValue{&set.maxRoots, 1}, "max-roots", "reject sessions with more than `N` root folders")
-	f.TextVar(&set.mounts, "mounts", workspace.ExistingMounts, "apply `POLICY` to file systems mounted below a root: none, existing (only those mounted when the session opened) or any are part of it")
+	f.TextVar(&set.mounts, "mounts", workspace.ExistingMounts, "`POLICY` for file systems mounted below a root: none, existing (only those mounted when the session opened) or any can be accessed")
 	f.Var(intValue{&set.replayRate, -1}, "replay-rate", "replay at most `N` updates per second when a session is loaded (default 6000; -1 for no limit)")
 	return set
 }

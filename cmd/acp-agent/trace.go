@@ -36,12 +36,13 @@ func openTrace(path string) (trace func(sent bool, line []byte), end func(), err
 	return trace, func() { _ = file.Close() }, nil
 }
 
-// mayHoldSecrets matches messages that may have members called env, headers or url, perhaps spelled with escapes.
-var mayHoldSecrets = regexp.MustCompile(`(?i)env|headers|url|\\u`)
+// mayHoldSecrets matches messages that may have members called env, headers or url, perhaps spelled with escapes. It is compiled
+// on first use to keep the start of the program fast.
+var mayHoldSecrets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)env|headers|url|\\u`) })
 
 // masked returns a message without the values of environment variables and headers and the secrets in URLs.
 func masked(line []byte) []byte {
-	if !mayHoldSecrets.Match(line) {
+	if !mayHoldSecrets().Match(line) {
 		if json.Valid(line) {
 			return line
 		}
