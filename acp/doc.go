@@ -1,21 +1,18 @@
-// Package acp is the adapter between ACP clients and a runtime: ACP methods on one side,
-// sessions on the other.
+// Package acp implements the agent side of the Agent Client Protocol (ACP) for sessions with several roots.
 //
-// [Serve] answers one client over a pair of streams. What answers the prompts is a
-// runtime (package acp/runtime); where sessions are kept is a store (package sessionstore).
-// Everything between is here: validation before any effect (clause A5), root sets
-// (A2-A9), the order of a session's requests (A32), the record of what was said (S8), listing (A16-A18), and
-// the checks on what goes to the client (A26).
+// [Serve] serves one client over a pair of streams. A backend (package acp/backend) answers the prompts, and a store (package
+// sessionstore) keeps the sessions. This package does everything in between: it validates requests before they have any effect,
+// opens the roots, keeps the requests of a session in order, records what was said, lists sessions, and checks what is sent to
+// the client.
 //
 //	err := acp.Serve(ctx, os.Stdin, os.Stdout, acp.Options{
-//		Backend: func() backend.Backend { return explore.New() },
+//		Backend: func() backend.Backend { return explore.New(explore.Options{}) },
 //		Store:   sqlite.New(sqlite.Options{Dir: dir}),
 //	})
 //
-// # A session's states
+// # States of a session
 //
-// A session exists once session/new or session/fork was answered. It is stored, and it may be
-// active in this process:
+// A session exists once session/new or session/fork was answered. It is stored, and it may be active in this process:
 //
 //	          new, fork                       load, resume
 //	(none) ─────────────▶ active ◀──────────────────────────── stored
@@ -25,19 +22,28 @@
 //	                     in a turn ─────────────────────────────▶─┘
 //	                          answered
 //
-// In a turn: a second prompt is refused, until a session/cancel was read; then it waits for the
-// cancelled turn's answer. A load or resume first does everything that can fail, then ends the turn as
-// cancelled, then takes the session over. Close and delete end the turn first. Fork copies the
-// turns that have ended and touches nothing. Delete leads to (none) from everywhere. A session that the runtime
-// knows by itself is stored once a list has imported it.
+// During a turn another prompt is rejected, unless a session/cancel has come before it; then it waits for the response of the
+// cancelled turn. Load and resume first do everything that can fail, then end the running turn as cancelled, then replace the
+// activation. Close and delete first end the turn. Fork copies the finished turns and changes nothing. Delete removes a session in
+// any state. Sessions that only the backend knows are stored when a list imports them.
 //
-// # Where to look
+// # Where to find things
 //
-// options.go says what can be set; agent.go takes what arrives and sends it on; lane.go keeps the order;
-// activation.go, create.go and reopen.go open sessions, end.go closes and deletes them; prompt.go and turn.go run
-// turns; session.go and host.go are what runs, record.go stores what is said, and held.go has what is said too early;
-// bridge.go has a session's MCP servers, and found.go starts those that its roots name; list.go lists, imports.go has
-// what the runtime knows in the list; replay.go shows a loaded history, replaying.go takes one from the runtime, and
-// pace.go holds both back; params.go, mcpservers.go and shapes.go read requests; gate.go guards what goes to the client;
-// panics.go keeps a runtime's panics, and disk.go disks that do not answer, from holding up the rest.
+// There is one file for each protocol method, such as session_fork.go.
+//
+//   - A request: agent.Accept in server.go is called on the read loop, in arrival order, and calls the accept method of the
+//     request's file. That takes a ticket in the session's queue (queue.go) where order matters, and returns the work, which runs
+//     on a goroutine of its own. A new lifecycle method gets a file with an accept method, a case in agent.Accept, its params in
+//     params.go, and its capability in initialize.go.
+//   - The params: parseParams in params.go checks the names of members and parses them in one pass. Each method's decode function
+//     then reads the fields and collects everything that is wrong with them.
+//   - Opening a session: agent.open in session_new.go opens the roots, the MCP servers (mcp.go), the catalog and the backend, for
+//     new, load, resume and fork alike. The activation that it returns is stored and then activated, or abandoned.
+//   - An update: the backend creates it with backend.ParseUpdate and passes it to turnUpdates.Update (session_prompt.go) during a
+//     turn, or to host.Update (host.go), which buffers it until the session's response was sent. Both call session.update
+//     (session.go), which sends it to the client and then hands it to the sessionstore.Recorder that writes segments to the store.
+//   - A message of the backend to the client: host.check in host.go checks it with capabilities.go, which compares the method
+//     with the client's capabilities and the paths with the session's roots.
+//   - Roots: package workspace parses and opens them; decodeRoots in session_new.go turns its errors into violations.
+//   - Errors: errors.go converts the errors of other packages to those of the protocol.
 package acp

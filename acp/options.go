@@ -47,8 +47,16 @@ type Options struct {
 // agentName is the name in agentInfo, unless the backend has one.
 const agentName = "acp-agent"
 
-// MCPPolicy is a user's policy for one MCP server.
+// MCPPolicy is a user's policy for one MCP server. Its zero value is the default.
 type MCPPolicy = mcpclient.Policy
+
+// Values for the fields of an [MCPPolicy].
+const (
+	MCPOn     = mcpclient.On     // for Roots and Templates
+	MCPOff    = mcpclient.Off    // for Roots and Templates
+	MCPNotify = mcpclient.Notify // for OnShrink
+	MCPAllow  = mcpclient.Allow  // for ReadOnly
+)
 
 // tuning holds what only tests change.
 type tuning struct {

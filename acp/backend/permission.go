@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Answer is what a user says to a question for permission.
+// Answer is a user's answer to a [Question].
 type Answer string
 
-// The answers. Cancelled cannot be offered: the user cancelled the turn instead.
+// All answers. Cancelled cannot be offered: it means that the user cancelled the turn instead.
 const (
 	AllowOnce   Answer = "allow_once"
 	AllowAlways Answer = "allow_always"
@@ -18,33 +18,32 @@ const (
 	Cancelled   Answer = "cancelled"
 )
 
-// Question asks the user whether something may be done (A30).
+// Question is a question to the user, whether something may be done.
 type Question struct {
-	// ToolCall shows what is to be done: the toolCall of session/request_permission.
+	// ToolCall shows what is to be done. It is the toolCall of session/request_permission.
 	ToolCall Raw
-	// Offers are what the user can answer, each at most once.
+	// Offers are the answers to choose from, each at most once.
 	Offers []Offer
 }
 
-// Offer is an answer that the user can give, and the label that it is shown under.
+// Offer is an answer that the user can choose, and its label.
 type Offer struct {
 	Answer Answer
 	Label  string
 }
 
-// id names an offer in the protocol.
+// id returns the optionId of the offer.
 func (o Offer) id() string { return strings.ReplaceAll(string(o.Answer), "_", "-") }
 
-// Ask has the client ask the user, and waits for the answer. An answer allows only if it was offered and selected:
-// all that is neither that nor a cancellation is RejectOnce. The error is the cause of ctx once that has ended,
-// otherwise it says that the client could not be asked.
+// Ask asks the user through the client and waits for the answer. An answer counts only if it was offered; anything else is
+// RejectOnce. The error is the cause of ctx if it has ended, and otherwise says why the client could not be asked.
 func (q Question) Ask(ctx context.Context, c Client) (Answer, error) {
 	result, err := c.Call(ctx, "session/request_permission", q.params())()
 	if err != nil {
 		if ctx.Err() != nil {
 			return RejectOnce, context.Cause(ctx)
 		}
-		return RejectOnce, fmt.Errorf("the client could not be asked for permission: %w", err)
+		return RejectOnce, fmt.Errorf("cannot ask the client for permission: %w", err)
 	}
 	var answer struct {
 		Outcome struct {
@@ -53,7 +52,7 @@ func (q Question) Ask(ctx context.Context, c Client) (Answer, error) {
 		} `json:"outcome"`
 	}
 	if err := json.Unmarshal(result, &answer); err != nil {
-		return RejectOnce, fmt.Errorf("the client could not be asked for permission: its answer cannot be read: %w", err)
+		return RejectOnce, fmt.Errorf("cannot read the client's answer to a permission request: %w", err)
 	}
 	switch answer.Outcome.Outcome {
 	case "cancelled":

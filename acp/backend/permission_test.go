@@ -74,7 +74,7 @@ func TestA30_WhatCannotBeAskedIsNotAllowed(t *testing.T) {
 	refused := errors.New("no such method")
 	answer, err := mayDelete().Ask(t.Context(), &answering{err: refused})
 	require.ErrorIs(t, err, refused)
-	require.ErrorContains(t, err, "the client could not be asked for permission")
+	require.ErrorContains(t, err, "cannot ask the client for permission")
 	require.Equal(t, backend.RejectOnce, answer)
 
 	for _, result := range []string{``, `[]`, `{"outcome":"selected"}`, `{"outcome":{"outcome":7}}`} {

@@ -5,30 +5,29 @@ import (
 	"time"
 )
 
-// Tools are what a session's MCP servers offer. Servers are started or connected when Tools is first asked for what they
-// offer, not before; Servers alone starts none. It is safe for concurrent use. All of it fails with [ErrClosed]
-// once the session was closed.
+// Tools is what the MCP servers of a session offer. All methods except Servers start the servers that were not needed before. They
+// are safe for concurrent use, and fail with [ErrClosed] once the session was closed.
 type Tools interface {
-	// Servers is the state of each server, in the client's order.
+	// Servers returns the state of each server, in the client's order.
 	Servers() []ServerStatus
-	// List is the tools of all servers, in the servers' order. It waits for servers that start, up to a bound;
-	// those that failed or are late are missing, and Servers says why.
+	// List returns the tools of all servers, in the servers' order. It waits for servers that are starting, for a limited time.
+	// The tools of servers that failed or are late are missing; Servers says why.
 	List(ctx context.Context) ([]Tool, error)
-	// Call calls the tool of that name in [Tool.Name], as a tool call that the client is shown through u. The user is
-	// asked first, unless they or their policy allowed the tool. arguments is a JSON object, nil for none. It ends
-	// with ctx, and then the server is told. A tool that fails is no error: see ToolResult.Failed.
+	// Call calls the tool with this [Tool.Name], and shows the tool call to the client through u. It asks the user first, unless
+	// they or their policy have allowed the tool. arguments is a JSON object, nil for none. When ctx ends, the server is told
+	// to cancel the call. The failure of a tool is not an error: see ToolResult.Failed.
 	Call(ctx context.Context, u Updates, name string, arguments Raw) (ToolResult, error)
-	// Prompts are the prompts of all servers, for slash commands. It waits as List does.
+	// Prompts returns the prompts of all servers, for slash commands. It waits as List does.
 	Prompts(ctx context.Context) ([]Prompt, error)
-	// Prompt is the messages of the prompt of that name.
+	// Prompt returns the messages of the prompt with this [Prompt.Name].
 	Prompt(ctx context.Context, name string, arguments map[string]string) ([]PromptMessage, error)
-	// Resources are the resources of all servers. It waits as List does.
+	// Resources returns the resources of all servers. It waits as List does.
 	Resources(ctx context.Context) ([]Resource, error)
-	// ReadResource is the content of a resource, as content blocks of ACP.
+	// ReadResource returns the content of a resource, as content blocks of ACP.
 	ReadResource(ctx context.Context, server, uri string) ([]Raw, error)
 }
 
-// NoTools are the Tools of a session without MCP servers.
+// NoTools is the Tools of a session without MCP servers.
 type NoTools struct{}
 
 var _ Tools = NoTools{}
@@ -65,51 +64,51 @@ type Tool struct {
 	// Name is unique in the session and stays the same while its servers do: "server.tool", of letters, digits, "_", "-"
 	// and that one dot.
 	Name string
-	// Server and Remote are the names that the client gave the server, and the server its tool.
+	// Server is the client's name for the server, and Remote the server's name for the tool.
 	Server, Remote string
-	// Title and Description are the server's words, for a person and for a model.
+	// Title and Description describe the tool in the server's words, to a person and to a model.
 	Title, Description string
-	// Input and Output are JSON schemas. Output is nil if the server gives none.
+	// Input and Output are JSON schemas. Output is nil if the server has none.
 	Input, Output Raw
-	// Hints are what the server says of the tool. They are its claims, not checked by anybody.
+	// Hints are claims of the server about the tool. They are not checked.
 	Hints Hints
 }
 
-// Hints are an MCP tool's annotations, with the protocol's defaults for those that it leaves out.
+// Hints are the annotations of an MCP tool, with the protocol's defaults for those that are absent.
 type Hints struct {
-	// ReadOnly: it changes nothing. Default false.
+	// ReadOnly means that the tool changes nothing. Default false.
 	ReadOnly bool
-	// Destructive: what it changes may be lost. Default true.
+	// Destructive means that what the tool changes may be lost. Default true.
 	Destructive bool
-	// Idempotent: calling it again changes nothing more. Default false.
+	// Idempotent means that another call with the same arguments changes nothing more. Default false.
 	Idempotent bool
-	// OpenWorld: it reaches out, as a web search does. Default true.
+	// OpenWorld means that the tool reaches beyond its own data, as a web search does. Default true.
 	OpenWorld bool
 }
 
-// ToolResult is what a tool gave.
+// ToolResult is the result of a tool call.
 type ToolResult struct {
-	// Content are content blocks of ACP, bounded in all.
+	// Content are content blocks of ACP, of limited total size.
 	Content []Raw
-	// Structured is the tool's structured result, nil if it gave none or it is over the bound.
+	// Structured is the tool's structured result, nil if it has none or it is over the limit.
 	Structured Raw
-	// Failed says that the tool reported an error, which Content describes.
+	// Failed reports that the tool has failed, as Content describes.
 	Failed bool
-	// Truncated says that Content is less than the tool gave.
+	// Truncated reports that Content is not complete.
 	Truncated bool
 }
 
 // Prompt is a prompt of an MCP server.
 type Prompt struct {
-	// Name is unique in the session, "server.prompt", and fit for a slash command.
+	// Name is unique in the session, "server.prompt", and can be used as a slash command.
 	Name string
-	// Server and Remote are the client's name for the server and the server's for the prompt.
+	// Server is the client's name for the server, and Remote the server's name for the prompt.
 	Server, Remote     string
 	Title, Description string
 	Arguments          []PromptArgument
 }
 
-// PromptArgument is an argument that a prompt takes.
+// PromptArgument is an argument of a prompt.
 type PromptArgument struct {
 	Name, Description string
 	Required          bool
@@ -128,58 +127,58 @@ type Resource struct {
 	// Server is the client's name for the server.
 	Server                              string
 	URI, Name, Title, MIME, Description string
-	// Size is in bytes, 0 if the server does not say.
+	// Size is in bytes, 0 if unknown.
 	Size int64
 }
 
-// ServerState is where an MCP server is in its life.
+// ServerState is the state of an MCP server.
 type ServerState string
 
-// The states of a server.
+// All states.
 const (
-	// ServerIdle: not started yet, since nobody needed it.
+	// ServerIdle means that the server was not needed yet.
 	ServerIdle ServerState = "idle"
-	// ServerStarting: it is being started, connected, or given time to read the roots.
+	// ServerStarting means that it is being started or connected, or given time to read the roots.
 	ServerStarting ServerState = "starting"
-	// ServerReady: it takes calls.
+	// ServerReady means that it accepts calls.
 	ServerReady ServerState = "ready"
-	// ServerWaiting: it ended or failed, and is started again after a while.
+	// ServerWaiting means that it ended or failed, and will be started again after a delay.
 	ServerWaiting ServerState = "waiting"
-	// ServerFailed: it could not be started. The next need tries again.
+	// ServerFailed means that it could not be started. It is tried again when it is next needed.
 	ServerFailed ServerState = "failed"
-	// ServerStopped: the session ended or no longer has it.
+	// ServerStopped means that the session was closed or no longer has the server.
 	ServerStopped ServerState = "stopped"
 )
 
-// ServerStatus is an MCP server as a person is told of it, without its secrets.
+// ServerStatus describes an MCP server to a person, without its secrets.
 type ServerStatus struct {
-	// Name is the client's name for it, Prefix what its tools' names begin with.
+	// Name is the client's name for the server, and Prefix the beginning of the names of its tools.
 	Name, Prefix string
 	// Transport is "stdio", "http" or "sse".
 	Transport string
 	State     ServerState
-	// Err is why it failed or ended, nil while it is well.
+	// Err is the reason why it failed or ended, nil otherwise.
 	Err error
-	// Restarts counts how often it was started again because it had failed or ended.
+	// Restarts is how often it was started again after it failed or ended.
 	Restarts int
-	// Product and Revision are what it says it is, and the protocol revision that it speaks. Both are "" before
-	// it was connected. Modern: that is 2026-07-28 or later.
+	// Product is the name and version that the server reports, and Revision the revision of MCP that it speaks. Both are "" until
+	// it was connected. Modern reports whether the revision is 2026-07-28 or later.
 	Product, Revision string
 	Modern            bool
-	// RootsDeclared says whether it may ask for the roots.
+	// RootsDeclared reports whether the server may ask for the roots.
 	RootsDeclared bool
-	// SentRoots are the roots that it was told last, as URIs, and ToldAt is when; nil and zero if it never asked.
+	// SentRoots are the URIs of the roots that were last sent to it, and SentAt is the time; nil and zero if it never asked.
 	SentRoots []string
 	SentAt    time.Time
-	// Warnings are what was warned of, one for each feature that is deprecated and in use (clause M7).
+	// Warnings has an entry for each deprecated feature in use.
 	Warnings []string
 }
 
-// UnknownNameError: no server offers what was asked for.
+// UnknownNameError is returned for a name that no server offers.
 type UnknownNameError struct {
 	// Kind is "tool", "prompt" or "server named".
 	Kind string
-	// Name is what was asked for.
+	// Name is the unknown name.
 	Name string
 }
 
