@@ -2,7 +2,6 @@ package mcprelay
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/hex"
@@ -48,10 +47,21 @@ func Listen(dir string, log *slog.Logger) (*Publisher, error) {
 	return listen(dir, log, 5*time.Second, 5*time.Second)
 }
 
+// maxSocketPath is the longest path of a socket, in bytes, on the system with the lowest limit: macOS.
+const maxSocketPath = 103
+
 func listen(dir string, log *slog.Logger, timeout, check time.Duration) (*Publisher, error) {
-	listener, err := listenIn(dir)
+	if err := privatefile.MakeDir(dir); err != nil {
+		return nil, fmt.Errorf("cannot create the directory for MCP relays: %w", err)
+	}
+	removeStale(dir)
+	path := filepath.Join(dir, randomHex(8))
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("the path %s for MCP relays is longer than %d bytes; choose a shorter state directory with --state-dir", path, maxSocketPath)
+	}
+	listener, err := net.Listen("unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot create a socket for MCP relays: %w", err)
+		return nil, fmt.Errorf("cannot listen for MCP relays: %w", err)
 	}
 	p := &Publisher{
 		log: log, timeout: timeout, check: check, listener: listener, secret: randomHex(32),
@@ -59,23 +69,6 @@ func listen(dir string, log *slog.Logger, timeout, check time.Duration) (*Publis
 	}
 	p.serving.Go(p.accept)
 	return p, nil
-}
-
-// maxSocketPath is the longest path of a socket, in bytes, on the system with the lowest limit: macOS.
-const maxSocketPath = 103
-
-// listenIn listens on a socket with a random name.
-func listenIn(dir string) (net.Listener, error) {
-	if err := privatefile.MakeDir(dir); err != nil {
-		return nil, err
-	}
-	removeStale(dir)
-	path := filepath.Join(dir, randomHex(8))
-	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("the path %s is longer than %d bytes; choose a shorter state directory with --state-dir", path, maxSocketPath)
-	}
-	var config net.ListenConfig
-	return config.Listen(context.Background(), "unix", path)
 }
 
 // removeStale removes sockets that killed processes left behind. It leaves recent ones alone, since another process may be about
