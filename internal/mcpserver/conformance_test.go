@@ -16,7 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// suite is a release of the MCP conformance suite, with the Node that it runs on.
+// suite returns a function that runs a scenario of a release of the MCP conformance suite.
 func suite(t *testing.T, node, release string) func(t *testing.T, scenario, url string, more ...string) {
 	t.Helper()
 	script, err := filepath.Abs(filepath.Join("../../testdata/node-mcp-clients/node_modules", release, "dist/index.js"))
@@ -38,7 +38,7 @@ func suite(t *testing.T, node, release string) func(t *testing.T, scenario, url 
 	}
 }
 
-// node22 is a Node of the line that the newer release needs.
+// node22 returns the Node.js that the newer release of the suite needs.
 func node22(t *testing.T) string {
 	t.Helper()
 	found, err := filepath.Glob("../../testdata/node-acpx/node_modules/node-linux-*/bin/node")
@@ -54,7 +54,7 @@ func node22(t *testing.T) string {
 	return node
 }
 
-// forSuite serves what the suites ask of any server.
+// forSuite starts a server for the scenarios that apply to any server.
 func forSuite(t *testing.T) string {
 	t.Helper()
 	fallback, err := workspace.NewRoots(tree(t, map[string]string{"f": "x"}), nil)
@@ -70,7 +70,7 @@ func forSuite(t *testing.T) string {
 	return s.URL
 }
 
-func TestM7_ConformanceOfTheLegacyEra(t *testing.T) {
+func TestM7_ConformanceLegacy(t *testing.T) {
 	run := suite(t, "node", "@modelcontextprotocol/conformance")
 	url := forSuite(t)
 	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "dns-rebinding-protection"} {
@@ -78,7 +78,7 @@ func TestM7_ConformanceOfTheLegacyEra(t *testing.T) {
 	}
 }
 
-func TestM7_M8_ConformanceOfTheModernEra(t *testing.T) {
+func TestM7_M8_ConformanceModern(t *testing.T) {
 	run := suite(t, node22(t), "conformance-next")
 	url := forSuite(t)
 	for _, scenario := range []string{"tools-list", "dns-rebinding-protection", "caching", "http-header-validation"} {

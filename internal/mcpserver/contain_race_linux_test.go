@@ -14,15 +14,14 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/containmenttest"
 )
 
-// racedCalls is how many calls are made of each case, so many at once.
+// racedCalls is the number of calls of each case.
 const (
 	racedCalls = 500
 	atOnce     = 25
 )
 
-// While names are swapped, no tool over the wire gives a byte from outside, or changes one there, or leaves a call
-// without an answer.
-func TestC5_ToolsOverTheWireWhileNamesAreSwapped(t *testing.T) {
+// While names are swapped, no tool reads or changes anything outside, and every call is answered.
+func TestC5_ToolsWhileNamesAreSwapped(t *testing.T) {
 	for name, swap := range map[string]struct {
 		good, bad string
 		make      func(t *testing.T, top, bad string)
@@ -73,7 +72,7 @@ func linkTo(target string) func(t *testing.T, top, bad string) {
 	}
 }
 
-// exchanging exchanges two names over and over until the test is done with it.
+// exchanging exchanges two names repeatedly until stop is called.
 func exchanging(t *testing.T, one, other string) (stop func()) {
 	t.Helper()
 	exchange := func() error {

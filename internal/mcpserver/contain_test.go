@@ -19,7 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// wired is a tool that is called over the wire, and the operation of a workspace whose verdicts are its own.
+// wired is a tool, and the operation of the containment corpus whose verdicts apply to it.
 type wired struct {
 	tool, as string
 	more     map[string]any
@@ -38,7 +38,7 @@ var wiredTools = []wired{
 	{"move_file", "rename-from", map[string]any{"to": "moved by the test"}},
 }
 
-// verdict is what is to come of an attempt by the tool.
+// verdict returns the expected result of an attempt.
 func (w wired) verdict(a containmenttest.Attempt) string {
 	want := a.Verdict(w.as)
 	switch {
@@ -51,7 +51,7 @@ func (w wired) verdict(a containmenttest.Attempt) string {
 	}
 }
 
-// refusals are what an answer says of the kinds of failures that a model is told apart.
+// refusals are the error texts of the verdicts.
 var refusals = map[string]string{
 	"outside": "is outside the session's roots",
 	"denied":  "is refused by policy",
@@ -74,8 +74,8 @@ func (w wired) requireVerdict(t *testing.T, answer message, a containmenttest.At
 	}
 }
 
-// The corpus in testdata/containment is played as an MCP client would: by every tool that takes a path, over the wire.
-func TestContainmentCorpusOverTheWire(t *testing.T) {
+// Every tool that takes a path makes every attempt of the corpus in testdata/containment.
+func TestContainmentCorpus(t *testing.T) {
 	for _, c := range containmenttest.Cases(t, "../../testdata/containment") {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
@@ -110,7 +110,7 @@ func TestContainmentCorpusOverTheWire(t *testing.T) {
 	}
 }
 
-// playground serves the roots of a case.
+// playground serves the roots of a case of the corpus.
 func playground(t *testing.T, c containmenttest.Case) (*asker, *containmenttest.Stage) {
 	t.Helper()
 	s := c.Stage(t)
@@ -132,13 +132,13 @@ func rootSet(t *testing.T, dirs ...string) workspace.Roots {
 	return roots
 }
 
-// asker is a client that calls one tool after the other.
+// asker is a client that calls tools one after another.
 type asker struct {
 	*peer
 	last int
 }
 
-// serveWriting serves a client to which every change is permitted that is harmless. It is an error to ask for another.
+// serveWriting serves a client and permits harmless changes. The test fails if permission is asked for any other.
 func serveWriting(t *testing.T, o Options, harmless func(path string) bool) *asker {
 	t.Helper()
 	var harm atomic.Pointer[string]
@@ -146,7 +146,7 @@ func serveWriting(t *testing.T, o Options, harmless func(path string) bool) *ask
 		if harmless(c.Asked) && harmless(c.Ref.Path()) && (c.Kind != tools.Move || harmless(c.AskedTo) && harmless(c.To.Path())) {
 			return nil
 		}
-		what := fmt.Sprintf("%q, which is said to lead to %q", c.Asked, c.Ref.Path())
+		what := fmt.Sprintf("%q, which supposedly leads to %q", c.Asked, c.Ref.Path())
 		harm.Store(&what)
 		return errors.New("this would do harm")
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// patience bounds waits for what must happen.
+// patience is how long a test waits for what must happen.
 const patience = 20 * time.Second
 
-// peer is a client that is played line by line.
+// peer is a client controlled by a test, line by line.
 type peer struct {
 	t     *testing.T
 	in    *io.PipeWriter
@@ -100,7 +100,7 @@ func (p *peer) read() message {
 	}
 }
 
-// until reads to the first line that is wanted.
+// until reads lines until wanted accepts one.
 func (p *peer) until(wanted func(message) bool) message {
 	p.t.Helper()
 	for {
@@ -110,19 +110,19 @@ func (p *peer) until(wanted func(message) bool) message {
 	}
 }
 
-// answerTo reads to the answer of a request.
+// answerTo reads lines until the response with this id.
 func (p *peer) answerTo(id float64) message {
 	p.t.Helper()
 	return p.until(func(m message) bool { return m.Method == "" && m.ID == id })
 }
 
-// question reads to the next roots/list.
+// question reads lines until the next roots/list request.
 func (p *peer) question() message {
 	p.t.Helper()
 	return p.until(func(m message) bool { return m.Method == "roots/list" })
 }
 
-// answer answers a question with directories.
+// answer responds to a roots/list request.
 func (p *peer) answer(question message, dirs ...string) {
 	p.t.Helper()
 	p.answerRaw(question, rootsResult(dirs...))
@@ -135,7 +135,7 @@ func (p *peer) answerRaw(question message, result string) {
 	p.write(`{"jsonrpc":"2.0","id":` + string(id) + `,"result":` + result + `}`)
 }
 
-// rootsResult is a list of roots as the result of roots/list.
+// rootsResult returns the result of roots/list.
 func rootsResult(dirs ...string) string {
 	roots := []string{}
 	for _, dir := range dirs {
@@ -160,7 +160,7 @@ func initialize(capabilities string) string {
 		`,"clientInfo":{"name":"peer","version":"1"}}}`
 }
 
-// begin does the handshake of a legacy client.
+// begin initializes a legacy client.
 func (p *peer) begin(capabilities string) {
 	p.t.Helper()
 	p.write(initialize(capabilities))
@@ -168,19 +168,19 @@ func (p *peer) begin(capabilities string) {
 	p.write(initialized)
 }
 
-// call is a tools/call of a legacy client.
+// call returns a tools/call of a legacy client.
 func call(id int, tool, arguments string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, arguments)
 }
 
-// callNow is a tools/call of a modern client. more are members of params, with a comma before.
-func callNow(id int, capabilities, tool, arguments, more string) string {
+// callModern returns a tools/call of a modern client. more is appended to the members of params.
+func callModern(id int, capabilities, tool, arguments, more string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{`+
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"peer","version":"1"},`+
 		`"io.modelcontextprotocol/clientCapabilities":%s}%s}}`, id, tool, arguments, capabilities, more)
 }
 
-// text is the text of a tool's result, after "error: " if it is one.
+// text returns the text of a tool result, preceded by "error: " if the tool failed.
 func (m message) text() string {
 	if m.Error != nil {
 		return "protocol error: " + m.Error.Message
@@ -197,7 +197,7 @@ func (m message) text() string {
 	return text
 }
 
-// tree makes files in a new directory with a real path.
+// tree creates files in a new directory and returns its real path.
 func tree(t testing.TB, files map[string]string) string {
 	t.Helper()
 	return dirtest.Tree(files).Plant(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 )
 
-// overHTTP serves clients on a port of this machine.
+// overHTTP starts an HTTP server on the loopback interface.
 func overHTTP(t *testing.T, o Options) *httptest.Server {
 	t.Helper()
 	server, err := Open(t.Context(), o)
@@ -54,7 +54,7 @@ func readFile(t *testing.T, s *mcp.ClientSession, path string) string {
 	return text.Text
 }
 
-func TestM8_OverHTTPTheClientIsAskedWithinTheCall(t *testing.T) {
+func TestM8_HTTPRoots(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
 	for _, revision := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(revision, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestM8_OverHTTPTheClientIsAskedWithinTheCall(t *testing.T) {
 	}
 }
 
-func TestM8_HTTPClientsDoNotSeeEachOther(t *testing.T) {
+func TestM8_HTTPClientsAreSeparate(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
 	s := overHTTP(t, Options{})
 	_, one := connect(t, s.URL, "2025-11-25", a)
@@ -83,7 +83,7 @@ func TestM8_HTTPClientsDoNotSeeEachOther(t *testing.T) {
 	require.Contains(t, readFile(t, one, filepath.Join(b, "f")), "outside")
 }
 
-func TestHTTPRefusesOtherHostsAndOrigins(t *testing.T) {
+func TestHTTPHostAndOrigin(t *testing.T) {
 	s := overHTTP(t, Options{})
 	for name, change := range map[string]func(*http.Request){
 		"host":   func(r *http.Request) { r.Host = "evil.example" },
@@ -104,7 +104,7 @@ func TestHTTPRefusesOtherHostsAndOrigins(t *testing.T) {
 	}
 }
 
-// post posts a message, and returns the status, the session's id and the body.
+// post posts a message and returns the status, the session id and the body.
 func post(ctx context.Context, t *testing.T, url, session, message string) (int, string, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(message))
@@ -122,7 +122,7 @@ func post(ctx context.Context, t *testing.T, url, session, message string) (int,
 	return response.StatusCode, response.Header.Get("Mcp-Session-Id"), string(body)
 }
 
-func TestHostileSessionsOverHTTPAreBounded(t *testing.T) {
+func TestHTTPSessionsAreLimited(t *testing.T) {
 	s := overHTTP(t, Options{limits: limits{sessions: 3}})
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	var sessions []string
@@ -148,7 +148,7 @@ func TestHostileSessionsOverHTTPAreBounded(t *testing.T) {
 	}, patience, time.Millisecond)
 }
 
-func TestHostileGuessedSessionsAreUnknown(t *testing.T) {
+func TestHTTPUnknownSession(t *testing.T) {
 	s := overHTTP(t, Options{})
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	_, one, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
@@ -161,7 +161,7 @@ func TestHostileGuessedSessionsAreUnknown(t *testing.T) {
 	}
 }
 
-func TestHostileRequestsOverHTTPAreBounded(t *testing.T) {
+func TestHTTPRequestsAreLimited(t *testing.T) {
 	s := overHTTP(t, Options{limits: limits{pending: 2, bodyTimeout: 500 * time.Millisecond}})
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	for range 2 {
@@ -184,8 +184,8 @@ func TestHostileRequestsOverHTTPAreBounded(t *testing.T) {
 	}, patience, 10*time.Millisecond)
 }
 
-// A request may take longer than its body.
-func TestACallOverHTTPOutlastsTheTimeOfItsBody(t *testing.T) {
+// A call may take longer than the time that its body has to arrive.
+func TestHTTPBodyTimeoutDoesNotEndCalls(t *testing.T) {
 	const bodies = 50 * time.Millisecond
 	a := tree(t, map[string]string{"f": "in a"})
 	s := overHTTP(t, Options{limits: limits{bodyTimeout: bodies}})
@@ -204,7 +204,7 @@ func TestACallOverHTTPOutlastsTheTimeOfItsBody(t *testing.T) {
 	require.Contains(t, readFile(t, session, "f"), "in a")
 }
 
-// unasked keeps what comes on the stream that answers no request.
+// unasked records what the server sends outside of responses.
 type unasked struct{ logtest.Text }
 
 func (u *unasked) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -218,7 +218,7 @@ func (u *unasked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-func TestM8_OverHTTPNothingIsAskedOutsideOfACall(t *testing.T) {
+func TestM8_HTTPClientIsOnlyAskedDuringCalls(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
 	s := overHTTP(t, Options{Timeout: time.Second})
 	client := mcp.NewClient(&mcp.Implementation{Name: "client"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{

@@ -9,47 +9,47 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-const nowWithRoots = `{"roots":{}}`
+const modernWithRoots = `{"roots":{}}`
 
-// callAnswered is callNow, repeated with an answer to the question for roots.
+// callAnswered calls a tool and answers the request for roots.
 func (p *peer) callAnswered(id int, tool, arguments, answer string) {
 	p.t.Helper()
-	p.write(callNow(id, nowWithRoots, tool, arguments, ""))
+	p.write(callModern(id, modernWithRoots, tool, arguments, ""))
 	state, ok := p.answerTo(float64(id)).Result["requestState"].(string)
 	require.True(p.t, ok)
-	p.write(callNow(id, nowWithRoots, tool, arguments, answered(state, answer)))
+	p.write(callModern(id, modernWithRoots, tool, arguments, answered(state, answer)))
 }
 
-// answered are the members of a repeated call that answer the question for roots.
+// answered returns the members of a repeated call that answer the request for roots.
 func answered(state, answer string) string {
 	return `,"requestState":"` + state + `","inputResponses":{"roots":` + answer + `}`
 }
 
-func TestM8_AModernClientIsAskedWithinTheResult(t *testing.T) {
+func TestM8_ModernClient(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
 	p := start(t, Options{})
 	for id, dir := range []string{a, b} { // no answer is kept: there is no notice of changes
-		p.write(callNow(2*id+1, nowWithRoots, "read_file", `{"path":"f"}`, ""))
+		p.write(callModern(2*id+1, modernWithRoots, "read_file", `{"path":"f"}`, ""))
 		m := p.read()
 		require.Equal(t, "input_required", m.Result["resultType"], m.line)
 		require.Equal(t, map[string]any{"roots": map[string]any{"method": "roots/list", "params": map[string]any{}}}, m.Result["inputRequests"])
 		require.NotContains(t, m.line, `"content":null`)
 		state, _ := m.Result["requestState"].(string)
-		p.write(callNow(2*id+2, nowWithRoots, "read_file", `{"path":"f"}`, answered(state, rootsResult(dir))))
+		p.write(callModern(2*id+2, modernWithRoots, "read_file", `{"path":"f"}`, answered(state, rootsResult(dir))))
 		m = p.read()
 		require.Equal(t, "complete", m.Result["resultType"], m.line)
 		require.Contains(t, m.text(), "in "+string("ab"[id]))
 	}
 }
 
-func TestM8_AModernClientWithoutRoots(t *testing.T) {
+func TestM8_ModernClientWithoutRoots(t *testing.T) {
 	p := start(t, Options{})
-	p.write(callNow(1, `{}`, "read_file", `{"path":"f"}`, ""))
+	p.write(callModern(1, `{}`, "read_file", `{"path":"f"}`, ""))
 	m := p.read()
 	require.NotNil(t, m.Error, m.line)
 	require.Equal(t, -32021, m.Error.Code)
 	require.Equal(t, map[string]any{"requiredCapabilities": map[string]any{"roots": map[string]any{}}}, m.Error.Data)
-	p.write(callNow(2, `{}`, "list_roots", `{}`, ""))
+	p.write(callModern(2, `{}`, "list_roots", `{}`, ""))
 	m = p.read()
 	require.Equal(t, "none", structured(m)["source"], "list_roots always answers: %s", m.line)
 
@@ -58,12 +58,12 @@ func TestM8_AModernClientWithoutRoots(t *testing.T) {
 	require.NoError(t, err)
 	for _, o := range []Options{{Roots: roots}, {Fallback: roots}} {
 		p := start(t, o)
-		p.write(callNow(1, `{}`, "read_file", `{"path":"f"}`, ""))
+		p.write(callModern(1, `{}`, "read_file", `{"path":"f"}`, ""))
 		require.Contains(t, p.read().text(), "in a")
 	}
 }
 
-func TestM10_AModernAnswerThatIsNoList(t *testing.T) {
+func TestM10_ModernInvalidLists(t *testing.T) {
 	p := start(t, Options{})
 	for _, answer := range []string{`{"roots":[]}`, `{"roots":[null]}`, `{"roots":null}`, `{"action":"accept","content":{}}`} {
 		p.callAnswered(1, "read_file", `{"path":"f"}`, answer)
@@ -76,33 +76,33 @@ func TestM10_AModernAnswerThatIsNoList(t *testing.T) {
 	}
 }
 
-func TestM8_AnAnswerToAnotherQuestion(t *testing.T) {
+func TestM8_StateOfAnotherRequest(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	p := start(t, Options{})
-	p.write(callNow(1, nowWithRoots, "read_file", `{"path":"f"}`, ""))
+	p.write(callModern(1, modernWithRoots, "read_file", `{"path":"f"}`, ""))
 	state, _ := p.read().Result["requestState"].(string)
 	for _, c := range []string{
-		callNow(2, nowWithRoots, "read_file", `{"path":"f"}`, answered("made-up", rootsResult(a))),
-		callNow(2, nowWithRoots, "read_file", `{"path":"g"}`, answered(state, rootsResult(a))),
-		callNow(2, nowWithRoots, "write_file", `{"path":"f"}`, answered(state, rootsResult(a))),
+		callModern(2, modernWithRoots, "read_file", `{"path":"f"}`, answered("made-up", rootsResult(a))),
+		callModern(2, modernWithRoots, "read_file", `{"path":"g"}`, answered(state, rootsResult(a))),
+		callModern(2, modernWithRoots, "write_file", `{"path":"f"}`, answered(state, rootsResult(a))),
 	} {
 		p.write(c)
 		m := p.read()
 		require.NotNil(t, m.Error, m.line)
 		require.Equal(t, -32602, m.Error.Code)
 	}
-	p.write(callNow(3, nowWithRoots, "read_file", `{"path":"f"}`, `,"inputResponses":{"roots":`+rootsResult(a)+`}`))
+	p.write(callModern(3, modernWithRoots, "read_file", `{"path":"f"}`, `,"inputResponses":{"roots":`+rootsResult(a)+`}`))
 	require.Equal(t, "input_required", p.read().Result["resultType"], "what was not asked is not taken")
-	p.write(callNow(4, nowWithRoots, "read_file", `{"path":"f"}`, answered(state, rootsResult(a))))
+	p.write(callModern(4, modernWithRoots, "read_file", `{"path":"f"}`, answered(state, rootsResult(a))))
 	require.Contains(t, p.read().text(), "in a")
 }
 
-func TestM7_BothErasOnOneConnection(t *testing.T) {
+func TestM7_MixedEras(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
 	p := start(t, Options{})
 	p.begin(withRoots)
 	p.answer(p.question(), a)
-	p.write(callNow(1, nowWithRoots, "read_file", `{"path":"f"}`, ""))
+	p.write(callModern(1, modernWithRoots, "read_file", `{"path":"f"}`, ""))
 	m := p.read()
 	require.Equal(t, "input_required", m.Result["resultType"], "not a request: %s", m.line)
 	p.callAnswered(2, "read_file", read(filepath.Join(b, "f")), rootsResult(b))
@@ -118,7 +118,7 @@ func TestM7_BothErasOnOneConnection(t *testing.T) {
 	require.Contains(t, p.read().text(), "error: ", "the modern call's roots are its own")
 }
 
-func TestM7_AModernTranscriptHasNoRequestFromTheServer(t *testing.T) {
+func TestM7_ModernClientReceivesNoRequests(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	p := start(t, Options{})
 	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"p","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`
@@ -135,9 +135,9 @@ func TestM7_AModernTranscriptHasNoRequestFromTheServer(t *testing.T) {
 	}
 	response()
 	response()
-	p.write(callNow(3, nowWithRoots, "list_roots", `{}`, ""))
+	p.write(callModern(3, modernWithRoots, "list_roots", `{}`, ""))
 	state, _ := response().Result["requestState"].(string)
-	p.write(callNow(4, nowWithRoots, "list_roots", `{}`, answered(state, rootsResult(a))))
+	p.write(callModern(4, modernWithRoots, "list_roots", `{}`, answered(state, rootsResult(a))))
 	require.Len(t, structured(response())["roots"], 1)
 	require.NoError(t, p.in.Close())
 	for m := range p.lines {
@@ -145,7 +145,7 @@ func TestM7_AModernTranscriptHasNoRequestFromTheServer(t *testing.T) {
 	}
 }
 
-func TestM7_InitializeWithAModernVersionIsALegacyClient(t *testing.T) {
+func TestM7_InitializeWithAModernRevision(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	p := start(t, Options{})
 	p.write(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2026-07-28","capabilities":{"roots":{}},"clientInfo":{"name":"peer","version":"1"}}}`, initialized)

@@ -11,12 +11,12 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// request is one of a legacy client.
+// request returns a request of a legacy client.
 func request(method, params string) string {
 	return `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`
 }
 
-// contents is the text of a resource.
+// contents returns the text of a resource.
 func contents(t *testing.T, m message) string {
 	t.Helper()
 	require.Nil(t, m.Error, m.line)
@@ -35,7 +35,7 @@ func conventional(t *testing.T) (a, b string) {
 	return a, b
 }
 
-func TestA25_ResourcesShowWhatIsFoundInEveryRoot(t *testing.T) {
+func TestA25_Resources(t *testing.T) {
 	a, b := conventional(t)
 	p := start(t, Options{})
 	p.begin(withRoots)
@@ -69,7 +69,7 @@ func TestA25_ResourcesShowWhatIsFoundInEveryRoot(t *testing.T) {
 	require.NotNil(t, p.answerTo(1).Error)
 }
 
-func TestA30_PromptsAreLabelledWithTheirRoot(t *testing.T) {
+func TestA30_PromptsAreLabelled(t *testing.T) {
 	a, b := conventional(t)
 	p := start(t, Options{})
 	p.begin(withRoots)
@@ -91,7 +91,7 @@ func TestA30_PromptsAreLabelledWithTheirRoot(t *testing.T) {
 	}
 }
 
-func TestM8_AModernClientIsAskedForPromptsAndResourcesToo(t *testing.T) {
+func TestM8_ModernPromptsAndResources(t *testing.T) {
 	a, b := conventional(t)
 	p := start(t, Options{})
 	for method, params := range map[string]string{"prompts/get": `"name":"review"`, "resources/read": `"uri":"` + instructionsURI + `"`} {
@@ -115,8 +115,8 @@ func TestM8_AModernClientIsAskedForPromptsAndResourcesToo(t *testing.T) {
 	require.Contains(t, with.answerTo(1).line, `"name":"review"`)
 }
 
-// The folder of a prompt cannot pass for another by what is in its name.
-func TestA30_TheLabelOfAPromptStaysOnItsLine(t *testing.T) {
+// The name of a folder cannot pretend that a prompt comes from another one.
+func TestA30_PromptLabelIsOneLine(t *testing.T) {
 	a := tree(t, map[string]string{"x\ny\u202e/.claude/commands/go.md": "Do it."})
 	p := start(t, Options{})
 	p.begin(withRoots)

@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestM8_ToolsWaitForTheFirstList(t *testing.T) {
+func TestM8_CallsWaitForTheFirstList(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
 	p := start(t, Options{})
 	p.write(initialize(withRoots), initialized, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, call(2, "read_file", `{"path":"f"}`))
@@ -36,7 +36,7 @@ func TestM8_ToolsWaitForTheFirstList(t *testing.T) {
 	require.Contains(t, p.answerTo(3).text(), "in b")
 }
 
-func TestM8_AClientWithoutRootsIsNeverAsked(t *testing.T) {
+func TestM8_ClientWithoutRootsIsNotAsked(t *testing.T) {
 	p := start(t, Options{})
 	p.begin(withoutRoots)
 	p.write(changed, call(1, "read_file", `{"path":"f"}`), call(2, "list_roots", `{}`))
@@ -86,7 +86,7 @@ func TestM8_FallbackAndConfiguredRoots(t *testing.T) {
 	}
 }
 
-func TestM8_AnOldListIsAskedForAnewWithoutListChanged(t *testing.T) {
+func TestM8_ListExpiresWithoutListChanged(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
 	p := start(t, Options{limits: limits{rootsAge: time.Nanosecond}})
 	p.begin(`{"roots":{}}`)
@@ -103,7 +103,7 @@ func TestM8_AnOldListIsAskedForAnewWithoutListChanged(t *testing.T) {
 	require.Contains(t, p.answerTo(1).text(), "in b")
 }
 
-func TestM9_AChangeIsFollowedWithinOneMessage(t *testing.T) {
+func TestM9_ChangeAppliesToTheNextCall(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
 	p := start(t, Options{})
 	p.begin(withRoots)
@@ -119,7 +119,7 @@ func TestM9_AChangeIsFollowedWithinOneMessage(t *testing.T) {
 	require.Contains(t, got[2.0], "error: ", "the old root is out of scope")
 }
 
-func TestM9_AnswersInReverseOrder(t *testing.T) {
+func TestM9_LateAnswers(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
 	p := start(t, Options{})
 	p.begin(withRoots)
@@ -136,7 +136,7 @@ func TestM9_AnswersInReverseOrder(t *testing.T) {
 	require.Contains(t, m.text(), "in b")
 }
 
-func TestM9_ATimeOutClosesTheScope(t *testing.T) {
+func TestM9_TimeoutClosesTheScope(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	p := start(t, Options{Timeout: 50 * time.Millisecond})
 	p.begin(withRoots)
@@ -149,7 +149,7 @@ func TestM9_ATimeOutClosesTheScope(t *testing.T) {
 	require.Contains(t, p.answerTo(2).text(), "error: No files are accessible: the client did not list its roots within 50ms")
 }
 
-func TestM10_WhatIsNoRootIsLeftOutAndShown(t *testing.T) {
+func TestM10_InvalidRootsAreLeftOut(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	missing := filepath.Join(a, "missing")
 	p := start(t, Options{})
@@ -173,7 +173,7 @@ func TestM10_WhatIsNoRootIsLeftOutAndShown(t *testing.T) {
 	}
 }
 
-func TestM10_AListWithoutAValidRootClosesTheScope(t *testing.T) {
+func TestM10_ListWithoutValidRoots(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	for name, answer := range map[string]string{
 		"empty": `{"roots":[]}`, "null": `{"roots":null}`, "not a list": `{"roots":{}}`, "nothing": `{}`, "null entry": `{"roots":[null]}`, "missing": `{"roots":[{"uri":"file:///no/such"}]}`,
@@ -199,7 +199,7 @@ func TestM10_AListWithoutAValidRootClosesTheScope(t *testing.T) {
 	}
 }
 
-func TestM10_WithinBoundsTheClientsRoots(t *testing.T) {
+func TestM10_PolicyAppliesToClientRoots(t *testing.T) {
 	outer := tree(t, map[string]string{"in/f": "in", "out/f": "out"})
 	within, err := workspace.ParseDir(filepath.Join(outer, "in"))
 	require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestM10_WithinBoundsTheClientsRoots(t *testing.T) {
 	require.Len(t, structured(m)["roots"], 1)
 }
 
-func TestM12_NoLineEndsTheServer(t *testing.T) {
+func TestM12_MalformedLines(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	p := start(t, Options{MaxMessage: 10_000})
 	p.begin(withRoots)
@@ -232,7 +232,7 @@ func TestM12_NoLineEndsTheServer(t *testing.T) {
 	require.Contains(t, p.answerTo(1).text(), "No files", "what is behind the first thousand is not looked at")
 }
 
-func TestM12_ALastLineThatIsTooLongIsAnswered(t *testing.T) {
+func TestM12_LastLineTooLong(t *testing.T) {
 	server, err := Open(t.Context(), Options{MaxMessage: 10})
 	require.NoError(t, err)
 	defer server.Close()
@@ -241,7 +241,7 @@ func TestM12_ALastLineThatIsTooLongIsAnswered(t *testing.T) {
 	require.Contains(t, out.String(), "longer than the limit of 10 bytes")
 }
 
-func TestM12_AHundredThousandRootsAreServed(t *testing.T) {
+func TestM12_HundredThousandRoots(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	p := start(t, Options{Timeout: patience})
 	p.begin(withRoots)
@@ -251,7 +251,7 @@ func TestM12_AHundredThousandRootsAreServed(t *testing.T) {
 	require.Contains(t, p.answerTo(1).text(), "in a")
 }
 
-func TestM9_TheEndOfInputWhileAQuestionIsOut(t *testing.T) {
+func TestM9_EndOfInputDuringRootsList(t *testing.T) {
 	p := start(t, Options{Timeout: time.Hour, limits: limits{grace: time.Hour}})
 	p.begin(withRoots)
 	p.question()
@@ -266,7 +266,7 @@ func TestM9_TheEndOfInputWhileAQuestionIsOut(t *testing.T) {
 	}
 }
 
-func TestM9_CallsThatWereReadAreAnsweredAtTheEnd(t *testing.T) {
+func TestM9_PendingCallsAreAnsweredAtTheEnd(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	roots, err := workspace.NewRoots(a, nil)
 	require.NoError(t, err)
@@ -287,8 +287,7 @@ func TestM9_CallsThatWereReadAreAnsweredAtTheEnd(t *testing.T) {
 	require.NoError(t, <-p.ended)
 }
 
-// A client that asks, and reads nothing of the answers.
-func TestW11_AClientThatDoesNotReadHoldsNothingUp(t *testing.T) {
+func TestW11_ClientThatDoesNotRead(t *testing.T) {
 	for name, end := range map[string]func(stop context.CancelFunc, in io.Closer){
 		"end of input": func(_ context.CancelFunc, in io.Closer) { _ = in.Close() },
 		"signal":       func(stop context.CancelFunc, _ io.Closer) { stop() },
@@ -323,7 +322,7 @@ func TestW11_AClientThatDoesNotReadHoldsNothingUp(t *testing.T) {
 	}
 }
 
-func TestRequestsBeyondTheLimitAreRefused(t *testing.T) {
+func TestPendingRequestsAreLimited(t *testing.T) {
 	p := start(t, Options{Timeout: patience, limits: limits{pending: 1}})
 	p.begin(withRoots)
 	question := p.question()
@@ -335,7 +334,7 @@ func TestRequestsBeyondTheLimitAreRefused(t *testing.T) {
 	require.Contains(t, p.answerTo(1).text(), "in a")
 }
 
-func TestM8_M10_ListRootsAnswersWhileTheScopeIsClosed(t *testing.T) {
+func TestM8_M10_ListRootsWithAClosedScope(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer string // to each question, "" for none
 		note   string
@@ -367,7 +366,7 @@ func TestM8_M10_ListRootsAnswersWhileTheScopeIsClosed(t *testing.T) {
 	}
 }
 
-func TestM10_AValidListOpensAScopeThatATimeOutClosed(t *testing.T) {
+func TestM10_ValidListAfterATimeout(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	p := start(t, Options{Timeout: 500 * time.Millisecond})
 	p.begin(withRoots)
@@ -383,7 +382,7 @@ func TestM10_AValidListOpensAScopeThatATimeOutClosed(t *testing.T) {
 	require.Contains(t, m.text(), "in a")
 }
 
-func TestM10_EveryValidRootIsInScopeAndTheFirstIsTheBase(t *testing.T) {
+func TestM10_AllValidRootsAreInScope(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b", "only": "here"})
 	p := start(t, Options{})
 	p.begin(withRoots)
@@ -395,7 +394,7 @@ func TestM10_EveryValidRootIsInScopeAndTheFirstIsTheBase(t *testing.T) {
 	}
 }
 
-func TestM8_WhoTellsOfChangesIsNotAskedAnew(t *testing.T) {
+func TestM8_ListDoesNotExpireWithListChanged(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	p := start(t, Options{limits: limits{rootsAge: time.Nanosecond}})
 	p.begin(withRoots)
@@ -408,7 +407,7 @@ func TestM8_WhoTellsOfChangesIsNotAskedAnew(t *testing.T) {
 	}
 }
 
-func TestM7_RootsAreWarnedOfOnce(t *testing.T) {
+func TestM7_DeprecationIsLoggedOnce(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	log := &logtest.Text{}
 	p := start(t, Options{Logger: log.Logger(slog.LevelInfo)})
@@ -424,7 +423,7 @@ func TestM7_RootsAreWarnedOfOnce(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log.String(), "which this MCP revision deprecates"))
 }
 
-func TestM10_WhatIsLeftOutIsLogged(t *testing.T) {
+func TestM10_InvalidRootsAreLogged(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	log := &logtest.Text{}
 	p := start(t, Options{Logger: log.Logger(slog.LevelInfo)})
@@ -437,7 +436,7 @@ func TestM10_WhatIsLeftOutIsLogged(t *testing.T) {
 	require.Contains(t, log.String(), "no such directory")
 }
 
-func TestM10_AnErrorForAnAnswerClosesTheScope(t *testing.T) {
+func TestM10_ErrorClosesTheScope(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	p := start(t, Options{})
 	p.begin(withRoots)
@@ -460,8 +459,8 @@ func TestM10_AnErrorForAnAnswerClosesTheScope(t *testing.T) {
 	require.Contains(t, p.answerTo(3).text(), "in a")
 }
 
-// A request with the id of another is refused, and neither keeps its place among those that may wait.
-func TestHostileIDsThatAreInUse(t *testing.T) {
+// A request with an id in use is rejected and does not count towards the limit.
+func TestDuplicateIDs(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	p := start(t, Options{limits: limits{pending: 3, grace: patience}})
 	p.begin(withRoots)
@@ -492,8 +491,8 @@ func TestHostileIDsThatAreInUse(t *testing.T) {
 	}
 }
 
-// A legacy client may name its revision in each message, which modern ones must.
-func TestM7_ALegacyClientThatNamesItsRevision(t *testing.T) {
+// Legacy clients may name their revision in each message, as modern ones must.
+func TestM7_LegacyClientNamesItsRevision(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	p := start(t, Options{Timeout: time.Second})
 	p.begin(withRoots)
@@ -503,8 +502,8 @@ func TestM7_ALegacyClientThatNamesItsRevision(t *testing.T) {
 	require.Contains(t, p.answerTo(1).text(), "in a")
 }
 
-// An answer with another id than was asked with is no answer, or that of another request.
-func TestHostileIDsThatCannotBeKept(t *testing.T) {
+// A response with an inexact id would be lost, or taken for that of another request.
+func TestInexactIDs(t *testing.T) {
 	p := start(t, Options{})
 	p.begin(withoutRoots)
 	for _, id := range []string{"9007199254740993", "1.5", "1e400", "18446744073709551615"} {
