@@ -1,3 +1,24 @@
+// Package modelserver is a model endpoint on loopback that does as it is told: no network, no
+// account, the same answer every time. Coding agents are pointed at it by their settings for the
+// endpoint, and believe that a model answers.
+//
+//	POST /v1/chat/completions                          OpenAI chat completions
+//	POST /v1/responses                                 OpenAI responses
+//	POST /v1/messages, /v1/messages/count_tokens       Anthropic messages
+//	POST /v1beta/models/NAME:streamGenerateContent     Gemini, also :generateContent and :countTokens
+//	GET  /v1/models, /v1beta/models                    the only model, "scripted"
+//
+// What the model does stands in the user's prompt: [Prompt] writes orders as text, one a line, and
+// the server reads them back from the conversation that the agent sends. It keeps no state between
+// requests, so a conversation can go on after a restart of anything. The n-th answer after
+// the orders carries out the n-th of them: it says something, or calls the tool that the agent offers for
+// reading, editing or writing a file, whatever its name and the names of its arguments are; where there is none, the
+// one for shell commands. When they are used up, the model says [Done]; where the agent offers no tools, as
+// when it asks for a title, [Title].
+//
+// An agent that takes the server for its proxy as well gets nowhere else, and [Server.Unknown] says where it wanted to go.
+//
+// Every request is kept as a [Request], so that a test can see what the model was told.
 package modelserver
 
 import (
@@ -198,4 +219,230 @@ func (e events) named(name string, v any) {
 	if f, ok := e.w.(http.Flusher); ok {
 		f.Flush()
 	}
+}
+
+// Kind is what an item of a conversation is.
+type Kind string
+
+const (
+	// User is a message of the user's.
+	User Kind = "user"
+	// Said is a message of the model's.
+	Said Kind = "said"
+	// Call is a tool call of the model's.
+	Call Kind = "call"
+	// Result is the result of a tool call.
+	Result Kind = "result"
+)
+
+// Item is a part of a conversation.
+type Item struct {
+	Kind Kind
+	// Text is what was said, the result, or a call's arguments.
+	Text string
+}
+
+// Request is what an agent asked of the model, in terms that do not depend on the wire format.
+type Request struct {
+	// Path is the endpoint, such as "/v1/messages".
+	Path string
+	// Instructions are the system prompt, and whatever else is said to the model above the user.
+	Instructions string
+	// Items are the conversation so far.
+	Items []Item
+	// Tools are those on offer.
+	Tools []Tool
+	// Body is the request as it came.
+	Body json.RawMessage
+
+	model  string
+	stream bool
+}
+
+// Asks reports whether the request is part of a turn, and not a side errand such as a title.
+func (r Request) Asks() bool { return len(r.Tools) > 0 }
+
+// Text is all that the model was told, by whomever.
+func (r Request) Text() string {
+	all := []string{r.Instructions}
+	for _, item := range r.Items {
+		all = append(all, item.Text)
+	}
+	return strings.Join(all, "\n")
+}
+
+// Of are the texts of one kind, in order.
+func (r Request) Of(k Kind) []string {
+	var all []string
+	for _, item := range r.Items {
+		if item.Kind == k {
+			all = append(all, item.Text)
+		}
+	}
+	return all
+}
+
+// add appends an item, unless it is empty.
+func (r *Request) add(k Kind, text string) {
+	if text != "" {
+		r.Items = append(r.Items, Item{Kind: k, Text: text})
+	}
+}
+
+// instruct appends to the instructions.
+func (r *Request) instruct(text string) {
+	if r.Instructions != "" && text != "" {
+		r.Instructions += "\n"
+	}
+	r.Instructions += text
+}
+
+// content is a text, or parts of which some have one, as all formats have it.
+type content []part
+
+type part struct {
+	Type, Text string
+	Content    content         // of an Anthropic tool result
+	Input      json.RawMessage // of an Anthropic tool call
+}
+
+// UnmarshalJSON reads a string as a single part.
+func (c *content) UnmarshalJSON(text []byte) error {
+	var s string
+	if json.Unmarshal(text, &s) == nil {
+		*c = content{{Type: "text", Text: s}}
+		return nil
+	}
+	var parts []part
+	if err := json.Unmarshal(text, &parts); err != nil {
+		return err
+	}
+	*c = parts
+	return nil
+}
+
+func (c content) text() string {
+	var all []string
+	for _, p := range c {
+		if p.Text != "" {
+			all = append(all, p.Text)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// Done is what the model says when it has carried out its orders, or was given none.
+const Done = "All orders are carried out."
+
+// Title is what the model says to an agent that offers no tools.
+const Title = "Scripted title"
+
+// mark begins a line of a prompt that holds an order.
+const mark = "model: "
+
+// Order is one thing for the model to do. [Say], [Wait], [Read], [Edit], [Write] and [Use] make one.
+type Order struct {
+	// Do is "say", "wait", "read", "edit", "write" or "use".
+	Do string `json:"do"`
+	// Path is the file, in the form that the tool is to be given.
+	Path string `json:"path,omitempty"`
+	// Old is the text that an edit replaces.
+	Old string `json:"old,omitempty"`
+	// Text is what to say, the new text of an edit, or the content to write.
+	Text string `json:"text,omitempty"`
+	// Tool is the name of the tool to use.
+	Tool string `json:"tool,omitempty"`
+	// Server is the MCP server whose tool is to be called, "" for the agent's own.
+	Server string `json:"server,omitempty"`
+}
+
+// By is the order with the tool of an MCP server: agents put the server's name before that of its tool.
+func (o Order) By(server string) Order {
+	o.Server = server
+	return o
+}
+
+// Say has the model say a text.
+func Say(text string) Order { return Order{Do: "say", Text: text} }
+
+// Read has it call the tool that reads a file.
+func Read(path string) Order { return Order{Do: "read", Path: path} }
+
+// Edit has it call the tool that replaces a text in a file.
+func Edit(path, old, text string) Order { return Order{Do: "edit", Path: path, Old: old, Text: text} }
+
+// Wait has it say nothing until the agent hangs up, as it does when its turn is cancelled.
+func Wait() Order { return Order{Do: "wait"} }
+
+// Write has it call the tool that writes a whole file.
+func Write(path, content string) Order { return Order{Do: "write", Path: path, Text: content} }
+
+// Use has it call a tool by its name, with a path if the tool takes one.
+func Use(tool, path string) Order { return Order{Do: "use", Tool: tool, Path: path} }
+
+// Prompt is a prompt that begins with some words and has the model carry out orders, one after the other.
+func Prompt(words string, orders ...Order) string {
+	var b strings.Builder
+	b.WriteString(words)
+	for _, o := range orders {
+		text, err := json.Marshal(o)
+		if err != nil {
+			panic(err) // strings alone
+		}
+		b.WriteString("\n" + mark)
+		b.Write(text)
+	}
+	return b.String()
+}
+
+// orders are the last orders in a text: the last lines in a row that hold one. An agent may put other text
+// before and after them, and an older conversation with its orders before.
+func orders(text string) []Order {
+	var found []Order
+	inRow := false
+	for line := range strings.Lines(text) {
+		var o Order
+		rest, marked := strings.CutPrefix(strings.TrimSpace(line), mark)
+		if !marked || json.Unmarshal([]byte(rest), &o) != nil {
+			inRow = false
+			continue
+		}
+		if !inRow {
+			found = nil
+		}
+		found, inRow = append(found, o), true
+	}
+	return found
+}
+
+// act is what the model does next: it says something, waits, or calls a tool.
+type act struct {
+	say  string
+	wait bool
+	tool Tool            // without a name to say something
+	args json.RawMessage // an object
+}
+
+// next decides what the model does by the conversation alone.
+func (r Request) next() act {
+	if len(r.Tools) == 0 {
+		return act{say: Title}
+	}
+	done := 0
+	for i := len(r.Items) - 1; i >= 0; i-- {
+		item := r.Items[i]
+		if item.Kind == Result || item.Kind == Said {
+			done++
+		}
+		if item.Kind != User {
+			continue
+		}
+		if given := orders(item.Text); len(given) > 0 {
+			if done >= len(given) {
+				break
+			}
+			return r.carryOut(given[done])
+		}
+	}
+	return act{say: Done}
 }

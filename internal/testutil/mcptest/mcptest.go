@@ -1,16 +1,32 @@
+// Package mcptest is an MCP server for tests, of the official SDK. It asks for the roots of its client, as servers of
+// both eras of the protocol do, and says what it was told:
+//
+//	// In a process that the test binary plays, see package proctest:
+//	return mcptest.New(mcptest.Options{}).Play()
+//
+// Its tool "roots" answers with the roots, which are to be the [URIs] of the session's, and its tool "heard" with the methods of all
+// messages that it was sent. A test adds tools of its own with [Server.Add], and puts a server behind HTTP with
+// [Guard]. Only tests import it.
 package mcptest
 
-//lint:file-ignore SA1019 the SDK marks all of roots as deprecated (SEP-2577)
-
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
+	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Options shape a server.
@@ -98,4 +114,97 @@ func (s *Server) Play() int {
 		return 1
 	}
 	return 0
+}
+
+// Guarded is a server behind HTTP that wants a header with each request.
+type Guarded struct {
+	// URL is its address.
+	URL string
+
+	mu      sync.Mutex
+	refused []string
+}
+
+// Guard serves a handler to requests with a header, until the test is over. Others are refused as unauthorized.
+func Guard(t testing.TB, name, value string, behind http.Handler) *Guarded {
+	t.Helper()
+	g := &Guarded{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(name) == value {
+			behind.ServeHTTP(w, r)
+			return
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.refused = append(g.refused, r.Method+" "+r.URL.String())
+		http.Error(w, "no", http.StatusUnauthorized)
+	}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	g.URL = server.URL
+	return g
+}
+
+// Refused are the requests so far that came without the header, as method and address.
+func (g *Guarded) Refused() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]string(nil), g.refused...)
+}
+
+// heard are the methods of the messages that a server was sent, in order.
+type heard struct {
+	mu      sync.Mutex
+	methods []string
+}
+
+// listen notes the methods of the messages that from gives, before they are read.
+func (h *heard) listen(from io.Reader) io.ReadCloser {
+	out, in := io.Pipe()
+	go func() {
+		lines := bufio.NewReader(from)
+		for {
+			line, err := lines.ReadBytes('\n')
+			h.note(line)
+			if _, closed := in.Write(line); err == nil {
+				err = closed
+			}
+			if err != nil {
+				_ = in.CloseWithError(err)
+				return
+			}
+		}
+	}()
+	return out
+}
+
+func (h *heard) note(line []byte) {
+	var message struct{ Method string }
+	if json.Unmarshal(line, &message) != nil || message.Method == "" {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.methods = append(h.methods, message.Method)
+}
+
+// String is the methods, one a line.
+func (h *heard) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.methods, "\n")
+}
+
+// URIs are directories as the URIs that a server is told, in their order. It fails the test if a path is not
+// absolute.
+func URIs(t testing.TB, dirs ...string) (uris []string) {
+	t.Helper()
+	for _, path := range dirs {
+		dir, err := workspace.ParseDir(path)
+		require.NoError(t, err)
+		uris = append(uris, dir.URI())
+	}
+	return uris
 }

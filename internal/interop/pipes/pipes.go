@@ -1,13 +1,27 @@
+// Package pipes starts an agent as a process and speaks to it line by line: what a
+// client does, without a client's manners. Lines go out as they are given, several in
+// one write if need be, and every line of both sides is kept in order.
+//
+//	p, err := pipes.Start(pipes.Options{Command: []string{"acp-agent", "--state-dir", dir}})
+//	m, err := p.Call(ctx, "initialize", map[string]any{"protocolVersion": 1})
+//	…
+//	p.CloseInput()
+//	code, err := p.Wait(ctx)
+//
+// It uses nothing of the agent's own code, so a mistake there is not repeated here.
 package pipes
 
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -215,4 +229,82 @@ func (p *Process) Wait(ctx context.Context) (code int, err error) {
 		return 0, p.exit
 	}
 	return p.cmd.ProcessState.ExitCode(), nil
+}
+
+// Message is a line as JSON-RPC. A line that is no JSON object has only its Raw.
+type Message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *Error          `json:"error"`
+	// Raw is the line, without its newline.
+	Raw string `json:"-"`
+}
+
+// Error is a JSON-RPC error object.
+type Error struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data"`
+}
+
+// Error is the message with its code and data.
+func (e *Error) Error() string { return fmt.Sprintf("%s (%d) %s", e.Message, e.Code, e.Data) }
+
+// IsResponse reports whether m answers the request with id, given as JSON text.
+func (m Message) IsResponse(id string) bool { return m.Method == "" && string(m.ID) == id }
+
+// Decode decodes the result into v. An error response is returned as its *Error.
+func (m Message) Decode(v any) error {
+	if m.Error != nil {
+		return m.Error
+	}
+	return json.Unmarshal(m.Result, v)
+}
+
+func parse(line []byte) Message {
+	var m Message
+	if json.Unmarshal(line, &m) != nil {
+		m = Message{}
+	}
+	m.Raw = string(line)
+	return m
+}
+
+// Request is a request as a line. params is encoded as JSON, json.RawMessage as it is. It
+// panics if params cannot be encoded.
+func Request(id int, method string, params any) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, encode(params))
+}
+
+// Notification is a notification as a line; see [Request].
+func Notification(method string, params any) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":%s}`, method, encode(params))
+}
+
+func encode(params any) []byte {
+	if raw, ok := params.(json.RawMessage); ok {
+		return raw
+	}
+	text, err := json.Marshal(params)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// Build compiles a main package into dir and returns the program's path. pkg is an import path, args are
+// flags for go build.
+func Build(ctx context.Context, dir, pkg string, args ...string) (string, error) {
+	name := filepath.Base(pkg)
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	program := filepath.Join(dir, name)
+	args = append(append([]string{"build", "-o", program}, args...), pkg)
+	if out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, out)
+	}
+	return program, nil
 }
