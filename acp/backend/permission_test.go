@@ -79,7 +79,7 @@ func TestA30_WhatCannotBeAskedIsNotAllowed(t *testing.T) {
 
 	for _, result := range []string{``, `[]`, `{"outcome":"selected"}`, `{"outcome":{"outcome":7}}`} {
 		answer, err = mayDelete().Ask(t.Context(), &answering{result: backend.Raw(result)})
-		require.ErrorContains(t, err, "its answer cannot be read", result)
+		require.ErrorContains(t, err, "cannot read the client's answer", result)
 		require.Equal(t, backend.RejectOnce, answer)
 	}
 
