@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// yielding is a history that ends with err unless it is nil.
+// yielding returns a history that ends with err, unless err is nil.
 func yielding(updates []update, err error) iter.Seq2[update, error] {
 	return func(yield func(update, error) bool) {
 		for _, u := range updates {

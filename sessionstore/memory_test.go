@@ -12,11 +12,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestMemoryKeepsTheContract(t *testing.T) {
+func TestMemory(t *testing.T) {
 	storetest.Test(t, func(*testing.T) sessionstore.Store { return sessionstore.NewMemory() })
 }
 
-func TestMemoryKeepsTheContractWhileTheClockStands(t *testing.T) {
+func TestMemoryWithStoppedClock(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	storetest.Test(t, func(*testing.T) sessionstore.Store {
 		return sessionstore.NewMemoryAt(func() time.Time { return noon })

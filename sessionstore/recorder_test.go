@@ -18,17 +18,17 @@ import (
 
 type update = sessionstore.Update
 
-// slow is a store whose appends wait for the test.
+// slow is a store whose appends the test can block.
 type slow struct {
 	sessionstore.Store
-	// gate, if not nil, holds appends until it is closed.
+	// gate, if not nil, blocks appends until it is closed.
 	gate chan struct{}
 
 	mu   sync.Mutex
 	done [][]update
 }
 
-// appends are the segments that came through.
+// appends returns the segments that were appended.
 func (s *slow) appends() [][]update {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *slow) Append(ctx context.Context, l sessionstore.Lease, segment []updat
 	return s.Store.Append(ctx, l, segment)
 }
 
-// recording runs test with a recorder of a new session, in a bubble of its own time.
+// recording runs test with a recorder of a new session and a simulated clock.
 func recording(t *testing.T, o sessionstore.RecorderOptions, test func(*testing.T, *slow, *sessionstore.Recorder)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{Store: sessionstore.NewMemory()}
@@ -94,7 +94,7 @@ func call(n int) update {
 	return parse(fmt.Sprintf(`{"update":{"sessionUpdate":"tool_call","toolCallId":"%d"}}`, n))
 }
 
-func TestRecorderGroupsWhatComesWithinAnInterval(t *testing.T) {
+func TestRecorderInterval(t *testing.T) {
 	recording(t, sessionstore.RecorderOptions{}, func(t *testing.T, s *slow, r *sessionstore.Recorder) {
 		for i := range 5 {
 			require.NoError(t, r.Record(t.Context(), call(i)))
@@ -113,7 +113,7 @@ func TestRecorderGroupsWhatComesWithinAnInterval(t *testing.T) {
 	})
 }
 
-func TestRecorderCommitsALongSegmentAtOnce(t *testing.T) {
+func TestRecorderSegmentBytes(t *testing.T) {
 	recording(t, sessionstore.RecorderOptions{SegmentBytes: 1000}, func(t *testing.T, s *slow, r *sessionstore.Recorder) {
 		start := time.Now()
 		for i := range 100 {
@@ -130,7 +130,7 @@ func TestRecorderCommitsALongSegmentAtOnce(t *testing.T) {
 	})
 }
 
-func TestRecorderFlushWaitsForTheCommit(t *testing.T) {
+func TestRecorderFlush(t *testing.T) {
 	recording(t, sessionstore.RecorderOptions{}, func(t *testing.T, s *slow, r *sessionstore.Recorder) {
 		require.NoError(t, r.Flush(t.Context()), "nothing to wait for")
 		s.gate = make(chan struct{})
@@ -148,7 +148,7 @@ func TestRecorderFlushWaitsForTheCommit(t *testing.T) {
 	})
 }
 
-func TestW11_RecordDoesNotWaitForTheStoreUntilTheQueueIsFull(t *testing.T) {
+func TestW11_RecorderQueueBytes(t *testing.T) {
 	recording(t, sessionstore.RecorderOptions{SegmentBytes: 100, QueueBytes: 2000}, func(t *testing.T, s *slow, r *sessionstore.Recorder) {
 		s.gate = make(chan struct{})
 		n := 0
@@ -175,7 +175,7 @@ func TestW11_RecordDoesNotWaitForTheStoreUntilTheQueueIsFull(t *testing.T) {
 	})
 }
 
-func TestRecorderMergesAndKeepsOrder(t *testing.T) {
+func TestRecorderJoinsChunks(t *testing.T) {
 	recording(t, sessionstore.RecorderOptions{}, func(t *testing.T, s *slow, r *sessionstore.Recorder) {
 		usage := func(n int) update {
 			return parse(fmt.Sprintf(`{"update":{"sessionUpdate":"usage_update","used":%d}}`, n))
@@ -194,7 +194,7 @@ func TestRecorderMergesAndKeepsOrder(t *testing.T) {
 	})
 }
 
-func TestS3_ARecorderThatIsFencedSaysSoAtOnce(t *testing.T) {
+func TestS3_RecorderIsFenced(t *testing.T) {
 	recording(t, sessionstore.RecorderOptions{QueueBytes: 100}, func(t *testing.T, s *slow, r *sessionstore.Recorder) {
 		require.NoError(t, r.Record(t.Context(), call(1)))
 		require.NoError(t, r.Flush(t.Context()))
@@ -222,7 +222,7 @@ func TestS3_ARecorderThatIsFencedSaysSoAtOnce(t *testing.T) {
 	})
 }
 
-func TestRecorderCloseCommitsTheRest(t *testing.T) {
+func TestRecorderClose(t *testing.T) {
 	recording(t, sessionstore.RecorderOptions{}, func(t *testing.T, s *slow, r *sessionstore.Recorder) {
 		require.NoError(t, r.Record(t.Context(), call(1)))
 		require.NoError(t, r.Close(t.Context()))
@@ -232,7 +232,7 @@ func TestRecorderCloseCommitsTheRest(t *testing.T) {
 	})
 }
 
-func TestRecorderCloseGivesUpWithItsContext(t *testing.T) {
+func TestRecorderCloseIsCancelled(t *testing.T) {
 	recording(t, sessionstore.RecorderOptions{}, func(t *testing.T, s *slow, r *sessionstore.Recorder) {
 		s.gate = make(chan struct{})
 		require.NoError(t, r.Record(t.Context(), call(1)))

@@ -9,17 +9,17 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func fencing() []contract {
-	return []contract{
-		{"S3/an older lease is fenced from every write", olderLease},
-		{"S8/deleted and fenced are told apart", deletedNotFenced},
+func fencingTests() []testCase {
+	return []testCase{
+		{"S3/every write with an older lease fails", olderLease},
+		{"S8/deleted and fenced are different errors", deletedNotFenced},
 		{"S3/histories never interleave", neverInterleave},
-		{"S3/an activation by a holder that was fenced is refused", fencedHolder},
-		{"S8/a turn goes on under the new lease of its holder", turnGoesOn},
+		{"S3/an activation by a fenced holder fails", fencedHolder},
+		{"S8/a turn continues under its holder's new lease", turnGoesOn},
 	}
 }
 
-// writes are the calls that need a lease.
+// writes returns the calls that need a lease.
 func writes() map[string]func(context.Context, store, sessionstore.Lease) error {
 	return map[string]func(context.Context, store, sessionstore.Lease) error{
 		"BeginTurn": func(ctx context.Context, s store, l sessionstore.Lease) error {
@@ -95,7 +95,7 @@ func fencedHolder(t *testing.T, s store) {
 	require.NoError(t, s.BeginTurn(t.Context(), newer, sessionstore.Turn{Prompt: []update{say("newer")}}))
 	before := get(t, s, "one")
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{
-		Keys: keys(t, "app", "lib"), State: []byte("old"), History: drafted(t, s, "one", say("old")), Held: old.Generation,
+		Keys: keys(t, "app", "lib"), State: []byte("old"), History: newDraft(t, s, "one", say("old")), Held: old.Generation,
 	})
 	var fenced *sessionstore.FencedError
 	require.ErrorAs(t, err, &fenced)
@@ -104,7 +104,7 @@ func fencedHolder(t *testing.T, s store) {
 	require.Equal(t, texts(say("newer")), history(t, s, "one"))
 	_, err = s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
 	require.NoError(t, err)
-	require.Empty(t, history(t, s, "fork"), "the newer one's turn runs")
+	require.Empty(t, history(t, s, "fork"), "the newer holder's turn is running")
 	require.NoError(t, s.EndTurn(t.Context(), newer, "end_turn"))
 
 	require.NoError(t, s.Delete(t.Context(), "one"))
@@ -123,10 +123,10 @@ func turnGoesOn(t *testing.T, s store) {
 		require.NoError(t, err)
 		return history(t, s, id)
 	}
-	require.Empty(t, fork("f1"), "it runs")
+	require.Empty(t, fork("f1"), "the turn is running")
 	require.NoError(t, s.Append(t.Context(), next, []update{say("answered")}))
-	moved := ticked(t, s, "one")
+	requireNow := advanceClock(t, s, "one")
 	require.NoError(t, s.EndTurn(t.Context(), next, "cancelled"))
 	require.Equal(t, texts(say("asked"), say("answered")), fork("f2"))
-	moved(get(t, s, "one").Updated)
+	requireNow(get(t, s, "one").Updated)
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"runtime"
@@ -19,7 +20,7 @@ type (
 
 func explore() sessionstore.Agent { return sessionstore.Agent{Kind: "explore"} }
 
-// path is an absolute path on any platform.
+// path returns an absolute path on any platform.
 func path(name string) string {
 	if runtime.GOOS == "windows" {
 		return `C:\src\` + name
@@ -47,12 +48,12 @@ func paths(names []string) []string {
 	return out
 }
 
-// keys are roots whose real paths are their spellings.
+// keys returns keys whose real paths are their spellings.
 func keys(t require.TestingT, cwd string, additional ...string) sessionstore.Keys {
 	return linked(t, cwd, additional, append([]string{cwd}, additional...))
 }
 
-// linked are roots with real paths of their own.
+// linked returns keys with other real paths.
 func linked(t require.TestingT, cwd string, additional, real []string) sessionstore.Keys {
 	roots, err := workspace.NewRoots(path(cwd), paths(additional))
 	require.NoError(t, err)
@@ -72,7 +73,7 @@ func create(t *testing.T, s store, id string) sessionstore.Lease {
 	return lease
 }
 
-// record makes a whole turn.
+// record records a complete turn.
 func record(t *testing.T, s store, l sessionstore.Lease, prompt string, answer ...update) {
 	t.Helper()
 	require.NoError(t, s.BeginTurn(t.Context(), l, sessionstore.Turn{Prompt: []update{text("user_message_chunk", prompt)}}))
@@ -84,7 +85,7 @@ func text(kind, words string) update {
 	return parse(fmt.Sprintf(`{"update":{"sessionUpdate":%q,"content":{"type":"text","text":%q}}}`, kind, words))
 }
 
-// parse returns an update that is known to be one.
+// parse returns a valid update.
 func parse(raw string) update {
 	u, err := sessionstore.ParseUpdate([]byte(raw))
 	if err != nil {
@@ -132,8 +133,16 @@ func get(t require.TestingT, s store, id string) sessionstore.Session {
 	return got
 }
 
-// requireKeys compares roots by spelling and order; where in a request they stood does not count.
+// requireKeys compares roots by spelling and order.
 func requireKeys(t require.TestingT, want, got sessionstore.Keys) {
 	require.Equal(t, want.Roots.String(), got.Roots.String())
 	require.Equal(t, want.Real, got.Real)
+}
+
+// contextOf returns the context of a test or of a rapid check.
+func contextOf(t require.TestingT) context.Context {
+	if c, ok := t.(interface{ Context() context.Context }); ok {
+		return c.Context()
+	}
+	return context.Background()
 }

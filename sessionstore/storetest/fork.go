@@ -8,11 +8,11 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func forks() []contract {
-	return []contract{
+func forkTests() []testCase {
+	return []testCase{
 		{"A14/a fork has the history up to the last finished turn", forkInTurn},
-		{"A14/a fork has roots of its own, and its source's title, state and states", forkKeeps},
-		{"A14/a fork and its source go separate ways", separateWays},
+		{"A14/a fork has its own roots, and the title and states of its source", forkKeeps},
+		{"A14/a fork and its source are independent", separateWays},
 		{"A14/forks of forks outlive their sources", forkOfForks},
 	}
 }
@@ -123,7 +123,7 @@ func forkOfForks(t *testing.T, s store) {
 		}
 	}
 	fork(t, s, "2", sessionstore.NewSession{ID: "again"})
-	_, err := s.Activate(t.Context(), "2", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, s, "2", say("new"))})
+	_, err := s.Activate(t.Context(), "2", sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, "2", say("new"))})
 	require.NoError(t, err)
 	require.Equal(t, want["2"], history(t, s, "again"))
 	require.Equal(t, texts(say("new")), history(t, s, "2"))

@@ -11,20 +11,20 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func histories() []contract {
-	return []contract{
-		{"S9/a long history comes back whole and in order", longHistory},
+func historyTests() []testCase {
+	return []testCase{
+		{"S9/a long history is complete and in order", longHistory},
 		{"S9/nothing is held between pages", nothingHeld},
-		{"a reader sees what was stored when it began", noLaterAppends},
-		{"a history is read again, and in part", readAgain},
+		{"a reader does not see later appends", noLaterAppends},
+		{"a history can be read again, and in part", readAgain},
 		{"P7/an activation replaces the history", replaced},
 		{"P7/a replaced history ends its readers", replacedEndsReaders},
 		{"a deleted history ends its readers", deletedEndsReaders},
-		{"a context that ends, ends a reader", contextEndsReader},
+		{"a cancelled context ends a reader", contextEndsReader},
 	}
 }
 
-// fill appends segments of updates that are long enough to need several pages in any store.
+// fill appends segments that need several pages in any store.
 func fill(t *testing.T, s store, l sessionstore.Lease, segments int) []update {
 	t.Helper()
 	var all []update
@@ -100,7 +100,7 @@ func replaced(t *testing.T, s store) {
 	lease := create(t, s, "one")
 	record(t, s, lease, "ours", say("x"), mode("ask"), parse(`{"update":{"sessionUpdate":"usage_update","used":1}}`))
 	next, err := s.Activate(t.Context(), "one", sessionstore.Activation{
-		Keys: keys(t, "app"), History: drafted(t, s, "one", say("theirs"), mode("code"), say("too")),
+		Keys: keys(t, "app"), History: newDraft(t, s, "one", say("theirs"), mode("code"), say("too")),
 	})
 	require.NoError(t, err)
 	require.Equal(t, texts(say("theirs"), say("too")), history(t, s, "one"))
@@ -110,13 +110,13 @@ func replaced(t *testing.T, s store) {
 	require.NoError(t, err)
 	require.Equal(t, texts(say("theirs"), say("too"), say("more")), history(t, s, "fork"), "it counts as finished turns")
 
-	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, s, "one")})
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, "one")})
 	require.NoError(t, err)
-	require.Empty(t, history(t, s, "one"), "empty, not nil")
+	require.Empty(t, history(t, s, "one"), "an empty draft replaces it too")
 	require.Equal(t, texts(say("theirs"), say("too"), say("more")), history(t, s, "fork"))
 }
 
-// interrupted reads a long history, does disturb in the middle, and returns how the reading ended.
+// interrupted calls disturb in the middle of reading a long history, and returns the error that ended it.
 func interrupted(t *testing.T, s store, disturb func()) error {
 	t.Helper()
 	lease := create(t, s, "one")
@@ -127,7 +127,7 @@ func interrupted(t *testing.T, s store, disturb func()) error {
 	for _, err := range s.History(t.Context(), "one") {
 		if err != nil {
 			require.Less(t, read, want)
-			require.Len(t, history(t, s, "fork"), want, "a fork is not concerned")
+			require.Len(t, history(t, s, "fork"), want, "the fork is unaffected")
 			return err
 		}
 		if read++; read == 50 {
@@ -139,7 +139,7 @@ func interrupted(t *testing.T, s store, disturb func()) error {
 
 func replacedEndsReaders(t *testing.T, s store) {
 	err := interrupted(t, s, func() {
-		_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, s, "one", say("new"))})
+		_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, "one", say("new"))})
 		require.NoError(t, err)
 	})
 	require.ErrorIs(t, err, sessionstore.ErrReplaced)

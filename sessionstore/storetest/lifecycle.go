@@ -10,21 +10,21 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func lifecycle() []contract {
-	return []contract{
-		{"A19/created is found and listed", createdIsFound},
-		{"A15/roots come back as they were spelled, in order", rootsComeBack},
-		{"a taken id is refused", takenID},
-		{"keys without roots or real paths are refused", invalidKeys},
+func lifecycleTests() []testCase {
+	return []testCase{
+		{"A19/a created session is found and listed", createdIsFound},
+		{"A15/roots keep their spelling and order", rootsComeBack},
+		{"a taken id is rejected", takenID},
+		{"keys without roots or real paths are rejected", invalidKeys},
 		{"A28/an unknown id is not found", unknownID},
 		{"A13/activation replaces the roots", activationReplaces},
-		{"A17/activation keeps the spelling of cwd and renews its real path", activationKeepsCwd},
-		{"A29/activation and appends are no activity", noActivity},
+		{"A17/activation keeps the spelling of cwd and updates its real path", activationKeepsCwd},
+		{"A29/activation and appends are not activity", noActivity},
 		{"state is kept, replaced and cleared", stateIsKept},
-		{"A28/delete removes a session, and again", deleteRemoves},
-		{"a deleted id may be used again", deletedIDAgain},
-		{"a context that ended does nothing", endedContext},
-		{"closed", closed},
+		{"A28/delete", deleteRemoves},
+		{"a deleted id can be used again", deletedIDAgain},
+		{"a call with a cancelled context does nothing", endedContext},
+		{"calls after Close fail", closed},
 	}
 }
 
@@ -51,7 +51,7 @@ func createdIsFound(t *testing.T, s store) {
 	require.Len(t, page.Sessions, 1)
 	require.Empty(t, page.Next)
 	listed := page.Sessions[0]
-	require.Nil(t, listed.State, "a list leaves states out")
+	require.Nil(t, listed.State, "lists do not contain states")
 	requireKeys(t, got.Keys, listed.Keys)
 	require.Equal(t, got.Updated, listed.Updated)
 	require.Equal(t, got.Agent, listed.Agent)
@@ -175,7 +175,7 @@ func stateIsKept(t *testing.T, s store) {
 	require.Equal(t, []byte("first\x00\xff"), get(t, s, "one").State)
 	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
 	require.NoError(t, err)
-	require.Equal(t, []byte("first\x00\xff"), get(t, s, "one").State, "nil leaves it")
+	require.Equal(t, []byte("first\x00\xff"), get(t, s, "one").State, "nil does not change it")
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), State: []byte("second")})
 	require.NoError(t, err)
 	require.Equal(t, []byte("second"), get(t, s, "one").State)
@@ -225,7 +225,7 @@ func endedContext(t *testing.T, s store) {
 	for _, err := range s.History(ctx, "one") {
 		require.ErrorIs(t, err, context.Canceled)
 	}
-	require.NoError(t, s.Append(t.Context(), lease, []update{say("y")}), "nothing is left open")
+	require.NoError(t, s.Append(t.Context(), lease, []update{say("y")}), "no transaction is left open")
 	require.Equal(t, texts(say("y")), history(t, s, "one"))
 	_, err = s.Get(t.Context(), "two")
 	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))

@@ -10,18 +10,18 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func lists() []contract {
-	return []contract{
-		{"A18/no match is an empty page", emptyPage},
+func listTests() []testCase {
+	return []testCase{
+		{"A18/without a match the page is empty", emptyPage},
 		{"A18/newest activity first, ties by id", newestFirst},
-		{"A18/pages lose and repeat nothing, while sessions are added and deleted", pagesWhileAdding},
-		{"A18/a cursor belongs to its filters", cursorBinding},
-		{"A18/a malformed cursor is refused", malformedCursor},
+		{"A18/pages are complete while sessions are added and deleted", pagesWhileAdding},
+		{"A18/a cursor is valid for its filters only", cursorBinding},
+		{"A18/a malformed cursor is rejected", malformedCursor},
 		{"A18/the size of a page", pageSize},
 		{"A31/sessions belong to their agent", agents},
 		{"A16/an empty list of additional roots matches sessions without any", noAdditional},
-		{"A17/a session is found by either key, a list as a whole by one", eitherKey},
-		{"A13/a list knows the latest roots", latestRoots},
+		{"A17/filters match by spelling or real path", eitherKey},
+		{"A13/a list has the latest roots", latestRoots},
 	}
 }
 
@@ -86,7 +86,7 @@ func pagesWhileAdding(t *testing.T, s store) {
 		page := list(t, s, q)
 		for _, session := range page.Sessions {
 			seen[string(session.ID)]++
-			require.NoError(t, s.Delete(t.Context(), session.ID), "what was listed does not carry the list")
+			require.NoError(t, s.Delete(t.Context(), session.ID), "the list does not depend on what was listed")
 		}
 		if page.Next == "" {
 			break
@@ -133,7 +133,7 @@ func cursorBinding(t *testing.T, s store) {
 	from.Limit = 2
 	cursor := list(t, s, from).Next
 	moved := sessionstore.DirFilter{Spelling: dir(t, "app"), Real: dir(t, "moved")}
-	require.Len(t, list(t, s, sessionstore.Query{Cwd: &moved, Cursor: cursor}).Sessions, 3, "a link that moved makes no other list")
+	require.Len(t, list(t, s, sessionstore.Query{Cwd: &moved, Cursor: cursor}).Sessions, 3, "the real path is not part of the cursor")
 }
 
 func malformedCursor(t *testing.T, s store) {
@@ -180,7 +180,7 @@ func agents(t *testing.T, s store) {
 			require.Equal(t, fmt.Sprint(i), string(session.ID[:1]))
 		}
 	}
-	require.Len(t, listAll(t, s, sessionstore.Query{Limit: 2}), 12, "no agent is every agent")
+	require.Len(t, listAll(t, s, sessionstore.Query{Limit: 2}), 12, "no agent matches every agent")
 	require.Empty(t, listAll(t, s, sessionstore.Query{Agent: sessionstore.Agent{Kind: "none"}}))
 }
 

@@ -11,33 +11,33 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func models() []contract {
-	return []contract{
-		{"A16, A17, A18, A31/every combination of filters, against a naive list", matrix},
-		{"A13, A14, S3, S8, P7/random lives of sessions, against a model", lives},
+func modelTests() []testCase {
+	return []testCase{
+		{"A16, A17, A18, A31/every combination of filters, compared with a naive list", filterMatrix},
+		{"A13, A14, S3, S8, P7/random operations, compared with a model", randomOperations},
 	}
 }
 
-func someAgents() []sessionstore.Agent {
+func modelAgents() []sessionstore.Agent {
 	return []sessionstore.Agent{{Kind: "explore"}, {Kind: "proxy", Profile: "child"}}
 }
 
-func someCwds() []string { return []string{"app", "link", "lib"} }
+func modelCwds() []string { return []string{"app", "link", "lib"} }
 
-func someLists() [][]string { return [][]string{{}, {"a"}, {"b"}, {"a", "b"}, {"b", "a"}} }
+func modelLists() [][]string { return [][]string{{}, {"a"}, {"b"}, {"a", "b"}, {"b", "a"}} }
 
-// matrix fills a store with every combination of roots and real paths that the filters can tell
-// apart, and compares lists with a look at every session.
-func matrix(t *testing.T, s store) {
+// filterMatrix fills a store with every combination of roots and real paths that filters distinguish, and compares lists with a loop over
+// all sessions.
+func filterMatrix(t *testing.T, s store) {
 	for i := range 150 {
-		list, realList := someLists()[i%5], someLists()[(i/5)%5]
+		list, realList := modelLists()[i%5], modelLists()[(i/5)%5]
 		if len(list) != len(realList) {
 			realList = list
 		}
-		real := append([]string{someCwds()[(i/7)%3]}, realList...)
+		real := append([]string{modelCwds()[(i/7)%3]}, realList...)
 		_, err := s.Create(t.Context(), sessionstore.NewSession{
 			ID:    sessionstore.ID(fmt.Sprintf("%03d", (i*101)%150)),
-			Agent: someAgents()[i%2], Keys: linked(t, someCwds()[(i/3)%3], list, real),
+			Agent: modelAgents()[i%2], Keys: linked(t, modelCwds()[(i/3)%3], list, real),
 		})
 		require.NoError(t, err)
 	}
@@ -47,7 +47,7 @@ func matrix(t *testing.T, s store) {
 		q := drawQuery(t)
 		want := []string{}
 		for _, session := range all {
-			if wanted(q, session) {
+			if matches(q, session) {
 				want = append(want, string(session.ID))
 			}
 		}
@@ -58,24 +58,24 @@ func matrix(t *testing.T, s store) {
 func drawQuery(t *rapid.T) sessionstore.Query {
 	q := sessionstore.Query{Limit: rapid.IntRange(20, 160).Draw(t, "limit")}
 	if rapid.Bool().Draw(t, "by agent") {
-		q.Agent = rapid.SampledFrom(someAgents()).Draw(t, "agent")
+		q.Agent = rapid.SampledFrom(modelAgents()).Draw(t, "agent")
 	}
 	if rapid.Bool().Draw(t, "by cwd") {
 		q.Cwd = &sessionstore.DirFilter{
-			Spelling: dir(t, rapid.SampledFrom(someCwds()).Draw(t, "cwd")),
-			Real:     dir(t, rapid.SampledFrom(someCwds()).Draw(t, "real cwd")),
+			Spelling: dir(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd")),
+			Real:     dir(t, rapid.SampledFrom(modelCwds()).Draw(t, "real cwd")),
 		}
 	}
 	if rapid.Bool().Draw(t, "by list") {
-		spelling := rapid.SampledFrom(someLists()).Draw(t, "list")
-		real := rapid.SampledFrom(someLists()).Draw(t, "real list")
+		spelling := rapid.SampledFrom(modelLists()).Draw(t, "list")
+		real := rapid.SampledFrom(modelLists()).Draw(t, "real list")
 		q.Additional = &sessionstore.DirsFilter{Spelling: dirs(t, spelling...), Real: linked(t, "x", nil, real).Real}
 	}
 	return q
 }
 
-// wanted is what a filter means, said as plainly as possible.
-func wanted(q sessionstore.Query, s sessionstore.Session) bool {
+// matches is the simplest implementation of the filters.
+func matches(q sessionstore.Query, s sessionstore.Session) bool {
 	cwd, list := s.Keys.Roots.Cwd().String(), fmt.Sprintf("%q", s.Keys.Roots.Additional().Strings())
 	realCwd, realList := s.Keys.Real[0].String(), fmt.Sprintf("%q", s.Keys.Real[1:])
 	if q.Agent.Kind != "" && (s.Agent.Kind != q.Agent.Kind || s.Agent.Profile != q.Agent.Profile) {
@@ -89,12 +89,12 @@ func wanted(q sessionstore.Query, s sessionstore.Session) bool {
 		realList == fmt.Sprintf("%q", q.Additional.Real)
 }
 
-// lives does random things to a few sessions and to a model of them.
-func lives(t *testing.T, s store) {
+// randomOperations applies random operations to a few sessions and to a model of them.
+func randomOperations(t *testing.T, s store) {
 	checks := 0
 	rapid.Check(t, func(t *rapid.T) {
 		checks++
-		m := &model{store: s, agent: sessionstore.Agent{Kind: "model", Profile: fmt.Sprint(checks)}, sessions: map[string]*modelled{}}
+		m := &model{store: s, agent: sessionstore.Agent{Kind: "model", Profile: fmt.Sprint(checks)}, sessions: map[string]*modelSession{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"create": m.create, "fork": m.fork, "activate": m.activate, "delete": m.delete,
 			"begin": m.begin, "append": m.append, "end": m.end, "title": m.title,
@@ -103,17 +103,17 @@ func lives(t *testing.T, s store) {
 	})
 }
 
-// model is what a store should hold. Session names are letters; the store sees them with the check's number.
+// model is what a store should contain. Sessions are named by letters, to which their ids add the number of the check.
 type model struct {
 	store    store
 	agent    sessionstore.Agent
-	sessions map[string]*modelled
-	// stale are leases that something newer has replaced.
+	sessions map[string]*modelSession
+	// stale are leases that are not the newest.
 	stale []sessionstore.Lease
 	words int
 }
 
-type modelled struct {
+type modelSession struct {
 	lease   sessionstore.Lease
 	keys    sessionstore.Keys
 	title   string
@@ -136,8 +136,8 @@ func drawName(t *rapid.T, label string) string {
 	return rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, label)
 }
 
-// pick draws a session that exists, and skips the action if none does.
-func (m *model) pick(t *rapid.T) (string, *modelled) {
+// pick draws an existing session. Without one it skips the action.
+func (m *model) pick(t *rapid.T) (string, *modelSession) {
 	names := []string{}
 	for name := range m.sessions {
 		names = append(names, name)
@@ -151,32 +151,32 @@ func (m *model) pick(t *rapid.T) (string, *modelled) {
 }
 
 func drawKeys(t *rapid.T, cwd string) sessionstore.Keys {
-	return keys(t, cwd, rapid.SampledFrom(someLists()).Draw(t, "list")...)
+	return keys(t, cwd, rapid.SampledFrom(modelLists()).Draw(t, "list")...)
 }
 
 func (m *model) create(t *rapid.T) {
 	name := drawName(t, "new")
-	n := sessionstore.NewSession{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(someCwds()).Draw(t, "cwd"))}
+	n := sessionstore.NewSession{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))}
 	lease, err := m.store.Create(t.Context(), n)
 	if m.sessions[name] != nil {
 		require.ErrorIs(t, err, sessionstore.ErrExists)
 		return
 	}
 	require.NoError(t, err)
-	m.sessions[name] = &modelled{lease: lease, keys: n.Keys, open: -1}
+	m.sessions[name] = &modelSession{lease: lease, keys: n.Keys, open: -1}
 }
 
 func (m *model) fork(t *rapid.T) {
 	source, from := m.pick(t)
 	name := drawName(t, "fork")
-	n := sessionstore.NewSession{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(someCwds()).Draw(t, "cwd"))}
+	n := sessionstore.NewSession{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))}
 	lease, err := m.store.Fork(t.Context(), m.id(source), n)
 	if m.sessions[name] != nil {
 		require.ErrorIs(t, err, sessionstore.ErrExists)
 		return
 	}
 	require.NoError(t, err)
-	f := &modelled{lease: lease, keys: n.Keys, title: from.title, turns: from.turns, mode: from.mode, open: -1, history: slices.Clone(from.history)}
+	f := &modelSession{lease: lease, keys: n.Keys, title: from.title, turns: from.turns, mode: from.mode, open: -1, history: slices.Clone(from.history)}
 	if from.open >= 0 {
 		f.history, f.turns = f.history[:from.open], f.turns-1
 	}
@@ -185,10 +185,10 @@ func (m *model) fork(t *rapid.T) {
 
 func (m *model) activate(t *rapid.T) {
 	name, s := m.pick(t)
-	a := sessionstore.Activation{Keys: drawKeys(t, rapid.SampledFrom(someCwds()).Draw(t, "cwd"))}
+	a := sessionstore.Activation{Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))}
 	if rapid.IntRange(0, 3).Draw(t, "replaced") == 0 {
 		words := []update{m.say(), m.say()}
-		a.History = drafted(t, m.store, string(m.id(name)), words...)
+		a.History = newDraft(t, m.store, string(m.id(name)), words...)
 		s.history = texts(words...)
 	}
 	lease, err := m.store.Activate(t.Context(), m.id(name), a)
@@ -268,12 +268,12 @@ func (m *model) check(t *rapid.T) {
 	slices.Sort(listed)
 	require.Equal(t, names, listed)
 	for _, lease := range m.stale {
-		m.told(t, lease, m.store.Check(t.Context(), lease))
+		m.checkStaleLease(t, lease, m.store.Check(t.Context(), lease))
 	}
 }
 
-// told checks that a stale lease is told the truth: whether its session is there.
-func (m *model) told(t *rapid.T, lease sessionstore.Lease, err error) {
+// checkStaleLease checks that the error for a stale lease says whether its session exists.
+func (m *model) checkStaleLease(t *rapid.T, lease sessionstore.Lease, err error) {
 	for name := range m.sessions {
 		if m.id(name) == lease.ID {
 			require.ErrorAs(t, err, new(*sessionstore.FencedError))

@@ -9,26 +9,26 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func prunings() []contract {
-	return []contract{
-		{"S10/prune removes what was never used", pruneUnused},
-		{"S10/prune removes everything before a time", pruneAll},
-		{"S10/prune without a bound, and as a dry run, removes nothing", pruneNothing},
+func pruneTests() []testCase {
+	return []testCase{
+		{"S10/prune unused sessions", pruneUnused},
+		{"S10/prune all sessions before a time", pruneAll},
+		{"S10/prune without a bound and as a dry run", pruneNothing},
 	}
 }
 
-// some makes a session of each sort: never used, talked in, and with a history from elsewhere.
+// some creates three sessions: an unused one, one with a turn, and one with a replaced history.
 func some(t *testing.T, s store) (unused sessionstore.Lease) {
 	t.Helper()
 	unused = create(t, s, "unused")
 	record(t, s, create(t, s, "used"), "hello", say("there"))
 	create(t, s, "imported")
-	_, err := s.Activate(t.Context(), "imported", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, s, "imported", say("from elsewhere"))})
+	_, err := s.Activate(t.Context(), "imported", sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, "imported", say("from elsewhere"))})
 	require.NoError(t, err)
 	return unused
 }
 
-// latest is a time after the activity of every session.
+// latest returns a time after the activity of every session.
 func latest(t *testing.T, s store) time.Time {
 	t.Helper()
 	var last time.Time

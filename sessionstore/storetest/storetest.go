@@ -1,5 +1,4 @@
-// Package storetest is the contract of [sessionstore.Store] as a test suite. Whoever
-// writes a Store runs it:
+// Package storetest tests implementations of [sessionstore.Store]:
 //
 //	func TestContract(t *testing.T) {
 //		storetest.Test(t, func(t *testing.T) sessionstore.Store {
@@ -9,8 +8,8 @@
 //		})
 //	}
 //
-// Subtests are named by the clauses that they prove. Nothing in the suite depends on how fast the clock runs:
-// a store whose clock stands still passes too, and then every list is one tie.
+// The names of subtests begin with the clauses of the program's specification that they prove. The tests do not depend on the clock: a
+// store whose clock does not advance passes too.
 package storetest
 
 import (
@@ -19,20 +18,21 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Open returns an empty store. It is called once for each subtest, whose cleanup closes the store.
+// Open returns an empty store. It is called once for each subtest, and must close the store in the subtest's cleanup.
 type Open = func(t *testing.T) sessionstore.Store
 
-// Test runs the contract on the stores that open returns.
+// Test tests the stores that open returns.
 func Test(t *testing.T, open Open) {
-	for _, group := range [][]contract{lifecycle(), turns(), fencing(), histories(), drafts(), imports(), forks(), lists(), prunings(), models()} {
+	for _, group := range [][]testCase{
+		lifecycleTests(), turnTests(), fencingTests(), historyTests(), draftTests(), importTests(), forkTests(), listTests(), pruneTests(), modelTests(),
+	} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
 		}
 	}
 }
 
-// contract is one promise, and what proves it.
-type contract struct {
+type testCase struct {
 	name string
 	run  func(t *testing.T, s sessionstore.Store)
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func turns() []contract {
-	return []contract{
-		{"S8/a turn begins with its prompt on record", promptFirst},
-		{"A29/the first prompt names the session", firstPromptNames},
-		{"a turn that was left open ends with the next, and with an activation", openTurnEnds},
-		{"A29/a turn that an activation ends is activity", endByActivation},
-		{"A27/states are kept as the latest of each kind", latestStates},
-		{"A27/unknown kinds and members are history, byte by byte", unknownKinds},
+func turnTests() []testCase {
+	return []testCase{
+		{"S8/the prompt is recorded before the answer", promptFirst},
+		{"A29/the first prompt gives the title", firstPromptNames},
+		{"an open turn ends with the next turn and with an activation", openTurnEnds},
+		{"A29/ending a turn by an activation is activity", endByActivation},
+		{"A27/the latest state of each kind is kept", latestStates},
+		{"A27/unknown kinds and members are kept byte for byte", unknownKinds},
 		{"session_info_update is not kept", noTitles},
-		{"an update over several lines is kept", severalLines},
+		{"an update on several lines is kept", severalLines},
 	}
 }
 
@@ -78,7 +78,7 @@ func openTurnEnds(t *testing.T, s store) {
 	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
 	require.NoError(t, err)
 	require.Equal(t, texts(say("one"), say("two")), fork("f2"))
-	require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"), "none runs")
+	require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"), "no turn is running")
 	begin("three")
 	require.Equal(t, texts(say("one"), say("two"), say("three")), history(t, s, "one"))
 }
@@ -138,21 +138,21 @@ func severalLines(t *testing.T, s store) {
 func endByActivation(t *testing.T, s store) {
 	lease := create(t, s, "one")
 	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []update{say("asked")}}))
-	moved := ticked(t, s, "one")
+	requireNow := advanceClock(t, s, "one")
 	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
 	require.NoError(t, err)
 	ended := get(t, s, "one").Updated
-	moved(ended)
+	requireNow(ended)
 
-	ticked(t, s, "one")
+	advanceClock(t, s, "one")
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
 	require.NoError(t, err)
 	require.Equal(t, ended, get(t, s, "one").Updated, "no turn was open")
 }
 
-// ticked waits until the store's clock shows a later time than a session's last activity, unless it stands. It
-// returns a check that a time is of now.
-func ticked(t *testing.T, s store, id string) (isNew func(time.Time)) {
+// advanceClock waits until the store's clock is later than a session's last activity, unless it does not advance. It returns a check that a
+// time is not earlier.
+func advanceClock(t *testing.T, s store, id string) (isNew func(time.Time)) {
 	t.Helper()
 	before := get(t, s, id).Updated
 	for wait := time.Now().Add(100 * time.Millisecond); time.Now().Before(wait); {
@@ -163,5 +163,5 @@ func ticked(t *testing.T, s store, id string) (isNew func(time.Time)) {
 			return func(at time.Time) { require.False(t, at.Before(shown), "%s is not of %s", at, shown) }
 		}
 	}
-	return func(at time.Time) { require.Equal(t, before, at, "the clock stands") }
+	return func(at time.Time) { require.Equal(t, before, at, "the clock does not advance") }
 }

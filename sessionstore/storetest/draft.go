@@ -9,18 +9,18 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func drafts() []contract {
-	return []contract{
-		{"P7/a draft shows nowhere until it replaces a history", draftIsHidden},
+func draftTests() []testCase {
+	return []testCase{
+		{"P7/a draft is hidden until it replaces a history", draftIsHidden},
 		{"P7/a long draft is stored segment by segment", longDraft},
-		{"P7/a draft is used once", draftOnce},
-		{"S10/a draft goes with its session", draftOfDeleted},
-		{"P7/a refused activation leaves its draft", draftOfRefused},
+		{"P7/a draft can be used once", draftOnce},
+		{"S10/a draft is deleted with its session", draftOfDeleted},
+		{"P7/a failed activation leaves its draft", draftOfRefused},
 	}
 }
 
-// drafted is a draft of one segment.
-func drafted(t require.TestingT, s store, id string, updates ...update) sessionstore.Draft {
+// newDraft returns a draft with one segment.
+func newDraft(t require.TestingT, s store, id string, updates ...update) sessionstore.Draft {
 	d, err := s.NewDraft(contextOf(t), sessionstore.ID(id))
 	require.NoError(t, err)
 	require.NoError(t, d.Append(contextOf(t), updates))
@@ -31,7 +31,7 @@ func draftIsHidden(t *testing.T, s store) {
 	lease := create(t, s, "one")
 	record(t, s, lease, "ours", mode("ask"))
 	before := get(t, s, "one")
-	d := drafted(t, s, "one", say("theirs"), mode("code"))
+	d := newDraft(t, s, "one", say("theirs"), mode("code"))
 	require.Equal(t, texts(text("user_message_chunk", "ours")), history(t, s, "one"))
 	require.Equal(t, texts(mode("ask")), states(t, s, "one"))
 	require.Equal(t, before, get(t, s, "one"))
@@ -47,7 +47,7 @@ func draftIsHidden(t *testing.T, s store) {
 
 func longDraft(t *testing.T, s store) {
 	create(t, s, "one")
-	d := drafted(t, s, "one")
+	d := newDraft(t, s, "one")
 	var want []string
 	for i := range 50 {
 		var segment []update
@@ -68,19 +68,19 @@ func longDraft(t *testing.T, s store) {
 func draftOnce(t *testing.T, s store) {
 	create(t, s, "one")
 	create(t, s, "two")
-	d := drafted(t, s, "one", say("a"))
+	d := newDraft(t, s, "one", say("a"))
 	_, err := s.Activate(t.Context(), "two", sessionstore.Activation{Keys: keys(t, "app"), History: d})
 	require.ErrorIs(t, err, sessionstore.ErrDraft, "of another session")
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
 	require.NoError(t, err)
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
 	require.ErrorIs(t, err, sessionstore.ErrDraft)
-	require.NoError(t, d.Discard(t.Context()), "it is not its any more")
+	require.NoError(t, d.Discard(t.Context()), "the draft was used")
 	require.Equal(t, texts(say("a")), history(t, s, "one"))
 	require.Empty(t, history(t, s, "two"))
 	other := sessionstore.NewMemory()
 	create(t, other, "two")
-	_, err = s.Activate(t.Context(), "two", sessionstore.Activation{Keys: keys(t, "app"), History: drafted(t, other, "two")})
+	_, err = s.Activate(t.Context(), "two", sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, other, "two")})
 	require.ErrorIs(t, err, sessionstore.ErrDraft, "of another store")
 }
 
@@ -88,7 +88,7 @@ func draftOfRefused(t *testing.T, s store) {
 	old := create(t, s, "one")
 	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
 	require.NoError(t, err)
-	d := drafted(t, s, "one", say("a"))
+	d := newDraft(t, s, "one", say("a"))
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d, Held: old.Generation})
 	require.ErrorAs(t, err, new(*sessionstore.FencedError))
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
@@ -100,7 +100,7 @@ func draftOfDeleted(t *testing.T, s store) {
 	_, err := s.NewDraft(t.Context(), "none")
 	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
 	create(t, s, "one")
-	d := drafted(t, s, "one", say("a"))
+	d := newDraft(t, s, "one", say("a"))
 	require.NoError(t, s.Delete(t.Context(), "one"))
 	create(t, s, "one")
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})

@@ -12,9 +12,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/internal/privatefile"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func Example() {
 	state, err := os.MkdirTemp("", "state")
@@ -31,8 +34,8 @@ func Example() {
 	// Output: yes <nil> <nil>
 }
 
-// permissions are those of a file, on systems that have them.
-func permissions(t *testing.T, path string, want fs.FileMode) {
+// requirePermissions checks the permissions of a file, on systems that have them.
+func requirePermissions(t *testing.T, path string, want fs.FileMode) {
 	t.Helper()
 	info, err := os.Lstat(path)
 	require.NoError(t, err)
@@ -51,31 +54,31 @@ func names(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-func TestA25_FilesAreForThisUserAlone(t *testing.T) {
+func TestA25_Permissions(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "allowed")
 	path := filepath.Join(dir, "one")
 	require.NoError(t, privatefile.WriteFile(path, []byte("first")))
-	permissions(t, path, 0o600)
-	permissions(t, dir, 0o700)
+	requirePermissions(t, path, 0o600)
+	requirePermissions(t, dir, 0o700)
 
 	require.NoError(t, os.Chmod(path, 0o644))
 	require.NoError(t, os.Chmod(dir, 0o755))
 	require.NoError(t, privatefile.WriteFile(path, []byte("second")))
-	permissions(t, path, 0o600)
-	permissions(t, dir, 0o700)
+	requirePermissions(t, path, 0o600)
+	requirePermissions(t, dir, 0o700)
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, "second", string(content))
 	require.Equal(t, []string{"one"}, names(t, dir))
 }
 
-func TestALinkIsReplacedAndNotFollowed(t *testing.T) {
+func TestWriteFileReplacesLink(t *testing.T) {
 	dir := t.TempDir()
 	target, path := filepath.Join(dir, "target"), filepath.Join(dir, "private", "one")
 	require.NoError(t, os.WriteFile(target, []byte("theirs"), 0o600))
 	require.NoError(t, os.Mkdir(filepath.Dir(path), 0o700))
 	if err := os.Symlink(target, path); err != nil {
-		t.Skip("no links here:", err)
+		t.Skip("links cannot be created:", err)
 	}
 	require.NoError(t, privatefile.WriteFile(path, []byte("ours")))
 	content, err := os.ReadFile(target)
@@ -88,10 +91,10 @@ func TestALinkIsReplacedAndNotFollowed(t *testing.T) {
 	require.Equal(t, []string{"one"}, names(t, filepath.Dir(path)))
 }
 
-func TestAWriteThatFailsLeavesNothing(t *testing.T) {
+func TestWriteFileFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "one")
-	require.NoError(t, os.MkdirAll(filepath.Join(path, "in the way"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(path, "obstacle"), 0o700))
 	require.Error(t, privatefile.WriteFile(path, []byte("new")))
 	require.Equal(t, []string{"one"}, names(t, dir))
 
@@ -101,7 +104,7 @@ func TestAWriteThatFailsLeavesNothing(t *testing.T) {
 	require.Equal(t, filepath.Join(dir, "file"), wrong.Path)
 }
 
-func TestWhoReadsFindsAWholeFile(t *testing.T) {
+func TestConcurrentWriteFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "one")
 	whole := func(n int) []byte { return []byte(strings.Repeat(fmt.Sprint(n), 10_000)) }
 	require.NoError(t, privatefile.WriteFile(path, whole(0)))
@@ -133,7 +136,7 @@ func TestWhoReadsFindsAWholeFile(t *testing.T) {
 	require.Equal(t, []string{"one"}, names(t, filepath.Dir(path)))
 }
 
-func TestRemovingWhatIsNotThereIsNoError(t *testing.T) {
+func TestRemove(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "one")
 	require.NoError(t, privatefile.WriteFile(path, nil))
 	require.NoError(t, privatefile.Remove(path))

@@ -1,0 +1,80 @@
+// Package privatefile keeps small files in a state directory that only the user may read.
+//
+// A file is replaced as a whole: a reader, in this process or another, finds either the old or the new content, and what was written
+// survives a power failure. If several processes write a file at once, the last one wins, so no locks are needed as long as the
+// new content does not depend on the old.
+//
+//	err := privatefile.WriteFile(filepath.Join(state, "allowed", name), content)
+package privatefile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// MakeDir creates dir with its parents unless it exists, and makes it inaccessible to others. dir must not be a link. On Windows the
+// directory inherits the permissions of its parent. The error is a [*fs.PathError].
+func MakeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
+	}
+	if info.Mode().Perm() == 0o700 {
+		return nil
+	}
+	return os.Chmod(dir, 0o700) // fails unless the user owns it
+}
+
+// WriteFile creates or replaces a file atomically. It creates the directory with [MakeDir].
+func WriteFile(path string, content []byte) error {
+	dir := filepath.Dir(path)
+	if err := MakeDir(dir); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".new-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return err
+	}
+	syncDir(dir)
+	return nil
+}
+
+// Remove removes a file. A file that does not exist is not an error.
+func Remove(path string) error {
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		syncDir(filepath.Dir(path))
+	}
+	return err
+}
+
+// syncDir flushes a directory's entries to disk, where the system supports it. It ignores errors: the operation has already succeeded.
+func syncDir(dir string) {
+	if d, err := os.Open(dir); err == nil {
+		_ = d.Sync()
+		_ = d.Close()
+	}
+}
