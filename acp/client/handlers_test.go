@@ -50,7 +50,7 @@ func TestNotifications(t *testing.T) {
 	_, a := initialized(t, full, client.Options{Notifications: func(_ context.Context, method string, params json.RawMessage) {
 		got <- method + " " + string(params)
 	}})
-	a.notify("session/update", `{}`) // nobody takes it
+	a.notify("session/update", `{}`) // dropped, because Updates is not set
 	a.notify("_x/note", `{"a":1.0}`)
 	require.Equal(t, `_x/note {"a":1.0}`, <-got)
 }

@@ -46,7 +46,7 @@ func TestCrashDuringTurn(t *testing.T) {
 	_, err := b.prompt(s)
 	requireEnded(t, err, 3)
 	require.ErrorContains(t, err, "out of memory")
-	require.Equal(t, `turn update {"update":{"n":"last"}}`, b.client.next(), "what it said before is not lost")
+	require.Equal(t, `turn update {"update":{"n":"last"}}`, b.client.next(), "earlier updates are not lost")
 	require.Equal(t, `host call session/request_permission {}`, b.client.next())
 
 	// The next prompt restarts it, and it ends in the same way.
@@ -72,7 +72,7 @@ func TestOutputOfDyingChild(t *testing.T) {
 	s, _ := b.open()
 	r := b.running(s)
 	b.client.next()
-	for range 100 { // it may have ended by now
+	for range 100 { // it may have ended
 		s.Notify(t.Context(), "_x/note", nil)
 	}
 	close(blocked)
@@ -171,9 +171,9 @@ func TestW9_Close(t *testing.T) {
 		`send {"jsonrpc":"2.0","id":$session/close$,"error":{"code":-32002,"message":"unknown"}}`+"\n",
 		proxy.Options{Logger: log.Logger(slog.LevelInfo)})
 	s, _ := b.open()
-	require.NoError(t, s.Close(t.Context()), "a session that is not there is closed")
+	require.NoError(t, s.Close(t.Context()), "an unknown session counts as closed")
 	require.Len(t, b.received("session/close"), 1)
-	require.NotContains(t, log.String(), "by itself")
+	require.NotContains(t, log.String(), "unexpectedly")
 	_, err := await(t, b.backend.Call(t.Context(), "_x/any", nil))
 	require.Error(t, err)
 }
@@ -212,9 +212,9 @@ func TestRestartByPrompt(t *testing.T) {
 			v.prompt(s.ID, "one")
 			v.SetMode(t, s.ID, "plan")
 			v.crash(s.ID)
-			require.Equal(t, []string{"one", "N:one", "crash", "dying"}, h.history(s.ID), "nothing is lost")
+			require.Equal(t, []string{"one", "N:one", "crash", "dying"}, h.history(s.ID), "no update is lost")
 			require.Equal(t, "agent N:"+c.want, v.prompt(s.ID, "two"))
-			require.Equal(t, "agent N:"+c.want+"+three", v.prompt(s.ID, "three"), "it is told once")
+			require.Equal(t, "agent N:"+c.want+"+three", v.prompt(s.ID, "three"), "only once")
 			v.disconnect()
 			modes := 0
 			for _, r := range h.received() {
@@ -297,7 +297,7 @@ func TestRestartByRequest(t *testing.T) {
 	require.Equal(t, `{}`, v.SetMode(t, s.ID, "plan"))
 	require.NoError(t, v.Authenticate(t.Context(), "key"))
 	v.disconnect()
-	require.Equal(t, 3, strings.Count(strings.Join(methods(h.received()), " "), "authenticate"), "a child that is started anew is logged in again")
+	require.Equal(t, 3, strings.Count(strings.Join(methods(h.received()), " "), "authenticate"), "a restarted child is logged in again")
 }
 
 func TestCancelDuringRestart(t *testing.T) {
@@ -343,7 +343,7 @@ func TestLoginHint(t *testing.T) {
 	_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 	var refused *jsonrpc.Error
 	require.ErrorAs(t, err, &refused)
-	require.Equal(t, -32000, refused.Code, "editors offer a login by the code")
+	require.Equal(t, -32000, refused.Code, "editors offer a login for this code")
 	require.ErrorContains(t, err, "Authentication required")
 	require.ErrorContains(t, err, "run in a terminal: simulated login")
 	require.NoError(t, v.Authenticate(t.Context(), "key"))
@@ -380,7 +380,7 @@ func TestPromptNotSent(t *testing.T) {
 	_, err := b.prompt(s)
 	require.ErrorIs(t, err, jsonrpc.ErrQueueFull)
 	require.NoError(t, os.WriteFile(reads, nil, 0o600))
-	require.Equal(t, `host update {"update":{"n":"later"}}`, b.client.next(), "what it says is not lost with the turn")
+	require.Equal(t, `host update {"update":{"n":"later"}}`, b.client.next(), "updates after the failed turn are passed on")
 }
 
 func TestP6_NotificationsToSlowAgent(t *testing.T) {

@@ -44,12 +44,12 @@ func TestA25_CommandsOfAllRoots(t *testing.T) {
 		`,{"description":"Deploys. (from `+all.At(1).String()+`)","input":{"hint":"WHERE"},"name":"deploy"}]}`, got[len(got)-1])
 	require.Len(t, got, 1, "A27: once")
 
-	t.Run("and anew when they change", func(t *testing.T) {
+	t.Run("again after a change", func(t *testing.T) {
 		put(t, all.At(2), ".claude/commands/more.md", "more")
 		v.prompt(s.ID, "one")
 		require.Contains(t, strings.Join(v.announcedSoFar(), ""), `"more"`)
 	})
-	t.Run("A24/and by the roots of a load", func(t *testing.T) {
+	t.Run("A24/with the roots of a load", func(t *testing.T) {
 		_, err := v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
 		require.NoError(t, err)
 		got := v.announcements()
@@ -97,7 +97,7 @@ func TestA30_CommandExpansion(t *testing.T) {
 
 	v.prompt(s.ID, "/deploy the moon")
 	got := h.lastPrompt()
-	require.Contains(t, got[0], "Be kind.", "which is told with the next prompt")
+	require.Contains(t, got[0], "Be kind.", "it is sent with the next prompt")
 	require.Contains(t, got[1], "Deploy to the moon.")
 	require.Contains(t, got[1], file)
 	require.Contains(t, got[1], other.String())
@@ -114,7 +114,7 @@ func TestA30_CommandExpansion(t *testing.T) {
 	require.Equal(t, "and butter", got[1])
 
 	v.prompt(s.ID, "/unknown words")
-	require.Equal(t, []string{"/unknown words"}, h.lastPrompt(), "P6: what is nobody's passes")
+	require.Equal(t, []string{"/unknown words"}, h.lastPrompt(), "P6: an unknown command passes unchanged")
 
 	// The child's replay, which replaces the stored history, has what was typed.
 	v.disconnect()
@@ -133,5 +133,5 @@ func TestA30_CommandExpansion(t *testing.T) {
 
 	require.NoError(t, os.Remove(file))
 	v.prompt(s.ID, "/deploy again")
-	require.Equal(t, []string{"/deploy again"}, h.lastPrompt(), "what is there no more is no command")
+	require.Equal(t, []string{"/deploy again"}, h.lastPrompt(), "the removed command is not expanded")
 }

@@ -43,14 +43,14 @@ func TestA25_Instructions(t *testing.T) {
 			require.Contains(t, told[0], "Of the first.")
 			require.Contains(t, told[0], "Of the second.")
 			require.Contains(t, told[0], all.At(1).String(), "A30: labelled with its root")
-			require.NotContains(t, told[0], "Of the working directory.", "that the child finds by itself")
-			require.Equal(t, 1, strings.Count(told[0], "</acp-agent-context>"), "P7: no file can end the block")
+			require.NotContains(t, told[0], "Of the working directory.", "the child finds these itself")
+			require.Equal(t, 1, strings.Count(told[0], "</acp-agent-context>"), "P7: a file cannot end the block")
 			v.prompt(s.ID, "two")
-			require.Equal(t, []string{"two"}, h.lastPrompt(), "P6: it is told once")
+			require.Equal(t, []string{"two"}, h.lastPrompt(), "P6: only once")
 
 			require.NoError(t, os.WriteFile(first, []byte("Changed."), 0o644))
 			v.prompt(s.ID, "three")
-			require.Contains(t, h.lastPrompt()[0], "Changed.", "a change is told")
+			require.Contains(t, h.lastPrompt()[0], "Changed.", "after a change")
 			require.Contains(t, h.lastPrompt()[0], "replace those")
 			v.disconnect()
 
@@ -67,7 +67,7 @@ func TestA25_Instructions(t *testing.T) {
 			require.Contains(t, h.lastPrompt()[0], "no longer apply")
 			v.prompt(s.ID, "six")
 			require.Equal(t, []string{"six"}, h.lastPrompt())
-			h.history(s.ID) // it has nothing of it
+			h.history(s.ID) // it does not have it
 		})
 	}
 }
@@ -102,7 +102,7 @@ func TestP7_ConversationLimit(t *testing.T) {
 	prompt := all[len(all)-1].params
 	require.Less(t, len(prompt), 1500)
 	require.Contains(t, prompt, "The last part of the conversation")
-	require.Equal(t, 1, strings.Count(prompt, `/acp-agent-context\u003e`)-strings.Count(prompt, `\\/acp-agent-context\u003e`), "what was said cannot end the block")
+	require.Equal(t, 1, strings.Count(prompt, `/acp-agent-context\u003e`)-strings.Count(prompt, `\\/acp-agent-context\u003e`), "the conversation cannot end the block")
 }
 
 func TestP1_RootsInFirstPrompt(t *testing.T) {
@@ -131,7 +131,7 @@ func TestP1_RootsInFirstPrompt(t *testing.T) {
 	require.True(t, strings.HasPrefix(context.Text, "<acp-agent-context>\n") && strings.HasSuffix(context.Text, "\n</acp-agent-context>"))
 	require.Contains(t, context.Text, "1. \"/a\" (the working directory)\n2. \"/b\"\n3. \"/c d\"\n")
 	require.Equal(t, "hello", first.Params.Prompt[1].Text)
-	require.Contains(t, got[2], `"prompt":[{"type":"text","text":"hello"}]`, "the second prompt is as it was sent")
+	require.Contains(t, got[2], `"prompt":[{"type":"text","text":"hello"}]`, "the second prompt is unchanged")
 }
 
 func TestP7_RootsTextLimit(t *testing.T) {

@@ -167,7 +167,7 @@ func await(t *testing.T, work backend.Work) (string, error) {
 
 // fakeClient is package acp with the client behind it: it notes what reaches it, and answers requests.
 type fakeClient struct {
-	backend.Host // for what a proxy does not ask
+	backend.Host // for the methods that a proxy does not call
 
 	t     *testing.T
 	notes chan string
@@ -306,7 +306,7 @@ type testClient struct {
 
 	mu        sync.Mutex
 	seen      []string
-	announced []string // the updates of commands
+	announced []string // available_commands_update
 }
 
 // connect connects a client.
@@ -389,7 +389,7 @@ func (h *system) history(id string) []string {
 	var words []string
 	for u, err := range h.store.History(h.t.Context(), sessionstore.ID(id)) {
 		require.NoError(h.t, err)
-		require.NotContains(h.t, u.String(), "acp-agent-context", "P7: what the child was told is no history")
+		require.NotContains(h.t, u.String(), "acp-agent-context", "P7: context is not part of the history")
 		var p struct {
 			Update struct{ Content struct{ Text string } }
 		}

@@ -68,7 +68,7 @@ func TestP1_ToolServer(t *testing.T) {
 	v.prompt(s.ID, "one")
 	require.Contains(t, h.lastPrompt()[0], `"acp_agent_roots"`)
 
-	t.Run("A24/that follow the roots", func(t *testing.T) {
+	t.Run("A24/with other roots", func(t *testing.T) {
 		fewer := with(all, all.At(2).String())
 		_, err := v.LoadSession(t.Context(), s.ID, client.Setup{Roots: fewer})
 		require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestP1_ToolServer(t *testing.T) {
 		require.Equal(t, rootArgs(fewer), h.servers("session/fork")[0].Args)
 		_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
 		require.NoError(t, err)
-		require.Empty(t, h.servers("session/resume"), "one root needs none")
+		require.Empty(t, h.servers("session/resume"), "not for one root")
 	})
 }
 
@@ -95,7 +95,7 @@ func TestA24_ToolServerWithOtherRoots(t *testing.T) {
 	v.prompt(s.ID, "one")
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
 	require.NoError(t, err)
-	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "the same roots need none")
+	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "not for the same roots")
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
 	require.NoError(t, err)
 	require.Empty(t, h.servers("session/new"))
@@ -286,17 +286,17 @@ func TestM1_Relays(t *testing.T) {
 	heard := files.hear(t)
 	require.Equal(t, urisOf(t, all), heard.next())
 
-	t.Run("M3/that follow a load and a resume", func(t *testing.T) {
+	t.Run("M3/after a load and a resume", func(t *testing.T) {
 		other := with(all, all.At(2).String(), all.At(1).String())
 		_, err := v.LoadSession(t.Context(), s.ID, client.Setup{Roots: other, MCPServers: servers})
 		require.NoError(t, err)
-		require.Equal(t, sent, h.sentServers("session/load"), "the agent can let its servers go on")
+		require.Equal(t, sent, h.sentServers("session/load"), "the agent may keep its servers")
 		require.Equal(t, urisOf(t, other), heard.next())
 		_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: with(all), MCPServers: servers})
 		require.NoError(t, err)
 		require.Equal(t, urisOf(t, with(all)), heard.next())
 	})
-	t.Run("A22/and each hears of its session alone", func(t *testing.T) {
+	t.Run("A22/each session has its own", func(t *testing.T) {
 		_, err := v.ForkSession(t.Context(), s.ID, client.Setup{Roots: all, MCPServers: servers})
 		require.NoError(t, err)
 		fork := parsed(t, h.sentServers("session/fork")[0])
@@ -412,7 +412,7 @@ func TestA12_RelaysAfterFailedLoad(t *testing.T) {
 	after, err := b.opensWith(with(all), backend.Load, before)
 	require.NoError(t, err)
 	require.Equal(t, urisOf(t, with(all)), heard.next())
-	require.NoError(t, after.Close(t.Context()), "it could not be stored")
+	require.NoError(t, after.Close(t.Context()), "storing it failed")
 	require.Equal(t, urisOf(t, all), heard.next())
 	require.NoError(t, before.Close(t.Context()))
 	heard.ended()

@@ -65,7 +65,7 @@ func TestProfileFlags(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, []string{"--add-dir", first, "--add-dir", second}, args)
 	_, ok = proxy.Flags(proxy.Profile{Flag: "--dirs", FlagSplits: ","}, dirs)
-	require.False(t, ok, "it would be read as two")
+	require.False(t, ok, "it would be split in two")
 	_, ok = proxy.Flags(proxy.Profile{}, dirs)
 	require.False(t, ok)
 }

@@ -74,7 +74,7 @@ func TestW6_CancelWithoutAnswer(t *testing.T) {
 		`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"end_turn"}}`+"\n"+
 		"await session/prompt\nsend "+fmt.Sprintf(update, `{"n":"next"}`)+answered, proxy.Options{}.With(proxy.Limits{CancelGrace: 1}))
 	s, _ := b.open()
-	b.client.block = func(_ context.Context, note string) error { // as the adapter does once it has answered
+	b.client.block = func(_ context.Context, note string) error { // as package acp does after the response
 		if note == `turn update {"update":{"n":"late"}}` {
 			return backend.ErrTurnOver
 		}
@@ -85,7 +85,7 @@ func TestW6_CancelWithoutAnswer(t *testing.T) {
 	result, err := await(t, r.work)
 	require.NoError(t, err)
 	require.Equal(t, `{"stopReason":"cancelled"}`, result)
-	require.Equal(t, `turn update {"update":{"n":"late"}}`, b.client.next(), "offered to the turn alone")
+	require.Equal(t, `turn update {"update":{"n":"late"}}`, b.client.next(), "sent to the turn only")
 	_, err = b.prompt(s)
 	require.NoError(t, err)
 	require.Equal(t, `turn update {"update":{"n":"next"}}`, b.client.next())
@@ -116,7 +116,7 @@ func TestW11_SlowClient(t *testing.T) {
 	s, _ := b.open()
 	r := b.running(s)
 	require.Equal(t, `turn update {"update":{"n":0}}`, b.client.next())
-	r.cancel("") // goes on to the child meanwhile
+	r.cancel("") // passed on to the child meanwhile
 	b.client.silent()
 	close(reads)
 	_, err := await(t, r.work)

@@ -46,7 +46,7 @@ type proxy struct {
 
 // Initialize implements [backend.Backend]: it starts the agent.
 func (p *proxy) Initialize(ctx context.Context, params backend.Raw, c backend.Client) (backend.Info, error) {
-	// The version that the client and we speak is none of the agent's business.
+	// The version between the client and us does not matter to the agent.
 	params, err := strictjson.Put(params, "protocolVersion", backend.Encode(client.ProtocolVersion))
 	if err != nil {
 		return backend.Info{}, fmt.Errorf("initialize: %w", err)

@@ -58,7 +58,7 @@ func TestP6_Updates(t *testing.T) {
 	require.Equal(t, `turn update {"update":{}}`, b.client.next())
 	b.client.silent()
 	s.Notify(t.Context(), "_x/more", nil)
-	require.Equal(t, `host update {"update":{"sessionUpdate":"plan"}}`, b.client.next(), "outside of the turn")
+	require.Equal(t, `host update {"update":{"sessionUpdate":"plan"}}`, b.client.next(), "outside the turn")
 }
 
 func TestP6_MessagesFromChild(t *testing.T) {
@@ -353,11 +353,11 @@ func TestA1_Capabilities(t *testing.T) {
 		h := newSystem(t, a, proxy.Options{})
 		v := h.connect()
 		raw, err := v.Call(t.Context(), "initialize", json.RawMessage(`{"protocolVersion":1}`))()
-		require.Error(t, err, "it was sent before")
+		require.Error(t, err, "initialize was sent before")
 		require.Nil(t, raw)
 		agent := v.agent
 		require.True(t, agent.Load && agent.Resume && agent.Fork && agent.List && agent.Close && agent.Delete && agent.AdditionalDirectories)
-		require.True(t, agent.Prompt.Image, "only the agent can")
+		require.True(t, agent.Prompt.Image, "only the agent has it")
 		require.False(t, agent.Prompt.Audio)
 		require.False(t, agent.MCP.Http, "the agent connects the servers")
 		require.Contains(t, string(agent.Raw), `"authMethods":[{"id":"key","name":"A key"}]`)
@@ -401,14 +401,14 @@ func TestP6_OnlySessionIdsChange(t *testing.T) {
 		`_x/note ` + id + odd + `}`,
 	} {
 		got := <-seen
-		for strings.Contains(got, `"session_info_update"`) { // the adapter's own: the session has a title now
+		for strings.Contains(got, `"session_info_update"`) { // sent by package acp: the session has a title now
 			got = <-seen
 		}
 		require.Equal(t, want, got)
 	}
 
 	cancelled := cl.Call(t.Context(), "session/prompt", json.RawMessage(id+`"prompt":[]}`))
-	for !strings.Contains(<-seen, `"_started"`) { // a cancel before that would not concern the child
+	for !strings.Contains(<-seen, `"_started"`) { // an earlier cancel would not reach the child
 	}
 	require.NoError(t, cl.Cancel(t.Context(), s.ID))
 	result, err := cancelled()

@@ -125,7 +125,7 @@ func TestRootsByFlagsFailedLoad(t *testing.T) {
 		require.Error(t, err)
 	}
 	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"))
-	require.Len(t, h.starts(), 4, "two for other roots, which are gone")
+	require.Len(t, h.starts(), 4, "two with other roots, which have ended")
 	require.NoError(t, v.CloseSession(t.Context(), s.ID))
 }
 

@@ -256,8 +256,8 @@ func (s *session) finishReplay(ctx context.Context, method openMethod) (replayed
 	}
 	replayed, states := s.endReplay(next)
 	for _, state := range states {
-		if err := s.passOn(ctx, s.host, state.update); err != nil {
-			s.proxy.log.Debug("a state of the agent was not passed on", "kind", state.kind, "error", err)
+		if err := s.passOn(ctx, s.host, state); err != nil {
+			s.proxy.log.Debug("a state of the agent was not passed on", "kind", state.Kind, "error", err)
 		}
 	}
 	return replayed

@@ -65,7 +65,7 @@ func testLifecycle(t *testing.T, a abilities) {
 	require.NoError(t, err)
 	require.Empty(t, v.shown())
 	heard := one + "+two"
-	if !a.Load && !a.Resume && a.Roots { // it has to be told of the roots, which takes a new session
+	if !a.Load && !a.Resume && a.Roots { // a change of roots takes a new session
 		heard = "~one+~two"
 	}
 	require.Equal(t, "agent N:"+heard+"+three", v.prompt(s.ID, "three"))
@@ -79,7 +79,7 @@ func testLifecycle(t *testing.T, a abilities) {
 		forked = "~one+~two+~three"
 	}
 	require.Equal(t, "agent N:"+forked+"+four", v.prompt(f.ID, "four"))
-	require.Equal(t, "agent N:"+heard+"+three+five", v.prompt(s.ID, "five"), "the source goes on by itself")
+	require.Equal(t, "agent N:"+heard+"+three+five", v.prompt(s.ID, "five"), "the source is independent")
 
 	require.NoError(t, v.CloseSession(t.Context(), f.ID))
 	require.NoError(t, v.DeleteSession(t.Context(), s.ID))
@@ -119,7 +119,7 @@ func requireOnlyWhatItHas(t *testing.T, a abilities, got []received, first works
 		case "session/prompt":
 			for _, block := range p.Prompt {
 				if strings.Contains(block.Text, "root directories") {
-					require.False(t, a.Roots, "it was told by the protocol")
+					require.False(t, a.Roots, "they were sent by the protocol")
 				}
 			}
 		}
@@ -128,7 +128,7 @@ func requireOnlyWhatItHas(t *testing.T, a abilities, got []received, first works
 		require.Positive(t, lists)
 		return
 	}
-	var told []string // the roots as they were told in words: at first, on load, on resume, on the fork if it is a new one
+	var told []string // descriptions of the roots: at first, on load, on resume, on the fork if it is a new session
 	for _, r := range got {
 		if r.method == "session/prompt" && strings.Contains(r.params, "root directories") {
 			told = append(told, r.params)
@@ -173,8 +173,8 @@ func TestP7_PartialReplay(t *testing.T) {
 	v = h.connect()
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
-	v.disconnect()                                                              // before the child was told
-	h.command, _ = simulatedCommand(t, abilities{Load: true, Dir: dirOf(t, h)}) // an update taught it to load
+	v.disconnect()                                                              // before the child has the conversation
+	h.command, _ = simulatedCommand(t, abilities{Load: true, Dir: dirOf(t, h)}) // it has been updated and can load now
 	v = h.connect()
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
@@ -183,7 +183,7 @@ func TestP7_PartialReplay(t *testing.T) {
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
 	require.Equal(t, []string{"user one", "agent N:one", "user two", "agent N:~one+two"}, v.shown())
-	require.Equal(t, "agent N:~one+two+three", v.prompt(s.ID, "three"), "it was told once")
+	require.Equal(t, "agent N:~one+two+three", v.prompt(s.ID, "three"), "only once")
 }
 
 func TestP7_LateReplay(t *testing.T) {
@@ -195,7 +195,7 @@ func TestP7_LateReplay(t *testing.T) {
 	v.prompt(s.ID, "one")
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
-	v.SetMode(t, s.ID, "plan") // what the child says before its answer has come then
+	v.SetMode(t, s.ID, "plan") // the child's earlier messages have arrived then
 	require.Equal(t, []string{"user one", "agent N:one"}, v.shown())
 	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"))
 	require.Equal(t, []string{"one", "N:one", "two", "N:one+two"}, h.history(s.ID))
@@ -213,7 +213,7 @@ func TestA12_FailedLoadDuringTurn(t *testing.T) {
 	var refused *jsonrpc.Error
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, -32000, refused.Code)
-	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "the session goes on as it was")
+	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "the session is unchanged")
 
 	// A load with missing roots fails before the turn is stopped.
 	type ending struct {
@@ -257,7 +257,7 @@ func TestA12_LoadDuringTurn(t *testing.T) {
 	require.NoError(t, <-ended)
 	require.Equal(t, []string{"user one", "agent N:one", "user hang"}, v.shown())
 	got := methods(h.received())
-	require.Less(t, slices.Index(got, "session/cancel"), slices.Index(got, "session/load"), "the agent is not asked to open what it is at work in")
+	require.Less(t, slices.Index(got, "session/cancel"), slices.Index(got, "session/load"), "the turn ends before the agent is asked to load")
 	require.Equal(t, "agent N:one+hang+two", v.prompt(s.ID, "two"))
 }
 
@@ -360,7 +360,7 @@ func TestP7_LossyReplay(t *testing.T) {
 		state string
 		want  backend.Replay
 	}{
-		{`{"v":1,"id":"child-1"}`, backend.FromBackend}, // there is no other record of it
+		{`{"v":1,"id":"child-1"}`, backend.FromBackend}, // there is no other history
 		{`{"v":1,"id":"child-1","way":"context"}`, backend.FromStore},
 	} {
 		s, opened, err := b.backend.Open(t.Context(), backend.Activation{
@@ -426,7 +426,7 @@ func TestA12_UncommittedActivation(t *testing.T) {
 			if c.script[:len(able)] == able {
 				closed = 1
 			}
-			require.Len(t, b.received("session/close"), closed, "it was open in the child until the last left it")
+			require.Len(t, b.received("session/close"), closed, "it is closed after its last user has left")
 		})
 	}
 }
@@ -500,7 +500,7 @@ func TestA13_RootsAfterFailedLoad(t *testing.T) {
 			require.Error(t, err)
 			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, t.TempDir())})
 			require.ErrorContains(t, err, "disk full")
-			require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "the session goes on")
+			require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "the session continues")
 			store.is.Store(false)
 			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first)})
 			require.NoError(t, err)
@@ -514,7 +514,7 @@ func TestA13_RootsAfterFailedLoad(t *testing.T) {
 				}
 			}
 			require.Len(t, lists, 4)
-			require.Equal(t, lists[0], lists[2], "the list that is in force")
+			require.Equal(t, lists[0], lists[2], "the current list")
 			require.NotEqual(t, lists[0], lists[1])
 			require.Equal(t, "[", lists[3])
 		})
@@ -533,7 +533,7 @@ func TestA14_ForkDuringTurn(t *testing.T) {
 		_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("hang"))
 		ended <- err
 	}()
-	require.Eventually(t, func() bool { return len(h.history(s.ID)) == 4 }, patience, 1e6, "the turn runs")
+	require.Eventually(t, func() bool { return len(h.history(s.ID)) == 4 }, patience, 1e6, "the turn is running")
 	fork, err := v.ForkSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
 	require.Equal(t, "agent N:~one+two", v.prompt(fork.ID, "two"))

@@ -54,7 +54,7 @@ func TestSessions(t *testing.T) {
 		for s, err := range f.Sessions(t.Context(), nil) {
 			require.NoError(t, err)
 			require.NoError(t, f.Delete(t.Context(), s.State))
-			require.NoError(t, f.Delete(t.Context(), s.State), "it is gone")
+			require.NoError(t, f.Delete(t.Context(), s.State), "it was deleted")
 			break
 		}
 		left := 0
@@ -99,7 +99,7 @@ func TestSessionsMalformed(t *testing.T) {
 
 func TestSessionsThatCannotBeOpened(t *testing.T) {
 	for range newForeign(t, abilities{List: true}, proxy.Options{}, 2, t.TempDir()).Sessions(t.Context(), nil) {
-		require.Fail(t, "it can neither load nor resume")
+		require.Fail(t, "the agent can neither load nor resume")
 	}
 }
 

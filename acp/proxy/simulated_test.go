@@ -33,7 +33,7 @@ const (
 type abilities struct {
 	Load, Resume, Fork, List, Close, Delete, Roots bool
 
-	Dir string // of the sessions' files
+	Dir string // of the session files
 	// Updated: from its second start on it takes roots by the protocol.
 	Updated bool
 	// LateReplay: it replays after its response to session/load.

@@ -23,12 +23,7 @@ const (
 type updateFilter struct {
 	mode     updateMode
 	replayed int // other updates so far
-	states   []stateUpdate
-}
-
-type stateUpdate struct {
-	kind   sessionstore.Kind
-	update backend.Update
+	states   []backend.Update
 }
 
 // isState reports whether only the latest update of a kind counts.
@@ -44,7 +39,7 @@ func (s *session) setUpdateMode(mode updateMode) {
 }
 
 // endReplay sets the mode. It returns how many updates of the history came before, and the latest states.
-func (s *session) endReplay(next updateMode) (replayed int, states []stateUpdate) {
+func (s *session) endReplay(next updateMode) (replayed int, states []backend.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.updates
@@ -106,19 +101,18 @@ func (s *session) modeFor(t *turn) updateMode {
 
 // keepState keeps u if it is a state update, and counts it otherwise.
 func (s *session) keepState(u backend.Update) bool {
-	kind := u.Kind
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &s.updates
-	if !isState(kind) {
+	if !isState(u.Kind) {
 		f.replayed++
 		return false
 	}
-	at := slices.IndexFunc(f.states, func(before stateUpdate) bool { return before.kind == kind })
+	at := slices.IndexFunc(f.states, func(before backend.Update) bool { return before.Kind == u.Kind })
 	if at < 0 {
-		f.states = append(f.states, stateUpdate{kind, u})
+		f.states = append(f.states, u)
 	} else {
-		f.states[at].update = u
+		f.states[at] = u
 	}
 	return true
 }
