@@ -18,11 +18,11 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// always is an editor whose user allows for good whatever is asked.
-type always struct{ asked atomic.Int32 }
+// allowAlways answers every permission request with "always allow", and counts them.
+type allowAlways struct{ requests atomic.Int32 }
 
-func (a *always) permission(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
-	a.asked.Add(1)
+func (a *allowAlways) permission(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+	a.requests.Add(1)
 	for _, option := range r.Options {
 		if option.Kind == sdk.PermissionOptionKindAllowAlways {
 			return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(option.OptionId)}, nil
@@ -31,8 +31,8 @@ func (a *always) permission(_ context.Context, r sdk.RequestPermissionRequest) (
 	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}, nil
 }
 
-// edit is a client of the program, which is served until the test ends.
-func edit(t *testing.T, state string, user *always) *client.Client {
+// startEditor returns a client of the program, which runs until the test ends.
+func startEditor(t *testing.T, state string, user *allowAlways) *client.Client {
 	t.Helper()
 	fromEditor, toProgram := io.Pipe()
 	fromProgram, toEditor := io.Pipe()
@@ -52,22 +52,22 @@ func edit(t *testing.T, state string, user *always) *client.Client {
 	return c
 }
 
-// said is what the program prints for a command line that it can follow.
-func said(t *testing.T, args ...string) string {
+// output runs the program, which must succeed, and returns its standard output.
+func output(t *testing.T, args ...string) string {
 	t.Helper()
-	var out, complaints bytes.Buffer
-	code := run(t.Context(), args, streams{in: bytes.NewReader(nil), out: &out, err: &complaints, interactive: func() bool { return false }})
-	require.Zero(t, code, complaints.String())
+	var out, errors bytes.Buffer
+	code := run(t.Context(), args, streams{in: bytes.NewReader(nil), out: &out, err: &errors, interactive: func() bool { return false }})
+	require.Zero(t, code, errors.String())
 	return out.String()
 }
 
-func TestA25_WhatIsAllowedForGoodIsListedAndCanBeTakenBack(t *testing.T) {
+func TestA25_Consents(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	root, state := t.TempDir(), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(root, ".mcp.json"),
 		[]byte(`{"mcpServers":{"found":{"command":"no-such-program","args":["hunter2"],"env":{"TOKEN":"hunter2"}}}}`), 0o600))
-	user := &always{}
-	c := edit(t, state, user)
+	user := &allowAlways{}
+	c := startEditor(t, state, user)
 	roots, err := workspace.NewRoots(root, nil)
 	require.NoError(t, err)
 	s, err := c.NewSession(t.Context(), client.Setup{Roots: roots})
@@ -78,9 +78,9 @@ func TestA25_WhatIsAllowedForGoodIsListedAndCanBeTakenBack(t *testing.T) {
 	}
 	start()
 	start()
-	require.EqualValues(t, 1, user.asked.Load(), "it was allowed for good")
+	require.EqualValues(t, 1, user.requests.Load(), "it is always allowed")
 
-	printed := said(t, "consents", "list", "--json", "--state-dir", state)
+	printed := output(t, "consents", "list", "--json", "--state-dir", state)
 	require.NotContains(t, printed, "hunter2")
 	var report struct{ ConsentID, Server, Root, File, Command string }
 	require.NoError(t, json.Unmarshal([]byte(printed), &report))
@@ -89,7 +89,7 @@ func TestA25_WhatIsAllowedForGoodIsListedAndCanBeTakenBack(t *testing.T) {
 	require.Equal(t, "no-such-program", report.Command)
 	require.Equal(t, ".mcp.json", filepath.Base(report.File))
 
-	require.Contains(t, said(t, "consents", "forget", "--root", root, "--state-dir", state), "forgot "+report.ConsentID[:shownDigits]+": found in ")
+	require.Contains(t, output(t, "consents", "forget", "--root", root, "--state-dir", state), "forgot "+report.ConsentID[:shownDigits]+": found in ")
 	start()
-	require.EqualValues(t, 2, user.asked.Load(), "it is asked for again")
+	require.EqualValues(t, 2, user.requests.Load(), "the user is asked again")
 }

@@ -47,8 +47,8 @@ func newRun(s streams, set *settings) *cobra.Command {
 		Short: "Open a session, send a prompt and print the answer",
 		Long: `run starts acp-agent like an editor does, opens a session on the folders, sends the prompt and prints the answer.
 
-If the agent asks for permission, to change a file, call a tool of an MCP server or start an MCP server configured in a
-folder, run shows the request and rejects it. With --yes it allows each request once.`,
+If the agent asks for permission (to change a file, to call a tool of an MCP server, or to start an MCP server configured
+in a folder), run shows the request and rejects it. With --yes it allows each request once.`,
 		Example: runExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prompt, command := args, []string(nil)
@@ -109,8 +109,10 @@ func runPrompt(ctx context.Context, s streams, set *settings, r runFlags, prompt
 		}
 	}()
 	show := newPrinter(s.out)
-	options := client.Options{Name: "acp-agent run", Version: version(), Updates: show.update, Permission: permissions{show, r.yes}.answer}
-	options.MaxLine = set.maxLine
+	options := client.Options{
+		Name: "acp-agent run", Version: version(), MaxLine: set.maxLine,
+		Updates: show.update, Permission: permissions{show, r.yes}.answer,
+	}
 	if r.json {
 		options.Updates, options.Permission = nil, permissions{nil, r.yes}.answer
 		options.Tap = show.messages
@@ -170,7 +172,7 @@ func (set *settings) args(command []string) []string {
 		args = append(args, "--config", set.configPath)
 	}
 	set.flags.VisitAll(func(f *pflag.Flag) {
-		if value := f.Value.String(); value != f.DefValue {
+		if value := f.Value.String(); f.Changed || value != f.DefValue {
 			args = append(args, "--"+f.Name+"="+value)
 		}
 	})
@@ -190,8 +192,8 @@ func (p *printer) messages(d jsonrpc.Direction, line []byte) {
 
 // unwrapError returns an error of the agent as it would be reported for a command line.
 func unwrapError(err error) error {
-	var answer *jsonrpc.Error
-	if !errors.As(err, &answer) {
+	answer, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok {
 		return err
 	}
 	var data struct{ Violations []strictjson.Violation }

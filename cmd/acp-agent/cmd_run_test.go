@@ -29,8 +29,7 @@ func TestSplitCommand(t *testing.T) {
 	}
 }
 
-// What is quoted comes out as it was.
-func TestSplitCommandUndoesQuotes(t *testing.T) {
+func TestSplitCommand_quoted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.StringMatching(`[a"'\\ $\n]{0,6}`), 1, 5).Draw(t, "words")
 		var quoted []string

@@ -41,7 +41,7 @@ type config struct {
 
 // agentConfig changes a known agent or describes another one. What is absent stays as it is.
 type agentConfig struct {
-	Command    *string           `json:"command"`
+	Command    string            `json:"command"`
 	Args       *[]string         `json:"args"`
 	Env        map[string]string `json:"env"`
 	Roots      *proxy.RootsMode  `json:"roots"`
@@ -136,7 +136,12 @@ func parseConfig(path string, text []byte) (config, error) {
 		}
 	}
 	for name, a := range c.Agents {
-		if err := a.check(path, name); err != nil {
+		err := a.check(name)
+		if err == nil && strings.Contains(filepath.ToSlash(a.Command), "/") { // otherwise it is looked up in PATH
+			a.Command, err = resolvePath(path, a.Command)
+			c.Agents[name] = a
+		}
+		if err != nil {
 			return config{}, usagef("%s: agents.%s: %v", path, name, err)
 		}
 	}
@@ -241,12 +246,12 @@ func jsonType(t reflect.Type) string {
 	}
 }
 
-// check checks what decoding does not, and resolves the path of the command.
-func (a agentConfig) check(path, name string) error {
+// check checks what decoding does not.
+func (a agentConfig) check(name string) error {
 	if name == "" || strings.ContainsAny(name, " \t\n/") || strings.HasPrefix(name, "-") {
 		return fmt.Errorf("%q is not a valid name: use letters, digits and dashes", name)
 	}
-	if _, known := proxy.FindProfile(proxy.KnownProfiles(), name); !known && (a.Command == nil || *a.Command == "") {
+	if _, known := proxy.FindProfile(proxy.KnownProfiles(), name); !known && a.Command == "" {
 		return errors.New("needs a command, because it is not one of the known agents")
 	}
 	for variable := range a.Env {
@@ -254,12 +259,7 @@ func (a agentConfig) check(path, name string) error {
 			return fmt.Errorf("env: %q is not a valid variable name", variable)
 		}
 	}
-	if a.Command == nil || !strings.Contains(filepath.ToSlash(*a.Command), "/") {
-		return nil // it is looked up in PATH
-	}
-	var err error
-	*a.Command, err = resolvePath(path, *a.Command)
-	return err
+	return nil
 }
 
 // resolvePath makes a path in the configuration file absolute: "~/" is the home directory, and other relative paths start in
@@ -291,7 +291,7 @@ func (c config) profiles() []proxy.Profile {
 
 // apply changes a profile as configured.
 func (a agentConfig) apply(p *proxy.Profile) {
-	override(&p.Command, a.Command)
+	p.Command = cmp.Or(a.Command, p.Command)
 	override(&p.Args, a.Args)
 	override(&p.Roots, a.Roots)
 	override(&p.Tools, a.RootsTools)

@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// console is a console block of the README, in a fence of three or of four: a command and what it prints.
+// console matches a console block of the README: a command and its output.
 var console = regexp.MustCompile("(?sm)^````console\n\\$ ([^\n]+)\n(.*?)^````$|^```console\n\\$ ([^\n]+)\n(.*?)^```$")
 
-// TestReadmeCommandsDoWhatItSays runs what the README shows and holds the output against it.
-func TestReadmeCommandsDoWhatItSays(t *testing.T) {
+// TestReadme runs the commands in the README and compares their output.
+func TestReadme(t *testing.T) {
 	top, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	readme, err := os.ReadFile(filepath.Join(top, "README.md"))
@@ -45,8 +45,8 @@ func TestReadmeCommandsDoWhatItSays(t *testing.T) {
 		require.Equal(t, shown, strings.ReplaceAll(string(printed), top, "/src/acp-agent"), command)
 		ran++
 	}
-	require.Positive(t, ran, "the README shows the main job")
-	require.True(t, tests, "the README shows how the tests are run")
+	require.Positive(t, ran, "the README has an example")
+	require.True(t, tests, "the README explains how to run the tests")
 	makefile, err := os.ReadFile(filepath.Join(top, "Makefile"))
 	require.NoError(t, err)
 	require.Regexp(t, `(?m)^test:`, string(makefile))

@@ -14,7 +14,7 @@ import (
 var updateParams = json.RawMessage(`{"sessionId":"sess_0123456789abcdef","update":{"sessionUpdate":"agent_message_chunk",` +
 	`"content":{"type":"text","text":"a chunk of a message, with a few words in it, as a model streams them"}}}`)
 
-// BenchmarkNotify sends notifications through an operating system pipe to a peer that reads them all.
+// BenchmarkNotify sends notifications through a pipe of the operating system.
 func BenchmarkNotify(b *testing.B) {
 	in, closeIn := io.Pipe()
 	r, w, err := os.Pipe()
@@ -41,7 +41,7 @@ func BenchmarkNotify(b *testing.B) {
 	r.Close()
 }
 
-// BenchmarkReceive takes notifications in, as from a child that streams.
+// BenchmarkReceive receives notifications.
 func BenchmarkReceive(b *testing.B) {
 	for name, opaque := range map[string]bool{"strict": false, "opaque": true} {
 		b.Run(name, func(b *testing.B) {
@@ -59,7 +59,7 @@ func BenchmarkReceive(b *testing.B) {
 	}
 }
 
-// BenchmarkEcho is one request and its response at a time, through operating system pipes.
+// BenchmarkEcho sends one request at a time through pipes of the operating system and waits for its response.
 func BenchmarkEcho(b *testing.B) {
 	inR, inW, err := os.Pipe()
 	if err != nil {
@@ -92,7 +92,7 @@ func BenchmarkEcho(b *testing.B) {
 	}
 }
 
-// repeat is a line, many times.
+// repeat reads the same line many times.
 type repeat struct {
 	line []byte
 	left int

@@ -51,7 +51,7 @@ func TestW6_CallIsCancelledWithItsContext(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
-// log is what a connection's read loop sees, in order.
+// log records the events of a connection's read loop in order.
 type log struct{ seen chan string }
 
 func (l log) Accept(_ context.Context, r *jsonrpc.Request) jsonrpc.Work {

@@ -20,10 +20,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
-// errBroken is the end of a stream that breaks.
+// errBroken ends a stream that breaks.
 var errBroken = errors.New("broken")
 
-// streams are inputs that lines of other lengths than a buffer's are cut from.
+// streams generates inputs with lines of various lengths.
 func streams(t *rapid.T) (text string, max int) {
 	lengths := rapid.OneOf(rapid.IntRange(0, 6), rapid.SampledFrom([]int{64<<10 - 2, 64<<10 - 1, 64 << 10, 64<<10 + 1, 128 << 10, 200_000}))
 	var b strings.Builder
@@ -34,7 +34,7 @@ func streams(t *rapid.T) (text string, max int) {
 	return b.String(), lengths.Draw(t, "max")
 }
 
-// reading is a stream as a reader may get it.
+// reading returns a reader of text that returns parts of arbitrary lengths.
 func reading(t *rapid.T, text string) io.Reader {
 	in := io.Reader(strings.NewReader(text))
 	if rapid.Bool().Draw(t, "halves") {

@@ -20,10 +20,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// patience is how long a test waits for what must come. It only bounds hangs.
+// patience bounds how long a test waits before it fails.
 const patience = 20 * time.Second
 
-// peer is the other side of a connection that is being served, at the level of lines.
+// peer is the other side of a connection. It reads and writes lines.
 type peer struct {
 	t      *testing.T
 	conn   *jsonrpc.Conn
@@ -34,7 +34,7 @@ type peer struct {
 	cancel context.CancelFunc
 }
 
-// serve starts a connection with h. It is ended with the test.
+// serve serves a connection with h until the test ends.
 func serve(t *testing.T, h jsonrpc.Handler, o jsonrpc.Options) *peer {
 	t.Helper()
 	inReader, inWriter := io.Pipe()
@@ -102,7 +102,7 @@ func receive[T any](t *testing.T, ch <-chan T) T {
 	}
 }
 
-// responder is a handler with a method for each kind of answer.
+// responder is a handler with a method for each kind of response.
 type responder struct{ conn *jsonrpc.Conn }
 
 func (h *responder) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
@@ -165,7 +165,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// output collects what is written.
+// output collects the written bytes.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

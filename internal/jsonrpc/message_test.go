@@ -24,9 +24,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected lines of the transcripts")
 
-// TestTranscripts plays testdata/*.txtar: the lines of each "client" section are sent one by one, and
-// what comes back until all is quiet again is the "server" section after it. A file is named for its clause.
-// In a client line «…» stands for the bytes that a Go string literal "…" means.
+// TestTranscripts plays testdata/*.txtar: it sends the lines of each "client" section one by one and compares the output with the
+// "server" section that follows. Files are named after clauses. In a client line, «…» stands for the bytes of the Go string
+// literal "…".
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// play returns archive with the server sections that came.
+// play returns archive with the actual server sections.
 func play(t *testing.T, archive *txtar.Archive) *txtar.Archive {
 	played := &txtar.Archive{Comment: archive.Comment}
 	synctest.Test(t, func(t *testing.T) {
@@ -93,9 +93,8 @@ func unquote(t *testing.T, literal string) string {
 	return s
 }
 
-// FuzzConn feeds any bytes to a connection: it does not panic or hang, answers each line exactly as often
-// as it must, and writes nothing but JSON-RPC messages. Goroutines make coverage vary from run to run, so
-// fuzz it with -fuzzminimizetime 20x: minimizing by time would take most of the time.
+// FuzzConn feeds arbitrary bytes to a connection. It must not panic or hang, must answer each line exactly as often as required,
+// and must write only JSON-RPC messages. Because of goroutines coverage varies between runs, so use -fuzzminimizetime 20x.
 func FuzzConn(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	require.NoError(f, err)
@@ -140,7 +139,7 @@ func FuzzConn(f *testing.F) {
 	})
 }
 
-// expectAnswer says whether a line is answered, and the id of the answer.
+// expectAnswer reports whether a line must be answered, and with which id.
 func expectAnswer(line []byte, maxLine int) (id string, answered bool) {
 	const null = "null"
 	if len(bytes.TrimSuffix(line, []byte("\r"))) > maxLine {
@@ -174,7 +173,7 @@ func expectAnswer(line []byte, maxLine int) (id string, answered bool) {
 	}
 }
 
-// membersOf returns the members of the object line, and false if it is none or has one twice.
+// membersOf returns the members of an object. It returns false for other values and for duplicate names.
 func membersOf(line []byte) (map[string]json.RawMessage, bool) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
@@ -202,7 +201,7 @@ func membersOf(line []byte) (map[string]json.RawMessage, bool) {
 	return m, err == io.EOF
 }
 
-// loneSurrogate reports whether a JSON string writes a lone surrogate, which decodes as U+FFFD.
+// loneSurrogate reports whether a JSON string contains a lone surrogate, which decodes as U+FFFD.
 func loneSurrogate(quoted []byte) bool {
 	var text string
 	_ = json.Unmarshal(quoted, &text)

@@ -69,7 +69,6 @@ func TestW5_AfterResponse(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
-// A response that waits for a peer that does not read is not decided before that reads.
 func TestW5_BeforeResponse(t *testing.T) {
 	const limit = 1 << 10
 	var state atomic.Value

@@ -50,13 +50,13 @@ func play(r string) int {
 	return 0
 }
 
-// printed is how much "print" prints: it fits a pipe, so that nobody need read it.
+// printed is how much "print" prints. It fits into a pipe.
 const printed = 50_000
 
-// patience bounds waits for what must happen.
+// patience bounds how long a test waits before it fails.
 const patience = 20 * time.Second
 
-// self is a command that starts this binary in a role.
+// self returns a command that starts this binary in a role.
 func self(r string, env ...string) process.Command {
 	return process.Command{Path: proctest.Executable(), Name: r, Env: proctest.Env(r, env...)}
 }

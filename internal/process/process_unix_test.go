@@ -81,7 +81,7 @@ func TestW9_StopKills(t *testing.T) {
 
 func TestW9_StopWithCancelledContextKillsAtOnce(t *testing.T) {
 	h := proctest.Watch(t)
-	p := start(t, self("hold on", h.Env()), process.Options{Grace: patience * 2}.WithTermGrace(patience * 2))
+	p := start(t, self("hold on", h.Env()), process.Options{Grace: patience * 2}.WithTermGrace(patience*2))
 	h.Next()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -4,7 +4,8 @@
 //
 //   - [ParseObject] returns an [Object], whose members are read by type with the methods of [Field]. [Violations] collects
 //     what is wrong with them.
-//   - [Check] walks a whole value and reports duplicate names, and names that differ from a known name only in case.
+//   - [Check] walks a whole value and reports duplicate names, and names that differ from a known name only in case. [Parse]
+//     does both in one pass.
 //   - [Take] and [Put] remove and set one member of an object and leave all other bytes as they were, for messages that are
 //     passed on.
 //

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Parse reads the object raw in one pass: everything that shape describes is parsed for the Object's fields, and the violations
-// are those of [Check]. Nothing and null read as an empty object. The errors are those of [ParseObject].
+// Parse combines [ParseObject] and [Check] in one pass. Objects and arrays that shape describes are parsed along the way, so that
+// reading them does not scan them again.
 func Parse(raw json.RawMessage, shape *Shape) (Object, []Violation, error) {
 	if isAbsent(raw) {
 		return Object{}, nil, nil
