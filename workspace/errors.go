@@ -101,7 +101,7 @@ func (e RootError) Problem() string {
 	}
 }
 
-// TooLargeError: more than may be written at once.
+// TooLargeError is returned for a file that is too large to write.
 type TooLargeError struct {
 	Path string
 	// Size and Limit are in bytes.
@@ -109,31 +109,30 @@ type TooLargeError struct {
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%s: %d bytes are more than the %d that may be written", e.Path, e.Size, e.Limit)
+	return fmt.Sprintf("%s: %d bytes are too many to write: the limit is %d", e.Path, e.Size, e.Limit)
 }
 
-// MovedError: a path that leads elsewhere than it did, or was said to (C11).
+// MovedError is returned for a path that leads elsewhere than expected.
 type MovedError struct {
 	Path     string
 	Was, Now Ref
 }
 
 func (e *MovedError) Error() string {
-	return fmt.Sprintf("%s leads to %s now, and led to %s", e.Path, e.Now.Path(), e.Was.Path())
+	return fmt.Sprintf("%s now leads to %s instead of %s", e.Path, e.Now.Path(), e.Was.Path())
 }
 
-// ChangedError: a file that has another content than it had, or is gone.
+// ChangedError is returned for a file that has changed or is gone.
 type ChangedError struct{ Path string }
 
 func (e *ChangedError) Error() string {
 	return fmt.Sprintf("%s has changed since it was read", e.Path)
 }
 
-// LimitError: something that has, or needs, more than a bound of the operation's options.
+// LimitError is returned for something that exceeds a limit of the operation.
 type LimitError struct {
-	Path string
-	// What is counted, in a person's words.
-	What  string
+	Path  string
+	What  string // what is limited, such as "entries"
 	Limit int64
 }
 
@@ -141,20 +140,19 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%s: more than %d %s", e.Path, e.Limit, e.What)
 }
 
-// NotTextError: a file that is not UTF-8 text.
+// NotTextError is returned for a file that is not UTF-8 text.
 type NotTextError struct {
 	Path string
-	// Kind is "binary" for a file with a NUL, "UTF-16" or "UTF-32" for one with such a byte order mark, and
-	// "not UTF-8" for any other.
+	// Kind is "binary" for a file with a NUL, "UTF-16" or "UTF-32" for one with that byte order mark, and "not UTF-8" for any
+	// other.
 	Kind string
-	// Line is where that was found, counted from 1.
-	Line int
+	Line int // where that was found, counted from 1
 }
 
 func (e *NotTextError) Error() string {
 	switch e.Kind {
 	case "binary":
-		return fmt.Sprintf("%s is a binary file: line %d has a NUL", e.Path, e.Line)
+		return fmt.Sprintf("%s is a binary file: line %d contains a NUL", e.Path, e.Line)
 	case "UTF-16", "UTF-32":
 		return fmt.Sprintf("%s is %s: convert it to UTF-8", e.Path, e.Kind)
 	default:
@@ -162,37 +160,33 @@ func (e *NotTextError) Error() string {
 	}
 }
 
-// ProtectedError: something that is not to be removed, moved or replaced, because the session needs it as it is.
+// ProtectedError is returned for something that must not be removed or moved: a root, a denied directory, or a directory
+// that contains one.
 type ProtectedError struct {
 	Path string
-	// Dir is the root, or the denied directory, that it is or holds.
-	Dir Dir
+	Dir  Dir // the root or denied directory
 }
 
 func (e *ProtectedError) Error() string {
-	return fmt.Sprintf("%s stays where it is: it is, or holds, %s, which the session's roots or its policy name", e.Path, e.Dir)
+	return fmt.Sprintf("%s cannot be moved or removed: it is or contains %s, which is a root or denied by policy", e.Path, e.Dir)
 }
 
-// OutsideError: a path that does not lie in the workspace, or whose way leaves it (A23).
+// OutsideError is returned for a path that is not in the workspace, or leads through something that is not.
 type OutsideError struct {
-	// Path is the path as it was asked for.
-	Path string
-	// Link is the real path of the link that leads out, "" if the path itself does.
-	Link string
-	// Why names the step that leaves the roots, in a person's words.
-	Why string
-	// Roots are the session's roots.
-	Roots Roots
+	Path  string
+	Link  string // the real path of the link that leads out, "" if the path itself does
+	Why   string // which step leaves the roots, for a person
+	Roots Roots  // the workspace's roots
 }
 
 func (e *OutsideError) Error() string {
 	return fmt.Sprintf("%s is outside the session's roots: %s (%s)", e.Path, e.Why, few(e.Roots))
 }
 
-// fewRoots is how many roots a message names.
+// fewRoots is how many roots an error message names.
 const fewRoots = 4
 
-// few names the roots, or the first of many.
+// few lists the roots, or the first of many.
 func few(roots Roots) string {
 	var paths []string
 	for i, dir := range roots.All() {
@@ -207,48 +201,43 @@ func few(roots Roots) string {
 	return "the roots are " + strings.Join(paths, ", ")
 }
 
-// MountError: something on a mounted file system that does not belong to the session (C7).
+// MountError is returned for something on a mount that the workspace does not reach. See [Mounts].
 type MountError struct {
 	Path string
-	// Why says what is wrong with it, and what to do.
-	Why error
+	Why  error // what is wrong and what to do
 }
 
 func (e *MountError) Error() string { return fmt.Sprintf("%s cannot be reached: %s", e.Path, e.Why) }
 
-// TooManyLinksError: a path that leads through more links than the system would follow, or in a circle.
-// It is [syscall.ELOOP] to errors.Is.
+// TooManyLinksError is returned for a path that leads through too many links, perhaps in a circle. It matches
+// [syscall.ELOOP].
 type TooManyLinksError struct {
-	Path string
-	// Link is the real path of the link that was one too many.
-	Link string
-	// Limit is how many are followed.
+	Path  string
+	Link  string // the real path of the last link
 	Limit int
 }
 
 func (e *TooManyLinksError) Error() string {
-	return fmt.Sprintf("%s leads through more than %d links, maybe in a circle: the last was %s", e.Path, e.Limit, e.Link)
+	return fmt.Sprintf("%s leads through more than %d links, perhaps in a circle: the last was %s", e.Path, e.Limit, e.Link)
 }
 
-// Is reports whether target is syscall.ELOOP.
+// Is reports whether target is [syscall.ELOOP].
 func (e *TooManyLinksError) Is(target error) bool { return target == syscall.ELOOP }
 
-// DeniedError: a path that the user's policy refuses.
+// DeniedError is returned for a path that the policy denies.
 type DeniedError struct {
 	Path string
-	// By is the denied directory that holds it.
-	By Dir
+	By   Dir // the denied directory
 }
 
 func (e *DeniedError) Error() string {
 	return fmt.Sprintf("%s is refused by policy: %s is denied", e.Path, e.By)
 }
 
-// SpecialFileError: something that is neither a regular file nor a directory (C6).
+// SpecialFileError is returned for something that is neither a regular file nor a directory.
 type SpecialFileError struct {
 	Path string
-	// Kind is "fifo", "socket", "device" or "irregular file".
-	Kind string
+	Kind string // "fifo", "socket", "device" or "irregular file"
 }
 
 func (e *SpecialFileError) Error() string {

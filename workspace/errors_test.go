@@ -32,7 +32,7 @@ func TestErrors_SayWhatIsWrongAndWhere(t *testing.T) {
 			", which is in none of them" + roots,
 		"../B/chained": "../B/chained is outside the session's roots: the link " + g.b + "/d/up leads to " + g.out +
 			", which is in none of them" + roots,
-		"loop":        "loop leads through more than 40 links, maybe in a circle: the last was " + g.a + "/loop",
+		"loop":        "loop leads through more than 40 links, perhaps in a circle: the last was " + g.a + "/loop",
 		"private/key": "private/key is refused by policy: " + g.a + "/private is denied",
 		"missing":     "open missing: no such file or directory",
 		"f/":          "open f/: not a directory",

@@ -10,9 +10,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
 
-// Dir is an absolute directory path in the spelling of its sender, normalised by
-// clause A8: no "." components, no repeated or trailing separators; ".." and
-// links are left alone. Dirs compare with ==. The zero Dir is no directory.
+// Dir is an absolute path of a directory as its caller spelled it, normalised: without "." components and repeated or trailing
+// separators, but with ".." and links. Dirs compare with ==. The zero Dir is no directory.
 type Dir struct{ path string }
 
 // ParseDir checks that path is a non-empty, absolute path of valid UTF-8 without NUL, and normalises it. It does not
@@ -28,16 +27,15 @@ func ParseDir(path string) (Dir, error) {
 	return Dir{native{}.normalise(path)}, nil
 }
 
-// String is the path, "" for the zero Dir.
+// String returns the path, "" for the zero Dir.
 func (d Dir) String() string { return d.path }
 
-// IsZero reports whether d is no directory.
+// IsZero reports whether d is the zero Dir.
 func (d Dir) IsZero() bool { return d.path == "" }
 
-// URI is the directory as a file URI (RFC 8089), percent-encoded so that a reader gets
-// the path back byte by byte (clause M11). A drive becomes file:///C:/dir, and a
-// directory on a server file://server/share/dir. A ".." is kept, and
-// most readers of URIs collapse it: give them real paths. It is "" for the zero Dir.
+// URI returns the directory as a file URI (RFC 8089), percent-encoded so that the path can be recovered byte for byte. A drive
+// becomes file:///C:/dir, and a directory on a server file://server/share/dir. Most readers collapse "..", so give them the
+// URI of a real path. The URI of the zero Dir is "".
 func (d Dir) URI() string {
 	if d.IsZero() {
 		return ""
@@ -45,7 +43,7 @@ func (d Dir) URI() string {
 	return native{}.uri(d.path)
 }
 
-// MarshalJSON encodes the path as a string.
+// MarshalJSON encodes the path as a JSON string.
 func (d Dir) MarshalJSON() ([]byte, error) { return json.Marshal(d.path) }
 
 // check returns what is wrong with the path of a root.
@@ -66,8 +64,7 @@ func check(r rules, path string) []Reason {
 	return wrong
 }
 
-// Dirs is an ordered list of directories without exact duplicates. It is immutable; the
-// zero value is the empty list.
+// Dirs is an ordered list of directories without duplicates. It is immutable. The zero Dirs is empty.
 type Dirs struct{ list []entry }
 
 // entry is a directory and its position in the list it was parsed from, for later errors.
@@ -106,13 +103,13 @@ func ParseDirs(paths []string) (Dirs, error) {
 	return out, nil
 }
 
-// Len is the number of directories.
+// Len returns the number of directories.
 func (d Dirs) Len() int { return len(d.list) }
 
-// At is directory i. It panics if i is out of range.
+// At returns directory i. It panics if i is out of range.
 func (d Dirs) At(i int) Dir { return d.list[i].dir }
 
-// All yields each directory with its place in the list, from 0.
+// All yields each directory with its position, from 0.
 func (d Dirs) All() iter.Seq2[int, Dir] {
 	return func(yield func(int, Dir) bool) {
 		for i, e := range d.list {
@@ -128,7 +125,7 @@ func (d Dirs) Equal(other Dirs) bool {
 	return slices.EqualFunc(d.list, other.list, func(a, b entry) bool { return a.dir == b.dir })
 }
 
-// Without is the list without dir.
+// Without returns the list without dir.
 func (d Dirs) Without(dir Dir) Dirs {
 	kept := make([]entry, 0, len(d.list))
 	for _, e := range d.list {
@@ -139,7 +136,7 @@ func (d Dirs) Without(dir Dir) Dirs {
 	return Dirs{kept}
 }
 
-// Strings are the paths, not nil. The caller owns the slice.
+// Strings returns the paths, never nil. The caller owns the slice.
 func (d Dirs) Strings() []string {
 	out := make([]string, len(d.list))
 	for i, e := range d.list {
@@ -148,13 +145,11 @@ func (d Dirs) Strings() []string {
 	return out
 }
 
-// MarshalJSON encodes an array of strings, [] for the empty list (A15).
+// MarshalJSON encodes an array of strings, [] for the empty list.
 func (d Dirs) MarshalJSON() ([]byte, error) { return json.Marshal(d.Strings()) }
 
-// Roots is the ordered root set of a session, [cwd, ...additionalDirectories] (clause
-// A20): absolute, normalised, without exact duplicates, nested and overlapping roots
-// kept (A7, A8). It is immutable and safe to share. [NewRoots] makes one of what a client
-// sent, [RootsFrom] of parts that were checked before; the zero value is no root set.
+// Roots is an ordered set of directories, cwd first, without duplicates; roots may be nested. It is immutable. [NewRoots] and
+// [RootsFrom] construct one. The zero Roots has no directories and cannot be opened.
 type Roots struct {
 	cwd        Dir
 	additional Dirs
@@ -178,8 +173,7 @@ func NewRoots(cwd string, additional []string) (Roots, error) {
 	return RootsFrom(first, rest), nil
 }
 
-// RootsFrom joins parts that were checked before, such as stored ones, into a root
-// set. An entry equal to cwd is dropped. A zero cwd makes the zero Roots.
+// RootsFrom returns the root set of cwd and additional without cwd. For the zero cwd it returns the zero Roots.
 func RootsFrom(cwd Dir, additional Dirs) Roots {
 	if cwd.IsZero() {
 		return Roots{}
@@ -187,16 +181,16 @@ func RootsFrom(cwd Dir, additional Dirs) Roots {
 	return Roots{cwd, additional.Without(cwd)}
 }
 
-// Cwd is the first root.
+// Cwd returns the first root.
 func (r Roots) Cwd() Dir { return r.cwd }
 
-// Additional are the roots after cwd.
+// Additional returns the roots after cwd.
 func (r Roots) Additional() Dirs { return r.additional }
 
-// IsZero reports whether r is no root set.
+// IsZero reports whether r is the zero Roots.
 func (r Roots) IsZero() bool { return r.cwd.IsZero() }
 
-// Len is the number of roots, cwd included; 0 for the zero Roots.
+// Len returns the number of roots, cwd included.
 func (r Roots) Len() int {
 	if r.IsZero() {
 		return 0
@@ -204,7 +198,7 @@ func (r Roots) Len() int {
 	return 1 + r.additional.Len()
 }
 
-// At is root i, cwd for 0. It panics if i is out of range.
+// At returns root i, cwd for 0. It panics if i is out of range.
 func (r Roots) At(i int) Dir {
 	switch {
 	case r.IsZero():
@@ -216,7 +210,7 @@ func (r Roots) At(i int) Dir {
 	}
 }
 
-// All yields each root with its place in the set, cwd first.
+// All yields each root with its position, cwd first.
 func (r Roots) All() iter.Seq2[int, Dir] {
 	return func(yield func(int, Dir) bool) {
 		for i := range r.Len() {
@@ -232,7 +226,7 @@ func (r Roots) Equal(other Roots) bool {
 	return r.cwd == other.cwd && r.additional.Equal(other.additional)
 }
 
-// String lists the roots in order, for a person.
+// String returns the roots in order, for a person.
 func (r Roots) String() string {
 	paths := make([]string, 0, r.Len())
 	for _, dir := range r.All() {
@@ -241,7 +235,7 @@ func (r Roots) String() string {
 	return "[" + strings.Join(paths, ", ") + "]"
 }
 
-// MarshalJSON encodes the set as one array of strings, cwd first.
+// MarshalJSON encodes the set as an array of strings, cwd first.
 func (r Roots) MarshalJSON() ([]byte, error) {
 	paths := make([]string, 0, r.Len())
 	for _, dir := range r.All() {
@@ -258,8 +252,8 @@ func (r Roots) sent(i int) int {
 	return r.additional.list[i-1].sent
 }
 
-// Real is d's real path now, by the same means as an opened root's; d itself where it is not a
-// directory that can be opened. It is a key to compare by (clause A17), never a path to open.
+// Real returns the path of d without links, as [Root].Real has it, or d if the directory cannot be opened. Use it to compare
+// directories, never to open one.
 func Real(d Dir) Dir {
 	root, err := dirfd.Open(d.path)
 	if err != nil {

@@ -5,30 +5,28 @@ import (
 	"strings"
 )
 
-// rules is how a platform spells paths. Both kinds are compiled everywhere, so that
-// both are tested everywhere; native is the running platform's.
+// rules is how a platform spells paths. Those of all platforms are compiled everywhere, so that they are tested everywhere; native
+// is the running platform's.
 type rules interface {
-	// absolute reports whether path says where it is without a working directory.
+	// absolute reports whether path does not depend on a working directory.
 	absolute(path string) bool
-	// normalise drops "." components and repeated and trailing separators of an
-	// absolute path (A8).
+	// normalise removes "." components and repeated and trailing separators from an absolute path.
 	normalise(path string) string
-	// uri is an absolute, normalised path as a file URI.
+	// uri returns an absolute, normalised path as a file URI.
 	uri(path string) string
-	// split takes a path apart. top is where its tree starts, "" for a relative path; names
-	// are without "." and empty ones; dir reports whether only a directory can be
-	// meant, as by a trailing separator. A path that starts where only a process knows, such
-	// as at the current directory of a drive, has the top "?", which equals no other.
+	// split splits a path. top is where its tree starts, "" for a relative path; names has no "." and no empty
+	// names; dir reports whether the path can only mean a directory, as with a trailing separator. A path that depends on the
+	// state of the process, such as the current directory of a drive, has the top "?", which equals no other.
 	split(path string) (top string, names []string, dir bool)
 	// join is the reverse of split.
 	join(top string, names []string) string
-	// same reports whether two names, or two tops, are one.
+	// same reports whether two names, or two tops, are equal.
 	same(a, b string) bool
 }
 
 func hasNUL(path string) bool { return strings.IndexByte(path, 0) >= 0 }
 
-// posix: one tree, one separator.
+// posix has one tree and one separator.
 type posix struct{}
 
 func (posix) absolute(path string) bool { return strings.HasPrefix(path, "/") }
@@ -56,8 +54,7 @@ func (posix) same(a, b string) bool { return a == b }
 
 func isSlash(c byte) bool { return c == '/' }
 
-// tidy joins the components of path that are not ".", each with the separator that
-// was in front of it.
+// tidy joins the components of path that are not ".", each with the separator in front of it.
 func tidy(path string, separator func(byte) bool) string {
 	var out strings.Builder
 	out.Grow(len(path))
@@ -85,7 +82,7 @@ func tidy(path string, separator func(byte) bool) string {
 	return out.String()
 }
 
-// components are the names of path; dir reports whether it ends in a separator or ".".
+// components returns the names of path; dir reports whether it ends in a separator or ".".
 func components(path string, separator func(byte) bool) (names []string, dir bool) {
 	names = make([]string, 0, 16)
 	for i := 0; i < len(path); {
@@ -108,8 +105,8 @@ func fileURI(host, path string) string {
 	return u.String()
 }
 
-// drives: how Windows does it. Drives (C:\dir), shares (\\server\share\dir), and both again behind \\?\;
-// two separators, kept as they were written.
+// drives are the rules of Windows: drives (C:\dir), shares (\\server\share\dir), and both after \\?\; two separators, kept as
+// they were written.
 type drives struct{}
 
 func (w drives) absolute(path string) bool {
@@ -164,7 +161,7 @@ func (drives) join(top string, names []string) string { return top + strings.Joi
 
 func (drives) same(a, b string) bool { return strings.EqualFold(a, b) && a != "?" }
 
-// plain is path without the \\?\ that lifts the limit on its length.
+// plain returns path without the \\?\ that lifts the limit on its length.
 func plain(path string) string {
 	if share, ok := strings.CutPrefix(path, `\\?\UNC\`); ok {
 		return `\\` + share
@@ -172,7 +169,7 @@ func plain(path string) string {
 	return strings.TrimPrefix(path, `\\?\`)
 }
 
-// volume is the part of path in front of its directories: a drive, a share, or "".
+// volume returns the part of path before its directories: a drive, a share, or "".
 func (drives) volume(path string) string {
 	switch {
 	case len(path) >= 2 && isDrive(path[:2]):
@@ -186,8 +183,7 @@ func (drives) volume(path string) string {
 	}
 }
 
-// share is path up to the end of the "server\share" that starts at from, "" if
-// there is none.
+// share returns path up to the end of the "server\share" that starts at from, "" if there is none.
 func share(path string, from int) string {
 	server := component(path[from:])
 	if server == 0 || from+server == len(path) {
@@ -200,7 +196,7 @@ func share(path string, from int) string {
 	return path[:from+server+1+name]
 }
 
-// component is the length of path's first component.
+// component returns the length of path's first component.
 func component(path string) int {
 	for i := range len(path) {
 		if isEither(path[i]) {
@@ -210,7 +206,7 @@ func component(path string) int {
 	return len(path)
 }
 
-// endsInDrive reports whether volume is a drive, plain or behind \\?\.
+// endsInDrive reports whether volume is a drive, plain or after \\?\.
 func endsInDrive(volume string) bool {
 	return isDrive(strings.TrimPrefix(volume, `\\?\`))
 }

@@ -1,29 +1,24 @@
-// Package ignore says what git ignores, by git's own rules.
+// Package gitignore decides which files git ignores.
 //
-// It reads no files. A caller that walks a tree parses the bytes of each .gitignore
-// with [Parse] and keeps one [Matcher] for each directory: [NewMatcher] for the top one,
-// [Matcher.Enter] for a directory inside it, which inherits and extends. A Matcher
-// judges the entries of its own directory, one name at a time, so that deciding is a few
-// comparisons and never a walk back to the top.
+// It reads no files. A caller that walks a tree parses each .gitignore with [Parse] and keeps a [Matcher] for each
+// directory: [NewMatcher] for the top, [Matcher.Enter] for a directory below, which inherits and adds rules. A Matcher decides
+// about the entries of its own directory, one name at a time, in a few comparisons.
 //
-//	top := ignore.NewMatcher(ignore.Parse(gitignore), ignore.Parse(infoExclude))
-//	if top.Match("build", ignore.Directory) == ignore.Ignored {
+//	top := gitignore.NewMatcher(gitignore.Parse(rules), gitignore.Parse(infoExclude))
+//	if top.Match("build", gitignore.Directory) == gitignore.Ignored {
 //		// do not descend
 //	}
-//	sub := top.Enter("src", ignore.Parse(srcGitignore))
-//	sub.Match("main.o", ignore.File)
+//	sub := top.Enter("src", gitignore.Parse(srcRules))
+//	sub.Match("main.o", gitignore.File)
 //
-// The rules are those of gitignore(5) as git runs them, the undocumented part included: of
-// the rules of one file the last that matches decides; a deeper file goes before a
-// shallower one, and every .gitignore before .git/info/exclude; what lies in an ignored
-// directory is ignored and cannot be taken back; "**" between slashes crosses directories, and so it
-// does behind a literal beginning ("/lib**/x"), although the manual says otherwise.
+// The rules are those of gitignore(5) as git implements them: the last matching rule of a file decides; a deeper
+// file takes precedence over a shallower one, and every .gitignore over .git/info/exclude; everything in an ignored directory
+// is ignored and cannot be included again; "**" between slashes crosses directories, and also after a literal
+// beginning ("/lib**/x"), although the manual says otherwise.
 //
-// Three things that git also looks at are left out. The user's global file
-// (core.excludesFile) is not read, because it lies outside of what a workspace may read; a
-// caller that has its bytes gives them to NewMatcher as the last source. Names are
-// compared byte by byte, as with core.ignoreCase off. And a file that is tracked although a
-// rule names it is Ignored here, since the index is not looked at.
+// There are three differences. The user's global file (core.excludesFile) is not read; a caller can give its content to
+// NewMatcher as the last source. Names are compared byte by byte, as with core.ignoreCase off. A tracked file that matches a
+// rule is Ignored, since the index is not read.
 package gitignore
 
 import (
@@ -31,30 +26,24 @@ import (
 	"strings"
 )
 
-// Kind is what an entry is.
+// Kind is the type of an entry.
 type Kind int
 
 const (
-	// File is everything that is not a directory. To git a symbolic link is one, wherever it points.
-	File Kind = iota
-	// Directory is a directory.
+	File Kind = iota // anything but a directory; a symbolic link is a file to git
 	Directory
 )
 
-// Verdict is what the rules say of an entry.
+// Verdict is the result of matching an entry.
 type Verdict int
 
 const (
-	// Undecided: no rule speaks of it. Git does not ignore it.
-	Undecided Verdict = iota
-	// Ignored: a rule names it or a directory that it is in.
-	Ignored
-	// Included: the rule that decides is a negated one, which takes it back. Git does
-	// not ignore it.
-	Included
+	Undecided Verdict = iota // no rule matches; git does not ignore the entry
+	Ignored                  // a rule matches the entry or a directory above it
+	Included                 // the deciding rule is negated; git does not ignore the entry
 )
 
-// String is the constant's name in lower case.
+// String returns the constant's name in lower case.
 func (v Verdict) String() string {
 	switch v {
 	case Ignored:
@@ -66,27 +55,21 @@ func (v Verdict) String() string {
 	}
 }
 
-// Matcher judges the entries of one directory. It is immutable and safe for concurrent use. Make
-// one with [NewMatcher] or [Matcher.Enter].
+// Matcher decides about the entries of one directory. It is immutable and safe for concurrent use.
 type Matcher struct {
-	// sources holds those that have rules, the weightiest first.
-	sources []source
-	// path is the directory's path from the top one with a slash at its end, "" for the top itself.
-	path string
-	// ignored says that the directory itself is, and with it all that is in it.
-	ignored bool
+	sources []source // in order of precedence, without empty ones
+	path    string   // of the directory from the top, with a slash at its end; "" for the top
+	ignored bool     // the directory is ignored, and so is everything in it
 }
 
-// source is a set of rules, and the directory that they speak of.
+// source is a set of rules and the directory that they apply to.
 type source struct {
 	rules *Rules
-	// base is how much of an entry's path from the top belongs to that directory.
-	base int
+	base  int // length of that directory's path from the top
 }
 
-// NewMatcher returns the matcher of a top directory: the top of a repository, or of any
-// tree. sources speak of it and all below; each weighs more than those after it. Those
-// of a repository are its .gitignore, then its .git/info/exclude. Nil sources are skipped.
+// NewMatcher returns the matcher of a top directory: that of a repository, or of any tree. sources apply to it and everything below, in
+// order of precedence: for a repository its .gitignore, then its .git/info/exclude. A source may be nil.
 func NewMatcher(sources ...*Rules) *Matcher {
 	m := &Matcher{}
 	for _, rules := range sources {
@@ -97,9 +80,8 @@ func NewMatcher(sources ...*Rules) *Matcher {
 	return m
 }
 
-// Enter returns the matcher of the directory called name in m's directory. rules are those of
-// its own .gitignore, nil if it has none. If the directory is ignored, so is everything in it,
-// whatever its rules say.
+// Enter returns the matcher of the directory name in m's directory. rules are those of its own .gitignore, nil if it has none. If the
+// directory is ignored, so is everything in it, whatever its rules say.
 func (m *Matcher) Enter(name string, rules *Rules) *Matcher {
 	child := &Matcher{
 		sources: m.sources,
@@ -113,7 +95,7 @@ func (m *Matcher) Enter(name string, rules *Rules) *Matcher {
 	return child
 }
 
-// Match judges the entry called name in m's directory. name is one path component.
+// Match returns the verdict on the entry name in m's directory. name is one path component.
 func (m *Matcher) Match(name string, kind Kind) Verdict {
 	if m.ignored {
 		return Ignored
@@ -129,38 +111,33 @@ func (m *Matcher) Match(name string, kind Kind) Verdict {
 	return Undecided
 }
 
-// Rules are the rules of one file, such as a .gitignore. They are immutable and safe for concurrent
-// use. A nil *Rules has no rules.
+// Rules are the rules of one file, such as a .gitignore. They are immutable and safe for concurrent use. A nil *Rules is empty.
 type Rules struct {
 	// names holds the rules that are one literal name, by that name.
 	names map[string]lastRules
-	// endings holds the rules for all names that end alike, such as "*.log", by that ending. It begins
-	// with a dot and has no other, so that a name has one at most.
+	// endings holds rules like "*.log", by the ending. An ending has exactly one dot, at its beginning, so that a name has
+	// at most one.
 	endings map[string]lastRules
 	// rest holds all others, in file order.
 	rest []rule
 }
 
-// lastRules holds the last of some rules that match the same, and the last that is not for
-// directories only. Either may be absent.
+// lastRules holds the last of the rules that match the same names: the last for any entry, and the last for directories only. Either
+// may be nil.
 type lastRules struct {
 	any, directory *rule
 }
 
-// rule is one line: a pattern, and what it means when it matches.
+// rule is one line.
 type rule struct {
 	pattern
-	// order is its place among the file's rules: of those that match, the last decides.
-	order int
-	// verdict is Ignored, or Included for a line that begins with "!".
-	verdict Verdict
-	// kind is Directory for a line that ends with "/", which matches nothing else.
-	kind Kind
+	order   int     // position in the file: the last matching rule decides
+	verdict Verdict // Ignored, or Included if the line begins with "!"
+	kind    Kind    // Directory if the line ends with "/": it matches nothing else
 }
 
-// Parse reads the content of a .gitignore. It cannot fail: lines that git makes no sense of
-// match nothing. data is not kept. Time and memory are linear in its size, which the
-// caller bounds.
+// Parse parses a .gitignore. Lines that git does not understand match nothing. It does not keep data. Time and memory are linear in
+// its size.
 func Parse(data []byte) *Rules {
 	rules := &Rules{}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
@@ -181,7 +158,7 @@ func parseLine(line []byte) (rule, bool) {
 		return rule{}, false
 	}
 	line = bytes.TrimSuffix(line, []byte("\r"))
-	// To git a line is a C string.
+	// To git a line ends with a NUL, like a C string.
 	line, _, _ = bytes.Cut(line, []byte{0})
 	text := string(trimSpaces(line))
 
@@ -197,8 +174,7 @@ func parseLine(line []byte) (rule, bool) {
 	return r, ok
 }
 
-// trimSpaces cuts the spaces at the end of a line, except one that a backslash quotes
-// and those before it.
+// trimSpaces removes the spaces at the end of a line, up to one that is quoted with a backslash.
 func trimSpaces(line []byte) []byte {
 	end := 0
 	for i := 0; i < len(line); i++ {
@@ -243,8 +219,8 @@ func (r *Rules) empty() bool {
 	return r == nil || len(r.names) == 0 && len(r.endings) == 0 && len(r.rest) == 0
 }
 
-// match finds the verdict of the last rule that matches the entry called name in dir, a path from the
-// rules' directory with a slash at its end, "" for that directory itself.
+// match returns the verdict of the last rule that matches the entry name in dir, a path from the rules' directory with a
+// slash at its end, or "".
 func (r *Rules) match(dir, name string, kind Kind) Verdict {
 	var last *rule
 	if len(r.names) > 0 {
@@ -280,7 +256,7 @@ func (l lastRules) last(kind Kind) *rule {
 	return later(l.any, l.directory)
 }
 
-// later is the one of two rules, either of which may be absent, that comes later in the file.
+// later returns the rule that comes later in the file. Either may be nil.
 func later(a, b *rule) *rule {
 	if a == nil || b != nil && b.order > a.order {
 		return b

@@ -2,17 +2,15 @@ package gitignore
 
 import "strings"
 
-// scope says what of an entry a pattern is compared with.
+// scope says what a pattern is compared with.
 type scope int
 
 const (
-	// nameScope: its name, at any depth below the rules' directory.
-	nameScope scope = iota
-	// pathScope: its whole path from the rules' directory.
-	pathScope
+	nameScope scope = iota // the entry's name, at any depth below the rules' directory
+	pathScope              // the entry's path from the rules' directory
 )
 
-// form says how a pattern is compared. Most patterns in the wild need no glob.
+// form says how a pattern is compared. Most real patterns need no glob.
 type form int
 
 const (
@@ -26,14 +24,12 @@ const (
 type pattern struct {
 	scope scope
 	form  form
-	// text is what a form other than globbed compares; for globbed it is the literal beginning,
-	// and glob matches what comes after it.
+	// text is what to compare with; for globbed it is the literal beginning, and glob matches the rest.
 	text string
 	glob glob
 }
 
-// matches compares the pattern with the entry called name in dir, a path with a slash at its end or "".
-// The two are put together only if nothing cheaper tells.
+// matches compares the pattern with the entry name in dir, a path with a slash at its end or "". It avoids to join the two.
 func (p *pattern) matches(dir, name string) bool {
 	if p.scope == nameScope || dir == "" {
 		return p.matchesText(name)
@@ -53,7 +49,7 @@ func (p *pattern) matches(dir, name string) bool {
 	}
 }
 
-// beginsLike reports whether dir and name, put together, begin with the pattern's text.
+// beginsLike reports whether dir+name begins with the pattern's text.
 func (p *pattern) beginsLike(dir, name string) bool {
 	if len(p.text) <= len(dir) {
 		return strings.HasPrefix(dir, p.text)
@@ -84,8 +80,8 @@ func compile(text string) (p pattern, ok bool) {
 	if special < 0 {
 		special = len(text)
 	}
-	// Git takes the literal beginning off before it looks for globs, so that a "**"
-	// right behind it counts as one at the beginning. We do the same.
+	// Like git, take off the literal beginning before looking for globs, so that a "**" right after it counts as one at
+	// the beginning.
 	p.text = text[:special]
 	p.glob, ok = compileGlob(text[special:], p.scope)
 	if !ok {
@@ -126,11 +122,9 @@ type glob []token
 
 // token is one element of a glob.
 type token struct {
-	op op
-	// text is that of opLiteral.
-	text string
-	// set is that of opSet.
-	set *byteSet
+	op   op
+	text string   // of opLiteral
+	set  *byteSet // of opSet
 }
 
 type op int
@@ -144,8 +138,8 @@ const (
 	opDirs              // "**/": nothing, or any bytes and a slash
 )
 
-// compileGlob compiles what begins at the first special character of a pattern, or nothing. ok is
-// false if it can match nothing: a quote without a character, a set that is not closed.
+// compileGlob compiles a pattern from its first special character on. ok is false if it can match nothing: a backslash at the end, or
+// a set that is not closed.
 func compileGlob(text string, in scope) (g glob, ok bool) {
 	var literal []byte
 	flush := func() {
@@ -188,7 +182,7 @@ func compileGlob(text string, in scope) (g glob, ok bool) {
 	return g, true
 }
 
-// stars classifies the asterisks at text[i:]. size is how many bytes they take up, with the slash of "**/".
+// stars classifies the asterisks at text[i:]. size is their length, including the slash of "**/".
 func stars(text string, i int, in scope) (op op, size int) {
 	end := i
 	for end < len(text) && text[end] == '*' {
@@ -218,16 +212,15 @@ func (g glob) crossesSlash() bool {
 	return false
 }
 
-// retry is a place to take up again: a token that can match more than it did, and where the
-// rest of the text then begins.
+// retry is a token that can match more than it did, and where the rest of the text begins then.
 type retry struct {
-	token int // -1: none
+	token int // -1 for none
 	at    int
 }
 
-// match reports whether g matches all of s. It needs no stack. Of the stars only the last
-// can be worth a longer match: what an earlier one would gain, the last one has as well, or
-// a slash stands between them. The same holds for opDeep and opDirs, which stars never cross.
+// match reports whether g matches all of s. It needs no stack: of the stars only the last can gain from a longer match, since
+// what an earlier one could match the last can too, unless a slash is in between. The same holds for opDeep and opDirs,
+// which stars never cross.
 func (g glob) match(s string) bool {
 	star, deep := retry{token: -1}, retry{token: -1}
 	t, at := 0, 0
@@ -262,7 +255,7 @@ func (g glob) match(s string) bool {
 	}
 }
 
-// size is how many bytes a token of fixed size matches at the beginning of s, -1 if it does not match.
+// size returns how many bytes a token of fixed size matches at the beginning of s, -1 if it does not match.
 func (t token) size(s string) int {
 	switch {
 	case t.op == opLiteral:
@@ -276,7 +269,7 @@ func (t token) size(s string) int {
 	return -1
 }
 
-// lengthen moves at to the next place where the rest after opDeep or opDirs may begin.
+// lengthen moves at to the next position where the rest after opDeep or opDirs may begin.
 func (t token) lengthen(at *int, s string) bool {
 	if t.op == opDeep {
 		*at++
@@ -304,8 +297,8 @@ func (s *byteSet) invert() {
 	}
 }
 
-// parseSet reads the set at the beginning of text, which is a "[". size is the
-// bytes that it takes up. ok is false if it is not closed or names an unknown class.
+// parseSet parses the set at the beginning of text, which is a "[". size is its length in bytes. ok is false if it is not closed or
+// names an unknown class.
 func parseSet(text string) (set *byteSet, size int, ok bool) {
 	set = &byteSet{}
 	i := 1
@@ -313,8 +306,7 @@ func parseSet(text string) (set *byteSet, size int, ok bool) {
 	if negated {
 		i++
 	}
-	// A "]" right at the beginning is a member. low is the member before, from which a "-"
-	// makes a range; nothing to begin one from is -1.
+	// A "]" right at the beginning is a member. low is the previous member, from which a "-" makes a range, or -1.
 	for first, low := i, -1; ; {
 		if i >= len(text) {
 			return nil, 0, false
@@ -352,7 +344,7 @@ func parseSet(text string) (set *byteSet, size int, ok bool) {
 	return set, i + 1, true
 }
 
-// member reads one byte, which may be quoted.
+// member parses one byte, which may be quoted.
 func member(text string) (c byte, size int, ok bool) {
 	if text[0] != '\\' {
 		return text[0], 1, true
@@ -363,7 +355,7 @@ func member(text string) (c byte, size int, ok bool) {
 	return text[1], 2, true
 }
 
-// classAt reads a "[:name:]" at the beginning of text.
+// classAt parses a "[:name:]" at the beginning of text.
 func classAt(text string) (name string, size int, ok bool) {
 	rest, ok := strings.CutPrefix(text, "[:")
 	if !ok {
@@ -376,7 +368,7 @@ func classAt(text string) (name string, size int, ok bool) {
 	return rest[:end-1], len("[:") + end + 1, true
 }
 
-// addClass adds a POSIX class, in ASCII. It reports whether there is one of that name.
+// addClass adds a POSIX class, in ASCII. It reports whether the name is known.
 func (s *byteSet) addClass(name string) bool {
 	switch name {
 	case "alnum":

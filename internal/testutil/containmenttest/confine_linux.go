@@ -7,18 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Confine takes from the calling goroutine, for good, the right to write, make, move or remove anything that is not
-// below dir, whoever it runs as: what it attempts elsewhere fails, even if nothing else held it. What it opened
-// before for writing stays writable, and permissions and times can be set elsewhere still. The goroutine keeps its
+// Confine permanently prevents the calling goroutine from writing, creating, moving or removing anything outside dir, even as
+// root. Files that are open for writing stay writable, and permissions and times can still be set. The goroutine keeps its
 // thread, which ends with it; goroutines that it starts are not confined.
 //
-// It reports whether it did: not every system can.
+// Confine reports whether the system supports it.
 func Confine(dir string) bool {
 	const writing = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_REFER |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
 		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
-	runtime.LockOSThread() // and never let go of: a thread that is confined is of no use to anybody else
+	runtime.LockOSThread() // never unlocked: other goroutines cannot use a confined thread
 	attributes := uint64(writing)
 	rules, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes), 0)
 	if errno != 0 {

@@ -2,6 +2,5 @@
 
 package containmenttest
 
-// Confine would take from the calling goroutine the right to change anything that is not below dir. It reports whether it
-// did: this system cannot.
+// Confine would prevent the calling goroutine from changing anything outside dir. This system does not support it.
 func Confine(string) bool { return false }

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InNamespace runs the test in a user and mount namespace of its own, where it may mount. It reports
-// whether this process is the one that runs it.
+// InNamespace runs the test again in a process with its own user and mount namespace, where it may mount file systems. It returns
+// true in that process; in the other the test should return.
 func InNamespace(t *testing.T) bool {
 	t.Helper()
 	const inside = "CONTAINMENT_TEST_NAMESPACE"
@@ -30,7 +30,7 @@ func InNamespace(t *testing.T) bool {
 	output, err := cmd.CombinedOutput()
 	for _, refusal := range []error{syscall.EPERM, syscall.ENOSPC, syscall.EINVAL, syscall.ENOSYS} {
 		if errors.Is(err, refusal) {
-			t.Skip("this system gives no user namespace to mount in:", err)
+			t.Skip("this system does not permit a user namespace:", err)
 		}
 	}
 	require.NoError(t, err, "%s", output)

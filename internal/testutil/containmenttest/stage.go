@@ -21,18 +21,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stage is a case on the disk. It is not safe for concurrent use.
+// Stage is the tree of a case on disk. It is not safe for concurrent use.
 type Stage struct {
 	// Dir is the directory of the case, by its real path.
 	Dir string
 
 	c      Case
-	before map[string]string // a picture of it as it was set up
-	now    map[string]string // and when it was last looked at
+	before map[string]string // picture of it as it was set up
+	now    map[string]string // and as it was last checked
 	end    []func()
 }
 
-// Stage makes the tree of a case, as it is when the roots are opened.
+// Stage creates the tree of a case, as it is when the roots are opened.
 func (c Case) Stage(t testing.TB) *Stage {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -45,13 +45,13 @@ func (c Case) Stage(t testing.TB) *Stage {
 	return s
 }
 
-// Roots are the session's roots, cwd first.
+// Roots returns the roots, cwd first.
 func (s *Stage) Roots() []string { return s.all(s.c.roots) }
 
-// Denied are the directories that the policy denies.
+// Denied returns the directories that the policy denies.
 func (s *Stage) Denied() []string { return s.all(s.c.deny) }
 
-// Open does what happens once the roots were opened. From now on nothing outside of them may change.
+// Open runs the commands of the case after "open". From then on nothing outside the roots may change.
 func (s *Stage) Open(t testing.TB) {
 	t.Helper()
 	for _, line := range s.c.after {
@@ -61,7 +61,7 @@ func (s *Stage) Open(t testing.TB) {
 	s.now = s.before
 }
 
-// Path is what an attempt tries.
+// Path returns the path of an attempt.
 func (s *Stage) Path(a Attempt) string { return s.expand(a.path) }
 
 // Within reports whether a path is in the directory of the case, by its text alone.
@@ -72,16 +72,15 @@ func (s *Stage) Within(path string) bool {
 	return within(s.Dir, filepath.Clean(path))
 }
 
-// RequireContained looks at the tree: what is outside of the roots must be as it was, and what was learned may not hold
-// any of it.
+// RequireContained requires that everything outside the roots is unchanged, and that learned contains nothing from there.
 func (s *Stage) RequireContained(t testing.TB, learned, said string) {
 	t.Helper()
 	require.NotContains(t, learned, "SECRET", said)
 	s.now = Picture(t, s.Dir, nil)
-	require.Equal(t, s.outside(s.before), s.outside(s.now), "%s: what is outside has changed", said)
+	require.Equal(t, s.outside(s.before), s.outside(s.now), "%s: something outside has changed", said)
 }
 
-// Changed reports whether anything was not as it was set up when it was last looked at.
+// Changed reports whether anything in the tree had changed at the last RequireContained.
 func (s *Stage) Changed() bool { return !maps.Equal(s.before, s.now) }
 
 // Clear removes the tree.
@@ -99,7 +98,7 @@ func (s *Stage) Clear() {
 	_ = os.RemoveAll(s.Dir)
 }
 
-// outside is what a picture shows of all that was not granted.
+// outside returns the part of a picture that is outside the granted directories.
 func (s *Stage) outside(picture map[string]string) map[string]string {
 	seen := maps.Clone(picture)
 	maps.DeleteFunc(seen, func(path, _ string) bool {
@@ -110,7 +109,7 @@ func (s *Stage) outside(picture map[string]string) map[string]string {
 
 func within(dir, path string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
-// expand fills in the directory of the case for $W, and what is repeated: ${x*255} is so many x.
+// expand replaces $W by the directory of the case, and ${x*255} by as many x.
 func (s *Stage) expand(text string) string {
 	repeated := regexp.MustCompile(`\$\{([^*]*)\*([0-9]+)\}`)
 	text = repeated.ReplaceAllStringFunc(text, func(m string) string {
@@ -121,7 +120,7 @@ func (s *Stage) expand(text string) string {
 	return strings.ReplaceAll(text, "$W", s.Dir)
 }
 
-// in is a path in the directory of the case.
+// in returns a path in the directory of the case.
 func (s *Stage) in(path string) string { return filepath.Join(s.Dir, s.expand(path)) }
 
 func (s *Stage) all(paths []string) []string {
@@ -132,7 +131,7 @@ func (s *Stage) all(paths []string) []string {
 	return out
 }
 
-// run does one line of a script.
+// run runs one command of a case.
 func (s *Stage) run(t testing.TB, words []string) {
 	t.Helper()
 	command, args := words[0], words[1:]
@@ -154,7 +153,7 @@ func (s *Stage) run(t testing.TB, words []string) {
 			err = os.Symlink(target, filepath.Join(one, strconv.Itoa(i)))
 			target = strconv.Itoa(i)
 		}
-	case "hard": // hard PATH OTHER: the file OTHER gets the further name PATH
+	case "hard": // hard PATH OTHER: gives the file OTHER the second name PATH
 		err = os.Link(s.in(args[1]), one)
 	case "fifo":
 		err = unix.Mkfifo(one, 0o666)
@@ -176,7 +175,7 @@ func (s *Stage) run(t testing.TB, words []string) {
 	require.NoError(t, err, "%v", words)
 }
 
-// listen makes a socket. Its name may be longer than that of a socket can be.
+// listen creates a socket. Its path may be longer than the limit for sockets.
 func (s *Stage) listen(t testing.TB, path string) {
 	t.Helper()
 	short, err := os.MkdirTemp("", "s")
@@ -189,8 +188,8 @@ func (s *Stage) listen(t testing.TB, path string) {
 	s.end = append(s.end, func() { _ = socket.Close() })
 }
 
-// Picture is everything below dir but for some directories in it: which file it is, its mode, its time and its
-// content, by its path in dir. Pictures compare with [maps.Equal].
+// Picture describes everything below dir except the directories but: inode, mode, time and content by path in dir. Compare
+// pictures with [maps.Equal].
 func Picture(t testing.TB, dir string, but []string) map[string]string {
 	t.Helper()
 	seen := make(map[string]string)
@@ -213,7 +212,7 @@ func Picture(t testing.TB, dir string, but []string) map[string]string {
 			seen[rel] = what + " -> " + target
 			return err
 		case info.Mode().IsRegular():
-			text, _ := os.ReadFile(path) // what may not be read is not compared
+			text, _ := os.ReadFile(path) // an unreadable file has no content
 			what += " " + string(text)
 		}
 		seen[rel] = what
