@@ -188,7 +188,7 @@ func TestCallProgressAndCancel(t *testing.T) {
 	require.ErrorIs(t, <-failed, backend.ErrCancelled)
 	f.host.waitForUpdate(t, "The call was cancelled.")
 	require.Eventually(t, func() bool { return f.logs.Count("the call was cancelled") > 0 }, patience, 5*time.Millisecond, "the server was told")
-	require.Equal(t, "{}", f.call("s.echo", "{}"), "the server goes on")
+	require.Equal(t, "{}", f.call("s.echo", "{}"), "the server still works")
 }
 
 func TestCallTimeout(t *testing.T) {

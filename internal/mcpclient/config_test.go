@@ -80,7 +80,7 @@ func TestM15_ChangedHTTPConfigReplacesServer(t *testing.T) {
 			require.NoError(t, err)
 			f.state(backend.ServerFailed)
 			f.change(w, one())
-			require.Equal(t, backend.ServerFailed, f.Servers()[0].State, "it goes on as it was")
+			require.Equal(t, backend.ServerFailed, f.Servers()[0].State, "it was not replaced")
 			c := one()
 			change(&c)
 			f.change(w, c)

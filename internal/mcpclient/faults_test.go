@@ -97,7 +97,7 @@ func TestUnreadableAnswer(t *testing.T) {
 	require.Error(t, err)
 	tools, err := f.List(t.Context())
 	require.NoError(t, err)
-	require.Len(t, tools, 3, "the connection goes on")
+	require.Len(t, tools, 3, "the connection still works")
 }
 
 func TestW9_Grandchildren(t *testing.T) {
@@ -254,7 +254,7 @@ func TestA30_ToolChangedByReconnect(t *testing.T) {
 	f.change(open(t, a, b), c)
 	during := &interrupted{host: f.host, before: func() {
 		h.respond("tools/list", `"result":{"tools":[{"name":"x","description":"Another.","inputSchema":{"type":"object"}}]}`)
-		f.change(open(t, a), c) // it knows of a root that is lost, and is connected anew
+		f.change(open(t, a), c) // it knows a lost root, so it is reconnected
 		require.Eventually(t, func() bool { return h.count("initialize") == 2 }, patience, 5*time.Millisecond)
 	}}
 	_, err := f.Call(t.Context(), during, "h.x", nil)

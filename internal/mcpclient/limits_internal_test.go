@@ -42,8 +42,8 @@ func answered(t *testing.T, l *stdioTransport) (questions int, err error) {
 }
 
 func TestServerTakesNoAnswers(t *testing.T) {
-	nobody, out := io.Pipe()
-	defer nobody.Close()
+	unread, out := io.Pipe()
+	defer unread.Close()
 	l := newStdioTransport(io.NopCloser(&asker{}), out, limits{MaxMessage: 100, MaxRequests: 20, SettleMax: 10 * time.Millisecond}, quiet())
 	l.legacy.Store(true)
 	n, err := answered(t, l)

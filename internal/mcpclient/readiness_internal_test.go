@@ -50,14 +50,14 @@ func TestM5_Readiness(t *testing.T) {
 		during         func(*readiness)
 		ping, expected time.Duration
 	}{
-		"never asks":                           {asks(), ms, 502 * ms},
-		"asks at once":                         {asks(ms / 2), ms, 101*ms + ms/2},
-		"asks late":                            {asks(350 * ms), ms, 451 * ms},
-		"asks twice":                           {asks(10*ms, 50*ms), ms, 161 * ms},
-		"asks again and again":                 {asks(times(100, 80*ms)...), ms, 5 * time.Second},
-		"answers pings late":                   {asks(20 * ms), 50 * ms, 570 * ms},
-		"never answers a ping":                 {asks(ms), time.Hour, 5 * time.Second},
-		"is told of a change while it settles": {func(b *readiness) { time.Sleep(400 * ms); b.reset() }, ms, 901 * ms},
+		"never asks":                    {asks(), ms, 502 * ms},
+		"asks at once":                  {asks(ms / 2), ms, 101*ms + ms/2},
+		"asks late":                     {asks(350 * ms), ms, 451 * ms},
+		"asks twice":                    {asks(10*ms, 50*ms), ms, 161 * ms},
+		"asks again and again":          {asks(times(100, 80*ms)...), ms, 5 * time.Second},
+		"answers pings late":            {asks(20 * ms), 50 * ms, 570 * ms},
+		"never answers a ping":          {asks(ms), time.Hour, 5 * time.Second},
+		"roots change while it settles": {func(b *readiness) { time.Sleep(400 * ms); b.reset() }, ms, 901 * ms},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.expected, settled(t, c.during, c.ping)) })
 	}

@@ -28,7 +28,7 @@ func TestM3_AnnounceRoots(t *testing.T) {
 	before := f.where("s").PID
 	f.change(open(t, a, b), asking("s"))
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
-	require.Equal(t, before, f.where("s").PID, "it goes on")
+	require.Equal(t, before, f.where("s").PID, "it was kept")
 	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 1 }, patience, 5*time.Millisecond)
 	f.change(open(t, a, b), asking("s"))
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
@@ -39,13 +39,13 @@ func TestM3_A12_RestartOnLostRoot(t *testing.T) {
 	a, b := folder(t), folder(t)
 	notified := asking("notified")
 	notified.Policy.OnShrink = mcpclient.Notify
-	never, told := self("never", "sdk"), self("told", "early")
+	never, early := self("never", "sdk"), self("early", "early")
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, a, b), asking("s"), notified, never, told)
-	f.call("told.count", "")
+	f.change(open(t, a, b), asking("s"), notified, never, early)
+	f.call("early.count", "")
 	s, n, v := f.where("s").PID, f.where("notified").PID, f.where("never").PID
 
-	f.change(open(t, a), asking("s"), notified, never, told)
+	f.change(open(t, a), asking("s"), notified, never, early)
 	require.Equal(t, uris(t, a), f.call("s.roots", ""), "the first call reaches the new process")
 	require.NotEqual(t, s, f.where("s").PID)
 	require.True(t, ended(s))
@@ -53,7 +53,7 @@ func TestM3_A12_RestartOnLostRoot(t *testing.T) {
 	require.Equal(t, v, f.where("never").PID, "it had not asked")
 	f.host.waitForUpdate(t, "Restarting MCP server s, because it knows "+b)
 	require.Equal(t, uris(t, a), f.call("notified.roots", ""))
-	require.Equal(t, "1", f.call("told.count", ""))
+	require.Equal(t, "1", f.call("early.count", ""))
 	require.Equal(t, 1, f.logs.Count("roots announced before the end"))
 }
 

@@ -61,7 +61,7 @@ func TestM4_M3_HTTPServers(t *testing.T) {
 			require.Equal(t, uris(t, a), f.call("r.roots", "{}"))
 			if c.revision == "2025-11-25" {
 				require.EqualValues(t, 1, before, "a new root: it went on")
-				require.EqualValues(t, 2, initialized.Load(), "a lost root: it was connected anew")
+				require.EqualValues(t, 2, initialized.Load(), "it reconnects because of the lost root")
 			}
 			require.NotContains(t, f.logs.String(), "hunter2")
 		})

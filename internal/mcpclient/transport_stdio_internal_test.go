@@ -66,7 +66,7 @@ func TestLineLimit(t *testing.T) {
 }
 
 func TestWriteEndsWithItsContext(t *testing.T) {
-	r, w := io.Pipe() // nobody reads
+	r, w := io.Pipe() // never read
 	l := newStdioTransport(io.NopCloser(bytes.NewReader(nil)), w, limits{MaxMessage: 1 << 20}, quiet())
 	ctx, cancel := context.WithCancelCause(t.Context())
 	failed := make(chan error, 2)
