@@ -132,7 +132,7 @@ func TestA25_S5_FoundHTTPServerGetsEnvironment(t *testing.T) {
 		"asks":  {"command": "x", "env": {"TOKEN": "${input:token}"}}}}`)
 	a := start(t, "--log-level", "debug").initialize()
 	id := a.open(cwd)
-	require.Contains(t, a.ask(id, "/mcp start asks", "").text, "${input:token} is a value that only an editor can ask for")
+	require.Contains(t, a.ask(id, "/mcp start asks", "").text, "only an editor can ask for ${input:token}")
 	started := a.ask(id, "/mcp start found", "allow_once")
 	require.Len(t, started.questions, 1)
 	require.Contains(t, string(started.questions[0]), "${ACP_AGENT_INTEROP_URL}", "as it is written")

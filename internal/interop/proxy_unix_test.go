@@ -128,7 +128,7 @@ func TestW1_AgentErrorsAreLoggedWithoutSecrets(t *testing.T) {
 	b := startIn(t, state, "--", "sh", script).initialize()
 	b.call("session/load", params(`"sessionId":`+quoted(made.SessionID)+`,`), nil)
 	b.leave()
-	require.Contains(t, b.stderr.String(), "another way is tried")
+	require.Contains(t, b.stderr.String(), "trying another one")
 	for _, log := range []string{a.stderr.String(), b.stderr.String()} {
 		require.NotContains(t, log, secret)
 		require.NotContains(t, log, words)
