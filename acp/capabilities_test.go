@@ -12,7 +12,7 @@ import (
 )
 
 // Each capability of a client opens its own methods and no other's.
-func TestA26_ACapabilityOpensItsOwnMethods(t *testing.T) {
+func TestA26_Capabilities(t *testing.T) {
 	a := folder(t)
 	file := encode(map[string]string{"path": filepath.Join(a, "file")})
 	params := map[string]string{

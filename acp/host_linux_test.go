@@ -113,7 +113,7 @@ func (d *disk) serve() {
 	}
 }
 
-func TestW6_WhatHangsOnADiskCanBeCancelled(t *testing.T) {
+func TestW6_HungDisk(t *testing.T) {
 	if !containmenttest.InNamespace(t) {
 		return
 	}

@@ -32,7 +32,7 @@ func write(t *testing.T, root, name, text string) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-func TestA25_WhatTheRootsHoldIsThereWhenASessionOpens(t *testing.T) {
+func TestA25_CatalogAtOpen(t *testing.T) {
 	r := &scripted{}
 	c := served(t, acp.Options{Backend: r.serve})
 	a, b := folder(t), folder(t)
@@ -51,7 +51,7 @@ func TestA25_WhatTheRootsHoldIsThereWhenASessionOpens(t *testing.T) {
 	require.Equal(t, []string{"instruction AGENTS.md of 0"}, c.texts(id, "catalog"))
 }
 
-func TestA25_EachPromptSeesWhatTheRootsHoldNow(t *testing.T) {
+func TestA25_CatalogAtPrompt(t *testing.T) {
 	c := served(t, acp.Options{})
 	a := folder(t)
 	id := c.open(a)
@@ -64,7 +64,7 @@ func TestA25_EachPromptSeesWhatTheRootsHoldNow(t *testing.T) {
 	require.Equal(t, []string{"command deploy of 0"}, c.texts(id, "catalog"))
 }
 
-func TestA25_ASearchThatCannotBeMadeFailsNoSession(t *testing.T) {
+func TestA25_ScanFails(t *testing.T) {
 	for name, o := range map[string]discovery.Options{
 		"a convention that is none": {Conventions: []discovery.Convention{{Pattern: "**", Format: discovery.Text}}},
 		"nothing to look for":       {Conventions: []discovery.Convention{}},

@@ -89,7 +89,7 @@ func theirs(t *testing.T, name, cwd string, additional ...string) backend.Foreig
 
 func (k *knowing) serve() backend.Backend { return k }
 
-func TestA31_TheAgentsOwnSessionsAreListedAndOpened(t *testing.T) {
+func TestA31_ImportedSessions(t *testing.T) {
 	a, b := folder(t), folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a, b)}}
 	c := connect(t, acp.Options{Backend: r.serve})
@@ -114,7 +114,7 @@ func TestA31_TheAgentsOwnSessionsAreListedAndOpened(t *testing.T) {
 	require.Len(t, c.list(`{}`), 3)
 }
 
-func TestA31_AListAsksTheAgentOnceInAWhile(t *testing.T) {
+func TestA31_ImportInterval(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
 	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Hour}))
@@ -137,7 +137,7 @@ func TestA31_AListAsksTheAgentOnceInAWhile(t *testing.T) {
 	require.Equal(t, before, r.times(), "the first page only")
 }
 
-func TestA31_AListDoesNotWaitLongForTheAgent(t *testing.T) {
+func TestA31_SlowImport(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}, hangs: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Millisecond}))
@@ -149,7 +149,7 @@ func TestA31_AListDoesNotWaitLongForTheAgent(t *testing.T) {
 	require.Eventually(t, func() bool { return len(c.list(`{}`)) == 1 }, patience, time.Millisecond, "what came late is in a later list")
 }
 
-func TestW9_AnImportEndsWithTheConnection(t *testing.T) {
+func TestW9_ImportEndsWithConnection(t *testing.T) {
 	r := &knowing{hangs: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Millisecond, CloseGrace: patience}))
 	c.initialize()
@@ -157,7 +157,7 @@ func TestW9_AnImportEndsWithTheConnection(t *testing.T) {
 	c.leave() // and goleak
 }
 
-func TestA31_WhatCannotBeImportedIsLeftOut(t *testing.T) {
+func TestA31_ImportSkipsInvalidSessions(t *testing.T) {
 	a := folder(t)
 	var log bytes.Buffer
 	good := theirs(t, "good", a)
@@ -173,7 +173,7 @@ func TestA31_WhatCannotBeImportedIsLeftOut(t *testing.T) {
 	require.Contains(t, log.String(), "the child died")
 }
 
-func TestA31_TheNumberOfImportedSessionsIsBounded(t *testing.T) {
+func TestA31_ImportLimit(t *testing.T) {
 	a := folder(t)
 	r := &knowing{}
 	for i := range 300 {
@@ -198,7 +198,7 @@ func TestA31_TheNumberOfImportedSessionsIsBounded(t *testing.T) {
 	require.Equal(t, 130, seen)
 }
 
-func TestA28_DeleteDeletesTheAgentsSessionToo(t *testing.T) {
+func TestA28_DeleteImported(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)}, undying: errors.New("not supported")}
 	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Nanosecond}))
@@ -215,7 +215,7 @@ func TestA28_DeleteDeletesTheAgentsSessionToo(t *testing.T) {
 	require.Equal(t, []listed{sessions[1]}, c.list(`{}`), "the agent lists it still, and it is not shown again")
 }
 
-func TestA31_ASessionThatWasOpenedHereIsNotImportedAsAnother(t *testing.T) {
+func TestA31_OwnSessionIsNotImported(t *testing.T) {
 	a := folder(t)
 	store := sessionstore.NewMemory()
 	r := &knowing{}
@@ -236,7 +236,7 @@ func TestA31_ASessionThatWasOpenedHereIsNotImportedAsAnother(t *testing.T) {
 }
 
 // A session that another agent answers is not deleted here either, and neither closed nor prompted.
-func TestA31_AnotherAgentsSessionIsLeftAlone(t *testing.T) {
+func TestA31_DeleteOfAnotherAgent(t *testing.T) {
 	store := sessionstore.NewMemory()
 	one := connect(t, acp.Options{Store: store})
 	two := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &scripted{kind: "other"} }})
@@ -261,7 +261,7 @@ func (s *startled) Sessions(context.Context, *workspace.Dir) iter.Seq2[backend.F
 }
 
 // The sessions that are stored are listed all the same.
-func TestW8_A31_APanicInAListOfTheAgentsOwnEndsNothing(t *testing.T) {
+func TestW8_A31_PanicDuringImport(t *testing.T) {
 	log := &logtest.Text{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return &startled{} }, Logger: log.Logger(slog.LevelWarn)}.With(acp.Tuning{ImportEvery: 1}))
 	c.initialize()

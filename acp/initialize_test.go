@@ -24,7 +24,7 @@ func (s *starting) Initialize(ctx context.Context, params backend.Raw, c backend
 	return s.scripted.Initialize(ctx, params, c)
 }
 
-func TestW8_AnInitializeThatPanicsIsNoSuccess(t *testing.T) {
+func TestW8_PanicInInitialize(t *testing.T) {
 	failing := true
 	c := connect(t, acp.Options{Backend: func() backend.Backend {
 		return &starting{first: func() {
@@ -40,7 +40,7 @@ func TestW8_AnInitializeThatPanicsIsNoSuccess(t *testing.T) {
 	c.open(folder(t))
 }
 
-func TestW5_ACancelDuringInitializeIsNotLost(t *testing.T) {
+func TestW5_CancelDuringInitialize(t *testing.T) {
 	store := sessionstore.NewMemory()
 	before := connect(t, acp.Options{Store: store})
 	before.initialize()
@@ -63,7 +63,7 @@ func TestW5_ACancelDuringInitializeIsNotLost(t *testing.T) {
 	require.Equal(t, jsonrpc.CodeMethodNotFound, c.response(unknown).Error.Code)
 }
 
-func TestA29_AForkKeepsItsTitle(t *testing.T) {
+func TestA29_ForkTitle(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a := folder(t)
@@ -76,7 +76,7 @@ func TestA29_AForkKeepsItsTitle(t *testing.T) {
 	require.NotContains(t, encode(c.messages()), `"title":"say second"`)
 }
 
-func TestA1_InitializeAdvertisesWhatIsImplemented(t *testing.T) {
+func TestA1_Initialize(t *testing.T) {
 	c := connect(t, acp.Options{Version: "1.2.3"})
 	var result struct {
 		ProtocolVersion   int
@@ -112,7 +112,7 @@ func TestA1_InitializeAdvertisesWhatIsImplemented(t *testing.T) {
 	require.True(t, result.AgentCapabilities.LoadSession)
 }
 
-func TestW10_Versions(t *testing.T) {
+func TestW10_ProtocolVersion(t *testing.T) {
 	for _, version := range []string{"0", "1", "2", "65535"} {
 		c := connect(t, acp.Options{})
 		var result struct{ ProtocolVersion int }
@@ -124,7 +124,7 @@ func TestW10_Versions(t *testing.T) {
 	}
 }
 
-func TestW10_InitializeComesFirstAndOnce(t *testing.T) {
+func TestW10_InitializeOnce(t *testing.T) {
 	c := connect(t, acp.Options{})
 	m := c.try("session/new", rootsParams("", folder(t)))
 	require.Equal(t, jsonrpc.CodeInvalidRequest, m.Error.Code)
@@ -145,14 +145,14 @@ func (n nobody) Initialize(ctx context.Context, params backend.Raw, c backend.Cl
 	return info, err
 }
 
-func TestA31_ARuntimeSaysWhoseSessionsItHas(t *testing.T) {
+func TestA31_BackendWithoutKind(t *testing.T) {
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return nobody{&scripted{}} }})
 	m := c.try("initialize", `{"protocolVersion":1}`)
 	require.Contains(t, m.Error.Message, "Info.Kind")
 	require.Equal(t, "not_initialized", c.try("session/new", rootsParams("", folder(t))).reason(t))
 }
 
-func TestW10_ASessionRequestRightBehindInitializeIsServed(t *testing.T) {
+func TestW10_RequestRightAfterInitialize(t *testing.T) {
 	c := connect(t, acp.Options{})
 	first, initialize := c.request("initialize", `{"protocolVersion":1}`)
 	second, open := c.request("session/new", rootsParams("", folder(t)))
@@ -161,7 +161,7 @@ func TestW10_ASessionRequestRightBehindInitializeIsServed(t *testing.T) {
 	require.Nil(t, c.response(second).Error)
 }
 
-func TestW10_NoMethodIsServedBeforeInitialize(t *testing.T) {
+func TestW10_BeforeInitialize(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	a := folder(t)
@@ -179,7 +179,7 @@ func TestW10_NoMethodIsServedBeforeInitialize(t *testing.T) {
 	require.Empty(t, r.noted())
 }
 
-func TestW10_AnyNumberIsAnsweredWithTheVersionThatIsSpoken(t *testing.T) {
+func TestW10_OtherVersions(t *testing.T) {
 	for _, version := range []string{"-1", "0", "1", "1.0", "1.5", "2", "20260701", "1e300", "18446744073709551616"} {
 		c := connect(t, acp.Options{})
 		var result struct{ ProtocolVersion json.RawMessage }
@@ -202,7 +202,7 @@ func (r *connecting) Initialize(context.Context, backend.Raw, backend.Client) (b
 	}, nil
 }
 
-func TestW12_ASessionRightBehindInitializeHasTheTransportsThatItAdvertises(t *testing.T) {
+func TestW12_TransportsRightAfterInitialize(t *testing.T) {
 	r := &connecting{asked: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	params := func(kind string) string {

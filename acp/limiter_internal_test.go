@@ -47,7 +47,7 @@ func TestW9_ReplayIsNotLimitedAfterTheClientLeft(t *testing.T) {
 	})
 }
 
-func TestA27_ReplayOfACancelledRequestIsLimited(t *testing.T) {
+func TestA27_ReplayOfCancelledRequestIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		request, cancel := context.WithCancelCause(t.Context())
 		cancel(jsonrpc.ErrRequestCancelled)

@@ -48,7 +48,7 @@ func (c *client) changes(id, server string) int {
 	return strings.Count(c.use(id, server+".heard"), "notifications/roots/list_changed")
 }
 
-func TestM4_NothingStartsAtSessionNew(t *testing.T) {
+func TestM4_ServersStartLazily(t *testing.T) {
 	h := proctest.Watch(t)
 	c := served(t, acp.Options{}.With(acp.Tuning{
 		MCP: mcpclient.Options{Wait: time.Millisecond},
@@ -70,7 +70,7 @@ func TestM4_NothingStartsAtSessionNew(t *testing.T) {
 	c.leave()
 }
 
-func TestM15_TheListOfAReopenedSessionIsComplete(t *testing.T) {
+func TestM15_LoadReplacesServers(t *testing.T) {
 	c := served(t, acp.Options{})
 	a := folder(t)
 	stays, goes, comes := server("stays", "files"), server("goes", "files"), server("comes", "files")
@@ -90,7 +90,7 @@ func TestM15_TheListOfAReopenedSessionIsComplete(t *testing.T) {
 	require.NotEqual(t, where, c.use(id, "stays.where"), "a new process")
 }
 
-func TestM15_AFailedRequestChangesNoServer(t *testing.T) {
+func TestM15_FailedRequestKeepsServers(t *testing.T) {
 	r := &scripted{}
 	store := &failing{Memory: sessionstore.NewMemory()}
 	c := served(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
@@ -126,7 +126,7 @@ func TestM15_AFailedRequestChangesNoServer(t *testing.T) {
 	}
 }
 
-func TestW12_TooManyServersAreInvalidParams(t *testing.T) {
+func TestW12_TooManyServers(t *testing.T) {
 	c := served(t, acp.Options{})
 	m := c.try("session/new", servedParams("", []string{folder(t)}, slices.Repeat([]map[string]any{server("a", "files")}, 65)...))
 	require.NotNil(t, m.Error)
@@ -135,7 +135,7 @@ func TestW12_TooManyServersAreInvalidParams(t *testing.T) {
 	require.Empty(t, c.list(`{}`))
 }
 
-func TestA12_M3_ALoadWithMoreRootsTellsEachServerOnce(t *testing.T) {
+func TestA12_M3_LoadWithMoreRoots(t *testing.T) {
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	one, two := server("one", "files"), server("two", "files")
@@ -150,7 +150,7 @@ func TestA12_M3_ALoadWithMoreRootsTellsEachServerOnce(t *testing.T) {
 	require.Equal(t, before, c.use(id, "one.where")+c.use(id, "two.where"), "the end of the old activation is not theirs")
 }
 
-func TestA12_M3_ALoadWithFewerRootsRestartsServersThatKnowThem(t *testing.T) {
+func TestA12_M3_LoadWithFewerRoots(t *testing.T) {
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	one := server("one", "files")
@@ -166,7 +166,7 @@ func TestA12_M3_ALoadWithFewerRootsRestartsServersThatKnowThem(t *testing.T) {
 }
 
 // The turn that runs in the session has ended before a server hears of the roots of the next.
-func TestA12_TheRunningTurnEndsBeforeServersHearOfNewRoots(t *testing.T) {
+func TestA12_TurnEndsBeforeRootsChange(t *testing.T) {
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	one := server("one", "files")
@@ -188,7 +188,7 @@ func TestA12_TheRunningTurnEndsBeforeServersHearOfNewRoots(t *testing.T) {
 }
 
 // Nor is anything of the next roots in force while the turn has not been answered.
-func TestA12_ATurnThatEndsSlowlyKeepsTheOldRoots(t *testing.T) {
+func TestA12_SlowTurnKeepsRoots(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := served(t, acp.Options{Backend: r.serve}.With(acp.Tuning{CancelGrace: patience}))
 	hosts := r.hosts()
@@ -217,7 +217,7 @@ func TestA12_ATurnThatEndsSlowlyKeepsTheOldRoots(t *testing.T) {
 	require.Equal(t, 1, c.changes(id, "one"))
 }
 
-func TestA14_AForkHasServersOfItsOwn(t *testing.T) {
+func TestA14_ForkServers(t *testing.T) {
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	one := server("one", "files")
@@ -235,7 +235,7 @@ func TestA14_AForkHasServersOfItsOwn(t *testing.T) {
 	require.Equal(t, []string{""}, c.texts(forked.SessionID, "servers"), "M15: omitted is none")
 }
 
-func TestA22_SessionsWithTheSameServerSeeTheirOwnRoots(t *testing.T) {
+func TestA22_ServersAreApart(t *testing.T) {
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	one := server("one", "files")
@@ -250,7 +250,7 @@ func TestA22_SessionsWithTheSameServerSeeTheirOwnRoots(t *testing.T) {
 	require.Zero(t, c.changes(first, "one"))
 }
 
-func TestA28_W9_TheEndOfASessionEndsItsServers(t *testing.T) {
+func TestA28_W9_ServersEndWithSession(t *testing.T) {
 	for name, end := range map[string]func(c *client, id, cwd string, store sessionstore.Store){
 		"A28/close":       func(c *client, id, _ string, _ sessionstore.Store) { c.call("session/close", idParams(id)) },
 		"A28/delete":      func(c *client, id, _ string, _ sessionstore.Store) { c.call("session/delete", idParams(id)) },
@@ -282,7 +282,7 @@ func TestA28_W9_TheEndOfASessionEndsItsServers(t *testing.T) {
 	}
 }
 
-func TestM2_ARuntimeThatConnectsServersItselfHasNoneOfOurs(t *testing.T) {
+func TestM2_BackendConnects(t *testing.T) {
 	h := proctest.Watch(t)
 	r := &scripted{mcp: backend.BackendConnects}
 	c := served(t, acp.Options{Backend: func() backend.Backend { return r }})
@@ -297,7 +297,7 @@ func TestM2_ARuntimeThatConnectsServersItselfHasNoneOfOurs(t *testing.T) {
 }
 
 // The methods differ in whether they need mcpServers, not in how they read them.
-func TestW12_EveryMethodReadsServersAlike(t *testing.T) {
+func TestW12_ServersInEveryMethod(t *testing.T) {
 	c := served(t, acp.Options{})
 	a := folder(t)
 	id := c.serve([]string{a}, server("given", "files"))
@@ -354,7 +354,7 @@ func TestW12_EveryMethodReadsServersAlike(t *testing.T) {
 }
 
 // Where an agent behind us connects servers, its own capabilities say which types there are; stdio needs none.
-func TestW12_ATypeIsRefusedUnlessItWasAdvertised(t *testing.T) {
+func TestW12_ServerTypes(t *testing.T) {
 	for advertised, refused := range map[string]map[string]bool{
 		`{"http":true,"sse":false}`: {"sse": true},
 		`{"http":false,"sse":true}`: {"http": true},
@@ -401,7 +401,7 @@ func (c *client) start(id, name string) string {
 	return strings.Join(c.texts(id, "start "+name), "\n")
 }
 
-func TestA25_AFoundServerIsStartedOnceTheUserAllowsIt(t *testing.T) {
+func TestA25_StartServer(t *testing.T) {
 	c := connect(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "allowed")})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -443,7 +443,7 @@ func TestA25_AFoundServerIsStartedOnceTheUserAllowsIt(t *testing.T) {
 	require.Equal(t, []string{""}, c.texts(id, "servers"), "M15: the list of a load is the complete list")
 }
 
-func TestA25_WithoutAPlaceForConsentsEachStartIsAskedFor(t *testing.T) {
+func TestA25_StartServerWithoutConsentDir(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	c.permit("allow-always")
@@ -455,7 +455,7 @@ func TestA25_WithoutAPlaceForConsentsEachStartIsAskedFor(t *testing.T) {
 	require.Len(t, c.questions(), 2)
 }
 
-func TestA25_AFoundServerTakesNoPlaceOfTheClients(t *testing.T) {
+func TestA25_StartServerWithTheNameOfAnother(t *testing.T) {
 	c := served(t, acp.Options{})
 	a := folder(t)
 	declare(t, a, "one", "files", []string{"--found"}, nil)
@@ -465,7 +465,7 @@ func TestA25_AFoundServerTakesNoPlaceOfTheClients(t *testing.T) {
 	require.Contains(t, c.use(id, "one_2.where"), "--found")
 }
 
-func TestA30_APolicyByNameBelievesNoFoundServer(t *testing.T) {
+func TestA30_PolicyOfFoundServer(t *testing.T) {
 	c := served(t, acp.Options{MCPPolicy: func(string) mcpclient.Policy {
 		return mcpclient.Policy{ReadOnly: mcpclient.Allow, Roots: mcpclient.Off}
 	}})
@@ -481,7 +481,7 @@ func TestA30_APolicyByNameBelievesNoFoundServer(t *testing.T) {
 	require.Contains(t, c.use(id, "found.roots"), "error", "M2: the rest of the policy holds")
 }
 
-func TestA25_ExpansionOfWhatWasFound(t *testing.T) {
+func TestA25_ExpandVariables(t *testing.T) {
 	t.Setenv("ACP_TEST_SET", "set-value")
 	a := folder(t)
 	c := served(t, acp.Options{})
@@ -543,7 +543,7 @@ func TestS5_ExpandedSecretsAreNotLogged(t *testing.T) {
 	}
 }
 
-func TestA25_WhatIsNoServerIsNotStarted(t *testing.T) {
+func TestA25_StartInvalidServer(t *testing.T) {
 	c := served(t, acp.Options{})
 	a := folder(t)
 	require.NoError(t, os.WriteFile(filepath.Join(a, ".mcp.json"), []byte(`{"mcpServers":{"broken":{"command":7}}}`), 0o600))
@@ -553,7 +553,7 @@ func TestA25_WhatIsNoServerIsNotStarted(t *testing.T) {
 }
 
 // A start that a runtime goes on with while the session is loaded anew gives no server the old roots back.
-func TestA12_A24_AStartDuringALoadBringsNoRootsBack(t *testing.T) {
+func TestA12_A24_StartServerDuringLoad(t *testing.T) {
 	for _, when := range []string{"while the load is stored", "after it"} {
 		t.Run(when, func(t *testing.T) {
 			store := &hooked{Memory: sessionstore.NewMemory()}
@@ -590,7 +590,7 @@ func TestA12_A24_AStartDuringALoadBringsNoRootsBack(t *testing.T) {
 	}
 }
 
-func TestA28_NothingIsStartedInASessionThatWasClosed(t *testing.T) {
+func TestA28_StartServerAfterClose(t *testing.T) {
 	r := &scripted{}
 	c := served(t, acp.Options{Backend: r.serve})
 	a := folder(t)
@@ -605,7 +605,7 @@ func TestA28_NothingIsStartedInASessionThatWasClosed(t *testing.T) {
 	require.Empty(t, h.Tools().Servers())
 }
 
-func TestM4_AGivenServerRunsInCwdAndAFoundOneInItsRoot(t *testing.T) {
+func TestM4_ServerDir(t *testing.T) {
 	h := proctest.Watch(t)
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
@@ -618,7 +618,7 @@ func TestM4_AGivenServerRunsInCwdAndAFoundOneInItsRoot(t *testing.T) {
 }
 
 // A call is shown, asked for, made, shown again and recorded.
-func TestA30_ACallOfAnMCPToolIsAskedForAndRecorded(t *testing.T) {
+func TestA30_ToolCall(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.permit("allow-always")
 	c.initialize()
@@ -672,7 +672,7 @@ func statuses(messages []message, toolCall string) (all []string) {
 }
 
 // A cancelled turn ends a question that nobody answers, and the call is shown as failed.
-func TestW5_ACancelledTurnEndsTheQuestionForATool(t *testing.T) {
+func TestW5_CancelDuringToolPermission(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.serve([]string{folder(t)}, server("one", "files"))

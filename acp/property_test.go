@@ -23,9 +23,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// TestA13_RandomLivesOfSessionsAgreeWithTheModel sends random lifecycle requests, right and
+// TestA13_Model sends random lifecycle requests, right and
 // wrong, and compares every answer, every list and every replay with the reference model.
-func TestA13_RandomLivesOfSessionsAgreeWithTheModel(t *testing.T) {
+func TestA13_Model(t *testing.T) {
 	dir := t.TempDir()
 	clock := ticking()
 	one := sqlite.New(sqlite.Options{Dir: dir, Now: clock})

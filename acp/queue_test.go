@@ -10,7 +10,7 @@ import (
 )
 
 // A cancel does not stand in the line of its session: it reaches the prompts that stand there.
-func TestA32_ACancelPassesTheLine(t *testing.T) {
+func TestA32_CancelDoesNotQueue(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()

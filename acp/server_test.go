@@ -71,7 +71,7 @@ func (s *panickingSession) Close(ctx context.Context) error {
 }
 
 // Where in a runtime a panic comes from makes no difference: its request fails, and nothing is held up by it.
-func TestW8_APanicAnywhereHoldsUpNothing(t *testing.T) {
+func TestW8_Panics(t *testing.T) {
 	r := &panicking{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{MaxSessions: 3}))
 	c.initialize()
@@ -113,7 +113,7 @@ func TestW8_APanicAnywhereHoldsUpNothing(t *testing.T) {
 }
 
 // Some of a runtime's code runs where no request waits for it.
-func TestW8_APanicOutsideOfARequestEndsNothing(t *testing.T) {
+func TestW8_PanicOutsideRequest(t *testing.T) {
 	r, log := &panicking{}, &logtest.Text{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }, Logger: log.Logger(slog.LevelDebug)})
 	c.initialize()
@@ -144,7 +144,7 @@ func TestW8_APanicOutsideOfARequestEndsNothing(t *testing.T) {
 	require.Equal(t, 3, strings.Count(log.String(), "in=close"), "of both of one session's, and the other's at the end")
 }
 
-func TestW8_APanicInATurnIsLoggedWithItsStackAndWithoutContent(t *testing.T) {
+func TestW8_PanicIsLogged(t *testing.T) {
 	log := &logtest.Text{}
 	c := connect(t, acp.Options{Logger: log.Logger(slog.LevelDebug)})
 	c.initialize()

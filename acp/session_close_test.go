@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestA28_CloseKeepsTheSessionAndDeleteRemovesIt(t *testing.T) {
+func TestA28_CloseAndDelete(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -70,7 +70,7 @@ var ends = map[string]func(c *client, id, cwd string, store sessionstore.Store){
 	},
 }
 
-func TestA28_ASessionThatEndedHoldsNoRoots(t *testing.T) {
+func TestA28_ClosedSessionHoldsNoRoots(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			r, store := &scripted{}, sessionstore.NewMemory()
@@ -93,7 +93,7 @@ func TestA28_ASessionThatEndedHoldsNoRoots(t *testing.T) {
 }
 
 // A session's memory is what its runtime was given and what refers to that.
-func TestA28_ASessionThatEndedHoldsNoMemory(t *testing.T) {
+func TestA28_ClosedSessionHoldsNoMemory(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			store, opened := sessionstore.NewMemory(), make(chan weak.Pointer[workspace.Workspace], 10)
@@ -114,7 +114,7 @@ func TestA28_ASessionThatEndedHoldsNoMemory(t *testing.T) {
 }
 
 // However a session ends, its directories are let go of: what it opened cannot be used any more.
-func TestTheEndOfASessionFreesItsRoots(t *testing.T) {
+func TestCloseFreesRoots(t *testing.T) {
 	for name, end := range map[string]func(c, newer *client, id, cwd string){
 		"A28/close":          func(c, _ *client, id, _ string) { c.call("session/close", idParams(id)) },
 		"A28/delete":         func(c, _ *client, id, _ string) { c.call("session/delete", idParams(id)) },
@@ -151,7 +151,7 @@ func TestTheEndOfASessionFreesItsRoots(t *testing.T) {
 }
 
 // An id is remembered while something is done for it, and not a moment longer.
-func TestA28_IdsThatWereClosedHoldNoMemory(t *testing.T) {
+func TestA28_ClosedQueuesHoldNoMemory(t *testing.T) {
 	const ids, size = 64, 64 << 10
 	c := connect(t, acp.Options{})
 	c.initialize()

@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func TestA15_ListedRootsAreOrderedSpelledAndNeverNull(t *testing.T) {
+func TestA15_ListedRoots(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -148,7 +148,7 @@ func TestA31_SessionsBelongToTheirAgent(t *testing.T) {
 	require.Equal(t, id, one.find(id).SessionID)
 }
 
-func TestA29_ATitleIsOneBoundedLine(t *testing.T) {
+func TestA29_TitleIsOneLine(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.open(folder(t))
@@ -161,7 +161,7 @@ func TestA29_ATitleIsOneBoundedLine(t *testing.T) {
 	require.NotContains(t, c.find(id).Title, "\n")
 }
 
-func TestA29_UpdatedAtIsOfForkAndOfTheStartAndEndOfATurn(t *testing.T) {
+func TestA29_UpdatedAt(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a := folder(t)
@@ -199,7 +199,7 @@ func (b *behind) Initialize(context.Context, backend.Raw, backend.Client) (backe
 	return backend.Info{Kind: "proxy", Profile: b.profile}, nil
 }
 
-func TestA31_TheErrorNamesTheCommandOfTheOtherAgent(t *testing.T) {
+func TestA31_OtherAgentError(t *testing.T) {
 	store := sessionstore.NewMemory()
 	serve := func(profile string) *client {
 		c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return &behind{profile: profile} }})
@@ -219,7 +219,7 @@ func TestA31_TheErrorNamesTheCommandOfTheOtherAgent(t *testing.T) {
 }
 
 // A list of roots matches by its spelling or by its real paths, not one entry by this and another by that.
-func TestA17_AListMatchesAsAWholeByOneKey(t *testing.T) {
+func TestA17_ListByEitherKey(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b, d, links := folder(t), folder(t), folder(t), folder(t)
@@ -249,7 +249,7 @@ func TestA17_AListMatchesAsAWholeByOneKey(t *testing.T) {
 	require.False(t, matches(a, two+"/x"))
 }
 
-func TestA17_AForkHasTheSpellingOfItsRequest(t *testing.T) {
+func TestA17_ForkSpelling(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -289,7 +289,7 @@ func (c *client) titles(id string) []string {
 	return all
 }
 
-func TestA29_EachChangeOfATitleIsSaidOnce(t *testing.T) {
+func TestA29_TitleUpdates(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a := folder(t)
@@ -308,7 +308,7 @@ func TestA29_EachChangeOfATitleIsSaidOnce(t *testing.T) {
 }
 
 // The members of session_info_update are the schema's: neither cwd nor roots are among them.
-func TestA21_ATitleIsSaidWithoutRoots(t *testing.T) {
+func TestA21_TitleUpdateWithoutRoots(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.open(folder(t), folder(t))
@@ -317,7 +317,7 @@ func TestA21_ATitleIsSaidWithoutRoots(t *testing.T) {
 	require.JSONEq(t, `{"sessionId":"`+id+`","update":{"sessionUpdate":"session_info_update","title":"say first"}}`, string(m.Params))
 }
 
-func TestA29_WhatIsNoActivityLeavesTheTime(t *testing.T) {
+func TestA29_NoActivity(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)

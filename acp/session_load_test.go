@@ -26,7 +26,7 @@ import (
 
 // Load and resume: first what the random lives of sessions met, each on its own; then the clauses.
 
-func TestA17_ALoadByAnAliasMayNameTheStoredSpellingAsAnotherRoot(t *testing.T) {
+func TestA17_LoadByAlias(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	where := places{folder(t)}
@@ -39,7 +39,7 @@ func TestA17_ALoadByAnAliasMayNameTheStoredSpellingAsAnotherRoot(t *testing.T) {
 	require.Equal(t, []string{"[" + alias + ", " + a + "]"}, c.texts(id, "roots"))
 }
 
-func TestA28_DeleteFreesASessionThatAnotherProcessDeleted(t *testing.T) {
+func TestA28_DeleteOfDeletedSession(t *testing.T) {
 	store := sessionstore.NewMemory()
 	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	old.initialize()
@@ -67,7 +67,7 @@ func stopReasons(t *testing.T, messages []message, prompt string) []string {
 	return all
 }
 
-func TestS3_ATurnOfAFencedProcessIsNotWrittenAfterItLoadsAgain(t *testing.T) {
+func TestS3_LoadAfterFence(t *testing.T) {
 	store := sessionstore.NewMemory()
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
 	old, newer := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: late})), connect(t, acp.Options{Store: store})
@@ -87,7 +87,7 @@ func TestS3_ATurnOfAFencedProcessIsNotWrittenAfterItLoadsAgain(t *testing.T) {
 	require.Equal(t, []string{"mine again"}, old.texts(id, "say mine again"))
 }
 
-func TestA27_ALoadThatCannotBeShownLeavesNothingOpen(t *testing.T) {
+func TestA27_FailedReplayClosesSession(t *testing.T) {
 	store := &unreadable{Memory: sessionstore.NewMemory()}
 	r := &scripted{}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
@@ -117,7 +117,7 @@ func (u *unreadable) History(ctx context.Context, id sessionstore.ID) iter.Seq2[
 	return func(yield func(sessionstore.Update, error) bool) { yield(sessionstore.Update{}, u.err) }
 }
 
-func TestA12_ALoadThatTookEffectWaitsForItsTurnThoughItWasCancelled(t *testing.T) {
+func TestA12_CancelledLoadWaitsForTurn(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()
@@ -141,7 +141,7 @@ func TestA12_ALoadThatTookEffectWaitsForItsTurnThoughItWasCancelled(t *testing.T
 	require.Equal(t, []string{"stubborntoo late"}, texts(c.messages()[ended:], id), "its last words are in the history")
 }
 
-func TestA10_LoadAndResumeActivateOnlyTheGivenRoots(t *testing.T) {
+func TestA10_LoadedRoots(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume"} {
 		t.Run(method, func(t *testing.T) {
 			c := connect(t, acp.Options{})
@@ -160,7 +160,7 @@ func TestA10_LoadAndResumeActivateOnlyTheGivenRoots(t *testing.T) {
 	}
 }
 
-func TestA11_CwdMustBeTheSessions(t *testing.T) {
+func TestA11_CwdMismatch(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -176,7 +176,7 @@ func TestA11_CwdMustBeTheSessions(t *testing.T) {
 	require.Equal(t, a, c.find(id).Cwd, "A17: the spelling given at new is kept")
 }
 
-func TestA12_LoadOfALiveSession(t *testing.T) {
+func TestA12_LoadOfActiveSession(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -203,7 +203,7 @@ func TestA12_LoadOfALiveSession(t *testing.T) {
 	require.Contains(t, r.noted(), "cancel ")
 }
 
-func TestA27_LoadReplaysAndResumeDoesNot(t *testing.T) {
+func TestA27_Replay(t *testing.T) {
 	store := sessionstore.NewMemory()
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -225,7 +225,7 @@ func TestA27_LoadReplaysAndResumeDoesNot(t *testing.T) {
 	require.Contains(t, encode(d.messages()), `"status":"failed"`)
 }
 
-func TestS3_AnotherProcessTakesTheSession(t *testing.T) {
+func TestS3_Takeover(t *testing.T) {
 	store := sessionstore.NewMemory()
 	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	old.initialize()
@@ -262,7 +262,7 @@ func (c *client) by(cwd string) []string {
 	return ids
 }
 
-func TestA17_AMatchBySpellingRenewsTheRealPathAtTheNextLoad(t *testing.T) {
+func TestA17_LoadRenewsRealPath(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b, link := folder(t), folder(t), filepath.Join(folder(t), "link")
@@ -284,7 +284,7 @@ func TestA17_AMatchBySpellingRenewsTheRealPathAtTheNextLoad(t *testing.T) {
 	require.Equal(t, link, c.find(id).Cwd, "the spelling given at new is kept")
 }
 
-func TestA17_AFolderThatIsMissingIsFoundByItsText(t *testing.T) {
+func TestA17_MissingFolder(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	parent := folder(t)
@@ -298,7 +298,7 @@ func TestA17_AFolderThatIsMissingIsFoundByItsText(t *testing.T) {
 	require.Empty(t, c.by(parent))
 }
 
-func TestA17_RootsKeepTheSpellingOfTheLatestRequest(t *testing.T) {
+func TestA17_LatestSpelling(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b, link := folder(t), folder(t), filepath.Join(folder(t), "link")
@@ -326,7 +326,7 @@ func (c *client) reach(id, path string) string {
 	return c.texts(id, "call fs/read_text_file "+encode(map[string]string{"path": path}))[0]
 }
 
-func TestA12_FileAccessFollowsTheRootsOfALoad(t *testing.T) {
+func TestA12_FileAccessAfterLoad(t *testing.T) {
 	for _, method := range opening[1:3] {
 		t.Run(method, func(t *testing.T) {
 			c := connect(t, acp.Options{})
@@ -352,7 +352,7 @@ func TestA12_FileAccessFollowsTheRootsOfALoad(t *testing.T) {
 
 // The edges of a session's states that the other tests do not take.
 
-func TestA32_APromptDuringALoadWaitsAndSeesItsRoots(t *testing.T) {
+func TestA32_PromptDuringLoad(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -368,7 +368,7 @@ func TestA32_APromptDuringALoadWaitsAndSeesItsRoots(t *testing.T) {
 	require.Contains(t, answers[len(answers)-1], b)
 }
 
-func TestA32_ACloseDuringALoadComesAfterIt(t *testing.T) {
+func TestA32_CloseDuringLoad(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -383,7 +383,7 @@ func TestA32_ACloseDuringALoadComesAfterIt(t *testing.T) {
 	require.Equal(t, "not_active", c.try("session/prompt", promptParams(id, "x")).reason(t))
 }
 
-func TestA12_AFailedLoadLeavesTheTurnRunning(t *testing.T) {
+func TestA12_FailedLoadKeepsTurn(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -402,7 +402,7 @@ func TestA12_AFailedLoadLeavesTheTurnRunning(t *testing.T) {
 	require.NotContains(t, fmt.Sprint(r.noted()), "close")
 }
 
-func TestA12_AStoreThatFailsLeavesTheTurnRunning(t *testing.T) {
+func TestA12_FailedStoreKeepsTurn(t *testing.T) {
 	store := &failing{Memory: sessionstore.NewMemory()}
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -421,7 +421,7 @@ func TestA12_AStoreThatFailsLeavesTheTurnRunning(t *testing.T) {
 	require.NotContains(t, c.texts(id, "roots")[0], b)
 }
 
-func TestS8_AStoreThatFailsRefusesThePrompt(t *testing.T) {
+func TestS8_FailedStoreRejectsPrompt(t *testing.T) {
 	r := &scripted{}
 	store := &failing{Memory: sessionstore.NewMemory()}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
@@ -454,7 +454,7 @@ func (f *failing) BeginTurn(ctx context.Context, l sessionstore.Lease, t session
 	return f.Memory.BeginTurn(ctx, l, t)
 }
 
-func TestS3_DeletedElsewhereIsToldApartFromFenced(t *testing.T) {
+func TestS3_DeletedElsewhere(t *testing.T) {
 	store := sessionstore.NewMemory()
 	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	old.initialize()
@@ -464,7 +464,7 @@ func TestS3_DeletedElsewhereIsToldApartFromFenced(t *testing.T) {
 	require.Equal(t, "not_found", old.try("session/prompt", promptParams(id, "say x")).reason(t))
 }
 
-func TestS3_ARunningTurnEndsWhenAnotherProcessTakesItsSession(t *testing.T) {
+func TestS3_TakeoverDuringTurn(t *testing.T) {
 	store := sessionstore.NewMemory()
 	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
 	old.initialize()
@@ -482,7 +482,7 @@ func TestS3_ARunningTurnEndsWhenAnotherProcessTakesItsSession(t *testing.T) {
 	require.Equal(t, []string{"yours"}, newer.texts(id, "say yours"))
 }
 
-func TestS1_WhatARuntimeSavesComesBackToIt(t *testing.T) {
+func TestS1_State(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -495,7 +495,7 @@ func TestS1_WhatARuntimeSavesComesBackToIt(t *testing.T) {
 }
 
 // Loads that do not wait for each other end with the servers that the last one names, on its roots.
-func TestA12_M3_LoadsOneUponTheOther(t *testing.T) {
+func TestA12_M3_PipelinedLoads(t *testing.T) {
 	c := served(t, acp.Options{})
 	one, two := server("one", "files"), server("two", "files")
 	dirs := []string{folder(t), folder(t), folder(t), folder(t), folder(t), folder(t)}
@@ -586,7 +586,7 @@ func take[T any](mu *sync.Mutex, place *T) (taken T) {
 	return taken
 }
 
-func TestS3_ATakeOverThatMeetsAnothersIsNoHolders(t *testing.T) {
+func TestS3_ConcurrentTakeovers(t *testing.T) {
 	store := &hooked{Memory: sessionstore.NewMemory()}
 	r := &scripted{release: make(chan struct{})}
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
@@ -621,7 +621,7 @@ func TestS3_ATakeOverThatMeetsAnothersIsNoHolders(t *testing.T) {
 	require.NotContains(t, encode(replayed), "stubborn", "the fenced turn is not recorded behind the newer one's")
 }
 
-func TestA29_ATurnThatALoadEndsIsActivityToItsEnd(t *testing.T) {
+func TestA29_TurnEndedByLoad(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume"} {
 		t.Run(method, func(t *testing.T) {
 			r := &scripted{release: make(chan struct{})}
@@ -660,7 +660,7 @@ func later(t *testing.T, at string) (now string) {
 	return now
 }
 
-func TestA14_ATurnWhoseEndWasNotStoredEndsWithTheNextLoad(t *testing.T) {
+func TestA14_LoadEndsOpenTurn(t *testing.T) {
 	store := &hooked{Memory: sessionstore.NewMemory()}
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -719,7 +719,7 @@ func shown(t *testing.T, messages []message, id string) []string {
 	return all
 }
 
-func TestA27_EachKindOfUpdateIsReplayedOrSentAsItIsNow(t *testing.T) {
+func TestA27_KindsInReplay(t *testing.T) {
 	history := []string{
 		`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}}`,
 		`{"sessionUpdate":"plan","entries":[{"content":"do it","priority":"high","status":"pending"}]}`,
@@ -784,7 +784,7 @@ func (r *stating) Open(ctx context.Context, a backend.Activation, h backend.Host
 	return s, opened, err
 }
 
-func TestA27_WhatTheResponseSaysIsNotSentAsWell(t *testing.T) {
+func TestA27_StatesInResponse(t *testing.T) {
 	c := connect(t, acp.Options{Backend: func() backend.Backend {
 		return &stating{speaking{updates: []string{
 			`{"sessionUpdate":"current_mode_update","currentModeId":"old"}`,
@@ -860,7 +860,7 @@ func (d weighedDraft) Discard(ctx context.Context) error {
 	return d.Draft.Discard(ctx)
 }
 
-func TestP7_ALongReplayOfTheRuntimeReplacesTheRecord(t *testing.T) {
+func TestP7_BackendReplay(t *testing.T) {
 	store := &weighed{Store: sqlite.New(sqlite.Options{Dir: t.TempDir()})}
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	r := &replayer{says: numbers(longReplay)}
@@ -894,7 +894,7 @@ func recorded(t *testing.T, store sessionstore.Store, id string) []string {
 	return texts(messages, id)
 }
 
-func TestP7_AReplayThatFailsLeavesTheRecord(t *testing.T) {
+func TestP7_FailedBackendReplay(t *testing.T) {
 	store := &weighed{Store: sqlite.New(sqlite.Options{Dir: t.TempDir()})}
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	r := &replayer{says: numbers(10), fails: errors.New("the child died")}
@@ -913,7 +913,7 @@ func TestP7_AReplayThatFailsLeavesTheRecord(t *testing.T) {
 	require.Empty(t, recorded(t, store, id), "a runtime that has nothing says so")
 }
 
-func TestA27_AResumeShowsNoneOfTheRuntimesHistory(t *testing.T) {
+func TestA27_BackendReplayInResume(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -927,7 +927,7 @@ func TestA27_AResumeShowsNoneOfTheRuntimesHistory(t *testing.T) {
 }
 
 // White space between tokens may hold line breaks, on which neither the wire nor the store comes apart.
-func TestA27_WhatIsSpreadOverLinesIsReplayedWhole(t *testing.T) {
+func TestA27_MultilineUpdates(t *testing.T) {
 	store := sqlite.New(sqlite.Options{Dir: t.TempDir()})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	r := &speaking{updates: []string{

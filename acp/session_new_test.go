@@ -22,7 +22,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestA9_NewSessionHasTheGivenRootsOrNone(t *testing.T) {
+func TestA9_NewSessionRoots(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b, d := folder(t), folder(t), folder(t)
@@ -31,7 +31,7 @@ func TestA9_NewSessionHasTheGivenRootsOrNone(t *testing.T) {
 	require.Equal(t, []string{d, b}, c.find(multi).AdditionalDirectories)
 }
 
-func TestA5_NothingHappensWhenARequestIsWrong(t *testing.T) {
+func TestA5_InvalidRequestHasNoEffect(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -60,7 +60,7 @@ func TestA5_NothingHappensWhenARequestIsWrong(t *testing.T) {
 	require.Empty(t, r.noted())
 }
 
-func TestA5_ARuntimeThatRefusesLeavesNoTrace(t *testing.T) {
+func TestA5_FailedOpenHasNoEffect(t *testing.T) {
 	r := &scripted{refuse: jsonrpc.Errorf(-32000, "log in first")}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -68,7 +68,7 @@ func TestA5_ARuntimeThatRefusesLeavesNoTrace(t *testing.T) {
 	require.Empty(t, c.list(`{}`))
 }
 
-func TestA5_TheNumberOfActiveSessionsIsBounded(t *testing.T) {
+func TestA5_MaxSessions(t *testing.T) {
 	c := connect(t, acp.Options{}.With(acp.Tuning{MaxSessions: 2}))
 	c.initialize()
 	a := folder(t)
@@ -79,7 +79,7 @@ func TestA5_TheNumberOfActiveSessionsIsBounded(t *testing.T) {
 	c.open(a)
 }
 
-func TestA14_ForkReplacesRootsAndCopiesFinishedTurns(t *testing.T) {
+func TestA14_Fork(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -100,7 +100,7 @@ func TestA14_ForkReplacesRootsAndCopiesFinishedTurns(t *testing.T) {
 	require.Equal(t, []string{"one"}, texts(c.messages(), fork))
 }
 
-func TestA21_ResponsesCarryNoRoots(t *testing.T) {
+func TestA21_ResponsesWithoutRoots(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -123,7 +123,7 @@ func TestA21_ResponsesCarryNoRoots(t *testing.T) {
 	}
 }
 
-func TestW5_CreationsWaitForNoOtherSession(t *testing.T) {
+func TestW5_NewWaitsForNoSession(t *testing.T) {
 	r := &holding{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -164,7 +164,7 @@ func (r *holding) Open(ctx context.Context, a backend.Activation, h backend.Host
 }
 
 // What is wrong in one stage is told alone, though the request is wrong in every later one too.
-func TestA5_StagesOfCheckingComeInOrder(t *testing.T) {
+func TestA5_OrderOfChecks(t *testing.T) {
 	a, denied := folder(t), folder(t)
 	deny, err := workspace.ParseDir(denied)
 	require.NoError(t, err)
@@ -224,7 +224,7 @@ func TestA5_StagesOfCheckingComeInOrder(t *testing.T) {
 }
 
 // An error about a session's state has a reason and no violations, and names the session.
-func TestA5_AStateIsToldWithoutViolations(t *testing.T) {
+func TestA5_StateErrors(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.open(folder(t))
@@ -290,7 +290,7 @@ func altered(params, name, raw string) string {
 }
 
 // Whatever a method does with its roots, they are held to the same rules, and when one is broken nothing happens.
-func TestA3_A4_A5_A16_RootsAreHeldToTheSameRulesByEveryMethod(t *testing.T) {
+func TestA3_A4_A5_A16_RootsInEveryMethod(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -349,7 +349,7 @@ func TestA3_A4_A5_A16_RootsAreHeldToTheSameRulesByEveryMethod(t *testing.T) {
 }
 
 // However much is wrong with a request, the answer is small.
-func TestA5_ARefusalIsBounded(t *testing.T) {
+func TestA5_ViolationLimit(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a := folder(t)
@@ -387,7 +387,7 @@ func (r *patient) Open(ctx context.Context, a backend.Activation, h backend.Host
 	return r.scripted.Open(ctx, a, h)
 }
 
-func TestW6_CancelRequestEndsALifecycleRequestAtWork(t *testing.T) {
+func TestW6_CancelRequestDuringOpen(t *testing.T) {
 	r := &patient{opened: make(chan *workspace.Workspace)}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{MaxSessions: 2}))
 	c.initialize()
@@ -412,7 +412,7 @@ func TestW6_CancelRequestEndsALifecycleRequestAtWork(t *testing.T) {
 	}
 }
 
-func TestS1_WhatARuntimeSavesDuringTheCommitIsStored(t *testing.T) {
+func TestS1_StateSavedWhileStoring(t *testing.T) {
 	store := &hooked{Memory: sessionstore.NewMemory()}
 	r := &scripted{}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
@@ -439,7 +439,7 @@ func TestS1_WhatARuntimeSavesDuringTheCommitIsStored(t *testing.T) {
 	require.Equal(t, "late", saved(early))
 }
 
-func TestS3_AFencedStateEndsTheSession(t *testing.T) {
+func TestS3_FencedState(t *testing.T) {
 	store := sessionstore.NewMemory()
 	r := &scripted{}
 	old := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
@@ -456,7 +456,7 @@ func TestS3_AFencedStateEndsTheSession(t *testing.T) {
 	require.Equal(t, "not_active", old.try("session/set_mode", idParams(id)).reason(t))
 }
 
-func TestW9_NothingIsCommittedOnceTheConnectionHasEnded(t *testing.T) {
+func TestW9_NothingIsStoredAfterTheEnd(t *testing.T) {
 	store := sessionstore.NewMemory()
 	r := &scripted{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{Grace: time.Millisecond}}))
@@ -478,7 +478,7 @@ func TestW9_NothingIsCommittedOnceTheConnectionHasEnded(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-func TestW6_AnUpdateFailsOnceItsContextHasEnded(t *testing.T) {
+func TestW6_UpdateAfterItsContext(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -493,7 +493,7 @@ func TestW6_AnUpdateFailsOnceItsContextHasEnded(t *testing.T) {
 }
 
 // What a response says of a session is its id, where that is new, and what the runtime adds.
-func TestA21_ResponsesHaveTheMembersOfTheRuntimeAndTheId(t *testing.T) {
+func TestA21_Responses(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -508,7 +508,7 @@ func TestA21_ResponsesHaveTheMembersOfTheRuntimeAndTheId(t *testing.T) {
 }
 
 // What has the name of the roots, but stands where a lifecycle request does not have it, is not read.
-func TestA24_NeitherMetaNorAPromptMovesARoot(t *testing.T) {
+func TestA24_RootsAreFixed(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func TestW5_CancelInTheSameWriteIsNeverLost(t *testing.T) {
+func TestW5_CancelInSameWrite(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.open(folder(t))
@@ -29,7 +29,7 @@ func TestW5_CancelInTheSameWriteIsNeverLost(t *testing.T) {
 	}
 }
 
-func TestW6_NothingFollowsACancelledTurnsResponse(t *testing.T) {
+func TestW6_NothingFollowsCancelledResponse(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: time.Millisecond}))
 	c.initialize()
@@ -48,7 +48,7 @@ func TestW6_NothingFollowsACancelledTurnsResponse(t *testing.T) {
 	require.NotContains(t, encode(c.messages()), "too late")
 }
 
-func TestW6_CancelRequestEndsThePrompt(t *testing.T) {
+func TestW6_CancelRequest(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.open(folder(t))
@@ -76,7 +76,7 @@ func TestW7_OneTurnAtATime(t *testing.T) {
 	require.Less(t, firstAt, saidAt, "the next turn begins behind the cancelled one's answer")
 }
 
-func TestA32_CallsPassATurnAndLifecycleEndsIt(t *testing.T) {
+func TestA32_DuringATurn(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -96,7 +96,7 @@ func TestA32_CallsPassATurnAndLifecycleEndsIt(t *testing.T) {
 	require.Contains(t, r.noted(), `session notify _note {"a":1}`)
 }
 
-func TestW5_RequestsOfOneSessionTakeEffectInOrder(t *testing.T) {
+func TestW5_Order(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -132,7 +132,7 @@ func TestW5_RequestsOfOneSessionTakeEffectInOrder(t *testing.T) {
 	}
 }
 
-func TestW8_APanicEndsItsRequestOnly(t *testing.T) {
+func TestW8_PanicInRequest(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.open(folder(t))
@@ -144,7 +144,7 @@ func TestW8_APanicEndsItsRequestOnly(t *testing.T) {
 	require.Equal(t, []string{"and here"}, c.texts(id, "say and here"))
 }
 
-func TestW9_TheEndOfInputCancelsTurnsAndAnswersWhatWasRead(t *testing.T) {
+func TestW9_EndOfInput(t *testing.T) {
 	store := sessionstore.NewMemory()
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -163,14 +163,14 @@ func TestW9_TheEndOfInputCancelsTurnsAndAnswersWhatWasRead(t *testing.T) {
 	require.Len(t, d.list(`{}`), 2)
 }
 
-func TestW11_ATurnBlocksWhileTheClientDoesNotRead(t *testing.T) {
+func TestW11_TurnBlocksForSlowClient(t *testing.T) {
 	c := connect(t, acp.Options{}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 1 << 10}}))
 	c.initialize()
 	id := c.open(folder(t))
 	require.Len(t, c.texts(id, "count 5000"), 5000)
 }
 
-func TestA22_SessionsOfOneProcessAreApart(t *testing.T) {
+func TestA22_SessionsAreApart(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -183,7 +183,7 @@ func TestA22_SessionsOfOneProcessAreApart(t *testing.T) {
 	require.Contains(t, c.texts(one, `call fs/read_text_file {"path":"`+secret+`"}`)[0], "outside")
 }
 
-func TestA26_TheClientIsAskedOnlyForWhatItOffersAndInsideTheRoots(t *testing.T) {
+func TestA26_CallsToTheClient(t *testing.T) {
 	a := folder(t)
 	inside, outside := filepath.Join(a, "new.txt"), filepath.Join(folder(t), "x")
 	require.NoError(t, os.Symlink(outside, filepath.Join(a, "dangling")))
@@ -233,7 +233,7 @@ func TestA26_TheClientIsAskedOnlyForWhatItOffersAndInsideTheRoots(t *testing.T) 
 	}
 }
 
-func TestS8_ThePromptIsStoredBeforeTheRuntimeActs(t *testing.T) {
+func TestS8_PromptIsStoredFirst(t *testing.T) {
 	store := sessionstore.NewMemory()
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -250,7 +250,7 @@ func TestS8_ThePromptIsStoredBeforeTheRuntimeActs(t *testing.T) {
 	require.JSONEq(t, `{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"wait"}}}`, first.String())
 }
 
-func TestW12_MCPServersAreDecodedStrictly(t *testing.T) {
+func TestW12_Servers(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a := folder(t)
@@ -289,7 +289,7 @@ func TestW12_MCPServersAreDecodedStrictly(t *testing.T) {
 	c.call("session/fork", `{"sessionId":"`+id+`","cwd":"`+a+`"}`)
 }
 
-func TestP6_UnknownMethodsReachTheRuntimeAsSent(t *testing.T) {
+func TestP6_UnknownMethods(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -301,7 +301,7 @@ func TestP6_UnknownMethodsReachTheRuntimeAsSent(t *testing.T) {
 }
 
 // A prompt is one too many also behind one that has not begun, and is told so while that waits.
-func TestW7_APromptBehindOneThatWaitsIsRefusedAtOnce(t *testing.T) {
+func TestW7_PromptAfterWaitingPrompt(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -324,7 +324,7 @@ func TestW7_APromptBehindOneThatWaitsIsRefusedAtOnce(t *testing.T) {
 }
 
 // However long a cancelled turn takes to end, the next one begins behind its response.
-func TestW7_APromptBehindACancelWaitsForTheResponseOfItsTurn(t *testing.T) {
+func TestW7_PromptAfterCancel(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()
@@ -358,7 +358,7 @@ func (s *closing) EndTurn(ctx context.Context, l sessionstore.Lease, r sessionst
 }
 
 // The runtime has ended its turn, and the response is not written yet.
-func TestW5_ACancelWhileTheEndOfATurnIsStoredIsNotLost(t *testing.T) {
+func TestW5_CancelWhileEndIsStored(t *testing.T) {
 	store := &closing{Memory: sessionstore.NewMemory(), step: func() {}}
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -377,7 +377,7 @@ func TestW5_ACancelWhileTheEndOfATurnIsStoredIsNotLost(t *testing.T) {
 }
 
 // The response waits behind one that the client does not read.
-func TestW5_ACancelWhileTheResponseWaitsIsNotLost(t *testing.T) {
+func TestW5_CancelWhileResponseWaits(t *testing.T) {
 	const limit = 4 << 10
 	writing, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	r, store := &scripted{}, &closing{Memory: sessionstore.NewMemory(), step: func() { ended <- struct{}{} }}
@@ -429,7 +429,7 @@ func (s *stuckSession) Prompt(ctx context.Context, params backend.Raw, u backend
 	return s.Session.Prompt(ctx, params, u)
 }
 
-func TestW5_ARuntimeThatHangsWhenItIsGivenAPromptHoldsUpNobodyElse(t *testing.T) {
+func TestW5_HangingPrompt(t *testing.T) {
 	r := &stuck{in: make(chan struct{}, 1), hold: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: 10 * time.Millisecond}))
 	c.initialize()
@@ -452,7 +452,7 @@ func TestW5_ARuntimeThatHangsWhenItIsGivenAPromptHoldsUpNobodyElse(t *testing.T)
 }
 
 // A turn whose runtime goes on is answered before the program ends, although it would have been waited for longer.
-func TestW9_ATurnThatDoesNotEndIsAnsweredAsCancelledAtTheEnd(t *testing.T) {
+func TestW9_HangingTurn(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()

@@ -35,7 +35,7 @@ func within[T any](t *testing.T, results <-chan T) (result T) {
 	return result
 }
 
-func TestW11_WhatIsSaidBehindALifecycleResponseIsNotLost(t *testing.T) {
+func TestW11_UpdatesAroundResponse(t *testing.T) {
 	const before, behind = 900, 3000
 	all := numbers(before + behind)
 	begun := make(chan struct{})
@@ -84,7 +84,7 @@ func TestW11_WhatIsSaidBehindALifecycleResponseIsNotLost(t *testing.T) {
 	require.Equal(t, all, texts(c.messages()[:at+1], id))
 }
 
-func TestW11_WhatIsHeldForALifecycleResponseIsBounded(t *testing.T) {
+func TestW11_BufferLimit(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -106,7 +106,7 @@ func TestW11_WhatIsHeldForALifecycleResponseIsBounded(t *testing.T) {
 	require.Less(t, fit(strings.Repeat("x", 1<<20)), 5)
 }
 
-func TestW6_AnUpdateBehindABlockedOneEndsWithItsContext(t *testing.T) {
+func TestW6_BlockedUpdate(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	c.initialize()
@@ -140,7 +140,7 @@ func TestW6_AnUpdateBehindABlockedOneEndsWithItsContext(t *testing.T) {
 	require.NoError(t, within(t, said))
 }
 
-func TestW11_ATitleIsStoredBesideTheWire(t *testing.T) {
+func TestW11_TitleIsStoredInTheBackground(t *testing.T) {
 	store := &hooked{Memory: sessionstore.NewMemory()}
 	r := &scripted{}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
@@ -183,7 +183,7 @@ func historyTexts(t *testing.T, a backend.Activation) []string {
 }
 
 // A history can be read while Open runs and later, of every kind of activation.
-func TestA27_AHistoryIsReadAsLongAsItsSessionIsOpen(t *testing.T) {
+func TestA27_HistoryOfOpenSession(t *testing.T) {
 	var latest backend.Activation
 	var during []string
 	r := &scripted{}
@@ -224,7 +224,7 @@ func firstError(a backend.Activation) error {
 	return nil
 }
 
-func TestS4_ASessionGoesOnWhenTheStoreCanBeUsedAgain(t *testing.T) {
+func TestS4_StoreRecovers(t *testing.T) {
 	store := &hooked{Memory: sessionstore.NewMemory()}
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -241,7 +241,7 @@ func TestS4_ASessionGoesOnWhenTheStoreCanBeUsedAgain(t *testing.T) {
 	require.Equal(t, []string{"one", "three", "four"}, texts(c.messages(), id)[before:])
 }
 
-func TestA29_ATitleThatTheRuntimeGaveIsNotReplacedByThePrompts(t *testing.T) {
+func TestA29_BackendTitle(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -274,7 +274,7 @@ func (h *hanging) Append(ctx context.Context, l sessionstore.Lease, segment []se
 }
 
 // What the runtime says is with the client before it is stored, and the response behind what was stored.
-func TestW11_UpdatesReachTheClientWhileTheStoreHangs(t *testing.T) {
+func TestW11_HangingStore(t *testing.T) {
 	store := &hanging{Memory: sessionstore.NewMemory(), appending: make(chan struct{}, 1), goOn: make(chan struct{})}
 	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: sessionstore.RecorderOptions{SegmentBytes: 1, QueueBytes: 1 << 20}}))
 	c.initialize()
@@ -329,7 +329,7 @@ func numbers(n int) []string {
 	return all
 }
 
-func TestS9_AClientThatStopsInALoadHoldsUpNobody(t *testing.T) {
+func TestS9_StoppedClient(t *testing.T) {
 	const (
 		updates  = 30_000
 		sessions = 50
@@ -374,7 +374,7 @@ func TestS9_AClientThatStopsInALoadHoldsUpNobody(t *testing.T) {
 	require.Equal(t, numbers(updates), texts(slow.messages()[before:answered], id))
 }
 
-func TestW11_CancelsAreProcessedWhileTheClientDoesNotRead(t *testing.T) {
+func TestW11_CancelWhileClientDoesNotRead(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	c.initialize()
@@ -398,7 +398,7 @@ func TestW11_CancelsAreProcessedWhileTheClientDoesNotRead(t *testing.T) {
 	require.Less(t, len(texts(c.messages(), id)), 100000, "the turn was blocked when it was cancelled")
 }
 
-func TestW6_CancelRequestTakesAWaitingLoadOutOfTheLane(t *testing.T) {
+func TestW6_CancelWaitingLoad(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
 	c.initialize()
@@ -416,7 +416,7 @@ func TestW6_CancelRequestTakesAWaitingLoadOutOfTheLane(t *testing.T) {
 	require.Equal(t, []string{}, c.find(id).AdditionalDirectories, "A13: nothing changed")
 }
 
-func TestA27_ALoadThatTookEffectIsShownWholeThoughItWasCancelled(t *testing.T) {
+func TestA27_CancelledLoadIsReplayed(t *testing.T) {
 	store := sessionstore.NewMemory()
 	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	c.initialize()
@@ -437,7 +437,7 @@ func TestA27_ALoadThatTookEffectIsShownWholeThoughItWasCancelled(t *testing.T) {
 	require.Equal(t, []string{"[" + a + ", " + b + "]"}, c.texts(id, "roots"))
 }
 
-func TestW9_TheEndOfInputDuringALoadLetsItFinish(t *testing.T) {
+func TestW9_EndOfInputDuringLoad(t *testing.T) {
 	store := sessionstore.NewMemory()
 	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: patience}}))
 	c.initialize()
@@ -453,7 +453,7 @@ func TestW9_TheEndOfInputDuringALoadLetsItFinish(t *testing.T) {
 	require.Len(t, texts(c.messages(), id), 5000)
 }
 
-func TestW9_AClientThatIsGoneEndsItsLoad(t *testing.T) {
+func TestW9_ClientGoneDuringLoad(t *testing.T) {
 	store := sessionstore.NewMemory()
 	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: time.Millisecond}}))
 	c.initialize()

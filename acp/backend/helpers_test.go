@@ -9,7 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
-func TestPromptTextJoinsTheTextBlocks(t *testing.T) {
+func TestPromptText(t *testing.T) {
 	text, err := backend.PromptText(backend.Raw(`{"prompt":[{"type":"text","text":"a"},{"type":"image","data":""},{"type":"text","text":"b"}]}`))
 	require.NoError(t, err)
 	require.Equal(t, "a\nb", text)

@@ -43,7 +43,7 @@ func ExampleQuestion_Ask() {
 	// session/request_permission {"toolCall":{"title":"Write a.txt"},"options":[{"optionId":"allow-once","name":"Allow","kind":"allow_once"}]}
 }
 
-func TestA30_OnlyAnOfferThatWasSelectedAllows(t *testing.T) {
+func TestA30_Ask(t *testing.T) {
 	for result, want := range map[string]backend.Answer{
 		`{"outcome":{"outcome":"selected","optionId":"allow-once"}}`:    backend.AllowOnce,
 		`{"outcome":{"outcome":"selected","optionId":"allow-always"}}`:  backend.AllowAlways,
@@ -70,7 +70,7 @@ func TestA30_OnlyAnOfferThatWasSelectedAllows(t *testing.T) {
 	require.Equal(t, backend.RejectOnce, answer, "it was not offered")
 }
 
-func TestA30_WhatCannotBeAskedIsNotAllowed(t *testing.T) {
+func TestA30_AskFails(t *testing.T) {
 	refused := errors.New("no such method")
 	answer, err := mayDelete().Ask(t.Context(), &answering{err: refused})
 	require.ErrorIs(t, err, refused)
