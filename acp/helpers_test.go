@@ -46,7 +46,7 @@ type message struct {
 	} `json:"error"`
 }
 
-// tester is a test, or one run of a property.
+// tester is a test or one run of a property.
 type tester interface {
 	require.TestingT
 	Helper()
@@ -71,7 +71,7 @@ type client struct {
 	answers func(message) string // if set, gives the result for a request of the agent
 }
 
-// connect serves a new client with o, whose Store and Runtime have defaults.
+// connect serves a new client with o, whose Store and Backend have defaults.
 func connect(t tester, o acp.Options) *client {
 	t.Helper()
 	if o.Store == nil {
@@ -161,7 +161,7 @@ func (c *client) stall() (goOn func()) {
 	return func() { set(false) }
 }
 
-// permit answers every question for permission from now on with an option, or none if it is "".
+// permit answers all further permission requests with an option, or not at all if it is "".
 func (c *client) permit(option string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,7 +176,7 @@ func (c *client) permit(option string) {
 	}
 }
 
-// questions are the questions for permission that came so far.
+// questions returns the permission requests received so far.
 func (c *client) questions() (all []message) {
 	for _, m := range c.messages() {
 		if m.Method == "session/request_permission" {
@@ -192,7 +192,7 @@ func (c *client) send(lines ...string) {
 	require.NoError(c.t, err)
 }
 
-// request is a request line and its id.
+// request returns a request and its id.
 func (c *client) request(method, params string) (id, line string) {
 	c.next++
 	id = fmt.Sprint(c.next)
@@ -251,7 +251,7 @@ func (c *client) try(method, params string) message {
 	return c.response(id)
 }
 
-// messages are those that came so far.
+// messages returns the messages received so far.
 func (c *client) messages() []message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -273,7 +273,7 @@ func (c *client) open(cwd string, additional ...string) string {
 	return result.SessionID
 }
 
-// rootsParams are the params of a lifecycle request; those of session/new without an id.
+// rootsParams returns the params of a lifecycle request, for session/new without an id.
 func rootsParams(id, cwd string, additional ...string) string {
 	params := map[string]any{"cwd": cwd, "mcpServers": []any{}}
 	if id != "" {
@@ -317,7 +317,7 @@ func (c *client) list(params string) []listed {
 	return result.Sessions
 }
 
-// texts are the agent's words to a session, in order.
+// texts returns the agent's messages in a session, in order.
 func texts(messages []message, id string) []string {
 	var all []string
 	for _, m := range messages {
@@ -336,7 +336,7 @@ func texts(messages []message, id string) []string {
 	return all
 }
 
-// reason is an error's reason, or its first violation's.
+// reason returns the reason of an error, or of its first violation.
 func (m message) reason(t tester) string {
 	t.Helper()
 	require.NotNil(t, m.Error)
@@ -351,7 +351,7 @@ func (m message) reason(t tester) string {
 	return data.Reason
 }
 
-// stopReason is a prompt response's.
+// stopReason returns the stop reason of a prompt response.
 func (m message) stopReason(t tester) string {
 	t.Helper()
 	require.Nil(t, m.Error, "%+v", m.Error)
@@ -360,7 +360,7 @@ func (m message) stopReason(t tester) string {
 	return result.StopReason
 }
 
-// folder makes a directory of the test's own, by its real path.
+// folder creates a directory for the test and returns its real path.
 func folder(t *testing.T) string {
 	t.Helper()
 	return dirtest.New(t)
@@ -394,7 +394,7 @@ func isResponse(id string) func(message) bool {
 	return func(m message) bool { return m.Method == "" && string(m.ID) == id }
 }
 
-// scripted is a runtime that does what the prompt says:
+// scripted is a backend that does what the prompt says:
 //
 //	say TEXT        answers TEXT
 //	count N         answers with N updates
@@ -422,7 +422,7 @@ type scripted struct {
 	opened  func(backend.Activation, backend.Host) // if set, is called when a session opens
 
 	mu     sync.Mutex
-	events []string // what the runtime was asked, in order
+	events []string // what the backend was asked, in order
 }
 
 func (r *scripted) note(format string, args ...any) {
@@ -579,7 +579,7 @@ func (s *scriptedSession) act(ctx context.Context, word, rest string, u backend.
 	}
 }
 
-// What a scripted runtime does with MCP servers, and with what the roots hold:
+// What a scripted backend does with MCP servers, and with what the roots hold:
 //
 //	servers       answers with the state of each server
 //	tools         answers with the names of all tools
@@ -647,10 +647,10 @@ func blockTexts(blocks []backend.Raw) string {
 
 // play plays an MCP server.
 //
-//	files      tells its place, its roots and what it has heard; fetches the roots as most servers do
+//	files      reports its directory, its roots and the notifications it received; fetches the roots as most servers do
 //	silent     takes everything, answers nothing
-//	stubborn   does not want to end either
-//	wrapper    starts "stubborn" below it and waits for that
+//	stubborn   does not end when asked either
+//	wrapper    starts "stubborn" as a child process and waits for it
 //	note       writes TOKEN and its arguments to stderr and ends
 func play(r string) int {
 	if r == "stubborn" {
@@ -692,7 +692,7 @@ func playFiles() int {
 	return s.Play()
 }
 
-// server is an MCP server that this binary plays, as a client configures it. env is NAME=VALUE.
+// server returns the configuration of an MCP server that this binary plays. env has entries NAME=VALUE.
 func server(name, r string, env ...string) map[string]any {
 	pairs := []any{}
 	for _, e := range proctest.Env(r, env...) {
@@ -702,7 +702,7 @@ func server(name, r string, env ...string) map[string]any {
 	return map[string]any{"name": name, "command": proctest.Executable(), "args": []any{}, "env": pairs}
 }
 
-// servedParams are rootsParams with MCP servers.
+// servedParams returns rootsParams with MCP servers.
 func servedParams(id string, roots []string, servers ...map[string]any) string {
 	var params map[string]any
 	if err := json.Unmarshal([]byte(rootsParams(id, roots[0], roots[1:]...)), &params); err != nil {
@@ -722,13 +722,13 @@ func (c *client) serve(roots []string, servers ...map[string]any) string {
 	return result.SessionID
 }
 
-// use has the session call a tool, and returns what came of it.
+// use makes the session call a tool, and returns the result.
 func (c *client) use(id, tool string) string {
 	c.t.Helper()
 	return strings.Join(c.texts(id, "use "+tool), "\n")
 }
 
-// advertising is a scripted runtime that connects MCP servers itself and answers initialize with what a test gives.
+// advertising is a scripted backend that connects MCP servers itself and answers initialize with a given result.
 type advertising struct {
 	scripted
 	initialize string

@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 )
 
-// serve makes the runtime known to an agent.
+// serve makes the backend known to an agent.
 func (r *scripted) serve() backend.Backend { return r }
 
 // hosts are those of the sessions that open from now on.

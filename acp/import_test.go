@@ -23,7 +23,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// knowing is a runtime with sessions of its own. A state is the name of one behind "of ".
+// knowing is a backend with sessions of its own. A state is the name of one behind "of ".
 type knowing struct {
 	scripted
 	hangs chan struct{} // if set, a list ends once it is closed or its context is
@@ -253,7 +253,7 @@ func TestA31_DeleteOfAnotherAgent(t *testing.T) {
 	require.Equal(t, id, one.find(id).SessionID)
 }
 
-// startled is a runtime that panics when it is asked for its own sessions.
+// startled is a backend that panics when it is asked for its own sessions.
 type startled struct{ knowing }
 
 func (s *startled) Sessions(context.Context, *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// starting is a scripted runtime whose Initialize does something first.
+// starting is a scripted backend whose Initialize does something first.
 type starting struct {
 	scripted
 	first func()
@@ -136,17 +136,17 @@ func TestW10_InitializeOnce(t *testing.T) {
 	c.open(folder(t))
 }
 
-// nobody is a runtime that does not say whose sessions it has.
-type nobody struct{ *scripted }
+// kindless is a backend without a Kind.
+type kindless struct{ *scripted }
 
-func (n nobody) Initialize(ctx context.Context, params backend.Raw, c backend.Client) (backend.Info, error) {
+func (n kindless) Initialize(ctx context.Context, params backend.Raw, c backend.Client) (backend.Info, error) {
 	info, err := n.scripted.Initialize(ctx, params, c)
 	info.Kind = ""
 	return info, err
 }
 
 func TestA31_BackendWithoutKind(t *testing.T) {
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return nobody{&scripted{}} }})
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return kindless{&scripted{}} }})
 	m := c.try("initialize", `{"protocolVersion":1}`)
 	require.Contains(t, m.Error.Message, "Info.Kind")
 	require.Equal(t, "not_initialized", c.try("session/new", rootsParams("", folder(t))).reason(t))
@@ -188,7 +188,7 @@ func TestW10_OtherVersions(t *testing.T) {
 	}
 }
 
-// connecting is a runtime that connects MCP servers itself, and takes its time to say so.
+// connecting is a backend that connects MCP servers itself, and takes its time to say so.
 type connecting struct {
 	scripted
 	asked chan struct{}

@@ -552,7 +552,7 @@ func TestA25_StartInvalidServer(t *testing.T) {
 	require.Empty(t, c.questions())
 }
 
-// A start that a runtime goes on with while the session is loaded anew gives no server the old roots back.
+// A server that is being started while the session is loaded does not get the old roots.
 func TestA12_A24_StartServerDuringLoad(t *testing.T) {
 	for _, when := range []string{"while the load is stored", "after it"} {
 		t.Run(when, func(t *testing.T) {
@@ -671,7 +671,7 @@ func statuses(messages []message, toolCall string) (all []string) {
 	return all
 }
 
-// A cancelled turn ends a question that nobody answers, and the call is shown as failed.
+// Cancelling the turn ends an unanswered permission request, and the call is shown as failed.
 func TestW5_CancelDuringToolPermission(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()

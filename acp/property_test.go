@@ -46,7 +46,7 @@ func TestA13_Model(t *testing.T) {
 		t.Run(fmt.Sprintf("%d processes", processes), func(t *testing.T) {
 			runs := 0
 			rapid.Check(t, func(t *rapid.T) {
-				runs++ // each run has an agent, and so a list, of its own (A31)
+				runs++ // each run has its own agent and so its own list
 				where.link(t, "a")
 				on := rapid.SampledFrom(media).Draw(t, "medium")
 				on.stores = on.stores[:processes]
@@ -265,7 +265,7 @@ func violations(t *rapid.T, m message) []string {
 }
 
 // listed compares the list with the model: who, in which order, with which roots, title and
-// activity since begun (A13, A15, A18, A29).
+// activity since begun.
 func (m *machine) listed(t *rapid.T, process int, begun time.Time) {
 	got := m.clients[process].list(`{}`)
 	require.True(t, slices.IsSortedFunc(got, func(a, b listed) int {
@@ -454,8 +454,8 @@ func (m *machine) cancel(process int, id string) sent {
 	}
 }
 
-// actBurst sends several requests of a session in one write: they take effect in arrival order (A32,
-// W5, W7). A cancel comes first if at all, and a prompt last, for neither waits for what is before it.
+// actBurst sends several requests of a session in one write. They take effect in arrival order. A cancel may only be the first and a
+// prompt only the last of them, because neither waits for the requests before it.
 func (m *machine) actBurst(t *rapid.T) {
 	process, id := m.drawProcess(t), m.drawSession(t)
 	var requests []sent
@@ -475,7 +475,7 @@ func (m *machine) actBurst(t *rapid.T) {
 	m.do(t, requests...)
 }
 
-// actFilter lists with random filters (A16, A17).
+// actFilter lists with random filters.
 func (m *machine) actFilter(t *rapid.T) {
 	c := m.clients[m.drawProcess(t)]
 	path := rapid.SampledFrom(m.places.spellings())
@@ -514,7 +514,7 @@ func (m *machine) actRelink(t *rapid.T) {
 	m.places.link(t, rapid.SampledFrom([]string{"a", "b", "c", deniedDir}).Draw(t, "target"))
 }
 
-// actRestart ends a process at the end of its input (W9) and starts another.
+// actRestart ends a process at the end of its input and starts another.
 func (m *machine) actRestart(t *rapid.T) {
 	process := m.drawProcess(t)
 	c := m.clients[process]
@@ -534,7 +534,7 @@ func (m *machine) actRestart(t *rapid.T) {
 	m.listed(t, process, begun)
 }
 
-// The reference model: what the clauses say of sessions, said as plainly as possible.
+// The reference model: the lifecycle of sessions, written as plainly as possible.
 
 // maxRoots and deniedDir are the policy of the runs.
 const (
@@ -577,7 +577,7 @@ func (p places) spellings() []string {
 	}
 }
 
-// normal is clause A8.
+// normal returns a path as the agent compares it.
 func normal(path string) string {
 	var names []string
 	for name := range strings.SplitSeq(path, "/") {
@@ -588,7 +588,7 @@ func normal(path string) string {
 	return "/" + strings.Join(names, "/")
 }
 
-// realOf is a path's second key (A17).
+// realOf returns a path's real path.
 func realOf(path string) string {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		return path
@@ -607,13 +607,13 @@ func reals(paths []string) []string {
 	return out
 }
 
-// asked is a root set as a client asks for it. A nil additional is left out.
+// asked is the root set in a request. A nil additional is omitted.
 type asked struct {
 	cwd        string
 	additional []string
 }
 
-// spelledWrong is stage 1 of A5.
+// spelledWrong returns the violations of the params by themselves.
 func spelledWrong(field, path string) []string {
 	switch {
 	case path == "":
@@ -632,7 +632,7 @@ func (a asked) shape() []string {
 	return wrong
 }
 
-// roots are the set after A7 and A8, and the field that each came from.
+// roots returns the normalised root set, and the field that each root came from.
 func (a asked) roots() (paths, fields []string) {
 	paths, fields = []string{normal(a.cwd)}, []string{"cwd"}
 	for i, path := range a.additional {
@@ -644,7 +644,7 @@ func (a asked) roots() (paths, fields []string) {
 	return paths, fields
 }
 
-// disk is stages 4 to 6 of A5.
+// disk returns the violations found on disk.
 func (a asked) disk(p places) []string {
 	paths, fields := a.roots()
 	if len(paths) > maxRoots {
@@ -700,7 +700,7 @@ type seat struct {
 	roots      []string
 	generation int
 	turn       string // the id of the prompt that runs
-	noticed    bool   // it met a newer generation: the session leaves the process by and by
+	noticed    bool   // it met a newer generation: the process will close the session
 }
 
 // model is every stored session, and the active ones of each process.
@@ -712,7 +712,7 @@ type model struct {
 	touched     map[string]bool // had activity since the last list
 }
 
-// answer is what a request is answered.
+// answer is the expected response to a request.
 type answer struct {
 	code       int      // 0: no error, or one of several
 	reasons    []string // of the error, any of them
@@ -729,7 +729,7 @@ func refused(violations []string) answer { return answer{code: -32602, violation
 
 var notFound = answer{code: -32002, reasons: []string{"not_found"}}
 
-// owns reports whether the process has the newest generation of a session (S3).
+// owns reports whether the process has the newest generation of a session.
 func (m *model) owns(process int, id string) bool {
 	s, r := m.seats[process][id], m.stored[id]
 	return s != nil && r != nil && s.generation == r.generation
@@ -780,7 +780,7 @@ func (m *model) refuseNew(a asked) (answer, bool) {
 	return answer{}, false
 }
 
-// created stores a new session (A9, A14, A19).
+// created stores a new session.
 func (m *model) created(process int, id string, a asked, from *record) {
 	roots, _ := a.roots()
 	r := &record{id: id, cwd: roots[0], additional: roots[1:], real: reals(roots)}
@@ -794,7 +794,7 @@ func (m *model) created(process int, id string, a asked, from *record) {
 	m.hand(process, r, roots)
 }
 
-// refuseFork is fork's refusal, if any.
+// refuseFork returns the error of a fork, if it fails.
 func (m *model) refuseFork(id string, a asked) (answer, bool) {
 	if wrong := a.shape(); wrong == nil && m.stored[id] == nil {
 		return notFound, true
@@ -802,7 +802,7 @@ func (m *model) refuseFork(id string, a asked) (answer, bool) {
 	return m.refuseNew(a)
 }
 
-// reopen is load and resume (A10 to A13, A17, A27).
+// reopen is load and resume.
 func (m *model) reopen(process int, id string, a asked, replays bool) answer {
 	if wrong := a.shape(); wrong != nil {
 		return refused(wrong)
@@ -818,7 +818,7 @@ func (m *model) reopen(process int, id string, a asked, replays bool) answer {
 	if wrong := a.disk(m.places); wrong != nil {
 		return refused(wrong)
 	}
-	// A load is no activity, but the end of the turn that it ends is, whosever that is (A29).
+	// A load is not activity, but the end of a turn that it ends is, in whichever process the turn runs.
 	if m.inTurn(id) {
 		m.touched[id] = true
 	}
@@ -837,7 +837,7 @@ func (m *model) reopen(process int, id string, a asked, replays bool) answer {
 	return out
 }
 
-// end is close and delete (A28).
+// end is close and delete.
 func (m *model) end(process int, id string, deletes bool) answer {
 	out := answer{ended: m.endTurn(process, id)}
 	delete(m.seats[process], id)
@@ -848,7 +848,7 @@ func (m *model) end(process int, id string, deletes bool) answer {
 	return out
 }
 
-// prompt is a prompt with text, which the agent answers with answered; nil if it goes on until it is ended.
+// prompt is a prompt with text. answered is the agent's reply, nil if the turn lasts until it is ended.
 func (m *model) prompt(process int, id, request, text string, answered *string) answer {
 	s, r := m.seats[process][id], m.stored[id]
 	switch {
@@ -878,7 +878,7 @@ func (m *model) prompt(process int, id, request, text string, answered *string) 
 	return answer{said: []part{{"agent", *answered}}, stopReason: "end_turn"}
 }
 
-// matches is session/list's filter (A16, A17). A nil cwd or additional is absent.
+// matches is session/list's filter. A nil cwd or additional is absent.
 func (r *record) matches(cwd *string, additional []string) bool {
 	dropped := ""
 	if cwd != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// panicking is a scripted runtime that panics where a test says.
+// panicking is a scripted backend that panics where a test says.
 type panicking struct {
 	scripted
 	opening, prompting, calling, cancelling, closing atomic.Bool
@@ -70,7 +70,7 @@ func (s *panickingSession) Close(ctx context.Context) error {
 	return s.Session.Close(ctx)
 }
 
-// Where in a runtime a panic comes from makes no difference: its request fails, and nothing is held up by it.
+// Where in a backend a panic comes from makes no difference: its request fails, and nothing is held up by it.
 func TestW8_Panics(t *testing.T) {
 	r := &panicking{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{MaxSessions: 3}))
@@ -112,7 +112,7 @@ func TestW8_Panics(t *testing.T) {
 	require.Equal(t, []string{"still here"}, c.texts(other, "say still here"))
 }
 
-// Some of a runtime's code runs where no request waits for it.
+// Some of a backend's code runs where no request waits for it.
 func TestW8_PanicOutsideRequest(t *testing.T) {
 	r, log := &panicking{}, &logtest.Text{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }, Logger: log.Logger(slog.LevelDebug)})

@@ -92,7 +92,7 @@ func TestA28_ClosedSessionHoldsNoRoots(t *testing.T) {
 	}
 }
 
-// A session's memory is what its runtime was given and what refers to that.
+// The memory of a session is what its backend was given, and everything that refers to it.
 func TestA28_ClosedSessionHoldsNoMemory(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {

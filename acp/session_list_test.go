@@ -189,7 +189,7 @@ func TestA29_UpdatedAt(t *testing.T) {
 	require.GreaterOrEqual(t, c.find(id).UpdatedAt, now)
 }
 
-// behind is a runtime that says which agent it stands for.
+// behind is a backend that says which agent it stands for.
 type behind struct {
 	scripted
 	profile string

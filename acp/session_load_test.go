@@ -24,8 +24,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// Load and resume: first what the random lives of sessions met, each on its own; then the clauses.
-
 func TestA17_LoadByAlias(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
@@ -675,7 +673,7 @@ func TestA14_LoadEndsOpenTurn(t *testing.T) {
 	require.Equal(t, []string{"one"}, texts(c.messages(), fork.SessionID))
 }
 
-// speaking is a scripted runtime that answers a prompt with the updates that a test gives.
+// speaking is a scripted backend that answers a prompt with the updates that a test gives.
 type speaking struct {
 	scripted
 	updates []string
@@ -775,7 +773,7 @@ func TestA27_KindsInReplay(t *testing.T) {
 	}
 }
 
-// stating is a speaking runtime whose lifecycle responses say the mode and the options.
+// stating is a speaking backend whose lifecycle responses say the mode and the options.
 type stating struct{ speaking }
 
 func (r *stating) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
@@ -804,7 +802,7 @@ func TestA27_StatesInResponse(t *testing.T) {
 	}, shown(t, c.messages()[before:], id))
 }
 
-// replayer is a runtime that replays a history of its own when a session is loaded.
+// replayer is a backend that replays a history of its own when a session is loaded.
 type replayer struct {
 	scripted
 	says  []string

@@ -150,7 +150,7 @@ func TestW5_NewWaitsForNoSession(t *testing.T) {
 	c.response(turn)
 }
 
-// holding is a runtime whose loads wait.
+// holding is a backend whose loads wait.
 type holding struct {
 	scripted
 	hold chan struct{}
@@ -371,7 +371,7 @@ func TestA5_ViolationLimit(t *testing.T) {
 	}
 }
 
-// patient is a scripted runtime whose Open, once it is told to wait, does so as long as it may.
+// patient is a scripted backend whose Open, once it is told to wait, does so as long as it may.
 type patient struct {
 	scripted
 	waits  bool
@@ -492,7 +492,7 @@ func TestW6_UpdateAfterItsContext(t *testing.T) {
 	require.NotContains(t, encode(c.messages()), "after the end")
 }
 
-// What a response says of a session is its id, where that is new, and what the runtime adds.
+// What a response says of a session is its id, where that is new, and what the backend adds.
 func TestA21_Responses(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()

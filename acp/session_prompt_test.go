@@ -357,7 +357,7 @@ func (s *closing) EndTurn(ctx context.Context, l sessionstore.Lease, r sessionst
 	return s.Memory.EndTurn(ctx, l, r)
 }
 
-// The runtime has ended its turn, and the response is not written yet.
+// The backend has ended its turn, and the response is not written yet.
 func TestW5_CancelWhileEndIsStored(t *testing.T) {
 	store := &closing{Memory: sessionstore.NewMemory(), step: func() {}}
 	c := connect(t, acp.Options{Store: store})
@@ -405,7 +405,7 @@ func TestW5_CancelWhileResponseWaits(t *testing.T) {
 	require.NotContains(t, strings.Join(r.noted(), "\n"), "cancel {", "the runtime was done with the turn")
 }
 
-// stuck is a scripted runtime that hangs in the first half of the prompt "stuck", until hold is closed.
+// stuck is a scripted backend that hangs in the first half of the prompt "stuck", until hold is closed.
 type stuck struct {
 	scripted
 	in, hold chan struct{}
@@ -451,7 +451,7 @@ func TestW5_HangingPrompt(t *testing.T) {
 	require.Equal(t, 1, strings.Count(told, "cancel"))
 }
 
-// A turn whose runtime goes on is answered before the program ends, although it would have been waited for longer.
+// A turn whose backend does not end is answered before the program ends, even if the cancel grace is longer.
 func TestW9_HangingTurn(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))

@@ -273,7 +273,7 @@ func (h *hanging) Append(ctx context.Context, l sessionstore.Lease, segment []se
 	return h.Memory.Append(ctx, l, segment)
 }
 
-// What the runtime says is with the client before it is stored, and the response behind what was stored.
+// What the backend says is with the client before it is stored, and the response behind what was stored.
 func TestW11_HangingStore(t *testing.T) {
 	store := &hanging{Memory: sessionstore.NewMemory(), appending: make(chan struct{}, 1), goOn: make(chan struct{})}
 	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: sessionstore.RecorderOptions{SegmentBytes: 1, QueueBytes: 1 << 20}}))

@@ -16,7 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// The requests that the runtime answers have the keys of the schema as well.
+// The requests that the backend answers have the keys of the schema as well.
 func TestW2_CallShapes(t *testing.T) {
 	all := readDefinitions(t)
 	names := map[string]string{
