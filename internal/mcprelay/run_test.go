@@ -85,34 +85,28 @@ func TestSessionEnds(t *testing.T) {
 	require.Eventually(t, func() bool { return c.call("roots") == "file:///own" }, patience, tick)
 }
 
-func TestW9_ClientInputEnds(t *testing.T) {
-	h := proctest.Watch(t)
-	p := publish(t, folders(t, "a")...)
-	in, closeIn := io.Pipe()
-	ran := make(chan error, 1)
-	go func() {
-		ran <- mcprelay.Run(t.Context(), in, io.Discard, self("hold", h.Env()), mcprelay.Options{Address: p.Address(), Secret: p.Secret()})
-	}()
-	server := h.Next()
-	require.NoError(t, closeIn.Close())
-	require.NoError(t, <-ran, "the signal was ours")
-	server.Ended()
-}
-
-func TestW9_ContextEnds(t *testing.T) {
-	h := proctest.Watch(t)
-	p := publish(t, folders(t, "a")...)
-	in, closeIn := io.Pipe()
-	defer closeIn.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	ran := make(chan error, 1)
-	go func() {
-		ran <- mcprelay.Run(ctx, in, io.Discard, self("hold", h.Env()), mcprelay.Options{Address: p.Address(), Secret: p.Secret()})
-	}()
-	server := h.Next()
-	cancel()
-	require.NoError(t, <-ran)
-	server.Ended()
+func TestW9_ServerEndsWithTheRelay(t *testing.T) {
+	for name, end := range map[string]func(in io.Closer, cancel func()){
+		"client input ends": func(in io.Closer, _ func()) { _ = in.Close() },
+		"context ends":      func(_ io.Closer, cancel func()) { cancel() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := proctest.Watch(t)
+			p := publish(t, folders(t, "a")...)
+			in, send := io.Pipe()
+			defer send.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ran := make(chan error, 1)
+			go func() {
+				ran <- mcprelay.Run(ctx, in, io.Discard, self("hold", h.Env()), mcprelay.Options{Address: p.Address(), Secret: p.Secret()})
+			}()
+			server := h.Next()
+			end(send, cancel)
+			require.NoError(t, <-ran, "the relay's own signal is not an error")
+			server.Ended()
+		})
+	}
 }
 
 func TestW9_ClientStopsReading(t *testing.T) {
