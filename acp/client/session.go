@@ -17,8 +17,6 @@ type Setup struct {
 	Roots workspace.Roots
 	// MCPServers are its MCP servers.
 	MCPServers []sdk.McpServer
-	// Meta is the request's _meta, nil for none.
-	Meta json.RawMessage
 }
 
 // Session is an open session.
@@ -92,7 +90,6 @@ type setupParams struct {
 	Cwd        workspace.Dir   `json:"cwd"`
 	Additional *workspace.Dirs `json:"additionalDirectories,omitempty"`
 	MCPServers []sdk.McpServer `json:"mcpServers"`
-	Meta       json.RawMessage `json:"_meta,omitempty"`
 }
 
 // open sends a lifecycle request. id is empty for a new session.
@@ -101,7 +98,6 @@ func (c *Client) open(ctx context.Context, agent Agent, method, id string, s Set
 		SessionID:  id,
 		Cwd:        s.Roots.Cwd(),
 		MCPServers: append([]sdk.McpServer{}, s.MCPServers...),
-		Meta:       s.Meta,
 	}
 	switch additional := s.Roots.Additional(); {
 	case agent.AdditionalDirectories:
@@ -171,8 +167,6 @@ type Page struct {
 	Sessions []SessionInfo
 	// Next is the cursor of the next page, "" after the last one.
 	Next string
-	// Result is the agent's response as sent.
-	Result json.RawMessage
 }
 
 // SessionInfo describes a session in a list.
@@ -184,8 +178,7 @@ type SessionInfo struct {
 	// Title is nil if there is none.
 	Title *string `json:"title"`
 	// UpdatedAt is the time of the last activity as sent (RFC 3339), "" if unknown.
-	UpdatedAt string          `json:"updatedAt"`
-	Meta      json.RawMessage `json:"_meta"`
+	UpdatedAt string `json:"updatedAt"`
 }
 
 // ListSessions returns one page of the agent's sessions.
@@ -206,11 +199,10 @@ func (c *Client) ListSessions(ctx context.Context, q Query) (Page, error) {
 		Sessions   []SessionInfo `json:"sessions"`
 		NextCursor string        `json:"nextCursor"`
 	}
-	raw, err := c.call(ctx, "session/list", params, &result)
-	if err != nil {
+	if _, err := c.call(ctx, "session/list", params, &result); err != nil {
 		return Page{}, err
 	}
-	return Page{Sessions: result.Sessions, Next: result.NextCursor, Result: raw}, nil
+	return Page{Sessions: result.Sessions, Next: result.NextCursor}, nil
 }
 
 // Sessions yields all sessions that match q, page by page. It stops at the first error.

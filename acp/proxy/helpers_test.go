@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -612,4 +613,26 @@ func spelled(r workspace.Roots) []string {
 		list = append(list, dir.String())
 	}
 	return list
+}
+
+func requireEnded(t *testing.T, err error, status int) {
+	t.Helper()
+	var (
+		ended *proxy.EndedError
+		exit  *process.ExitError
+	)
+	require.ErrorAs(t, err, &ended)
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, status, exit.Code)
+	for _, text := range []string{"scripted", fmt.Sprintf("exit status %d", status), "log", "child=scripted", "try again"} {
+		require.ErrorContains(t, err, text)
+	}
+}
+
+// crash makes the agent exit during a turn.
+func (v *testClient) crash(id string) {
+	v.h.t.Helper()
+	_, err := v.Prompt(v.h.t.Context(), id, sdk.TextBlock("crash"))
+	require.ErrorContains(v.h.t, err, "exit status 3")
+	require.ErrorContains(v.h.t, err, "try again")
 }

@@ -36,6 +36,10 @@ func TestKnownProfiles(t *testing.T) {
 	}
 	_, ok := proxy.FindProfile(known, "none")
 	require.False(t, ok)
+	for _, name := range []string{"codex", "goose", "opencode"} {
+		p, _ := proxy.FindProfile(known, name)
+		require.True(t, p.Relay, "M1: %s does not pass all roots on", name)
+	}
 }
 
 func TestMatchProfile(t *testing.T) {

@@ -159,21 +159,3 @@ func TestRootsMode(t *testing.T) {
 	require.Empty(t, proxy.Describe(nil))
 	require.Empty(t, proxy.Describe([]byte(`{"v":1}`)))
 }
-
-// The process that answered initialize has the old version; the one that is started with flags has a version that needs none.
-func TestUpdatedAgent(t *testing.T) {
-	h := newSystem(t, abilities{Load: true, Updated: true}, proxy.Options{Profile: flagged()})
-	v := h.connect()
-	first := roots(t, 1)
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
-	require.NoError(t, err)
-	require.Equal(t, "agent N:one", v.prompt(s.ID, "one"))
-	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
-	require.NoError(t, err)
-	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"))
-	alone, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
-	require.NoError(t, err)
-	require.Equal(t, "agent N:one", v.prompt(alone.ID, "one"))
-	require.Contains(t, h.way(s.ID), "by the protocol")
-	require.Equal(t, []string{"", "--add-dir " + first.At(1).String()}, h.starts()[:2])
-}

@@ -540,3 +540,25 @@ func TestA14_ForkDuringTurn(t *testing.T) {
 	require.NoError(t, v.Cancel(t.Context(), s.ID))
 	require.NoError(t, <-ended)
 }
+
+func TestLoginHint(t *testing.T) {
+	o := proxy.Options{}
+	o.Profile.Login = "simulated login"
+	h := newSystem(t, abilities{Login: true}, o)
+	v := h.connect()
+	_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
+	var refused *jsonrpc.Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, -32000, refused.Code, "editors offer a login for this code")
+	require.ErrorContains(t, err, "Authentication required")
+	require.ErrorContains(t, err, "run in a terminal: simulated login")
+	require.NoError(t, v.Authenticate(t.Context(), "key"))
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
+	require.NoError(t, err)
+	v.crash(s.ID)
+	v.prompt(s.ID, "two")
+	_, err = v.Call(t.Context(), "logout", json.RawMessage(`{}`))()
+	require.NoError(t, err)
+	_, err = v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
+	require.ErrorContains(t, err, "Authentication required")
+}
