@@ -1,9 +1,8 @@
-// Command gosdk loads a session through the Go SDK's own client, as it comes, and prints what that client was shown:
+// Command gosdk loads a session with the unmodified client of the Go SDK and prints what the client received:
 //
 //	gosdk STATE-DIR SESSION CWD PROGRAM
 //
-// It is a program of its own, so that a test with the race detector does not slow the client down: how fast it
-// handles what it reads is what the test is about.
+// It is a separate program so that the race detector of a test does not slow down the client, whose speed is tested.
 package main
 
 import (
@@ -19,10 +18,10 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 )
 
-// Shown is what the client was shown, as the program prints it.
+// Shown is the output of the program.
 type Shown struct {
 	Updates int    // notifications
-	Text    string // the SHA-256 of the agent's words, in hexadecimal
+	Text    string // the SHA-256 of the agent's messages, in hexadecimal
 }
 
 func main() {
@@ -40,8 +39,8 @@ func main() {
 	}
 }
 
-// load starts the program and loads the session. The SDK answers a request once it has handled the
-// notifications before its response.
+// load starts the program and loads the session. The SDK returns from a request after it has handled the notifications before the
+// response.
 func load(ctx context.Context, state, id, cwd, program string) (shown Shown, err error) {
 	cmd := exec.CommandContext(ctx, program, "--state-dir", state)
 	cmd.Stderr = os.Stderr
@@ -68,9 +67,9 @@ func load(ctx context.Context, state, id, cwd, program string) (shown Shown, err
 	return shown, errors.Join(err, cmd.Wait())
 }
 
-// client counts and hashes. The SDK calls it for one notification at a time.
+// client counts updates and hashes messages. The SDK calls it for one notification at a time.
 type client struct {
-	sdk.Client // nil: nothing else is asked of it
+	sdk.Client // nil: no other method is called
 	updates    int
 	words      hash.Hash
 }

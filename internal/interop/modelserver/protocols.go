@@ -7,10 +7,10 @@ import (
 	"net/http"
 )
 
-// object saves the wire formats, which are deep, from a type for every level.
+// object is a JSON object of a wire format.
 type object = map[string]any
 
-// readChat reads a request for an OpenAI chat completion.
+// readChat decodes an OpenAI chat completion request.
 func readChat(body []byte, r *Request) error {
 	var asked struct {
 		Model    string
@@ -84,10 +84,10 @@ func writeChat(w http.ResponseWriter, r Request, a act) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// number tells a conversation's tool calls apart.
+// number returns a number that is unique within the conversation.
 func (r Request) number() string { return fmt.Sprint(len(r.Items)) }
 
-// readMessages reads a request for an Anthropic message.
+// readMessages decodes an Anthropic messages request.
 func readMessages(body []byte, r *Request) error {
 	var asked struct {
 		Model    string
@@ -122,7 +122,7 @@ func readMessages(body []byte, r *Request) error {
 		}
 	}
 	for _, t := range asked.Tools {
-		if t.Schema != nil { // one that the endpoint itself would run has none
+		if t.Schema != nil { // tools that run on the server have none
 			r.Tools = append(r.Tools, Tool{Name: t.Name, Schema: t.Schema})
 		}
 	}
@@ -155,10 +155,10 @@ func writeMessages(w http.ResponseWriter, r Request, a act) {
 	e.typed("message_stop", object{})
 }
 
-// typed sends an event that says its own name.
+// typed sends an event that repeats its name as its type.
 func (e events) typed(name string, o object) { e.named(name, with(o, object{"type": name})) }
 
-// readResponses reads a request for an OpenAI response.
+// readResponses decodes an OpenAI responses request.
 func readResponses(body []byte, r *Request) error {
 	var asked struct {
 		Model        string
@@ -210,7 +210,7 @@ func readResponses(body []byte, r *Request) error {
 	return nil
 }
 
-// responsesTool is a tool, or a namespace of tools.
+// responsesTool is a tool or a namespace of tools.
 type responsesTool struct {
 	Type, Name string
 	Parameters json.RawMessage
@@ -258,7 +258,7 @@ func writeResponses(w http.ResponseWriter, r Request, a act) {
 	e.send("response.completed", object{"response": whole})
 }
 
-// numbered are events that say their own name, and count.
+// numbered sends events with their name as type and a sequence number.
 type numbered struct {
 	events
 	count int
@@ -275,7 +275,7 @@ func with(o, more object) object {
 	return both
 }
 
-// readGemini reads a request for Gemini content.
+// readGemini decodes a Gemini request.
 func readGemini(body []byte, r *Request) error {
 	type part struct {
 		Text             string

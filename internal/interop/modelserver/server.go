@@ -1,6 +1,5 @@
-// Package modelserver is a model endpoint on loopback that does as it is told: no network, no
-// account, the same answer every time. Coding agents are pointed at it by their settings for the
-// endpoint, and believe that a model answers.
+// Package modelserver is a scripted model endpoint on the loopback interface. It needs no network and no account, and its answers are
+// deterministic. Coding agents use it as their model through the settings for the endpoint.
 //
 //	POST /v1/chat/completions                          OpenAI chat completions
 //	POST /v1/responses                                 OpenAI responses
@@ -8,17 +7,15 @@
 //	POST /v1beta/models/NAME:streamGenerateContent     Gemini, also :generateContent and :countTokens
 //	GET  /v1/models, /v1beta/models                    the only model, "scripted"
 //
-// What the model does stands in the user's prompt: [Prompt] writes orders as text, one a line, and
-// the server reads them back from the conversation that the agent sends. It keeps no state between
-// requests, so a conversation can go on after a restart of anything. The n-th answer after
-// the orders carries out the n-th of them: it says something, or calls the tool that the agent offers for
-// reading, editing or writing a file, whatever its name and the names of its arguments are; where there is none, the
-// one for shell commands. When they are used up, the model says [Done]; where the agent offers no tools, as
-// when it asks for a title, [Title].
+// The user's prompt says what the model does. [Prompt] encodes orders as lines of text, and the server decodes them from the conversation that
+// the agent sends. It keeps no state between requests, so conversations survive restarts. The n-th answer after the orders
+// executes the n-th order: it sends a text, or calls the agent's tool for reading, editing or writing a file, whatever the names of the
+// tool and its arguments are, or its tool for shell commands. After the last order the model answers [Done]. If the agent offers no
+// tools, as when it asks for a title, it answers [Title].
 //
-// An agent that takes the server for its proxy as well gets nowhere else, and [Server.Unknown] says where it wanted to go.
+// The server can also be the agent's HTTP proxy. It rejects all requests to other hosts; [Server.Unknown] lists them.
 //
-// Every request is kept as a [Request], so that a test can see what the model was told.
+// [Server.Requests] returns what the model was sent.
 package modelserver
 
 import (
@@ -34,22 +31,22 @@ import (
 	"sync"
 )
 
-// maxRequest bounds a request, in bytes.
+// maxRequest is the longest request, in bytes.
 const maxRequest = 32 << 20
 
 // Server is a running endpoint. Its methods are safe for concurrent use.
 type Server struct {
 	url     string
 	server  *http.Server
-	done    chan error    // what serving ended with
-	waiting chan struct{} // taken from by Waiting
+	done    chan error    // result of http.Server.Serve
+	waiting chan struct{} // received from by Waiting
 
 	mu       sync.Mutex
 	requests []Request
 	unknown  []string
 }
 
-// Start starts a server on a free port of loopback. Whoever starts one closes it.
+// Start starts a server on a free port of the loopback interface. The caller must close it.
 func Start() (*Server, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -78,28 +75,27 @@ func Start() (*Server, error) {
 	return s, nil
 }
 
-// Model is the name of the only model. A request may name any.
+// Model is the name of the model. Requests may use any name.
 const Model = "scripted"
 
-// URL is the server's address, such as "http://127.0.0.1:4321": no path, no slash at the end.
+// URL returns the address of the server without a slash at the end, such as "http://127.0.0.1:4321".
 func (s *Server) URL() string { return s.url }
 
-// Requests are the requests so far that the model answered, in the order in which they came.
+// Requests returns the requests that the model has received so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Unknown are the requests so far that no endpoint is for, as "METHOD /path", and those to elsewhere that came here
-// because the server's address was given to an agent as its proxy, as "METHOD host".
+// Unknown returns the requests so far to unknown endpoints, as "METHOD /path", and those to other hosts, as "METHOD host".
 func (s *Server) Unknown() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.unknown)
 }
 
-// Waiting returns when the model has come to an order to wait, or with the cause of ctx's end. Each of these is told of once.
+// Waiting waits for the model to execute a [Wait] that no earlier call has returned for. The error is the cause of ctx.
 func (s *Server) Waiting(ctx context.Context) error {
 	select {
 	case <-s.waiting:
@@ -109,7 +105,7 @@ func (s *Server) Waiting(ctx context.Context) error {
 	}
 }
 
-// wait says nothing until the agent hangs up, which ends ctx.
+// wait waits until the agent closes the connection, which ends ctx.
 func (s *Server) wait(ctx context.Context) {
 	select {
 	case s.waiting <- struct{}{}:
@@ -118,7 +114,7 @@ func (s *Server) wait(ctx context.Context) {
 	}
 }
 
-// Close ends the server, with the requests that are being answered.
+// Close closes the server and all connections.
 func (s *Server) Close() error {
 	err := s.server.Close()
 	if ended := <-s.done; !errors.Is(ended, http.ErrServerClosed) {
@@ -127,10 +123,10 @@ func (s *Server) Close() error {
 	return err
 }
 
-// A reader understands a body in one format.
+// reader decodes a request in one wire format.
 type reader func(body []byte, r *Request) error
 
-// A writer answers in that format.
+// writer encodes an answer in that format.
 type writer func(w http.ResponseWriter, r Request, a act)
 
 func (s *Server) answering(read reader, write writer) http.HandlerFunc {
@@ -170,7 +166,7 @@ func (s *Server) gemini(w http.ResponseWriter, asked *http.Request) {
 	}
 }
 
-// refuse lets an agent go nowhere.
+// refuse rejects a request to another host.
 func (s *Server) refuse(w http.ResponseWriter, asked *http.Request) {
 	s.mu.Lock()
 	s.unknown = append(s.unknown, asked.Method+" "+asked.Host)
@@ -189,7 +185,7 @@ func fixed(answer any) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { send(w, answer) }
 }
 
-// send answers with a JSON value. That the agent went away is no concern of the model's.
+// send answers with a JSON value. It ignores errors, which mean that the agent has disconnected.
 func send(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(v)
@@ -203,14 +199,14 @@ func stream(w http.ResponseWriter) events {
 	return events{w}
 }
 
-// data sends an event that has no name.
+// data sends an event without a name.
 func (e events) data(v any) { e.named("", v) }
 
 // named sends an event.
 func (e events) named(name string, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // maps of strings and numbers alone
+		panic(err) // cannot happen: maps of strings and numbers
 	}
 	if name != "" {
 		fmt.Fprintf(e.w, "event: %s\n", name)
@@ -221,15 +217,15 @@ func (e events) named(name string, v any) {
 	}
 }
 
-// Kind is what an item of a conversation is.
+// Kind is the kind of an item of a conversation.
 type Kind string
 
 const (
-	// User is a message of the user's.
+	// User is a message of the user.
 	User Kind = "user"
-	// Said is a message of the model's.
+	// Said is a message of the model.
 	Said Kind = "said"
-	// Call is a tool call of the model's.
+	// Call is a tool call of the model.
 	Call Kind = "call"
 	// Result is the result of a tool call.
 	Result Kind = "result"
@@ -238,31 +234,31 @@ const (
 // Item is a part of a conversation.
 type Item struct {
 	Kind Kind
-	// Text is what was said, the result, or a call's arguments.
+	// Text is the message, the result, or the arguments of a call.
 	Text string
 }
 
-// Request is what an agent asked of the model, in terms that do not depend on the wire format.
+// Request is a request to the model, independent of the wire format.
 type Request struct {
 	// Path is the endpoint, such as "/v1/messages".
 	Path string
-	// Instructions are the system prompt, and whatever else is said to the model above the user.
+	// Instructions are the system prompt and developer messages.
 	Instructions string
 	// Items are the conversation so far.
 	Items []Item
-	// Tools are those on offer.
+	// Tools are the tools that the agent offers.
 	Tools []Tool
-	// Body is the request as it came.
+	// Body is the original request.
 	Body json.RawMessage
 
 	model  string
 	stream bool
 }
 
-// Asks reports whether the request is part of a turn, and not a side errand such as a title.
+// Asks reports whether the request is part of a turn rather than, for example, for a title.
 func (r Request) Asks() bool { return len(r.Tools) > 0 }
 
-// Text is all that the model was told, by whomever.
+// Text returns the instructions and all items.
 func (r Request) Text() string {
 	all := []string{r.Instructions}
 	for _, item := range r.Items {
@@ -271,7 +267,7 @@ func (r Request) Text() string {
 	return strings.Join(all, "\n")
 }
 
-// Of are the texts of one kind, in order.
+// Of returns the texts of one kind.
 func (r Request) Of(k Kind) []string {
 	var all []string
 	for _, item := range r.Items {
@@ -297,7 +293,7 @@ func (r *Request) instruct(text string) {
 	r.Instructions += text
 }
 
-// content is a text, or parts of which some have one, as all formats have it.
+// content is a text or a list of parts, as in all wire formats.
 type content []part
 
 type part struct {
@@ -306,7 +302,7 @@ type part struct {
 	Input      json.RawMessage // of an Anthropic tool call
 }
 
-// UnmarshalJSON reads a string as a single part.
+// UnmarshalJSON decodes a string as a single part.
 func (c *content) UnmarshalJSON(text []byte) error {
 	var s string
 	if json.Unmarshal(text, &s) == nil {
@@ -331,63 +327,63 @@ func (c content) text() string {
 	return strings.Join(all, "\n")
 }
 
-// Done is what the model says when it has carried out its orders, or was given none.
+// Done is the answer after the last order.
 const Done = "All orders are carried out."
 
-// Title is what the model says to an agent that offers no tools.
+// Title is the answer to a request without tools.
 const Title = "Scripted title"
 
-// mark begins a line of a prompt that holds an order.
+// mark is the prefix of a line with an order.
 const mark = "model: "
 
-// Order is one thing for the model to do. [Say], [Wait], [Read], [Edit], [Write] and [Use] make one.
+// Order is an instruction to the model. [Say], [Wait], [Read], [Edit], [Write] and [Use] return one.
 type Order struct {
 	// Do is "say", "wait", "read", "edit", "write" or "use".
 	Do string `json:"do"`
-	// Path is the file, in the form that the tool is to be given.
+	// Path is the file, as it is passed to the tool.
 	Path string `json:"path,omitempty"`
 	// Old is the text that an edit replaces.
 	Old string `json:"old,omitempty"`
-	// Text is what to say, the new text of an edit, or the content to write.
+	// Text is the text to say, the new text of an edit, or the content to write.
 	Text string `json:"text,omitempty"`
 	// Tool is the name of the tool to use.
 	Tool string `json:"tool,omitempty"`
-	// Server is the MCP server whose tool is to be called, "" for the agent's own.
+	// Server is the MCP server whose tool to call; "" means the agent's own tools.
 	Server string `json:"server,omitempty"`
 }
 
-// By is the order with the tool of an MCP server: agents put the server's name before that of its tool.
+// By returns the order for the tool of an MCP server, whose name agents put before that of the tool.
 func (o Order) By(server string) Order {
 	o.Server = server
 	return o
 }
 
-// Say has the model say a text.
+// Say orders the model to send a text.
 func Say(text string) Order { return Order{Do: "say", Text: text} }
 
-// Read has it call the tool that reads a file.
+// Read orders the model to call the tool that reads a file.
 func Read(path string) Order { return Order{Do: "read", Path: path} }
 
-// Edit has it call the tool that replaces a text in a file.
+// Edit orders the model to call the tool that replaces a text in a file.
 func Edit(path, old, text string) Order { return Order{Do: "edit", Path: path, Old: old, Text: text} }
 
-// Wait has it say nothing until the agent hangs up, as it does when its turn is cancelled.
+// Wait orders the model to wait until the agent closes the connection, as it does when the turn is cancelled.
 func Wait() Order { return Order{Do: "wait"} }
 
-// Write has it call the tool that writes a whole file.
+// Write orders the model to call the tool that writes a file.
 func Write(path, content string) Order { return Order{Do: "write", Path: path, Text: content} }
 
-// Use has it call a tool by its name, with a path if the tool takes one.
+// Use orders the model to call a tool by name, with a path if the tool takes one.
 func Use(tool, path string) Order { return Order{Do: "use", Tool: tool, Path: path} }
 
-// Prompt is a prompt that begins with some words and has the model carry out orders, one after the other.
+// Prompt returns a prompt that begins with words and contains orders, which the model executes one after another.
 func Prompt(words string, orders ...Order) string {
 	var b strings.Builder
 	b.WriteString(words)
 	for _, o := range orders {
 		text, err := json.Marshal(o)
 		if err != nil {
-			panic(err) // strings alone
+			panic(err) // cannot happen: strings only
 		}
 		b.WriteString("\n" + mark)
 		b.Write(text)
@@ -395,8 +391,8 @@ func Prompt(words string, orders ...Order) string {
 	return b.String()
 }
 
-// orders are the last orders in a text: the last lines in a row that hold one. An agent may put other text
-// before and after them, and an older conversation with its orders before.
+// orders returns the orders in the last block of lines with orders. Agents may put other text before and after it, and earlier conversations
+// with their orders before it.
 func orders(text string) []Order {
 	var found []Order
 	inRow := false
@@ -415,15 +411,15 @@ func orders(text string) []Order {
 	return found
 }
 
-// act is what the model does next: it says something, waits, or calls a tool.
+// act is the next action of the model: it sends a text, waits, or calls a tool.
 type act struct {
 	say  string
 	wait bool
-	tool Tool            // without a name to say something
-	args json.RawMessage // an object
+	tool Tool            // zero to send a text
+	args json.RawMessage // a JSON object
 }
 
-// next decides what the model does by the conversation alone.
+// next derives the next action from the conversation.
 func (r Request) next() act {
 	if len(r.Tools) == 0 {
 		return act{say: Title}

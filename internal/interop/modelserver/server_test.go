@@ -154,7 +154,7 @@ func properties(names ...string) object {
 	return object{"type": "object", "properties": all}
 }
 
-func TestOrdersAreCarriedOutInEveryFormat(t *testing.T) {
+func TestOrdersInEveryFormat(t *testing.T) {
 	orders := []modelserver.Order{modelserver.Read("/a"), modelserver.Edit("/a", "old", "new"), modelserver.Say("Said it.")}
 	for name, f := range formats {
 		for _, streamed := range []bool{false, true} {
@@ -184,7 +184,7 @@ func TestOrdersAreCarriedOutInEveryFormat(t *testing.T) {
 	}
 }
 
-func TestToolsAreFittedByTheirSchema(t *testing.T) {
+func TestToolArguments(t *testing.T) {
 	f := formats["messages"]
 	for _, c := range []struct {
 		name  string
@@ -210,7 +210,7 @@ func TestToolsAreFittedByTheirSchema(t *testing.T) {
 		{"a shell to write", modelserver.Write("/a", "text"), []any{f.tool("shell", properties("command"))},
 			`"input":{"command":"printf %s 'text' \u003e '/a'"}`},
 		{"a tool that is not there", modelserver.Read("/a"), []any{f.tool("dance", properties())},
-			`no tool on offer is for \"read\": dance`},
+			`no tool for \"read\" among dance`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Contains(t, post(t, start(t), f.path, f.ask(prompted([]modelserver.Order{c.order}), false, c.tools...)), c.want)
@@ -223,7 +223,7 @@ func with(o object, name string, value any) object {
 	return o
 }
 
-func TestTheLastOrdersCount(t *testing.T) {
+func TestLastOrdersApply(t *testing.T) {
 	f := formats["chat"]
 	s, tool := start(t), f.tool("read", properties("path"))
 	older := modelserver.Prompt("The conversation so far:", modelserver.Say("older"))
@@ -233,7 +233,7 @@ func TestTheLastOrdersCount(t *testing.T) {
 	require.Contains(t, post(t, s, f.path, f.ask([]string{text}, false)), modelserver.Title, "no tools, so a side errand")
 }
 
-func TestWaitingEndsWhenTheAgentHangsUp(t *testing.T) {
+func TestWaitEndsWithTheConnection(t *testing.T) {
 	f, s := formats["messages"], start(t)
 	text, err := json.Marshal(f.ask(prompted([]modelserver.Order{modelserver.Wait()}), true, f.tool("read", properties("path"))))
 	require.NoError(t, err)
@@ -279,7 +279,7 @@ func TestOtherRequests(t *testing.T) {
 	require.Empty(t, s.Requests())
 }
 
-func TestAProxyThatLeadsNowhere(t *testing.T) {
+func TestProxyRejectsOtherHosts(t *testing.T) {
 	s := start(t)
 	address, err := url.Parse(s.URL())
 	require.NoError(t, err)
@@ -294,7 +294,7 @@ func TestAProxyThatLeadsNowhere(t *testing.T) {
 }
 
 // Agents put a server's name before that of its tool; Codex has a namespace for it.
-func TestAToolOfAServerIsUsedByItsName(t *testing.T) {
+func TestToolsOfMCPServers(t *testing.T) {
 	chat, responses := formats["chat"], formats["responses"]
 	order := []modelserver.Order{modelserver.Use("list_files", "/a").By("fs")}
 	for _, name := range []string{"fs_list_files", "mcp__fs__list_files", "fs-list_files"} {
@@ -312,9 +312,9 @@ func TestAToolOfAServerIsUsedByItsName(t *testing.T) {
 	}
 	own := prompted([]modelserver.Order{modelserver.Read("/a")})
 	answer := post(t, start(t), responses.path, responses.ask(own, false, namespace("mcp__fs", responses.tool("read", properties("path")))))
-	require.Contains(t, answer, `no tool on offer is for \"read\": mcp__fsread`, "a server's tool is not the agent's own")
+	require.Contains(t, answer, `no tool for \"read\" among mcp__fsread`, "a server's tool is not the agent's own")
 	answer = post(t, start(t), chat.path, chat.ask(prompted(order), false, chat.tool("exec_command", properties("cmd"))))
-	require.Contains(t, answer, `no tool on offer is for \"fs use list_files\"`, "and no shell stands for it")
+	require.Contains(t, answer, `no tool for \"fs use list_files\"`, "a shell does not replace it")
 	bare := object{"type": "function", "function": object{"name": "fs_list_files"}}
 	answer = post(t, start(t), chat.path, chat.ask(prompted(order), false, bare))
 	require.Contains(t, answer, `"arguments":"{}"`, "a tool that takes none may have no schema")

@@ -10,23 +10,23 @@ import (
 // Tool is a tool that an agent offers.
 type Tool struct {
 	Name string
-	// Namespace is what it is in, such as that of an MCP server's tools; "" for most agents, which put it into the name.
+	// Namespace is that of an MCP server. It is "" for most agents, which put it into Name.
 	Namespace string
 	// Schema is the JSON schema of its arguments.
 	Schema json.RawMessage
 }
 
-// names are what agents call the tool for an order, in lower case.
+// names are the names of tools for an order, in lower case.
 var names = map[string][]string{
 	"read":  {"read", "read_file", "read_files", "view"},
 	"edit":  {"edit", "replace", "edit_file", "editor"},
 	"write": {"write", "write_file", "create"},
 }
 
-// shells are the tools of an agent that has none for files, but one for commands.
+// shells are the names of tools for shell commands, used if an agent has no tools for files.
 var shells = []string{"exec_command", "shell", "run_commands"}
 
-// command is an order as a command line. An edit is of plain words.
+// command returns an order as a command line. The texts of an edit must not have special characters.
 func (o Order) command() string {
 	path := quoted(o.Path)
 	switch o.Do {
@@ -40,7 +40,7 @@ func (o Order) command() string {
 
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// carryOut is an order in terms of the tools on offer.
+// carryOut returns the action for an order, given the tools of the agent.
 func (r Request) carryOut(o Order) act {
 	switch o.Do {
 	case "say":
@@ -58,7 +58,7 @@ func (r Request) carryOut(o Order) act {
 	}
 	if at < 0 {
 		what := strings.Join(strings.Fields(o.Server+" "+o.Do+" "+o.Tool), " ")
-		return act{say: fmt.Sprintf("no tool on offer is for %q: %s", what, strings.Join(r.toolNames(), " "))}
+		return act{say: fmt.Sprintf("no tool for %q among %s", what, strings.Join(r.toolNames(), " "))}
 	}
 	args, err := r.Tools[at].arguments(o)
 	if err != nil {
@@ -67,7 +67,7 @@ func (r Request) carryOut(o Order) act {
 	return act{tool: r.Tools[at], args: args}
 }
 
-// tool is the place of the first tool of a server, or of the agent's own, with one of some names; -1 if there is none.
+// tool returns the index of the first tool of a server, or of the agent's own, with one of the names; -1 if there is none.
 func (r Request) tool(server string, names []string) int {
 	return slices.IndexFunc(r.Tools, func(t Tool) bool {
 		_, name, found := strings.Cut(t.Namespace+t.Name, server)
@@ -86,13 +86,13 @@ func (r Request) toolNames() []string {
 	return all
 }
 
-// arguments are an order as the tool's arguments, by the names that its schema has for them.
+// arguments returns the arguments of the tool for an order, according to its schema.
 func (t Tool) arguments(o Order) (json.RawMessage, error) {
 	var schema struct {
 		Properties map[string]struct{ Type any }
 		Required   []string
 	}
-	if len(t.Schema) > 0 { // some agents leave it out if there are no arguments
+	if len(t.Schema) > 0 { // some agents omit it if there are no arguments
 		if err := json.Unmarshal(t.Schema, &schema); err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func (t Tool) arguments(o Order) (json.RawMessage, error) {
 			args[name] = []any{map[string]string{"oldText": o.Old, "newText": o.Text}}
 		default:
 			if slices.Contains(schema.Required, name) && schema.Properties[name].Type == "string" {
-				args[name] = "as ordered" // a reason, or the like
+				args[name] = "as ordered" // for example a reason
 			}
 		}
 	}

@@ -1,6 +1,5 @@
-// Package pipes starts an agent as a process and speaks to it line by line: what a
-// client does, without a client's manners. Lines go out as they are given, several in
-// one write if need be, and every line of both sides is kept in order.
+// Package pipes starts an agent as a process and exchanges lines with it, without checking them as a client would. It sends lines exactly
+// as given, several in one write if requested, and records the lines of both sides in order.
 //
 //	p, err := pipes.Start(pipes.Options{Command: []string{"acp-agent", "--state-dir", dir}})
 //	m, err := p.Call(ctx, "initialize", map[string]any{"protocolVersion": 1})
@@ -8,7 +7,7 @@
 //	p.CloseInput()
 //	code, err := p.Wait(ctx)
 //
-// It uses nothing of the agent's own code, so a mistake there is not repeated here.
+// It does not use the agent's own code, so that it cannot share its mistakes.
 package pipes
 
 import (
@@ -32,17 +31,17 @@ import (
 type Options struct {
 	// Command is the program and its arguments.
 	Command []string
-	// Env are variables on top of the caller's own, as "NAME=value".
+	// Env is added to the environment of the caller, as "NAME=value".
 	Env []string
-	// Dir is the working directory, "" for the caller's.
+	// Dir is the working directory; "" means that of the caller.
 	Dir string
-	// Stderr takes the standard error; nil discards it.
+	// Stderr receives the standard error. If it is nil, it is discarded.
 	Stderr io.Writer
 }
 
-// Line is a line that went over a pipe, without its newline.
+// Line is a line that one side sent, without its newline.
 type Line struct {
-	// FromAgent tells the agent's lines from the client's.
+	// FromAgent reports whether the agent sent the line.
 	FromAgent bool
 	Text      string
 }
@@ -63,10 +62,10 @@ type Process struct {
 	exit   error // set before exited is closed
 }
 
-// ErrEnded is returned when the agent's output has ended and what was waited for did not come.
+// ErrEnded is returned if the agent's output ends before the expected message.
 var ErrEnded = errors.New("the agent's output has ended")
 
-// Start starts an agent. Whoever starts one waits for it, or kills it.
+// Start starts an agent. The caller must wait for it or kill it.
 func Start(o Options) (*Process, error) {
 	cmd := exec.Command(o.Command[0], o.Command[1:]...)
 	cmd.Env = append(os.Environ(), o.Env...)
@@ -88,7 +87,7 @@ func Start(o Options) (*Process, error) {
 	return p, nil
 }
 
-// run reads what the agent writes, then waits for its exit.
+// run reads the output of the agent, then waits for the process.
 func (p *Process) run(out io.Reader) {
 	reader := bufio.NewReaderSize(out, 1<<16)
 	for {
@@ -121,7 +120,7 @@ func (p *Process) announce() {
 	p.changed = make(chan struct{})
 }
 
-// Send writes lines, all of them in one write.
+// Send sends lines in one write.
 func (p *Process) Send(lines ...string) error {
 	p.mu.Lock()
 	for _, line := range lines {
@@ -132,7 +131,7 @@ func (p *Process) Send(lines ...string) error {
 	return err
 }
 
-// NextID is a number that was not returned before, for [Request].
+// NextID returns a new id for [Request].
 func (p *Process) NextID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +149,7 @@ func (p *Process) Call(ctx context.Context, method string, params any) (Message,
 	return p.Response(ctx, from, id)
 }
 
-// Response waits for the response to a request that was sent when the agent had written from lines.
+// Response waits for the response to a request. from is the number of lines that the agent had sent before the request.
 func (p *Process) Response(ctx context.Context, from, id int) (Message, error) {
 	text := strconv.Itoa(id)
 	m, _, err := p.Await(ctx, from, func(m Message) bool { return m.IsResponse(text) })
@@ -160,15 +159,14 @@ func (p *Process) Response(ctx context.Context, from, id int) (Message, error) {
 	return m, nil
 }
 
-// Count is the number of lines that the agent has written so far.
+// Count returns the number of lines that the agent has sent so far.
 func (p *Process) Count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.got)
 }
 
-// Await waits for the first message that match accepts, at or after the agent's line from, and
-// returns it with its place.
+// Await waits for the first message, starting at index from, that match accepts, and returns it with its index.
 func (p *Process) Await(ctx context.Context, from int, match func(Message) bool) (Message, int, error) {
 	for {
 		p.mu.Lock()
@@ -190,34 +188,33 @@ func (p *Process) Await(ctx context.Context, from int, match func(Message) bool)
 	}
 }
 
-// Messages are the agent's messages so far.
+// Messages returns the messages of the agent so far.
 func (p *Process) Messages() []Message {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.got)
 }
 
-// Lines are the lines of both sides so far: the client's as they were sent, the agent's as they were read.
+// Lines returns the lines of both sides so far, in the order in which they were sent and read.
 func (p *Process) Lines() []Line {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.lines)
 }
 
-// PID is the process id.
+// PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// CloseInput ends the agent's input: the way in which a client says goodbye.
+// CloseInput closes the agent's input, as a client does to end the agent.
 func (p *Process) CloseInput() error { return p.in.Close() }
 
 // Signal sends a signal.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
-// Kill ends the process at once, without its knowing.
+// Kill kills the process.
 func (p *Process) Kill() error { return p.cmd.Process.Kill() }
 
-// Wait waits until the agent's output has ended and the process is gone, and returns its exit code,
-// -1 if a signal ended it.
+// Wait waits for the end of the agent's output and of the process, and returns the exit code, -1 if a signal ended it.
 func (p *Process) Wait(ctx context.Context) (code int, err error) {
 	select {
 	case <-p.exited:
@@ -231,7 +228,7 @@ func (p *Process) Wait(ctx context.Context) (code int, err error) {
 	return p.cmd.ProcessState.ExitCode(), nil
 }
 
-// Message is a line as JSON-RPC. A line that is no JSON object has only its Raw.
+// Message is a line decoded as JSON-RPC. Of a line that is not a JSON object, only Raw is set.
 type Message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -249,10 +246,10 @@ type Error struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// Error is the message with its code and data.
+// Error returns the message with its code and data.
 func (e *Error) Error() string { return fmt.Sprintf("%s (%d) %s", e.Message, e.Code, e.Data) }
 
-// IsResponse reports whether m answers the request with id, given as JSON text.
+// IsResponse reports whether m is the response to the request with this id, given as JSON.
 func (m Message) IsResponse(id string) bool { return m.Method == "" && string(m.ID) == id }
 
 // Decode decodes the result into v. An error response is returned as its *Error.
@@ -272,13 +269,13 @@ func parse(line []byte) Message {
 	return m
 }
 
-// Request is a request as a line. params is encoded as JSON, json.RawMessage as it is. It
-// panics if params cannot be encoded.
+// Request returns a request as a line. params is encoded as JSON; a json.RawMessage is used as it is. It panics if params cannot be
+// encoded.
 func Request(id int, method string, params any) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, encode(params))
 }
 
-// Notification is a notification as a line; see [Request].
+// Notification returns a notification as a line; see [Request].
 func Notification(method string, params any) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":%s}`, method, encode(params))
 }
@@ -294,8 +291,7 @@ func encode(params any) []byte {
 	return text
 }
 
-// Build compiles a main package into dir and returns the program's path. pkg is an import path, args are
-// flags for go build.
+// Build compiles a main package into dir and returns the path of the program. pkg is an import path, and args are flags of go build.
 func Build(ctx context.Context, dir, pkg string, args ...string) (string, error) {
 	name := filepath.Base(pkg)
 	if runtime.GOOS == "windows" {

@@ -36,7 +36,7 @@ func start(t *testing.T, as string) (*pipes.Process, context.Context, *strings.B
 	return p, ctx, &stderr
 }
 
-func TestALineWithoutItsEndIsKept(t *testing.T) {
+func TestUnfinishedLine(t *testing.T) {
 	p, ctx, stderr := start(t, "broken")
 	code, err := p.Wait(ctx)
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestALineWithoutItsEndIsKept(t *testing.T) {
 	require.ErrorIs(t, err, pipes.ErrEnded)
 }
 
-func TestAKilledAgentEndsItsOutput(t *testing.T) {
+func TestKill(t *testing.T) {
 	p, ctx, _ := start(t, "scripted")
 	require.NoError(t, p.Kill())
 	_, err := p.Wait(ctx)
@@ -56,7 +56,7 @@ func TestAKilledAgentEndsItsOutput(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestAWaitEndsWithItsContext(t *testing.T) {
+func TestAwaitReturnsTheCauseOfItsContext(t *testing.T) {
 	p, ctx, _ := start(t, "scripted")
 	short, cancel := context.WithCancel(ctx)
 	cancel()

@@ -1,10 +1,10 @@
-// Package program builds acp-agent once for all tests of a package that start it:
+// Package program builds acp-agent once for all tests of a package:
 //
 //	func TestMain(m *testing.M) { program.Main(m, play) }
 //
 //	p, err := pipes.Start(pipes.Options{Command: []string{program.Path(), "--state-dir", dir}})
 //
-// Only tests import it.
+// It must only be imported by tests.
 package program
 
 import (
@@ -20,16 +20,15 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
-// Variable is the environment variable that names the program under test. Where it is set nothing is built, so that
-// another build can be tested, such as one with -race; in the tests it always is.
+// Variable is the environment variable with the path of the program under test. If it is set, nothing is built, so that another build, such
+// as one with -race, can be tested. It is always set while tests run.
 const Variable = "ACP_AGENT_BINARY"
 
-// Path is the path of the program, under a [Main].
+// Path returns the path of the program. It is only set in tests run by [Main].
 func Path() string { return os.Getenv(Variable) }
 
-// Main is the TestMain of a package that starts the program. It plays the role that the process was started in, see
-// [proctest.Play]; in none it builds the program, runs the tests, and fails if they leave a goroutine behind. play is nil
-// where no process is played.
+// Main implements TestMain for a package that starts the program. In a process with a role it plays the role (see [proctest.Play]); otherwise it
+// builds the program, runs the tests, and fails if they leak goroutines. play may be nil if there are no roles.
 func Main(m *testing.M, play func(role string) int) {
 	proctest.Play(play)
 	remove, err := build()
@@ -43,8 +42,8 @@ func Main(m *testing.M, play func(role string) int) {
 	}))
 }
 
-// build builds the program, unless the environment names one. It stands beside the test binary, so that where the tests
-// are killed the go command removes both.
+// build builds the program unless the environment names one. It puts it next to the test binary, so that the go command removes both if the
+// tests are killed.
 func build() (remove func(), err error) {
 	if Path() != "" {
 		return func() {}, nil

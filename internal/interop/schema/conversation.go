@@ -11,35 +11,28 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Conversation is one connection. It must be shown the lines of both sides in order; it is
-// not safe for concurrent use.
+// Conversation validates one connection. It must be given the lines of both sides in order. It is not safe for concurrent use.
 type Conversation struct {
-	schema *Schema
-	words  words
-	open   map[string][]string // the client's unanswered requests: methods by id
-	asked  map[string]bool     // the ids of the agent's requests
+	schema  *Schema
+	relayed bool                // whether the agent relays the messages of another
+	open    map[string][]string // methods of the client's unanswered requests, by id
+	asked   map[string]bool     // ids of the agent's requests
 }
 
-// words says whose an agent's words are.
-type words int
-
-const (
-	ours    words = iota
-	another       // those of an agent behind us, which are passed on as they are
-)
-
-// Conversation begins to watch a connection.
-func (s *Schema) Conversation() *Conversation { return s.watch(ours) }
-
-// Relayed is Conversation for an agent that passes on what another says: that may use members of the unstable
-// schema, and methods of its own, whose names begin with "_".
-func (s *Schema) Relayed() *Conversation { return s.watch(another) }
-
-func (s *Schema) watch(of words) *Conversation {
-	return &Conversation{schema: s, words: of, open: map[string][]string{}, asked: map[string]bool{}}
+// Conversation returns the validation of a new connection.
+func (s *Schema) Conversation() *Conversation {
+	return &Conversation{schema: s, open: map[string][]string{}, asked: map[string]bool{}}
 }
 
-// Client takes a line of the client. It may be malformed, as a test sees fit.
+// Relayed is Conversation for an agent that relays the messages of another, which may contain members of the unstable schema and extension
+// methods, whose names begin with "_".
+func (s *Schema) Relayed() *Conversation {
+	c := s.Conversation()
+	c.relayed = true
+	return c
+}
+
+// Client records a line of the client. It may be malformed.
 func (c *Conversation) Client(line string) {
 	var m struct {
 		ID     json.RawMessage
@@ -51,7 +44,7 @@ func (c *Conversation) Client(line string) {
 	c.open[string(m.ID)] = append(c.open[string(m.ID)], m.Method)
 }
 
-// Agent takes a line of the agent, without its newline, and says what is wrong with it.
+// Agent validates a line of the agent, without its newline.
 func (c *Conversation) Agent(line string) error {
 	if err := c.check(line); err != nil {
 		return fmt.Errorf("%w\nin the line %s", err, line)
@@ -59,7 +52,7 @@ func (c *Conversation) Agent(line string) error {
 	return nil
 }
 
-// Unanswered are the requests of the client without a response, as "method id".
+// Unanswered returns the requests of the client without a response, as "method id".
 func (c *Conversation) Unanswered() []string {
 	var all []string
 	for id, methods := range c.open {
@@ -80,7 +73,7 @@ func (c *Conversation) check(line string) error {
 	}
 	for name := range m {
 		if !strings.Contains(" jsonrpc id method params result error ", " "+name+" ") {
-			return fmt.Errorf("a message has no member %q", name)
+			return fmt.Errorf("unknown member %q of a message", name)
 		}
 	}
 	if string(m["jsonrpc"]) != `"2.0"` {
@@ -92,20 +85,20 @@ func (c *Conversation) check(line string) error {
 	return c.response(m)
 }
 
-// call checks a request or a notification of the agent.
+// call validates a request or notification of the agent.
 func (c *Conversation) call(m map[string]json.RawMessage) error {
 	var method string
 	if err := json.Unmarshal(m["method"], &method); err != nil {
 		return err
 	}
 	if m["result"] != nil || m["error"] != nil {
-		return errors.New("both a call and a response")
+		return errors.New("the message is both a request and a response")
 	}
 	table := c.schema.notifications
 	if id := string(m["id"]); id != "" {
 		table = c.schema.requests
 		if c.asked[id] {
-			return fmt.Errorf("two requests with id %s", id)
+			return fmt.Errorf("two requests have the id %s", id)
 		}
 		c.asked[id] = true
 	}
@@ -116,32 +109,32 @@ func (c *Conversation) call(m map[string]json.RawMessage) error {
 	case c.extension(method):
 		return nil
 	default:
-		return fmt.Errorf("the schema has no %s of an agent", method)
+		return fmt.Errorf("an agent does not send %s according to the schema", method)
 	}
 }
 
-// extension reports whether a method may be one that the schema does not have.
+// extension reports whether a method is an extension that the agent may use.
 func (c *Conversation) extension(method string) bool {
-	return c.words == another && strings.HasPrefix(method, "_")
+	return c.relayed && strings.HasPrefix(method, "_")
 }
 
-// response checks a response and takes its request off the open ones.
+// response validates a response and removes its request from the unanswered ones.
 func (c *Conversation) response(m map[string]json.RawMessage) error {
 	id, given := m["id"]
 	switch {
 	case !given:
-		return errors.New("a response without an id")
+		return errors.New("a response has no id")
 	case (m["result"] != nil) == (m["error"] != nil):
-		return errors.New("a response has either a result or an error")
+		return errors.New("a response must have either a result or an error")
 	case string(id) == "null":
 		if m["error"] == nil {
-			return errors.New("a result for nobody")
+			return errors.New("a result has the id null")
 		}
 		return c.failure(m["error"])
 	}
 	methods := c.open[string(id)]
 	if len(methods) == 0 {
-		return fmt.Errorf("no request waits for an answer with id %s", id)
+		return fmt.Errorf("there is no unanswered request with the id %s", id)
 	}
 	if c.open[string(id)] = methods[1:]; len(methods) == 1 {
 		delete(c.open, string(id))
@@ -156,7 +149,7 @@ func (c *Conversation) response(m map[string]json.RawMessage) error {
 	case c.extension(methods[0]):
 		return nil
 	default:
-		return fmt.Errorf("a result for %s, which the schema does not have", methods[0])
+		return fmt.Errorf("a result of %s, which the schema does not have", methods[0])
 	}
 }
 
@@ -166,7 +159,7 @@ func (c *Conversation) failure(raw json.RawMessage) error {
 		return err
 	}
 	if e.Message == "" || strings.ContainsAny(e.Message, "\r\n") {
-		return errors.New("an error's message is one line")
+		return errors.New("the message of an error must be one line")
 	}
 	return c.against(shape{Schema: c.schema.failure}, raw)
 }
@@ -176,5 +169,5 @@ func (c *Conversation) against(s shape, raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	return s.check(value, c.words)
+	return s.check(value, c.relayed)
 }

@@ -1,11 +1,10 @@
-// Package schema holds what an agent writes against the JSON schema of ACP v1 (clause W1).
+// Package schema validates the messages of an agent with the JSON schema of ACP v1.
 //
-// The schema knows the params and results of each method, but not which result belongs to
-// which method, and it accepts unknown members everywhere. So a [Conversation] is shown
-// the lines of both sides in order: it finds the request that a response answers, and
-// checks by itself that the envelope is JSON-RPC 2.0, that a request has one answer,
-// and that params and results have no members which the schema does not name. Of what another agent says
-// through us, [Schema.Relayed] takes members of the unstable schema and methods of its own as well.
+// The schema describes the params and results of each method, but not which result belongs to which method, and it allows unknown members
+// everywhere. A [Conversation] therefore reads the lines of both sides in order. It matches responses with requests, and also
+// checks that messages are JSON-RPC 2.0, that each request has one response, and that params and results have no unknown members.
+// For an agent that relays the messages of another, [Schema.Relayed] also allows members of the unstable schema and extension
+// methods.
 //
 //	s, err := schema.Load("node_modules/@agentclientprotocol/sdk/schema/v1")
 //	c := s.Conversation()
@@ -22,23 +21,23 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Schema is what an agent may write. It is immutable and safe for concurrent use.
+// Schema describes what an agent may send. It is immutable and safe for concurrent use.
 type Schema struct {
 	failure       *jsonschema.Schema
-	responses     map[string]shape // by the method of the client's request
-	requests      map[string]shape // that an agent sends, by method
-	notifications map[string]shape
+	responses     map[string]shape // by method of the client's request
+	requests      map[string]shape // of an agent, by method
+	notifications map[string]shape // of an agent, by method
 }
 
-// shape is a definition with the names of its members.
+// shape is a definition of the schema with the names of its members.
 type shape struct {
 	*jsonschema.Schema
 	members  map[string]bool
-	unstable map[string]bool // members in the unstable schema, of a method that the stable one has
+	unstable map[string]bool // members in the unstable schema, if the stable one has the method
 }
 
-// Load reads schema.json and schema.unstable.json in dir. A method that the stable schema has
-// is held against that, others, such as session/fork, against the unstable one.
+// Load reads schema.json and schema.unstable.json in dir. The unstable schema is only used for methods that the stable one does not have, such
+// as session/fork.
 func Load(dir string) (*Schema, error) {
 	s := &Schema{responses: map[string]shape{}, requests: map[string]shape{}, notifications: map[string]shape{}}
 	for _, name := range []string{"schema.json", "schema.unstable.json"} {
@@ -87,7 +86,7 @@ func (s *Schema) load(path string) error {
 	return err
 }
 
-// table is where a definition belongs, nil if an agent does not write it.
+// table returns the map to which a definition belongs, nil if an agent does not send it, and its method.
 func (s *Schema) table(name string, definition map[string]any) (map[string]shape, string) {
 	side, _ := definition["x-side"].(string)
 	method, _ := definition["x-method"].(string)
@@ -102,7 +101,7 @@ func (s *Schema) table(name string, definition map[string]any) (map[string]shape
 	return nil, ""
 }
 
-// names are the members of a definition, nil where it is a union and has more than it names.
+// names returns the members of a definition, nil for a union, which has others.
 func names(definition map[string]any) map[string]bool {
 	if definition["anyOf"] != nil || definition["oneOf"] != nil || definition["allOf"] != nil {
 		return nil
@@ -119,9 +118,8 @@ func object(v any) map[string]any {
 	return m
 }
 
-// check holds value against the schema and looks for members that neither it names nor, if of is another's, the
-// unstable one.
-func (s shape) check(value any, of words) error {
+// check validates value and rejects unknown members. Members of the unstable schema are known if relayed is set.
+func (s shape) check(value any, relayed bool) error {
 	if err := s.Validate(value); err != nil {
 		return err
 	}
@@ -129,8 +127,8 @@ func (s shape) check(value any, of words) error {
 		return nil
 	}
 	for name := range object(value) {
-		if !s.members[name] && (of == ours || !s.unstable[name]) {
-			return fmt.Errorf("the schema has no member %q", name)
+		if !s.members[name] && !(relayed && s.unstable[name]) {
+			return fmt.Errorf("unknown member %q", name)
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ const (
 	chunk      = `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}`
 )
 
-func TestW1_AValidConversation(t *testing.T) {
+func TestW1_ValidConversation(t *testing.T) {
 	c := load(t).Conversation()
 	for _, line := range []string{newRequest, forked, listed, "not JSON"} {
 		c.Client(line)
@@ -51,7 +51,7 @@ func TestW1_AValidConversation(t *testing.T) {
 	require.Empty(t, c.Unanswered())
 }
 
-func TestW1_WhatIsFoundWrong(t *testing.T) {
+func TestW1_InvalidMessages(t *testing.T) {
 	s := load(t)
 	for _, c := range []struct{ name, line, want string }{
 		{"W1/text", `starting`, "not a JSON object"},
@@ -59,21 +59,21 @@ func TestW1_WhatIsFoundWrong(t *testing.T) {
 		{"W1/a batch", `[]`, "not a JSON object"},
 		{"W1/UTF-8", "{\"\xff\":1}", "UTF-8"},
 		{"W1/version", `{"id":1,"result":{"sessionId":"s"}}`, "JSON-RPC 2.0"},
-		{"W1/envelope", `{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"},"extra":1}`, `no member "extra"`},
+		{"W1/envelope", `{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"},"extra":1}`, `unknown member "extra"`},
 		{"W1/both", `{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"},"error":{}}`, "either"},
 		{"W1/neither", `{"jsonrpc":"2.0","id":1}`, "either"},
-		{"W1/no id", `{"jsonrpc":"2.0","result":{}}`, "without an id"},
-		{"W1/nobody asked", `{"jsonrpc":"2.0","id":"1","result":{"sessionId":"s"}}`, "no request waits"},
-		{"W1/a result for nobody", `{"jsonrpc":"2.0","id":null,"result":{}}`, "nobody"},
+		{"W1/no id", `{"jsonrpc":"2.0","result":{}}`, "no id"},
+		{"W1/no request", `{"jsonrpc":"2.0","id":"1","result":{"sessionId":"s"}}`, "no unanswered request"},
+		{"W1/a result without a request", `{"jsonrpc":"2.0","id":null,"result":{}}`, "id null"},
 		{"W1/a wrong result", `{"jsonrpc":"2.0","id":1,"result":{}}`, "sessionId"},
-		{"W1/a member too many", `{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","cwd":"/x"}}`, `no member "cwd"`},
+		{"W1/unknown member of a result", `{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","cwd":"/x"}}`, `unknown member "cwd"`},
 		{"W1/a null list", `{"jsonrpc":"2.0","id":-5,"result":{"sessions":null}}`, "sessions"},
 		{"W1/an error of two lines", `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"a\nb"}}`, "one line"},
 		{"W1/a code that is text", `{"jsonrpc":"2.0","id":1,"error":{"code":"1","message":"a"}}`, "code"},
 		{"W1/an unknown kind", `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"x"}}}`, "update"},
-		{"W1/an unknown notification", `{"jsonrpc":"2.0","method":"x/y","params":{}}`, "no x/y"},
-		{"W1/an unknown request", `{"jsonrpc":"2.0","id":1,"method":"x/y","params":{}}`, "no x/y"},
-		{"W1/a client's request", `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}`, "no session/new"},
+		{"W1/an unknown notification", `{"jsonrpc":"2.0","method":"x/y","params":{}}`, "does not send x/y"},
+		{"W1/an unknown request", `{"jsonrpc":"2.0","id":1,"method":"x/y","params":{}}`, "does not send x/y"},
+		{"W1/a client's request", `{"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}`, "does not send session/new"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conversation := s.Conversation()
@@ -87,14 +87,14 @@ func TestW1_WhatIsFoundWrong(t *testing.T) {
 		conversation.Client(newRequest)
 		const answer = `{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}`
 		require.NoError(t, conversation.Agent(answer))
-		require.ErrorContains(t, conversation.Agent(answer), "no request waits")
+		require.ErrorContains(t, conversation.Agent(answer), "no unanswered request")
 	})
 }
 
 func ExampleSchema() {
 	s, err := schema.Load(published)
 	if err != nil {
-		fmt.Println("npm ci comes first") // in testdata/node
+		fmt.Println("run npm ci in testdata/node first")
 		return
 	}
 	c := s.Conversation()
@@ -103,22 +103,22 @@ func ExampleSchema() {
 	fmt.Println(err != nil)
 }
 
-func TestW1_WhatIsPassedOnMayBeOfTheUnstableSchemaAndOfAnAgentsOwn(t *testing.T) {
+func TestW1_Relayed(t *testing.T) {
 	s := load(t)
 	for _, line := range []string{
 		`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn","usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2}}}`,
 		`{"jsonrpc":"2.0","method":"_own/method","params":{"x":1}}`,
 		`{"jsonrpc":"2.0","id":2,"result":{"of":"its own"}}`,
 	} {
-		ours, another := s.Conversation(), s.Relayed()
+		own, relayed := s.Conversation(), s.Relayed()
 		for _, request := range []string{
 			`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{}}`, `{"jsonrpc":"2.0","id":2,"method":"_own","params":{}}`,
 		} {
-			ours.Client(request)
-			another.Client(request)
+			own.Client(request)
+			relayed.Client(request)
 		}
-		require.Error(t, ours.Agent(line))
-		require.NoError(t, another.Agent(line))
+		require.Error(t, own.Agent(line))
+		require.NoError(t, relayed.Agent(line))
 	}
 	for _, line := range []string{
 		`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn","anything":1}}`,

@@ -1,13 +1,13 @@
-// Package scripted is an agent that does what its prompt says, for tests and benchmarks of
-// the program in front of it. The first word of a prompt is the script:
+// Package scripted is an ACP agent that follows the script in its prompt, for tests and benchmarks of the program in front of it. The first
+// word of a prompt selects the script:
 //
-//	wait          says "waiting PID", then nothing until session/cancel; ends "cancelled"
-//	stubborn      says "waiting PID", ignores session/cancel, ends "end_turn" after half a second
-//	stream N      sends N message chunks as fast as it can; session/cancel stops it
-//	say TEXT      says TEXT
-//	roots         says its session's cwd and additionalDirectories, one a line
+//	wait          sends "waiting PID" and waits for session/cancel; stop reason "cancelled"
+//	stubborn      sends "waiting PID", ignores session/cancel; stop reason "end_turn" after half a second
+//	stream N      sends N message chunks as fast as possible, until session/cancel
+//	say TEXT      sends TEXT
+//	roots         sends the session's cwd and additionalDirectories, one per line
 //
-// It is independent of the agent's own code, and ends when its input does.
+// It does not use the code of acp-agent, and exits when its input ends.
 package scripted
 
 import (
@@ -22,10 +22,10 @@ import (
 	"time"
 )
 
-// stubbornness is how long the script "stubborn" goes on after it was cancelled.
+// stubbornness is how long the script "stubborn" runs.
 const stubbornness = 500 * time.Millisecond
 
-// message is what arrives.
+// message is a message from the client.
 type message struct {
 	ID     json.RawMessage
 	Method string
@@ -37,18 +37,17 @@ type message struct {
 	}
 }
 
-// agent is the connection's state; all but write belongs to the reading goroutine.
+// agent is the state of the connection. Only write may be called from other goroutines than the reading one.
 type agent struct {
 	roots   map[string][]string      // by session
-	cancels map[string]chan struct{} // of the sessions' latest turns
+	cancels map[string]chan struct{} // of the latest turn of each session
 	turns   sync.WaitGroup
 
 	mu  sync.Mutex
 	out io.Writer
 }
 
-// Play serves a client on standard input and output, and returns the exit status of a process that does nothing
-// else.
+// Play serves a client on standard input and output, and returns an exit status for the process.
 func Play() int {
 	if err := Serve(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -57,7 +56,7 @@ func Play() int {
 	return 0
 }
 
-// Serve answers a client until in ends, then cancels what runs. It returns a failure to read.
+// Serve serves a client until in ends, then cancels running turns.
 func Serve(in io.Reader, out io.Writer) error {
 	a := &agent{roots: map[string][]string{}, cancels: map[string]chan struct{}{}, out: out}
 	lines := bufio.NewReaderSize(in, 1<<16)
@@ -99,7 +98,7 @@ func (a *agent) accept(m message) {
 		a.answer(m.ID, `{}`)
 	default:
 		if m.ID != nil {
-			a.write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"not in the script"}}`, m.ID)
+			a.write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"not supported by the scripted agent"}}`, m.ID)
 		}
 	}
 }
@@ -111,7 +110,7 @@ func (a *agent) cancel(session string) {
 	}
 }
 
-// prompt plays a script on a goroutine of its own.
+// prompt plays a script in a new goroutine.
 func (a *agent) prompt(m message) {
 	var text string
 	for _, block := range m.Params.Prompt {
@@ -168,7 +167,7 @@ func (a *agent) answer(id json.RawMessage, result string) {
 	a.write(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
 }
 
-// write writes a line. A client that is gone is found out by reading.
+// write writes a line. It ignores errors, since the reader detects that the client has disconnected.
 func (a *agent) write(format string, args ...any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

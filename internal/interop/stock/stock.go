@@ -1,5 +1,4 @@
-// Package stock fills a session store before the program starts on it: with many sessions, or
-// with a long history, which would take too long to make through the program.
+// Package stock fills a session store with many sessions or long histories, which would take too long through the program.
 //
 //	s := stock.Open(stateDir)
 //	err := s.Session(ctx, stock.Session{ID: "long", Cwd: dir, Messages: 100_000})
@@ -18,36 +17,35 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Store is a store that is being filled.
+// Store is a session store to fill.
 type Store struct {
 	store *sqlite.Store
 }
 
-// Session is a session to store. Its history is one finished turn, of chunks and then messages.
+// Session is a session to store. Its history is one finished turn with chunks, followed by messages.
 type Session struct {
 	ID string
-	// Cwd and Directories are its roots, by real path.
+	// Cwd and Directories are its roots, as real paths.
 	Cwd         string
 	Directories []string
-	// Chunks is the number of updates of one message, which are recorded as they are when they stream by:
-	// neighbours become one. [Chunk] is their text.
+	// Chunks is the number of chunks of one message. The store merges them, as it does when they are streamed. [Chunk] returns their text.
 	Chunks int
-	// Messages is the number of messages of one update each, which stay as many. [Message] is their text.
+	// Messages is the number of messages of one chunk each, which are not merged. [Message] returns their text.
 	Messages int
 }
 
-// Chunk is the text of a session's i-th chunk.
+// Chunk returns the text of the i-th chunk of a session.
 func Chunk(i int) string { return fmt.Sprint("update ", i, "\n") }
 
-// Message is the text of a session's i-th message.
+// Message returns the text of the i-th message of a session.
 func Message(i int) string { return fmt.Sprint("message ", i, "\n") }
 
-// Open returns the store in a state directory. The caller closes it before the program starts.
+// Open returns the store in a state directory. The caller must close it before the program starts.
 func Open(stateDir string) *Store {
 	return &Store{store: sqlite.New(sqlite.Options{Dir: stateDir})}
 }
 
-// Close frees the store.
+// Close closes the store.
 func (s *Store) Close() error { return s.store.Close() }
 
 // Session stores a session of the built-in agent.
@@ -98,15 +96,14 @@ func chunk(members, text string) sessionstore.Update {
 	return sessionstore.StoredUpdate(fmt.Appendf(nil, `{"update":{"sessionUpdate":"agent_message_chunk",%s"content":{"type":"text","text":%q}}}`, members, text))
 }
 
-// Multiply stores every session without a history factor-1 times more, under ids of its own. It is
-// much faster than storing them one by one, and knows of the store only what makes a
-// row distinct: key, id, strand, and the time of its last activity, which is spread over the copies.
+// Multiply adds factor-1 copies of every session without a history, which is much faster than storing them one by one. Of the database
+// it only assumes the columns that must differ: key, id, strand, and the time of the last activity.
 func (s *Store) Multiply(ctx context.Context, factor int) (err error) {
 	dir := s.store.Dir()
 	if err := s.store.Close(); err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", filepath.Join(dir, "sessions.db")) // the driver comes with package sqlite
+	db, err := sql.Open("sqlite", filepath.Join(dir, "sessions.db")) // driver registered by package sqlite
 	if err != nil {
 		return err
 	}
@@ -117,7 +114,7 @@ func (s *Store) Multiply(ctx context.Context, factor int) (err error) {
 		s.store = Open(dir).store
 	}()
 	db.SetMaxOpenConns(1)
-	if _, err := db.ExecContext(ctx, "PRAGMA cache_size = -262144"); err != nil { // KiB: the indexes fit in
+	if _, err := db.ExecContext(ctx, "PRAGMA cache_size = -262144"); err != nil { // KiB; enough for the indexes
 		return err
 	}
 	names, values, err := columns(ctx, db)
@@ -136,7 +133,7 @@ func (s *Store) Multiply(ctx context.Context, factor int) (err error) {
 	return err
 }
 
-// columns are the columns of a session's row but its key, and what a copy has in them.
+// columns returns the columns of a session's row except the key, and the values of a copy.
 func columns(ctx context.Context, db *sql.DB) (names, values string, err error) {
 	rows, err := db.QueryContext(ctx, "SELECT name FROM pragma_table_info('sessions') WHERE name <> 'key'")
 	if err != nil {

@@ -25,7 +25,7 @@ func open(t *testing.T, dir string) *sqlite.Store {
 	return s
 }
 
-func TestAHistoryIsRecordedAsItWouldBe(t *testing.T) {
+func TestSessionHistory(t *testing.T) {
 	dir := t.TempDir()
 	s := stock.Open(dir)
 	require.NoError(t, s.Session(t.Context(), stock.Session{ID: "long", Cwd: t.TempDir(), Chunks: 5000, Messages: 10}))
@@ -41,7 +41,7 @@ func TestAHistoryIsRecordedAsItWouldBe(t *testing.T) {
 	require.Equal(t, 5000, strings.Count(strings.Join(updates, ""), "update "))
 }
 
-func TestSessionsAreMultiplied(t *testing.T) {
+func TestMultiply(t *testing.T) {
 	dir, cwd := t.TempDir(), t.TempDir()
 	s := stock.Open(dir)
 	for i := range 3 {

@@ -1,8 +1,8 @@
-// Package dirtest makes the directories of a test. They go with the test.
+// Package dirtest creates directories for tests. They are removed when the test ends.
 //
 //	cwd := dirtest.New(t, "go.mod", "module app\n", "cmd/main.go", "package main\n")
 //
-// Only tests import it.
+// It must only be imported by tests.
 package dirtest
 
 import (
@@ -17,11 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// New makes a directory with files and returns its real path: what the system calls it once every link on the way
-// is followed. files are paths with slashes and contents, in turn.
+// New creates a directory with files and returns its path with all links resolved. files alternates slash-separated paths and contents.
 func New(t testing.TB, files ...string) string {
 	t.Helper()
-	require.Zero(t, len(files)%2, "a file has a path and a content: %q", files)
+	require.Zero(t, len(files)%2, "files must alternate paths and contents: %q", files)
 	tree := Tree{}
 	for i := 0; i < len(files); i += 2 {
 		tree[files[i]] = files[i+1]
@@ -29,8 +28,7 @@ func New(t testing.TB, files ...string) string {
 	return tree.Plant(t)
 }
 
-// Strange makes directories whose names try those who write them into URIs, in an order that is not that of the names, and
-// returns them with the directory that they are in.
+// Strange creates directories whose names need escaping in URIs, not in alphabetical order, and returns them with their parent.
 func Strange(t testing.TB) (top string, dirs []string) {
 	t.Helper()
 	names := []string{"z last first", "a", "with space", "per%cent", "per%20cent", "hash#", "question?", "ü", "日本語", "[x]", "+&=;'"}
@@ -47,8 +45,8 @@ func Strange(t testing.TB) (top string, dirs []string) {
 	return top, dirs
 }
 
-// Short makes a directory whose path leaves room for the name of a socket, for which systems give a hundred
-// bytes in all: that of t.TempDir has the name of the test in it.
+// Short creates a directory with a short path, for sockets, whose paths are limited to about a hundred bytes. The path of t.TempDir
+// contains the name of the test.
 func Short(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "t")
@@ -57,10 +55,10 @@ func Short(t testing.TB) string {
 	return dir
 }
 
-// Tree is the files of a directory: their contents by their paths, with slashes.
+// Tree maps slash-separated paths of files to their contents.
 type Tree map[string]string
 
-// Plant makes a directory with the files, which goes with the test, and returns its real path.
+// Plant creates a directory with the files and returns its path with all links resolved.
 func (tree Tree) Plant(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -69,7 +67,7 @@ func (tree Tree) Plant(t testing.TB) string {
 	return dir
 }
 
-// PlantIn writes the files into a directory that is there.
+// PlantIn writes the files into an existing directory.
 func (tree Tree) PlantIn(t require.TestingT, dir string) {
 	for path, text := range tree {
 		path = filepath.Join(dir, filepath.FromSlash(path))
@@ -78,7 +76,7 @@ func (tree Tree) PlantIn(t require.TestingT, dir string) {
 	}
 }
 
-// Planted are the regular files below a directory. Links are not followed, nor is anything else read.
+// Planted returns the regular files below a directory. Links are not followed.
 func Planted(t testing.TB, dir string) Tree {
 	t.Helper()
 	tree := Tree{}

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestADirectoryHasItsFiles(t *testing.T) {
+func TestNew(t *testing.T) {
 	dir := dirtest.New(t, "a", "one", "b/c/d", "")
 	real, err := filepath.EvalSymlinks(dir)
 	require.NoError(t, err)
@@ -27,7 +27,7 @@ func TestADirectoryHasItsFiles(t *testing.T) {
 	require.NotEqual(t, dir, dirtest.New(t))
 }
 
-func TestATreeIsReadAsItWasPlanted(t *testing.T) {
+func TestPlanted(t *testing.T) {
 	tree := dirtest.Tree{"a": "one", "b/c/d": ""}
 	dir := tree.Plant(t)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "empty"), 0o700))
@@ -36,7 +36,7 @@ func TestATreeIsReadAsItWasPlanted(t *testing.T) {
 	require.Equal(t, "two", dirtest.Planted(t, dir)["a"])
 }
 
-func TestStrangeDirectoriesAreAllThere(t *testing.T) {
+func TestStrange(t *testing.T) {
 	top, dirs := dirtest.Strange(t)
 	entries, err := os.ReadDir(top)
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestStrangeDirectoriesAreAllThere(t *testing.T) {
 	require.False(t, slices.IsSorted(dirs))
 }
 
-func TestAShortDirectoryGoesWithItsTest(t *testing.T) {
+func TestShort(t *testing.T) {
 	var dir string
 	t.Run(strings.Repeat("long", 20), func(t *testing.T) {
 		dir = dirtest.Short(t)

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestManyWrite(t *testing.T) {
+func TestConcurrentWrites(t *testing.T) {
 	var text logtest.Text
 	var writers sync.WaitGroup
 	for range 10 {
@@ -26,7 +26,7 @@ func TestManyWrite(t *testing.T) {
 	require.Equal(t, 10, text.Count("said\n"))
 }
 
-func TestALevelIsTheLowest(t *testing.T) {
+func TestLoggerLevel(t *testing.T) {
 	var text logtest.Text
 	log := text.Logger(slog.LevelInfo)
 	log.Debug("quiet")

@@ -1,12 +1,11 @@
-// Package mcptest is an MCP server for tests, of the official SDK. It asks for the roots of its client, as servers of
-// both eras of the protocol do, and says what it was told:
+// Package mcptest provides an MCP server for tests, based on the official SDK. It asks for the client's roots in the way of either era of
+// the protocol:
 //
-//	// In a process that the test binary plays, see package proctest:
+//	// In a process played by the test binary; see package proctest.
 //	return mcptest.New(mcptest.Options{}).Play()
 //
-// Its tool "roots" answers with the roots, which are to be the [URIs] of the session's, and its tool "heard" with the methods of all
-// messages that it was sent. A test adds tools of its own with [Server.Add], and puts a server behind HTTP with
-// [Guard]. Only tests import it.
+// Its tool "roots" returns the roots, which should be the [URIs] of the session, and its tool "heard" the methods of all messages it
+// has received. Tests can add tools with [Server.Add] and put a server behind HTTP with [Guard]. It must only be imported by tests.
 package mcptest
 
 import (
@@ -29,18 +28,18 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Options shape a server.
+// Options configure a server.
 type Options struct {
-	// Revision is the only one of the protocol that it speaks; "" for all that the SDK does.
+	// Revision is the only protocol revision that the server supports; "" means all that the SDK supports.
 	Revision string
-	// Fetch: it asks for the roots at its start and after each change, as most servers of the legacy era do.
+	// Fetch makes the server ask for the roots at the start and after each change, as most legacy servers do.
 	Fetch bool
-	// Initialized and Changed are called, if they are not nil, when a legacy client has introduced itself, and when it says that
-	// the roots have changed. They may be called by several goroutines at a time.
+	// Initialized and Changed, if not nil, are called when a legacy client has initialized, and when it announces that the roots have
+	// changed. They may be called concurrently.
 	Initialized, Changed func()
 }
 
-// Server is an MCP server. It serves one client if it is played, and any number behind HTTP.
+// Server is an MCP server. [Server.Play] serves one client; behind HTTP it serves any number.
 type Server struct {
 	*mcp.Server
 	heard heard
@@ -70,11 +69,10 @@ func New(o Options) *Server {
 	return s
 }
 
-// anything is a schema that takes every object.
+// anything returns a schema that accepts every object.
 func anything() map[string]any { return map[string]any{"type": "object"} }
 
-// Add adds a tool, or replaces the one of its name: it takes any arguments and answers with a text, or with
-// an error of the protocol.
+// Add adds or replaces a tool. It accepts any arguments and returns a text, or an error of the protocol.
 func (s *Server) Add(tool *mcp.Tool, handle func(context.Context, *mcp.CallToolRequest) (string, error)) {
 	tool.InputSchema = anything()
 	s.AddTool(tool, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -86,12 +84,12 @@ func (s *Server) Add(tool *mcp.Tool, handle func(context.Context, *mcp.CallToolR
 	})
 }
 
-// Text is a result that is a text.
+// Text returns a result with a text.
 func Text(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
-// roots asks for the roots, in the way of either era, and says their URIs, one a line.
+// roots asks for the roots and returns their URIs, one per line.
 func roots(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	const question = "where"
 	list, ok := r.Params.InputResponses[question].(*mcp.ListRootsResult)
@@ -105,8 +103,7 @@ func roots(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, erro
 	return Text(strings.Join(uris, "\n")), nil
 }
 
-// Play serves the client on standard input and output until the input ends, and returns the exit status of a process
-// that does nothing else.
+// Play serves the client on standard input and output until the input ends, and returns an exit status for the process.
 func (s *Server) Play() int {
 	err := s.Run(context.Background(), &mcp.IOTransport{Reader: s.heard.listen(os.Stdin), Writer: os.Stdout})
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -116,7 +113,7 @@ func (s *Server) Play() int {
 	return 0
 }
 
-// Guarded is a server behind HTTP that wants a header with each request.
+// Guarded is an HTTP server that requires a header with each request.
 type Guarded struct {
 	// URL is its address.
 	URL string
@@ -125,7 +122,7 @@ type Guarded struct {
 	refused []string
 }
 
-// Guard serves a handler to requests with a header, until the test is over. Others are refused as unauthorized.
+// Guard serves a handler until the test ends, and rejects requests without the header as unauthorized.
 func Guard(t testing.TB, name, value string, behind http.Handler) *Guarded {
 	t.Helper()
 	g := &Guarded{}
@@ -147,20 +144,20 @@ func Guard(t testing.TB, name, value string, behind http.Handler) *Guarded {
 	return g
 }
 
-// Refused are the requests so far that came without the header, as method and address.
+// Refused returns the requests without the header so far, as method and URL.
 func (g *Guarded) Refused() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return append([]string(nil), g.refused...)
 }
 
-// heard are the methods of the messages that a server was sent, in order.
+// heard records the methods of the messages that a server receives.
 type heard struct {
 	mu      sync.Mutex
 	methods []string
 }
 
-// listen notes the methods of the messages that from gives, before they are read.
+// listen returns a reader of from that records the methods of messages before they are read.
 func (h *heard) listen(from io.Reader) io.ReadCloser {
 	out, in := io.Pipe()
 	go func() {
@@ -190,15 +187,14 @@ func (h *heard) note(line []byte) {
 	h.methods = append(h.methods, message.Method)
 }
 
-// String is the methods, one a line.
+// String returns the methods, one per line.
 func (h *heard) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strings.Join(h.methods, "\n")
 }
 
-// URIs are directories as the URIs that a server is told, in their order. It fails the test if a path is not
-// absolute.
+// URIs returns the file URIs of directories. It fails the test if a path is not absolute.
 func URIs(t testing.TB, dirs ...string) (uris []string) {
 	t.Helper()
 	for _, path := range dirs {

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-func TestAPlayedServerSaysWhatItWasTold(t *testing.T) {
+func TestPlay(t *testing.T) {
 	for _, revision := range []string{"2025-11-25", "2026-07-28", "any"} {
 		t.Run(revision, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -52,7 +52,7 @@ func TestAPlayedServerSaysWhatItWasTold(t *testing.T) {
 	}
 }
 
-func TestAGuardedServerWantsItsHeader(t *testing.T) {
+func TestGuard(t *testing.T) {
 	g := mcptest.Guard(t, "Authorization", "yes", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "in") }))
 	get := func(header string) int {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.URL+"/path", nil)

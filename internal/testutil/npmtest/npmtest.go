@@ -1,10 +1,10 @@
-// Package npmtest finds what npm has installed for the tests, below testdata. Where that is missing a test is skipped;
-// in CI, where make test has installed it, the test fails.
+// Package npmtest finds npm packages installed below testdata. If one is missing, the test is skipped, or fails in CI, where make test
+// installs them.
 //
 //	script := npmtest.File(t, "testdata/node-acpx", ".bin/acpx")
 //	command := npmtest.Everything(t) // an MCP server
 //
-// Only tests import it.
+// It must only be imported by tests.
 package npmtest
 
 import (
@@ -17,8 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// File is the path of a file that npm has installed: name is below the node_modules of packages, a directory of the
-// repository.
+// File returns the path of a file installed by npm. name is relative to the node_modules of packages, a directory of the repository.
 func File(t testing.TB, packages, name string) string {
 	t.Helper()
 	path := filepath.Join(repository(t), packages, "node_modules", name)
@@ -28,7 +27,7 @@ func File(t testing.TB, packages, name string) string {
 	return path
 }
 
-// Node is the path of the node on the search path.
+// Node returns the path of node.
 func Node(t testing.TB) string {
 	t.Helper()
 	path, err := exec.LookPath("node")
@@ -46,7 +45,7 @@ func missing(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// repository is the directory above the test's that has go.mod.
+// repository returns the root of the repository.
 func repository(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -61,30 +60,29 @@ func repository(t testing.TB) string {
 	}
 }
 
-// servers is the directory of the MCP servers.
+// servers is the directory in which the MCP servers are installed.
 const servers = "testdata/node-mcp"
 
-// Everything is the command of @modelcontextprotocol/server-everything, whose tool get-roots-list says what it was
-// told: see [Echoed].
+// Everything returns the command of @modelcontextprotocol/server-everything. Its tool get-roots-list returns the roots; see [Echoed].
 func Everything(t testing.TB) []string {
 	t.Helper()
 	return server(t, "@modelcontextprotocol/server-everything/dist/index.js")
 }
 
-// Filesystem is the command of @modelcontextprotocol/server-filesystem, which works in the roots alone.
+// Filesystem returns the command of @modelcontextprotocol/server-filesystem, which only accesses the roots.
 func Filesystem(t testing.TB) []string {
 	t.Helper()
 	return server(t, "@modelcontextprotocol/server-filesystem/dist/index.js")
 }
 
-// Playwright is the command of @playwright/mcp.
+// Playwright returns the command of @playwright/mcp.
 func Playwright(t testing.TB) []string {
 	t.Helper()
 	return server(t, "@playwright/mcp/cli.js")
 }
 
-// Modern is the command of a server of the TypeScript SDK that speaks 2026-07-28. Its tool roots says
-// the URIs that it was told, one a line.
+// Modern returns the command of a server of the TypeScript SDK that supports revision 2026-07-28. Its tool roots returns the URIs of the
+// roots, one per line.
 func Modern(t testing.TB) []string {
 	t.Helper()
 	command := server(t, "")
@@ -98,7 +96,7 @@ func server(t testing.TB, script string) []string {
 
 var echoed = regexp.MustCompile(`(?m)^   URI: (.*)$`)
 
-// Echoed are the URIs that server-everything says it was told, by what its tool get-roots-list answered.
+// Echoed returns the URIs in an answer of get-roots-list; see [Everything].
 func Echoed(answer string) (uris []string) {
 	for _, match := range echoed.FindAllStringSubmatch(answer, -1) {
 		uris = append(uris, match[1])

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestEachServerHasAScript(t *testing.T) {
+func TestServers(t *testing.T) {
 	for _, command := range [][]string{npmtest.Everything(t), npmtest.Filesystem(t), npmtest.Playwright(t), npmtest.Modern(t)} {
 		require.Len(t, command, 2)
 		require.FileExists(t, command[1])
@@ -22,7 +22,7 @@ func TestEachServerHasAScript(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotInstalledSkipsTheTest(t *testing.T) {
+func TestMissingPackageSkipsTheTest(t *testing.T) {
 	for ci, failed := range map[string]bool{"": false, "true": true} {
 		t.Setenv("CI", ci)
 		stopped := stop{TB: t}

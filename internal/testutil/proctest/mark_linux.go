@@ -9,20 +9,20 @@ import (
 	"testing"
 )
 
-// MarkVariable is the environment variable that a [Mark] is in.
+// MarkVariable is the environment variable of a [Mark].
 const MarkVariable = "ACP_AGENT_TEST_MARK"
 
-// Mark is what processes are found by: it is in the environment of those that a test starts, and of all that these start.
+// Mark identifies the processes of a test and their descendants, which have it in their environment.
 type Mark string
 
-// NewMark returns a mark that no other test has, nor another run of this one at the same time.
+// NewMark returns a mark that is unique among running tests.
 func NewMark(t testing.TB) Mark { return Mark(fmt.Sprintf("%s-%d", t.Name(), os.Getpid())) }
 
-// Env is the variable that marks a process, as "NAME=VALUE".
+// Env returns the environment variable that marks a process, as "NAME=VALUE".
 func (m Mark) Env() string { return MarkVariable + "=" + string(m) }
 
-// Processes are the ids of the processes with the mark. Those that have ended have no environment, also when nobody has
-// collected them.
+// Processes returns the ids of the running processes with the mark. Processes that have ended have no environment, even if they have not
+// been waited for.
 func (m Mark) Processes() (ids []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range all {

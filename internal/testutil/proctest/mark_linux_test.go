@@ -8,7 +8,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
-func TestMarkedProcessesAreFound(t *testing.T) {
+func TestMark(t *testing.T) {
 	m, h := proctest.NewMark(t), proctest.Watch(t)
 	require.Empty(t, m.Processes())
 	cmd, _ := start(t, "hold", h.Env(), m.Env())

@@ -1,23 +1,22 @@
-// Package proctest is for tests that start processes. The test binary plays them itself, each in a role, so that
-// there is nothing to build and nothing to install:
+// Package proctest helps tests that start processes. The test binary plays the processes itself, each in a role, so that nothing has to
+// be built or installed:
 //
 //	func TestMain(m *testing.M) { proctest.Main(m, play) }
 //
-//	// play does what a process does, and returns its exit status.
+//	// play plays a role and returns an exit status.
 //	func play(role string) int { … }
 //
 //	cmd := exec.Command(proctest.Executable())
 //	cmd.Env = append(os.Environ(), proctest.Env("echo")...)
 //
-// Three things show a test what became of a process, without a wait for "long enough":
+// Tests can observe processes without waiting for a fixed time:
 //
-//   - [Holders]: a process that calls [Hold] has a connection, which the system closes when it ends, whoever started it
-//     and whether or not somebody has collected it;
-//   - [Mark], on Linux: a variable in the environment finds processes that play nothing, such as servers from npm, and all
-//     that they have started;
-//   - [Record]: the lines that a process was sent, if it reads its [Input].
+//   - [Holders] detects when processes that call [Hold] start and end, whichever process started them and whether or not they have
+//     been waited for. They keep a connection open, which the system closes.
+//   - [Mark], on Linux, finds other processes, such as npm servers, and their descendants by a variable in their environment.
+//   - [Record] holds the lines that a process has read from its [Input].
 //
-// [AsOrdinaryUser] runs a test again without the powers of root. Only tests import it.
+// [AsOrdinaryUser] runs a test as a user other than root. The package must only be imported by tests.
 package proctest
 
 import (
@@ -35,7 +34,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience bounds waits for what must happen.
+// patience is how long tests wait for what must happen.
 const patience = 30 * time.Second
 
 const (
@@ -43,21 +42,19 @@ const (
 	greeting      = "here\n"
 )
 
-// Hold shows the test that watches this process, if one does, that it lives: until the process ends there is a
-// connection between them.
+// Hold connects this process to the test that watches it, if any. The connection lasts until the process ends.
 func Hold() error {
 	if os.Getenv(watchVariable) == "" {
 		return nil
 	}
 	connection, err := greet()
 	if err == nil {
-		go io.Copy(io.Discard, connection) // what nobody refers to is closed
+		go io.Copy(io.Discard, connection) // keeps the connection from being garbage collected
 	}
 	return err
 }
 
-// HoldOn is [Hold], and stays until the test is over or the process is killed. It returns the exit status of a process
-// that does nothing else, which fails if nobody watches.
+// HoldOn is [Hold], but blocks until the test ends. It returns an exit status for the process, which is not 0 if no test watches it.
 func HoldOn() int {
 	connection, err := greet()
 	if err != nil {
@@ -77,13 +74,13 @@ func greet() (net.Conn, error) {
 	return connection, err
 }
 
-// Holders are processes that a test watches. Its methods fail the test, and are for one goroutine at a time.
+// Holders watches processes for a test. Its methods fail the test on errors and are not safe for concurrent use.
 type Holders struct {
 	t        testing.TB
 	listener *net.TCPListener
 }
 
-// Watch begins to watch processes, until the test is over.
+// Watch watches processes until the test ends.
 func Watch(t testing.TB) *Holders {
 	t.Helper()
 	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -92,10 +89,10 @@ func Watch(t testing.TB) *Holders {
 	return &Holders{t, listener}
 }
 
-// Env is the variable, as "NAME=VALUE", by which a process that holds finds the test.
+// Env returns the environment variable, as "NAME=VALUE", that connects processes to this test.
 func (h *Holders) Env() string { return watchVariable + "=" + h.listener.Addr().String() }
 
-// Next waits for the next process that holds.
+// Next waits for the next process to call Hold.
 func (h *Holders) Next() Holder {
 	h.t.Helper()
 	connection := h.accept()
@@ -105,55 +102,55 @@ func (h *Holders) Next() Holder {
 	return Holder{h.t, connection}
 }
 
-// None fails if a process has begun to hold that Next has not returned.
+// None fails if a process has called Hold that Next has not returned.
 func (h *Holders) None() {
 	h.t.Helper()
 	ours, err := net.Dial("tcp", h.listener.Addr().String())
 	require.NoError(h.t, err)
 	defer ours.Close()
-	// Connections are accepted in their order, so that whoever came before us would be the next.
-	require.Equal(h.t, ours.LocalAddr().String(), h.accept().RemoteAddr().String(), "somebody came")
+	// Connections are accepted in order, so an earlier one would be accepted before ours.
+	require.Equal(h.t, ours.LocalAddr().String(), h.accept().RemoteAddr().String(), "a process has called Hold")
 }
 
 func (h *Holders) accept() net.Conn {
 	h.t.Helper()
 	require.NoError(h.t, h.listener.SetDeadline(time.Now().Add(patience)))
 	connection, err := h.listener.Accept()
-	require.NoError(h.t, err, "nobody came")
+	require.NoError(h.t, err, "no process has called Hold")
 	h.t.Cleanup(func() { _ = connection.Close() })
 	return connection
 }
 
-// Holder is a process that has begun to hold.
+// Holder is a process that has called Hold.
 type Holder struct {
 	t          testing.TB
 	connection net.Conn
 }
 
-// Ended waits for the end of the process.
+// Ended waits for the process to end.
 func (h Holder) Ended() {
 	h.t.Helper()
 	require.NoError(h.t, h.connection.SetReadDeadline(time.Now().Add(patience)))
 	_, err := h.connection.Read(make([]byte, 1))
 	require.Error(h.t, err)
-	require.NotErrorIs(h.t, err, os.ErrDeadlineExceeded, "the process lives on")
+	require.NotErrorIs(h.t, err, os.ErrDeadlineExceeded, "the process is still running")
 }
 
 const recordVariable = "ACP_AGENT_TEST_RECORD"
 
-// Record is the file in which processes keep the lines that they are sent.
+// Record is a file in which processes record the lines they read.
 type Record string
 
-// NewRecord returns a record that goes with the test. A process appends to it what it reads of its [Input].
+// NewRecord returns a record that is removed when the test ends. A process appends what it reads from its [Input].
 func NewRecord(t testing.TB) Record {
 	t.Helper()
 	return Record(filepath.Join(t.TempDir(), "received"))
 }
 
-// Env is the variable, as "NAME=VALUE", by which a process finds the record.
+// Env returns the environment variable, as "NAME=VALUE", that names the record.
 func (r Record) Env() string { return recordVariable + "=" + string(r) }
 
-// Lines are the lines so far, without their ends. It fails the test if no process has begun the record.
+// Lines returns the lines so far, without line endings. It fails the test if no process has opened the record.
 func (r Record) Lines(t testing.TB) (lines []string) {
 	t.Helper()
 	text, err := os.ReadFile(string(r))
@@ -164,10 +161,9 @@ func (r Record) Lines(t testing.TB) (lines []string) {
 	return lines
 }
 
-// Input is a played process's standard input, line by line. It is no line ahead of its reader: what is in the
-// record has been taken.
+// Input is the standard input of a played process. It records each line when it is read, not before.
 type Input struct {
-	// Again: the record had been begun before, by an earlier process.
+	// Again reports whether an earlier process has used the record.
 	Again bool
 
 	lines  *bufio.Reader
@@ -175,7 +171,7 @@ type Input struct {
 	rest   []byte
 }
 
-// OpenInput opens the standard input of a process that has a record. It is for one goroutine.
+// OpenInput opens the standard input of a process that has a record. The result is not safe for concurrent use.
 func OpenInput() (*Input, error) {
 	record, err := os.OpenFile(os.Getenv(recordVariable), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -188,13 +184,13 @@ func OpenInput() (*Input, error) {
 	return &Input{Again: info.Size() > 0, lines: bufio.NewReader(os.Stdin), record: record}, nil
 }
 
-// Note puts a line into the record that was not read.
+// Note adds a line to the record that was not read from the input.
 func (i *Input) Note(line string) error {
 	_, err := io.WriteString(i.record, line+"\n")
 	return err
 }
 
-// Line reads a line, with its end. At the end of the input it is io.EOF, and what came after the last line is no line.
+// Line reads a line including its line ending. At the end of the input it returns io.EOF and drops an unfinished line.
 func (i *Input) Line() ([]byte, error) {
 	line, err := i.lines.ReadBytes('\n')
 	if err != nil {
@@ -204,7 +200,7 @@ func (i *Input) Line() ([]byte, error) {
 	return line, err
 }
 
-// Read reads what is left of a line, or from the next.
+// Read reads the rest of a line, or from the next one.
 func (i *Input) Read(p []byte) (int, error) {
 	if len(i.rest) == 0 {
 		line, err := i.Line()
@@ -218,25 +214,24 @@ func (i *Input) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Role is the environment variable that names the role of a process. [Env] sets it.
+// Role is the environment variable with the role of a process. [Env] sets it.
 const Role = "ACP_AGENT_TEST_ROLE"
 
-// Main is a package's TestMain: it plays the role that the process was started in, and in none it runs the tests
-// and fails if they leave a goroutine behind.
+// Main implements TestMain. In a process with a role it plays the role; otherwise it runs the tests and fails if they leak goroutines.
 func Main(m *testing.M, play func(role string) int) {
 	Play(play)
 	goleak.VerifyTestMain(m)
 }
 
-// Play plays the role that the process was started in and exits with the status that play returns. In no
-// role it returns at once: it is for a TestMain that has more to do than [Main].
+// Play plays the role of the process and exits with the status that play returns. Without a role it returns at once. It is for a TestMain
+// that does more than [Main].
 func Play(play func(role string) int) {
 	if role := os.Getenv(Role); role != "" {
 		os.Exit(play(role))
 	}
 }
 
-// Executable is the path of the test binary. It panics if the system does not tell.
+// Executable returns the path of the test binary. It panics if that is unknown.
 func Executable() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -245,7 +240,7 @@ func Executable() string {
 	return path
 }
 
-// Env are the variables, as "NAME=VALUE", of a process in a role: env, and what this package adds.
+// Env returns the environment variables of a process in a role, as "NAME=VALUE", including env.
 func Env(role string, env ...string) []string {
 	return append(env[:len(env):len(env)], Role+"="+role, "GORACE=atexit_sleep_ms=0")
 }

@@ -47,7 +47,7 @@ func play(role string) int {
 	}
 }
 
-// mock is a test that fails alone.
+// mock is a test whose failure does not fail the real test.
 type mock struct {
 	testing.TB
 	said string
@@ -56,7 +56,7 @@ type mock struct {
 func (m *mock) Errorf(format string, args ...any) { m.said += fmt.Sprintf(format, args...) }
 func (m *mock) FailNow()                          { runtime.Goexit() }
 
-// fails runs f, which is to fail the mock.
+// fails runs f, which must fail the mock.
 func (m *mock) fails(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -67,7 +67,7 @@ func (m *mock) fails(f func()) {
 	require.NotEmpty(m.TB, m.said)
 }
 
-// start starts this binary in a role; it ends with the test.
+// start starts this binary in a role until the test ends.
 func start(t *testing.T, role string, env ...string) (*exec.Cmd, io.WriteCloser) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), proctest.Executable())
@@ -82,7 +82,7 @@ func start(t *testing.T, role string, env ...string) (*exec.Cmd, io.WriteCloser)
 	return cmd, in
 }
 
-// finish runs this binary in a role to its end.
+// finish runs this binary in a role and waits for it.
 func finish(t *testing.T, role, input string, env ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), proctest.Executable())
@@ -97,16 +97,16 @@ func finish(t *testing.T, role, input string, env ...string) (string, error) {
 	return string(out), err
 }
 
-func TestThePlayedRoleDecidesTheStatus(t *testing.T) {
+func TestPlay(t *testing.T) {
 	_, err := finish(t, "unknown", "")
 	require.ErrorContains(t, err, "exit status 2")
 	_, err = finish(t, "hold", "")
-	require.ErrorContains(t, err, "exit status 1", "nobody watches")
+	require.ErrorContains(t, err, "exit status 1", "no test watches")
 	_, err = finish(t, "hold and end", "")
-	require.NoError(t, err, "nobody watches, and it has more to do")
+	require.NoError(t, err, "Hold does nothing if no test watches")
 }
 
-func TestHoldersAreSeenToStartAndToEnd(t *testing.T) {
+func TestHolders(t *testing.T) {
 	h := proctest.Watch(t)
 	h.None()
 	killed, _ := start(t, "hold", h.Env())
@@ -120,7 +120,7 @@ func TestHoldersAreSeenToStartAndToEnd(t *testing.T) {
 	two.Ended()
 }
 
-func TestNoneTellsOfAHolderThatNobodyTook(t *testing.T) {
+func TestHoldersNone(t *testing.T) {
 	m := &mock{TB: t}
 	h := proctest.Watch(m)
 	cmd := exec.CommandContext(t.Context(), proctest.Executable())
@@ -133,12 +133,12 @@ func TestNoneTellsOfAHolderThatNobodyTook(t *testing.T) {
 	_, err = io.ReadFull(out, make([]byte, len("held\n")))
 	require.NoError(t, err)
 	m.fails(h.None)
-	require.Contains(t, m.said, "somebody came")
+	require.Contains(t, m.said, "a process has called Hold")
 	require.NoError(t, in.Close())
 	require.NoError(t, cmd.Wait())
 }
 
-func TestARecordHasWhatWasTakenAndNoMore(t *testing.T) {
+func TestRecord(t *testing.T) {
 	r := proctest.NewRecord(t)
 	out, err := finish(t, "take one", "one\ntwo\nthree\n", r.Env())
 	require.NoError(t, err)

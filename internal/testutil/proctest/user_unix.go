@@ -12,17 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nobody is the user, and the group, of processes that own nothing.
+// nobody is an unprivileged user and group.
 const nobody = 65534
 
-// AsOrdinaryUser runs a test of this binary in a process of an ordinary user, where this one is root's, for whom
-// everything is readable and writable. It reports whether it did: if not, the caller is an ordinary user itself.
+// AsOrdinaryUser runs a test in a process of an ordinary user if this process runs as root, who may read and write everything. It reports
+// whether it did so; otherwise the caller should run the test itself.
 func AsOrdinaryUser(t *testing.T, test string) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		return false
 	}
-	dir, err := os.MkdirTemp("/tmp", "user") // which all may reach
+	dir, err := os.MkdirTemp("/tmp", "user") // accessible to all users
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	require.NoError(t, os.Chmod(dir, 0o777))
@@ -33,8 +33,8 @@ func AsOrdinaryUser(t *testing.T, test string) bool {
 	again := exec.CommandContext(t.Context(), binary, "-test.run=^"+test+"$", "-test.count=1", "-test.v")
 	again.Dir, again.Env = dir, []string{"TMPDIR=" + dir}
 	again.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	said, err := again.CombinedOutput()
-	require.NoError(t, err, "%s", said)
-	require.Contains(t, string(said), "--- PASS: "+test)
+	output, err := again.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	require.Contains(t, string(output), "--- PASS: "+test)
 	return true
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
-func TestAnOrdinaryUserIsRefusedWhatRootIsNot(t *testing.T) {
+func TestAsOrdinaryUser(t *testing.T) {
 	if proctest.AsOrdinaryUser(t, t.Name()) {
 		return
 	}
