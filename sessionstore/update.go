@@ -80,6 +80,12 @@ func StoredUpdate(raw json.RawMessage) Update {
 // lenient accepts what other implementations may send: updates are passed on and stored byte for byte.
 var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
+// commonKinds saves an allocation for each update of these kinds.
+var commonKinds = map[string]Kind{
+	string(UserMessageChunk): UserMessageChunk, string(AgentMessageChunk): AgentMessageChunk, string(AgentThoughtChunk): AgentThoughtChunk,
+	string(ToolCall): ToolCall, string(ToolCallUpdate): ToolCallUpdate,
+}
+
 var kindPrefix = []byte(`{"update":{"sessionUpdate":"`)
 
 // leadingKind returns the kind of an update that starts with it, as nearly all do.
@@ -91,6 +97,9 @@ func leadingKind(raw []byte) (kind Kind, ok bool) {
 	for i, c := range rest {
 		switch {
 		case c == '"':
+			if kind, ok := commonKinds[string(rest[:i])]; ok {
+				return kind, true
+			}
 			return Kind(rest[:i]), true
 		case (c < 'a' || c > 'z') && c != '_':
 			return "", false

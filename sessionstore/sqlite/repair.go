@@ -169,7 +169,7 @@ func (s *Store) copyReadable(ctx context.Context, damaged, fresh string) (report
 	return report, intact && !c.lossy, tx.Commit()
 }
 
-// examine checks a file for damage. The error is that of an intact file which is not this program's, or needs a newer one.
+// examine checks a file for damage. It returns an error for an undamaged file of another program, and for one that needs a newer program.
 func examine(ctx context.Context, db *sql.DB, version int) (intact bool, err error) {
 	var verdict string
 	err = db.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict)
@@ -198,10 +198,10 @@ func examine(ctx context.Context, db *sql.DB, version int) (intact bool, err err
 type copier struct {
 	from *sql.DB
 	to   *sql.Tx
-	// kept are the ids of the sessions that were copied, by key; incomplete those of which something could not be.
+	// kept are the ids of the sessions that were copied, by key. incomplete are the keys of those of which something is missing.
 	kept       map[int64]sessionstore.ID
 	incomplete map[int64]bool
-	// lossy reports whether a row could not be read, or did not make sense.
+	// lossy reports whether a row could not be read or was invalid.
 	lossy bool
 }
 
@@ -242,17 +242,18 @@ func (c *copier) copy(ctx context.Context) (report Report, err error) {
 	if err != nil {
 		return Report{}, err
 	}
-	for key := range known {
+	for _, key := range slices.Sorted(maps.Keys(known)) {
 		if err := c.copySession(ctx, key); err != nil {
 			return Report{}, err
 		}
 	}
 	for _, table := range detailTables {
-		for key := range c.kept {
-			if !present[table[0]] {
-				break
-			}
-			complete, err := c.copyTable(ctx, table[0], table[1], "session = ?", key)
+		name, columns := table[0], table[1]
+		if !present[name] {
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(c.kept)) {
+			complete, err := c.copyTable(ctx, name, columns, "session = ?", key)
 			if err != nil {
 				return Report{}, err
 			}
@@ -270,7 +271,7 @@ func (c *copier) copy(ctx context.Context) (report Report, err error) {
 	if err != nil {
 		return Report{}, err
 	}
-	for rowid := range segments {
+	for _, rowid := range slices.Sorted(maps.Keys(segments)) {
 		if err := c.copySegment(ctx, rowid); err != nil {
 			return Report{}, err
 		}
@@ -278,17 +279,25 @@ func (c *copier) copy(ctx context.Context) (report Report, err error) {
 	if err := c.finish(ctx); err != nil {
 		return Report{}, err
 	}
+	if err := c.findMissingSegments(ctx); err != nil {
+		return Report{}, err
+	}
 	return c.report(ctx, known)
 }
 
 // report sums up the copy. known are the ids of the sessions of the damaged file.
 func (c *copier) report(ctx context.Context, known map[int64]string) (report Report, err error) {
+	lost := map[sessionstore.ID]bool{}
 	for key, id := range known {
 		if _, kept := c.kept[key]; !kept {
-			report.Lost = append(report.Lost, sessionstore.ID(id))
+			lost[sessionstore.ID(id)] = true
 			c.lossy = true
 		}
 	}
+	for _, id := range c.kept {
+		delete(lost, id) // a damaged file may have an id twice
+	}
+	report.Lost = slices.AppendSeq(report.Lost, maps.Keys(lost))
 	for key := range c.incomplete {
 		report.Incomplete = append(report.Incomplete, c.kept[key])
 	}
@@ -299,8 +308,8 @@ func (c *copier) report(ctx context.Context, known map[int64]string) (report Rep
 	return report, err
 }
 
-// rows calls do with each row of a query on the damaged file, until one cannot be read. do reports whether the row makes sense.
-// complete reports whether all rows were read and make sense. The error is that of do or ctx.
+// rows calls do with each row of a query on the damaged file, until one cannot be read. do reports whether the row is valid. complete
+// reports whether all rows were read and are valid. The error is that of do or ctx.
 func (c *copier) rows(ctx context.Context, query string, args []any, do func(values []any) (bool, error)) (complete bool, err error) {
 	defer func() { c.lossy = c.lossy || !complete }()
 	rows, err := c.from.QueryContext(ctx, query, args...)
@@ -322,17 +331,17 @@ func (c *copier) rows(ctx context.Context, query string, args []any, do func(val
 			complete = false
 			continue
 		}
-		sound, err := do(values)
+		valid, err := do(values)
 		if err != nil {
 			return false, err
 		}
-		complete = complete && sound
+		complete = complete && valid
 	}
 	return complete && rows.Err() == nil, ctx.Err()
 }
 
-// rowids returns what a query for a rowid and a text yields. It reads the table and an index of it, each from both ends, so
-// that damage in one place hides little.
+// rowids returns the results of a query for a rowid and a text. It reads the table and an index of it, each from both ends, so that a
+// damaged page hides few rows.
 func (c *copier) rowids(ctx context.Context, query, index, order string) (map[int64]string, error) {
 	found := map[int64]string{}
 	for _, scan := range []string{
@@ -420,22 +429,23 @@ func (c *copier) copySegment(ctx context.Context, rowid int64) error {
 	return err
 }
 
-// finish makes the new file consistent: it has no segments that no session needs, and hands out no generation twice. It marks the
-// sessions that lack segments as incomplete.
+// finish makes the new file consistent: it deletes segments that no session needs, and makes sure that no generation is used twice.
 func (c *copier) finish(ctx context.Context) error {
-	var handedOut int64
-	_ = c.from.QueryRowContext(ctx, "SELECT generations FROM meta").Scan(&handedOut) // otherwise the sessions tell
+	var generations int64
+	_ = c.from.QueryRowContext(ctx, "SELECT generations FROM meta").Scan(&generations) // if it cannot be read the sessions tell
 	_, err := c.to.ExecContext(ctx, `
 		DELETE FROM segments WHERE strand NOT IN (SELECT strand FROM sessions UNION SELECT strand FROM inherits);
 		UPDATE sessions SET last = max(last, coalesce((SELECT max(seq) FROM segments WHERE segments.strand = sessions.strand), 0));
 		UPDATE meta SET generations = max(?,
 			(SELECT coalesce(max(generation), 0) FROM sessions), (SELECT coalesce(max(strand), 0) FROM sessions),
-			(SELECT coalesce(max(strand), 0) FROM inherits)) + 1`, handedOut)
-	if err != nil {
-		return err
-	}
-	for _, key := range slices.Sorted(maps.Keys(c.kept)) {
-		r, err := find(ctx, c.to, c.kept[key])
+			(SELECT coalesce(max(strand), 0) FROM inherits)) + 1`, generations)
+	return err
+}
+
+// findMissingSegments marks the sessions whose history lacks segments as incomplete.
+func (c *copier) findMissingSegments(ctx context.Context) error {
+	for key, id := range c.kept {
+		r, err := find(ctx, c.to, id)
 		if err != nil {
 			return err
 		}
@@ -446,7 +456,8 @@ func (c *copier) finish(ctx context.Context) error {
 		after := int64(0)
 		for _, s := range spans {
 			var n int64
-			err := c.to.QueryRowContext(ctx, "SELECT count(*) FROM segments WHERE strand = ? AND seq > ? AND seq <= ?", s.branch, after, s.last).Scan(&n)
+			err := c.to.QueryRowContext(ctx, "SELECT count(*) FROM segments WHERE strand = ? AND seq > ? AND seq <= ?",
+				s.branch, after, s.last).Scan(&n)
 			if err != nil {
 				return err
 			}
