@@ -22,7 +22,7 @@ func deepFile(tb testing.TB) (root, rel string) {
 	return root, rel
 }
 
-// BenchmarkReadDepth6 compares opening and reading with the same by an os.Root alone.
+// BenchmarkReadDepth6 compares opening and reading a file with a plain os.Root.
 func BenchmarkReadDepth6(b *testing.B) {
 	root, rel := deepFile(b)
 	other := realDir(b)
@@ -57,7 +57,7 @@ func BenchmarkReadDepth6(b *testing.B) {
 	}
 }
 
-// slurp reads a file as os.Root.ReadFile does: into one piece of memory of its size, and on to its end.
+// slurp reads a file as os.Root.ReadFile does: into one buffer of its size.
 func slurp(f *workspace.File) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -112,8 +112,7 @@ const (
 	listedFolder = 50 // files in each directory
 )
 
-// repository makes a repository of listedFiles files four directories deep, and as many again in places that
-// git ignores.
+// repository creates a repository of listedFiles files four directories deep, and more that git ignores.
 func repository(tb testing.TB) string {
 	root := realDir(tb)
 	write(tb, filepath.Join(root, ".git/HEAD"), "")
@@ -136,7 +135,7 @@ func repository(tb testing.TB) string {
 	return root
 }
 
-// BenchmarkFiles lists and reads 200,000 files with two workers, and has ripgrep do the same where it is installed.
+// BenchmarkFiles compares listing and reading 200,000 files with two workers to ripgrep, if it is installed.
 func BenchmarkFiles(b *testing.B) {
 	root := repository(b)
 	ws := open(b, root)
@@ -160,7 +159,7 @@ func BenchmarkFiles(b *testing.B) {
 	})
 }
 
-// ripgrep runs rg in a directory, and requires that it prints so many lines.
+// ripgrep runs rg in a directory, and requires that it prints this many lines.
 func ripgrep(b *testing.B, dir string, lines int, args ...string) {
 	if _, err := exec.LookPath("rg"); err != nil {
 		b.Skip("ripgrep is not installed:", err)

@@ -18,7 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// twin is a change, made in a workspace and as the system makes it.
+// twin is a change in a workspace, and the same by the system.
 type twin struct {
 	name   string
 	ours   func(ws *workspace.Workspace, path, other string) error
@@ -54,8 +54,8 @@ func genPath(rt *rapid.T, label string) string {
 	return rapid.SampledFrom([]string{"A", "B"}).Draw(rt, label) + "/" + strings.Join(names, "/") + end
 }
 
-// On a quiet tree every change does what the system does, as long as it stays in the roots.
-func TestA23_ChangesAreThoseOfTheSystem(t *testing.T) {
+// Without concurrent changes every operation in the roots does what the system does.
+func TestA23_ChangesMatchTheSystem(t *testing.T) {
 	base := newMemory(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		top, err := os.MkdirTemp(base, "")
@@ -96,7 +96,7 @@ func TestA23_ChangesAreThoseOfTheSystem(t *testing.T) {
 	})
 }
 
-// plant makes a link if its directory lies in a root without links on the way, and reports whether it did.
+// plant creates a link if its directory is in a root without links on the way. It reports whether it did.
 func plant(dir, path, target string) bool {
 	parent, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.Dir(path)))
 	if err != nil || parent != filepath.Join(dir, filepath.Dir(path)) || !strings.HasPrefix(parent+"/", dir+"/A/") {
@@ -113,7 +113,7 @@ func openIn(rt *rapid.T, dirs ...string) *workspace.Workspace {
 	return ws
 }
 
-// pictureOf is picture in a property.
+// pictureOf is picture for a property test.
 func pictureOf(rt *rapid.T, dir string) map[string]string {
 	seen := make(map[string]string)
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -133,7 +133,7 @@ func pictureOf(rt *rapid.T, dir string) map[string]string {
 	return seen
 }
 
-// newMemory is a new directory where nothing waits for a disk, if there is such a place.
+// newMemory returns a new directory, in memory if possible.
 func newMemory(t *testing.T) string {
 	if dir, err := os.MkdirTemp("/dev/shm", "workspace"); err == nil {
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })

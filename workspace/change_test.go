@@ -80,7 +80,7 @@ func TestRemove(t *testing.T) {
 	require.Equal(t, want, picture(t, g.dir))
 }
 
-func TestC4_OnlyLinksThemselvesAreRemoved(t *testing.T) {
+func TestC4_RemoveLinks(t *testing.T) {
 	g := newGrounds(t)
 	want := picture(t, g.dir)
 	for name, target := range map[string]string{
@@ -181,7 +181,7 @@ func TestRenameBetweenFileSystems(t *testing.T) {
 	requireRead(t, ws, "f", "text", 0, "f")
 }
 
-func TestC1_NoRootIsRemovedMovedOrReplaced(t *testing.T) {
+func TestC1_RootsAreProtected(t *testing.T) {
 	dir := realDir(t)
 	outer, inner := filepath.Join(dir, "outer"), filepath.Join(dir, "outer/x/inner")
 	write(t, filepath.Join(inner, "f"), "inner")
@@ -250,8 +250,8 @@ func TestTargets(t *testing.T) {
 	require.Equal(t, before, picture(t, g.dir))
 }
 
-// A root inside another stays a root wherever somebody moves it.
-func TestC8_AMovedRootIsProtected(t *testing.T) {
+// A root inside another stays protected wherever it is moved.
+func TestC8_MovedRootsAreProtected(t *testing.T) {
 	outer := realDir(t)
 	inner := filepath.Join(outer, "inner")
 	write(t, filepath.Join(inner, "f"), "inner")
@@ -265,7 +265,7 @@ func TestC8_AMovedRootIsProtected(t *testing.T) {
 	requireRead(t, ws, inner+"/f", "inner", 1, "f")
 }
 
-func TestC11_APathThatLeadsElsewhereIsNotChanged(t *testing.T) {
+func TestC11_MovedTargets(t *testing.T) {
 	g := newGrounds(t)
 	mkdir(t, filepath.Join(g.a, "d/empty"))
 	link(t, "d", filepath.Join(g.a, "l"))
@@ -286,7 +286,7 @@ func TestC11_APathThatLeadsElsewhereIsNotChanged(t *testing.T) {
 	require.Equal(t, before, picture(t, g.dir))
 }
 
-func TestA6_NothingIsChangedInADeniedDirectory(t *testing.T) {
+func TestA6_ChangesInDeniedDirectories(t *testing.T) {
 	g := newGrounds(t)
 	write(t, filepath.Join(g.a, "x/denied/f"), "SECRET")
 	link(t, "x/denied", filepath.Join(g.a, "l"))
@@ -313,7 +313,7 @@ func TestA6_NothingIsChangedInADeniedDirectory(t *testing.T) {
 	require.Equal(t, before, picture(t, g.dir))
 }
 
-func TestC12_AHardLinkedFileKeepsItsOtherNames(t *testing.T) {
+func TestC12_HardLinksKeepTheirContent(t *testing.T) {
 	for name, change := range changes {
 		t.Run("C12/"+name, func(t *testing.T) {
 			g := newGrounds(t)
@@ -328,7 +328,7 @@ func TestC12_AHardLinkedFileKeepsItsOtherNames(t *testing.T) {
 	}
 }
 
-func TestNothingIsChangedInAClosedWorkspace(t *testing.T) {
+func TestChangesAfterClose(t *testing.T) {
 	g := newGrounds(t)
 	require.NoError(t, g.ws.Close())
 	for name, change := range changes {

@@ -23,8 +23,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// The corpus in testdata/containment says what each case is; its README says how one is written. Every attempt of a
-// case is made by every operation, on a tree of its own, as root and as an ordinary user.
+// TestContainmentCorpus makes every attempt in testdata/containment with every operation, on a tree of its own, as root and as an
+// ordinary user.
 func TestContainmentCorpus(t *testing.T) {
 	require.Equal(t, containmenttest.Operations(), operationNames())
 	require.ElementsMatch(t, containmenttest.Verdicts(), slices.Collect(maps.Keys(verdicts)))
@@ -59,7 +59,7 @@ func playCase(t *testing.T, c containmenttest.Case) {
 	strike(s, ws)
 }
 
-// raise makes the tree of a case and opens it.
+// raise creates the tree of a case and opens it.
 func raise(t *testing.T, c containmenttest.Case) (*containmenttest.Stage, *workspace.Workspace) {
 	t.Helper()
 	s := c.Stage(t)
@@ -81,7 +81,7 @@ func strike(s *containmenttest.Stage, ws *workspace.Workspace) {
 	s.Clear()
 }
 
-// attempt does one thing at one path, and sees what came of it.
+// attempt performs one operation on one path, and checks the outcome.
 func attempt(t *testing.T, s *containmenttest.Stage, ws *workspace.Workspace, a containmenttest.Attempt, op operation) {
 	t.Helper()
 	path := s.Path(a)
@@ -113,26 +113,25 @@ func attempt(t *testing.T, s *containmenttest.Stage, ws *workspace.Workspace, a 
 	require.Equal(t, granted, ws.Opened(), "%s: the roots have changed", said)
 }
 
-// harmless confines the calling goroutine to the tree. Where that cannot be, it reports whether the operation may be
-// done at the path all the same.
+// harmless confines the calling goroutine to the tree. If the system cannot, it reports whether the operation is safe at the path.
 func harmless(s *containmenttest.Stage, op operation, path string) bool {
 	return containmenttest.Confine(s.Dir) || !op.changes || s.Within(path)
 }
 
-// snapshot is everything below dir but for some directories.
+// snapshot describes everything below dir except the directories but.
 func snapshot(t *testing.T, dir string, but []string) map[string]string {
 	t.Helper()
 	return containmenttest.Picture(t, dir, but)
 }
 
-// operation is one of those that every attempt is made by. It returns all that it learned.
+// operation is something to do at a path. It returns everything that it learned.
 type operation struct {
 	name    string
 	do      func(ws *workspace.Workspace, path string) (string, error)
 	changes bool
 }
 
-// changing is a change that learns nothing.
+// changing returns the operation of a change.
 func changing(name, change string) operation {
 	return operation{name: name, changes: true, do: func(ws *workspace.Workspace, path string) (string, error) {
 		return "", changes[change](ws, path)
@@ -195,7 +194,7 @@ var operations = []operation{
 	changing("remove", "Remove"),
 }
 
-// searchAll reads every file below path, as far as it can.
+// searchAll reads every file below path that it can.
 func searchAll(ws *workspace.Workspace, path string) (string, error) {
 	var found strings.Builder
 	err := walk(context.Background(), ws, path, func(v visit) error {
@@ -231,7 +230,7 @@ func as[E error](err error) bool {
 	return errors.As(err, &target)
 }
 
-// verdicts are what may come of an operation.
+// verdicts are the possible outcomes of an operation.
 var verdicts = map[string]func(error) bool{
 	"ok":         func(err error) bool { return err == nil },
 	"refused":    func(err error) bool { return err != nil },

@@ -1,7 +1,9 @@
 package workspace_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -23,7 +25,7 @@ func openTop(t *testing.T, ws *workspace.Workspace) *workspace.Directory {
 	return d
 }
 
-func TestA23_ReadFileFollowsLinksAsOpenDoes(t *testing.T) {
+func TestA23_ReadFileFollowsLinks(t *testing.T) {
 	top := realDir(t)
 	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
 	write(t, filepath.Join(a, "f"), "of a")
@@ -54,7 +56,7 @@ func TestA23_ReadFileFollowsLinksAsOpenDoes(t *testing.T) {
 	}
 }
 
-func TestA23_ReadFileReadsIntoABuffer(t *testing.T) {
+func TestA23_ReadFileBuffer(t *testing.T) {
 	top := realDir(t)
 	write(t, filepath.Join(top, "small"), "small")
 	write(t, filepath.Join(top, "large"), strings.Repeat("l", 10_000))
@@ -78,7 +80,7 @@ func TestA23_ReadFileReadsIntoABuffer(t *testing.T) {
 	require.Empty(t, text)
 }
 
-func TestC6_ReadFileReadsRegularFilesOnly(t *testing.T) {
+func TestC6_ReadFileOfDirectories(t *testing.T) {
 	top := realDir(t)
 	write(t, filepath.Join(top, "dir/f"), "")
 	d := openTop(t, open(t, top))
@@ -88,7 +90,7 @@ func TestC6_ReadFileReadsRegularFilesOnly(t *testing.T) {
 	}
 }
 
-func TestA23_StatDescribesTheOpenDirectory(t *testing.T) {
+func TestA23_DirectoryStat(t *testing.T) {
 	top := realDir(t)
 	write(t, filepath.Join(top, "d/f"), "")
 	ws := open(t, top)
@@ -121,7 +123,7 @@ func newTree(t *testing.T) (dir string, ws *workspace.Workspace) {
 	return dir, open(t, dir)
 }
 
-func TestC5_ADirectoryReplacedByALinkIsNotWalkedInto(t *testing.T) {
+func TestC5_ScanAfterReplacement(t *testing.T) {
 	dir, ws := newTree(t)
 	out := realDir(t)
 	write(t, filepath.Join(out, "secret"), "SECRET")
@@ -138,7 +140,7 @@ func TestC5_ADirectoryReplacedByALinkIsNotWalkedInto(t *testing.T) {
 	require.Error(t, failed, "it is reported")
 }
 
-func TestDirectory_NamesAreOneComponent(t *testing.T) {
+func TestDirectoryNames(t *testing.T) {
 	g := newGrounds(t)
 	d, err := g.ws.OpenDir("d")
 	require.NoError(t, err)
@@ -157,7 +159,7 @@ func TestDirectory_NamesAreOneComponent(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func TestC10_DirectoriesFollowLinksAsPathsDo(t *testing.T) {
+func TestC10_DirectoriesFollowLinks(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "d/to-b"))
 	link(t, "../f", filepath.Join(g.a, "d/to-f"))
@@ -193,9 +195,8 @@ func TestC10_DirectoriesFollowLinksAsPathsDo(t *testing.T) {
 	require.Equal(t, "d/to-out", info.Ref().Rel())
 }
 
-// A walk comes into a root that lies in another as any path does: by the handle that was granted, not to what stands in
-// its place by now.
-func TestC8_AWalkEntersANestedRootByItsHandle(t *testing.T) {
+// A scan enters a nested root by the handle that was opened, not what has replaced its directory.
+func TestC8_ScanOfNestedRoots(t *testing.T) {
 	outer := realDir(t)
 	inner := filepath.Join(outer, "d/inner")
 	write(t, filepath.Join(inner, "f"), "granted")
@@ -228,4 +229,62 @@ func TestC8_AWalkEntersANestedRootByItsHandle(t *testing.T) {
 		return nil
 	}))
 	require.Equal(t, map[string]string{filepath.Join(inner, "f"): "granted"}, look)
+}
+
+func TestMaxEntries(t *testing.T) {
+	dir := realDir(t)
+	for i := range 12 {
+		write(t, filepath.Join(dir, "d", fmt.Sprintf("%02d", i)), "")
+	}
+	write(t, filepath.Join(dir, "e/f"), "")
+	for bound, full := range map[int]bool{11: false, 12: true, 13: true, 0: true} {
+		ws := openWith(t, workspace.Options{MaxEntries: bound}, dir)
+		d, err := ws.OpenDir("d")
+		require.NoError(t, err)
+		defer d.Close()
+		for range 2 { // a directory can be listed again
+			entries, err := d.Entries(t.Context())
+			if full {
+				require.NoError(t, err)
+				require.Len(t, entries, 12)
+				continue
+			}
+			var cut *workspace.LimitError
+			require.ErrorAs(t, err, &cut)
+			require.EqualValues(t, bound, cut.Limit)
+			require.Equal(t, filepath.Join(dir, "d"), cut.Path)
+			require.Len(t, entries, bound, "what was read comes with it")
+			require.True(t, isSorted(entries))
+		}
+		var walked []string
+		err = walk(t.Context(), ws, ".", func(v visit) error {
+			if v.Err == nil {
+				walked = append(walked, v.Ref().Rel())
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		require.Contains(t, walked, "e/f", "the walk goes on elsewhere")
+	}
+}
+
+func isSorted(entries []workspace.Entry) bool {
+	for i := range len(entries) - 1 {
+		if entries[i].Name >= entries[i+1].Name {
+			return false
+		}
+	}
+	return true
+}
+
+func TestEntriesCancelled(t *testing.T) {
+	g := newGrounds(t)
+	d, err := g.ws.OpenDir(".")
+	require.NoError(t, err)
+	defer d.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	cancel(enough)
+	_, err = d.Entries(ctx)
+	require.ErrorIs(t, err, enough)
 }

@@ -1,8 +1,6 @@
 package workspace_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -14,8 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// What a person reads names the path that was asked for, the step that failed, and what there is.
-func TestErrors_SayWhatIsWrongAndWhere(t *testing.T) {
+func TestErrorMessages(t *testing.T) {
 	g := newGrounds(t)
 	link(t, g.out, filepath.Join(g.a, "d/out"))
 	link(t, "../../out/secret", filepath.Join(g.b, "d/up"))
@@ -59,7 +56,7 @@ func TestErrors_SayWhatIsWrongAndWhere(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ELOOP)
 }
 
-func TestErrors_NameAFewOfManyRoots(t *testing.T) {
+func TestErrorMessagesListFewRoots(t *testing.T) {
 	dir := realDir(t)
 	var roots []string
 	for i := range 10 {
@@ -69,62 +66,4 @@ func TestErrors_NameAFewOfManyRoots(t *testing.T) {
 	require.ErrorContains(t, err, "(the roots are "+strings.Join(roots[:4], ", ")+" and 6 more)")
 	_, err = open(t, roots[0]).Open("../x")
 	require.ErrorContains(t, err, "(the only root is "+roots[0]+")")
-}
-
-func TestDirectory_EntriesAreBounded(t *testing.T) {
-	dir := realDir(t)
-	for i := range 12 {
-		write(t, filepath.Join(dir, "d", fmt.Sprintf("%02d", i)), "")
-	}
-	write(t, filepath.Join(dir, "e/f"), "")
-	for bound, full := range map[int]bool{11: false, 12: true, 13: true, 0: true} {
-		ws := openWith(t, workspace.Options{MaxEntries: bound}, dir)
-		d, err := ws.OpenDir("d")
-		require.NoError(t, err)
-		defer d.Close()
-		for range 2 { // a directory can be listed again
-			entries, err := d.Entries(t.Context())
-			if full {
-				require.NoError(t, err)
-				require.Len(t, entries, 12)
-				continue
-			}
-			var cut *workspace.LimitError
-			require.ErrorAs(t, err, &cut)
-			require.EqualValues(t, bound, cut.Limit)
-			require.Equal(t, filepath.Join(dir, "d"), cut.Path)
-			require.Len(t, entries, bound, "what was read comes with it")
-			require.True(t, isSorted(entries))
-		}
-		var walked []string
-		err = walk(t.Context(), ws, ".", func(v visit) error {
-			if v.Err == nil {
-				walked = append(walked, v.Ref().Rel())
-			}
-			return nil
-		})
-		require.NoError(t, err)
-		require.Contains(t, walked, "e/f", "the walk goes on elsewhere")
-	}
-}
-
-func isSorted(entries []workspace.Entry) bool {
-	for i := range len(entries) - 1 {
-		if entries[i].Name >= entries[i+1].Name {
-			return false
-		}
-	}
-	return true
-}
-
-func TestDirectory_ListingEndsWithItsContext(t *testing.T) {
-	g := newGrounds(t)
-	d, err := g.ws.OpenDir(".")
-	require.NoError(t, err)
-	defer d.Close()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	enough := errors.New("enough")
-	cancel(enough)
-	_, err = d.Entries(ctx)
-	require.ErrorIs(t, err, enough)
 }

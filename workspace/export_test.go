@@ -6,7 +6,7 @@ import (
 	"runtime"
 )
 
-// Native spells a path with slashes in the platform's way.
+// Native returns a path with slashes as the platform spells it.
 func Native(path string) string {
 	if runtime.GOOS == "windows" {
 		return `C:` + filepath.FromSlash(path)
@@ -14,7 +14,7 @@ func Native(path string) string {
 	return path
 }
 
-// FromURI is the path that a reader takes from a file URI.
+// FromURI returns the path of a file URI.
 func FromURI(uri *url.URL) string {
 	if runtime.GOOS == "windows" {
 		if uri.Host != "" {

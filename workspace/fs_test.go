@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestFs_ReadsWhatTheWorkspaceReads(t *testing.T) {
+func TestFsReads(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "across"))
 	link(t, g.out, filepath.Join(g.a, "to-out"))
@@ -54,7 +54,7 @@ func TestFs_ReadsWhatTheWorkspaceReads(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestFs_WalkDoesNotFollowLinks(t *testing.T) {
+func TestFsWalk(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "..", filepath.Join(g.a, "d/up"))
 	link(t, g.out, filepath.Join(g.a, "out"))
@@ -70,7 +70,7 @@ func TestFs_WalkDoesNotFollowLinks(t *testing.T) {
 	require.Equal(t, []string{".", "d", "d/e", "d/e/f", "d/up", "f", "out"}, paths)
 }
 
-func TestFs_DirectoriesAreReadInParts(t *testing.T) {
+func TestFsReaddir(t *testing.T) {
 	g := newGrounds(t)
 	d, err := g.ws.Fs().Open("")
 	require.Error(t, err)
@@ -98,7 +98,7 @@ func TestFs_DirectoriesAreReadInParts(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EISDIR)
 }
 
-func TestFs_WritesWholeFilesOnClose(t *testing.T) {
+func TestFsWrites(t *testing.T) {
 	g := newGrounds(t)
 	fsys := g.ws.Fs()
 	require.NoError(t, afero.WriteFile(fsys, "new", []byte("one"), 0o640))
@@ -131,7 +131,7 @@ func TestFs_WritesWholeFilesOnClose(t *testing.T) {
 	require.ErrorAs(t, afero.WriteFile(fsys, "../out/new", nil, 0o644), &outside)
 }
 
-func TestC11_FsWritesWhereItOpened(t *testing.T) {
+func TestC11_FsWriteAfterReplacement(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "d", filepath.Join(g.a, "l"))
 	f, err := g.ws.Fs().Create("l/new")
@@ -143,7 +143,7 @@ func TestC11_FsWritesWhereItOpened(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(g.b, "new"))
 }
 
-func TestFs_EverythingElseIsRefused(t *testing.T) {
+func TestFsUnsupported(t *testing.T) {
 	g := newGrounds(t)
 	fsys := g.ws.Fs()
 	f, err := fsys.OpenFile("f", os.O_RDONLY, 0)

@@ -15,9 +15,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Whatever a path or a link's target says, no operation reads, changes, makes or removes anything outside, and none
-// panics. The links of the tree lead into its roots, out of them, and in circles. Whatever a path may lead to in
-// error, the test itself is confined to its directory.
+// FuzzC9_Paths requires that no operation reaches anything outside or panics, whatever the path or link target. The links of the
+// tree lead into the roots, out of them, and in circles. The test is confined to its directory.
 func FuzzC9_Paths(f *testing.F) {
 	for _, path := range []string{
 		"f", "d/e/f", "../B/f", "../out/secret", "l", "l/", "l/.", "l/secret", "across/../f", "dangling", "loop", "/", "..", ".",

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// realDir is a new empty directory by its real path.
+// realDir returns the real path of a new empty directory.
 func realDir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := filepath.EvalSymlinks(tb.TempDir())
@@ -27,7 +27,7 @@ func realDir(tb testing.TB) string {
 	return dir
 }
 
-// write makes a file and the directories above it.
+// write creates a file and the directories above it.
 func write(tb testing.TB, path, text string) {
 	tb.Helper()
 	require.NoError(tb, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -40,7 +40,7 @@ func mkdir(tb testing.TB, path string) string {
 	return path
 }
 
-// link makes a link at path, and the directories above it.
+// link creates a link and the directories above it.
 func link(tb testing.TB, target, path string) {
 	tb.Helper()
 	require.NoError(tb, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -63,7 +63,7 @@ func openWith(tb testing.TB, o workspace.Options, cwd string, additional ...stri
 	return ws
 }
 
-// read is what ws reads at path.
+// read returns the content of path and where it is.
 func read(ws *workspace.Workspace, path string) (string, workspace.Ref, error) {
 	f, err := ws.Open(path)
 	if err != nil {
@@ -84,7 +84,7 @@ func requireRead(tb testing.TB, ws *workspace.Workspace, path, text string, root
 	require.Equal(tb, rel, ref.Rel(), path)
 }
 
-// ways are the ways to reach what is at a path.
+// ways are the ways to access a path.
 var ways = map[string]func(*workspace.Workspace, string) error{
 	"Open": func(ws *workspace.Workspace, path string) error {
 		f, err := ws.Open(path)
@@ -131,7 +131,7 @@ var ways = map[string]func(*workspace.Workspace, string) error{
 	},
 }
 
-// requireOutside requires that no way reaches path, because it is outside.
+// requireOutside requires that every way to access path fails because it is outside.
 func requireOutside(tb testing.TB, ws *workspace.Workspace, path string) {
 	tb.Helper()
 	for name, way := range ways {
@@ -183,7 +183,7 @@ func moveOnto(ws *workspace.Workspace, path string) error {
 	return err
 }
 
-// visit is something that walk came by.
+// visit is something that walk found.
 type visit struct {
 	workspace.Entry
 	Err    error // why a directory could not be read

@@ -29,7 +29,7 @@ func withMounts(tb testing.TB, m workspace.Mounts, cwd string, additional ...str
 	return openWith(tb, workspace.Options{Mounts: m}, cwd, additional...)
 }
 
-// requireMounted requires that no way reaches path, because of what is mounted.
+// requireMounted requires that every way to access path fails because of a mount.
 func requireMounted(t *testing.T, ws *workspace.Workspace, path string) {
 	t.Helper()
 	for name, way := range ways {
@@ -150,7 +150,7 @@ func mountedBefore(t *testing.T) {
 			_, err := ws.WriteFile(t.Context(), "d/node_modules/x/new", []byte("new"), workspace.WriteOptions{})
 			require.NoError(t, err)
 			require.FileExists(t, filepath.Join(modules, "x/new"))
-			// A second mount of what is there is another mount.
+			// Mounting the same directory again makes another mount.
 			bind(t, modules, mkdir(t, filepath.Join(g.b, "again")))
 			if policy == workspace.ExistingMounts {
 				requireMounted(t, ws, "../B/again")
@@ -159,7 +159,7 @@ func mountedBefore(t *testing.T) {
 	}
 }
 
-// mountedInPlace: the system may use the id of a mount again once it is gone.
+// mountedInPlace checks a mount that replaces another: the system may use the id of the old one again.
 func mountedInPlace(t *testing.T) {
 	var stat unix.Statx_t
 	require.NoError(t, unix.Statx(unix.AT_FDCWD, "/", 0, unix.STATX_MNT_ID_UNIQUE, &stat))
@@ -285,7 +285,7 @@ func linksIntoAMount(t *testing.T) {
 	}
 }
 
-// mountsAreNotWritten: no operation changes what came later, nor takes away the directory that it hides.
+// mountsAreNotWritten checks that no operation changes a later mount, or removes the directory that it hides.
 func mountsAreNotWritten(t *testing.T) {
 	g := newGrounds(t)
 	write(t, filepath.Join(g.out, "e/f"), "OUT")
@@ -319,7 +319,7 @@ func mountsAreNotWritten(t *testing.T) {
 	require.Len(t, list, 2)
 }
 
-// deniedUnderAnotherName: a denied directory stays denied where it is mounted a second time.
+// deniedUnderAnotherName checks that a denied directory stays denied where it is mounted a second time.
 func deniedUnderAnotherName(t *testing.T) {
 	for name, policy := range policies {
 		t.Run(name, func(t *testing.T) {
@@ -356,7 +356,7 @@ func deniedUnderAnotherName(t *testing.T) {
 	}
 }
 
-func TestC7_NothingIsChangedOnAMountThatWasNotGranted(t *testing.T) {
+func TestC7_ChangesOnMounts(t *testing.T) {
 	if !containmenttest.InNamespace(t) {
 		return
 	}
@@ -389,8 +389,8 @@ func TestC7_NothingIsChangedOnAMountThatWasNotGranted(t *testing.T) {
 	}
 }
 
-// From one mount to another within a root there is no single step.
-func TestC7_NothingIsMovedBetweenMounts(t *testing.T) {
+// A file cannot be renamed from one mount to another, even within a root.
+func TestC7_RenameBetweenMounts(t *testing.T) {
 	if !containmenttest.InNamespace(t) {
 		return
 	}

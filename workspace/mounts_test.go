@@ -9,7 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestC7_PoliciesAreSpelledOut(t *testing.T) {
+func TestC7_PolicyText(t *testing.T) {
 	for text, policy := range map[string]workspace.Mounts{
 		"existing": workspace.ExistingMounts, "none": workspace.NoMounts, "any": workspace.AnyMounts,
 	} {
@@ -23,7 +23,7 @@ func TestC7_PoliciesAreSpelledOut(t *testing.T) {
 	}
 	var m workspace.Mounts
 	require.EqualError(t, m.UnmarshalText([]byte("some")), `invalid mount policy "some": use none, existing or any`)
-	require.Zero(t, workspace.Options{}.Mounts, "what is not said is existing")
+	require.Zero(t, workspace.Options{}.Mounts, "the default is existing")
 	_, err := workspace.Mounts(7).MarshalText()
 	require.Error(t, err)
 }

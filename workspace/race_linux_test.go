@@ -21,7 +21,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// swapping exchanges two names over and over until the test is done with it.
+// swapping exchanges two names over and over until stop is called.
 func swapping(t *testing.T, one, other string) (stop func()) {
 	exchange := func() error {
 		return unix.Renameat2(unix.AT_FDCWD, one, unix.AT_FDCWD, other, unix.RENAME_EXCHANGE)
@@ -48,8 +48,7 @@ func swapping(t *testing.T, one, other string) (stop func()) {
 
 const raceReads = 20_000
 
-// expected reports whether err is one that a race may bring about: never one that says something
-// outside was reached, which shows as text.
+// expected reports whether err is one that a race may cause.
 func expected(err error) bool {
 	var (
 		outside *workspace.OutsideError
@@ -60,7 +59,7 @@ func expected(err error) bool {
 	return errors.As(err, &outside) || errors.As(err, &special) || errors.As(err, &denied) || errors.As(err, &path)
 }
 
-func TestC5_NoByteFromOutsideWhileNamesAreSwapped(t *testing.T) {
+func TestC5_ReadWhileSwapping(t *testing.T) {
 	for name, c := range map[string]struct {
 		swap [2]string // below the grounds
 		path string
@@ -126,7 +125,7 @@ func TestC5_NoByteFromOutsideWhileNamesAreSwapped(t *testing.T) {
 	}
 }
 
-// raced reads path in one of the ways that there are.
+// raced reads path in one of several ways.
 func raced(ws *workspace.Workspace, path string, i int) (string, error) {
 	if i%4 != 0 {
 		text, _, err := read(ws, path)
@@ -150,7 +149,7 @@ func raced(ws *workspace.Workspace, path string, i int) (string, error) {
 	return string(text[:n]), err
 }
 
-func TestC5_AFileThatIsReplacedIsReadAsItWasOrIs(t *testing.T) {
+func TestC5_ReadReplacedFile(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.a, "d"), filepath.Join(g.b, "across"))
 	write(t, filepath.Join(g.a, "d/e/g"), "A/d/e/f")
@@ -163,15 +162,15 @@ func TestC5_AFileThatIsReplacedIsReadAsItWasOrIs(t *testing.T) {
 	}
 }
 
-// raceOperations is how many operations the race test makes, unless WORKSPACE_RACE_OPERATIONS says more.
+// raceOperations is how many operations the race test performs by default.
 const raceOperations = 100_000
 
-// racers is how many goroutines make them, beside the one that swaps.
+// racers is how many goroutines perform them, in addition to the one that swaps.
 const racers = 3
 
-// Whatever is done while names are swapped, nothing outside is read, written, made or removed, nothing waits, and
-// every failure is one that says something.
-func TestC5_EveryOperationWhileNamesAreSwapped(t *testing.T) {
+// While names are swapped, no operation reads, writes, creates or removes anything outside or hangs, and every error is a
+// documented one.
+func TestC5_OperationsWhileSwapping(t *testing.T) {
 	total := raceOperations
 	if more := os.Getenv("WORKSPACE_RACE_OPERATIONS"); more != "" {
 		var err error
@@ -185,7 +184,7 @@ func TestC5_EveryOperationWhileNamesAreSwapped(t *testing.T) {
 	}
 }
 
-// raceCase is a pair of names that are swapped, one for what is there by right and one for what is not.
+// raceCase is a pair of names that are swapped, one good and one bad.
 type raceCase struct {
 	name      string
 	good, bad string   // below the grounds
@@ -264,7 +263,7 @@ func (c raceCase) play(t *testing.T, operations int) {
 	}
 }
 
-// newGroundsInMemory is newGrounds where nothing waits for a disk, if there is such a place.
+// newGroundsInMemory is newGrounds in memory if possible.
 func newGroundsInMemory(t *testing.T) grounds {
 	if dir, err := os.MkdirTemp("/dev/shm", "workspace"); err == nil {
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
@@ -280,13 +279,13 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// says reports whether err is one that callers can tell apart.
+// says reports whether err is a documented error.
 func says(err error) bool {
 	return expected(err) || as[*workspace.ChangedError](err) || as[*workspace.ProtectedError](err) ||
 		as[*workspace.NotTextError](err)
 }
 
-// pair is two names, of which one is good and one bad, as long as somebody mends what operations do to them.
+// pair is two names that are swapped, one good and one bad. Operations may damage it.
 type pair struct{ good, bad, is string }
 
 func (p pair) swapping(t *testing.T) (stop func()) {
@@ -312,7 +311,7 @@ func (p pair) swapping(t *testing.T) (stop func()) {
 	}
 }
 
-// mend makes what is missing of the pair.
+// mend creates what is missing of the pair.
 func (p pair) mend() {
 	one, oneErr := os.Lstat(p.good)
 	other, otherErr := os.Lstat(p.bad)
@@ -340,7 +339,7 @@ func (p pair) isBad(info os.FileInfo) bool {
 	return info.Mode()&(fs.ModeSymlink|fs.ModeNamedPipe) != 0
 }
 
-// fill makes what is good: A, A/d, A/d/e or A/d/e/f, with all that is in it.
+// fill creates the good name: A, A/d, A/d/e or A/d/e/f, with everything in it.
 func (p pair) fill() {
 	below := map[string]string{"A": "d/e/f", "l": "d/e/f", "d": "e/f", "e": "f", "f": ""}
 	name := filepath.Base(p.good)
@@ -359,7 +358,7 @@ func (p pair) fill() {
 		write(os.OpenFile(p.good, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644))
 		return
 	}
-	// A move that is undone may put the link back at any moment: what is made here must not go through it.
+	// The link may come back at any moment: do not create anything through it.
 	_ = os.MkdirAll(filepath.Dir(p.good), 0o755)
 	_ = os.Mkdir(p.good, 0o755)
 	fd, err := unix.Open(p.good, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -376,7 +375,7 @@ func (p pair) fill() {
 	write(dir.OpenFile(rel, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644))
 }
 
-// racer does things, and has a name of its own to move things to and from.
+// racer performs operations. It has a name of its own to move things to and from.
 type racer struct {
 	ws      *workspace.Workspace
 	scratch string
@@ -387,7 +386,7 @@ type raceOperation struct {
 	do   func(r *racer, path string) (string, error)
 }
 
-// reading is an operation that is in the corpus too.
+// reading returns an operation of the corpus.
 func reading(name string) raceOperation {
 	for _, op := range operations {
 		if op.name == name {
@@ -447,7 +446,7 @@ func (r *racer) moveTo(path string) (string, error) {
 	return "", err
 }
 
-// clear gives the racer a new name of its own if it still has something there.
+// clear empties the name of the racer, or gives it a new one.
 func (r *racer) clear() {
 	if _, err := r.ws.Lstat(r.scratch); err == nil {
 		_ = r.ws.Remove(r.scratch, workspace.RemoveOptions{})
@@ -455,11 +454,11 @@ func (r *racer) clear() {
 	}
 }
 
-// racedMounts is how many operations are made while something is mounted and unmounted.
+// racedMounts is how many operations run while something is mounted and unmounted.
 const racedMounts = 3000
 
-// What is mounted over a name between the look at it and its use belongs to nobody.
-func TestC7_EveryOperationWhileMountsComeAndGo(t *testing.T) {
+// A mount that appears between the look at a name and its use is not reached.
+func TestC7_OperationsWhileMounting(t *testing.T) {
 	if !containmenttest.InNamespace(t) {
 		return
 	}
@@ -497,14 +496,14 @@ func TestC7_EveryOperationWhileMountsComeAndGo(t *testing.T) {
 	}
 }
 
-// makeAgain makes what the operations take away.
+// makeAgain creates what the operations remove.
 func makeAgain(ws *workspace.Workspace) {
 	_, _ = ws.Mkdir("d", workspace.MkdirOptions{})
 	_, _ = ws.Mkdir("d/e", workspace.MkdirOptions{})
 	_, _ = put(ws, "d/e/f", "A/d/e/f")
 }
 
-// mounting mounts source over a name and takes it away again, over and over.
+// mounting mounts and unmounts source over a name until stop is called.
 func mounting(source, over string) (stop func()) {
 	var stopped atomic.Bool
 	done := make(chan struct{})
@@ -522,7 +521,7 @@ func mounting(source, over string) (stop func()) {
 	}
 }
 
-// unmountBelow takes away what is mounted below dir. A mount goes with the directory above it, to wherever that is moved.
+// unmountBelow unmounts everything below dir. A mount moves with the directory above it.
 func unmountBelow(t *testing.T, dir string) {
 	t.Helper()
 	table, err := os.ReadFile("/proc/self/mountinfo")
@@ -534,13 +533,13 @@ func unmountBelow(t *testing.T, dir string) {
 	}
 }
 
-// A race is over after so many tries, or so many writes that succeeded, which wait for the disk.
+// A race ends after this many tries, or this many successful writes, which wait for the disk.
 const (
 	writeTries = 3000
 	raceWrites = 60
 )
 
-func TestC5_NoByteIsWrittenOutsideWhileNamesAreSwapped(t *testing.T) {
+func TestC5_WriteWhileSwapping(t *testing.T) {
 	for name, c := range map[string]struct {
 		swap [2]string // below the grounds
 		dir  string
@@ -600,7 +599,7 @@ func TestC5_NoByteIsWrittenOutsideWhileNamesAreSwapped(t *testing.T) {
 	}
 }
 
-func TestC5_TwoWhoMakeOneFile(t *testing.T) {
+func TestC5_CreateOnlyOnce(t *testing.T) {
 	g := newGrounds(t)
 	for i := range 100 {
 		path := "new" + strconv.Itoa(i)

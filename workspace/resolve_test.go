@@ -36,7 +36,7 @@ func newGrounds(t *testing.T) grounds {
 	return g
 }
 
-func TestA20_RelativePathsStartAtCwdOnly(t *testing.T) {
+func TestA20_RelativePaths(t *testing.T) {
 	g := newGrounds(t)
 	write(t, filepath.Join(g.b, "only-in-b"), "b")
 	requireRead(t, g.ws, "f", "A/f", 0, "f")
@@ -45,7 +45,7 @@ func TestA20_RelativePathsStartAtCwdOnly(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func TestA23_DotDotReachesADeclaredSibling(t *testing.T) {
+func TestA23_DotDotIntoSibling(t *testing.T) {
 	g := newGrounds(t)
 	requireRead(t, g.ws, "../B/f", "B/f", 1, "f")
 	requireRead(t, g.ws, g.a+"/../B/d/f", "B/d/f", 1, "d/f")
@@ -54,7 +54,7 @@ func TestA23_DotDotReachesADeclaredSibling(t *testing.T) {
 	requireOutside(t, g.ws, "../out/../B/f")
 }
 
-func TestA23_ALinkMustPointIntoARoot(t *testing.T) {
+func TestA23_LinksMustPointIntoRoots(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "..", filepath.Join(g.a, "up"))
 	link(t, "../out/../B", filepath.Join(g.a, "detour"))
@@ -131,7 +131,7 @@ func TestC1_DotDotBehindALinkedDirectory(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func TestC2_SiblingsThatShareAPrefix(t *testing.T) {
+func TestC2_SiblingsWithSharedPrefix(t *testing.T) {
 	g := newGrounds(t)
 	for _, name := range []string{"A-evil", "A.bak", "Ax", "A ", "AA"} {
 		write(t, filepath.Join(g.dir, name, "secret"), "SECRET")
@@ -159,7 +159,7 @@ func TestC3_LinksOut(t *testing.T) {
 	}
 }
 
-func TestC3_AChainThroughTheRootsThatPassesOutside(t *testing.T) {
+func TestC3_ChainPassingOutside(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "2"), filepath.Join(g.a, "1"))
 	link(t, filepath.Join(g.out, "3"), filepath.Join(g.b, "2"))
@@ -187,7 +187,7 @@ func TestC3_Loops(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ELOOP)
 }
 
-// chain makes n links in a that lead to its file f, each to the one before.
+// chain creates n links in a, each to the one before, the first to its file f.
 func chain(t *testing.T, a string, n int) string {
 	for i := range n {
 		target := fmt.Sprintf("chain%d", i-1)
@@ -207,7 +207,7 @@ func TestC3_MoreThan40Links(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ELOOP)
 }
 
-func TestC3_LinksCannotMakeAShortPathLong(t *testing.T) {
+func TestC3_LinksMakingPathsLong(t *testing.T) {
 	g := newGrounds(t)
 	mkdir(t, filepath.Join(g.a, "x"))
 	link(t, "..", filepath.Join(g.a, "x/0"))
@@ -391,8 +391,7 @@ func TestC10_LinkFarm(t *testing.T) {
 	requireRead(t, ws, "node_modules/@scope/lib/node_modules/a/index.js", "a", 0, "node_modules/.pnpm/a@1/node_modules/a/index.js")
 }
 
-// oracle decides clause A23 by full paths, one component at a time, on a quiet tree. It is simple, and
-// would be unsafe on any other.
+// oracle resolves paths by full paths, one component at a time. It is simple, and unsafe if anything changes concurrently.
 type oracle struct {
 	spelled, real []string // of the roots
 }
@@ -428,8 +427,7 @@ func names(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// named is the root whose spelling or real path the way from at by names begins with, the longest,
-// and the names left then.
+// named returns the innermost root whose spelling or real path leads towards at/rest, and the names left after it.
 func (o oracle) named(at string, rest []string) (real string, left []string, ok bool) {
 	for n := len(rest); n >= 0; n-- {
 		if slices.Contains(rest[:n], "..") {
@@ -494,7 +492,7 @@ func (o oracle) resolve(at, path string, hops *int) (string, error) {
 	return at, nil
 }
 
-// verdict is what kind of answer err is.
+// verdict classifies err.
 func verdict(err error) error {
 	var outside *workspace.OutsideError
 	switch {
@@ -539,14 +537,13 @@ func randomTree(t *rapid.T, top string) {
 	}
 }
 
-// rootSets are of two to four roots: apart, nested, one directory twice, links, links in roots
-// and outside them, directories behind links.
+// rootSets have two to four roots: apart, nested, the same directory twice, links in roots and outside, directories behind links.
 var rootSets = rapid.SampledFrom([]string{
 	"A B", "B A S", "A A/N", "A/N B A", "S B", "S R A", "A/T A", "A/T B A/N", "out/U B", "A out/U", "S S/d A B",
 	"R R/d S", "B B/d B/d/d", "V S A", "A/T/d A B", "out/U/d out/U A/T S", "R S/d",
 })
 
-func TestA23_TheVerdictIsThatOfAWalkByComponents(t *testing.T) {
+func TestA23_ResolutionMatchesOracle(t *testing.T) {
 	base := realDir(t)
 	rapid.Check(t, func(t *rapid.T) {
 		top, err := os.MkdirTemp(base, "tree")
@@ -570,7 +567,7 @@ func TestA23_TheVerdictIsThatOfAWalkByComponents(t *testing.T) {
 	})
 }
 
-// compare requires that ws says of path what the oracle says, and opens what it names.
+// compare requires that ws agrees with the oracle about path, and opens the right file.
 func (o oracle) compare(t *rapid.T, ws *workspace.Workspace, path string) {
 	hops := 0
 	want, wantErr := o.resolve(o.real[0], path, &hops)
@@ -609,8 +606,7 @@ func (o oracle) compare(t *rapid.T, ws *workspace.Workspace, path string) {
 	require.Equal(t, info.Ref(), again.Ref(), path)
 }
 
-// compareLstat requires that what bears the last name of path is described, a link itself, if the oracle says
-// that the path to its directory leads into a root.
+// compareLstat requires that Lstat describes path, a link itself, if the oracle says that its directory is in a root.
 func (o oracle) compareLstat(t *rapid.T, ws *workspace.Workspace, path string) {
 	dir, name := filepath.Split(path)
 	hops := 0
@@ -638,7 +634,7 @@ func (o oracle) compareLstat(t *rapid.T, ws *workspace.Workspace, path string) {
 	require.Equal(t, wantTarget, target, path)
 }
 
-// compareOwner requires that the longest root owns what path names, the first of equal ones.
+// compareOwner requires that the innermost root owns path, the first of equal ones.
 func (o oracle) compareOwner(t *rapid.T, ws *workspace.Workspace, path, want string, wantErr error) {
 	if wantErr != nil {
 		return
@@ -653,12 +649,12 @@ func (o oracle) compareOwner(t *rapid.T, ws *workspace.Workspace, path, want str
 	require.NoError(t, err)
 	require.Equal(t, owner, info.Ref().Root().Index, "%s: %s", path, want)
 	again, err := ws.Stat(info.Ref().Path())
-	require.NoError(t, err, "what is shown to a person leads there too")
+	require.NoError(t, err, "Ref.Path leads there too")
 	require.Equal(t, info.Ref(), again.Ref())
 }
 
-// compareWriting requires that path would be written where the oracle says that it leads. Where only
-// the last name is missing there is nothing to compare with but that it lies in a root.
+// compareWriting requires that path would be written where the oracle says. If only the last name is missing, it requires that
+// it is in a root.
 func (o oracle) compareWriting(t *rapid.T, ws *workspace.Workspace, path, want string, wantErr error) {
 	ref, err := ws.WriteTarget(path)
 	switch {
@@ -678,7 +674,7 @@ func (o oracle) compareWriting(t *rapid.T, ws *workspace.Workspace, path, want s
 	}
 }
 
-// owners are where each way says that path is: a file, or with dir a directory.
+// owners returns where each way to access path says it is. dir says whether it is a directory.
 func owners(t *testing.T, ws *workspace.Workspace, path string, dir bool) map[string]workspace.Ref {
 	t.Helper()
 	refs := map[string]workspace.Ref{}
@@ -735,8 +731,8 @@ func owners(t *testing.T, ws *workspace.Workspace, path string, dir bool) map[st
 	return refs
 }
 
-// A23: of nested roots the longest owns a path, whichever way leads there, and in whatever order they were given.
-func TestA23_TheLongestRootOwnsAPathByEveryWay(t *testing.T) {
+// The innermost root owns a path, however it is reached, and in whatever order the roots were given.
+func TestA23_InnermostRootOwns(t *testing.T) {
 	top := realDir(t)
 	outer, middle, inner := filepath.Join(top, "o"), filepath.Join(top, "o/m"), filepath.Join(top, "o/m/x/i")
 	for _, file := range []string{"o/f", "o/n/f", "o/m/f", "o/m/x/f", "o/m/x/i/f", "o/m/x/i/d/f", "o/m-twin/f"} {

@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestC6_SpecialFilesAreRefusedAtOnce(t *testing.T) {
+func TestC6_SpecialFiles(t *testing.T) {
 	g := newGrounds(t)
 	require.NoError(t, unix.Mkfifo(filepath.Join(g.a, "fifo"), 0o644))
 	socket, err := net.Listen("unix", filepath.Join(g.b, "socket"))
@@ -52,7 +52,7 @@ func TestC6_SpecialFilesAreRefusedAtOnce(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOTDIR)
 }
 
-func TestC6_ALinkToADeviceIsOutside(t *testing.T) {
+func TestC6_LinksToDevices(t *testing.T) {
 	g := newGrounds(t)
 	for _, device := range []string{"/dev/zero", "/dev/tty", "/dev/stdin"} {
 		link(t, device, filepath.Join(g.a, filepath.Base(device)))
@@ -60,7 +60,7 @@ func TestC6_ALinkToADeviceIsOutside(t *testing.T) {
 	}
 }
 
-func TestC6_AFifoIsNoRoot(t *testing.T) {
+func TestC6_FifoAsRoot(t *testing.T) {
 	fifo := filepath.Join(realDir(t), "fifo")
 	require.NoError(t, unix.Mkfifo(fifo, 0o644))
 	_, err := workspace.Open(t.Context(), mustRoots(t, fifo), workspace.Options{})
@@ -69,8 +69,8 @@ func TestC6_AFifoIsNoRoot(t *testing.T) {
 	require.Equal(t, dir, workspace.Real(dir))
 }
 
-// asUser runs the named test of this binary as an ordinary user when it runs as root, for whom
-// permissions mean nothing. It reports whether it did.
+// asUser runs the test again as an ordinary user if this process is root, which permissions do not stop. It reports whether it
+// did.
 func asUser(t *testing.T, dir string) bool {
 	const inside = "WORKSPACE_TEST_DIR"
 	if os.Geteuid() != 0 || os.Getenv(inside) != "" {
@@ -105,7 +105,7 @@ func runAs(t *testing.T, uid uint32, dir string, argv ...string) {
 	require.Contains(t, string(said), "PASS")
 }
 
-// openToAll is a new directory that every user may write to, and reach.
+// openToAll returns a new directory that every user may reach and write to.
 func openToAll(t *testing.T) string {
 	dir, err := os.MkdirTemp("/tmp", "workspace")
 	require.NoError(t, err)
@@ -114,7 +114,7 @@ func openToAll(t *testing.T) string {
 	return dir
 }
 
-func TestA6_UnreadableRootsAreNamed(t *testing.T) {
+func TestA6_UnreadableRoots(t *testing.T) {
 	if os.Geteuid() == 0 && asUser(t, openToAll(t)) {
 		return
 	}
@@ -132,7 +132,7 @@ func TestA6_UnreadableRootsAreNamed(t *testing.T) {
 	require.Equal(t, want, rootErrors(err))
 }
 
-func TestC6_PermissionsAreTheSystems(t *testing.T) {
+func TestC6_Permissions(t *testing.T) {
 	if os.Geteuid() == 0 && asUser(t, openToAll(t)) {
 		return
 	}
@@ -159,7 +159,7 @@ func TestC6_PermissionsAreTheSystems(t *testing.T) {
 	require.Equal(t, []string{"d"}, failed, "the walk goes on after a directory that it cannot read")
 }
 
-func TestC6_AScanReportsWhatItCannotOpen(t *testing.T) {
+func TestC6_ScanReportsUnreadable(t *testing.T) {
 	if os.Geteuid() == 0 && asUser(t, openToAll(t)) {
 		return
 	}
@@ -183,4 +183,16 @@ func TestC6_AScanReportsWhatItCannotOpen(t *testing.T) {
 	f, err := d.Open("f")
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
+}
+
+func TestC6_ReadFileOfAFIFO(t *testing.T) {
+	top := realDir(t)
+	require.NoError(t, unix.Mkfifo(filepath.Join(top, "fifo"), 0o600))
+	d := openTop(t, open(t, top))
+	for _, kind := range []os.FileMode{0, os.ModeNamedPipe} { // it may have been a file when it was listed
+		var special *workspace.SpecialFileError
+		_, _, err := d.ReadFile(workspace.Entry{Name: "fifo", Type: kind}, nil, 100)
+		require.ErrorAs(t, err, &special)
+		require.Equal(t, "fifo", special.Kind)
+	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// abs spells a path in a way that is absolute on the running platform.
+// abs returns a path that is absolute on this platform.
 func abs(path string) string { return workspace.Native(path) }
 
 func mustRoots(tb rapid.TB, cwd string, additional ...string) workspace.Roots {
@@ -54,7 +54,7 @@ func TestA4_EachReason(t *testing.T) {
 	}
 }
 
-func TestA5_EveryViolationIsListedCwdFirst(t *testing.T) {
+func TestA5_AllErrorsCwdFirst(t *testing.T) {
 	_, err := workspace.NewRoots("", []string{"a\x00", abs("/ok"), "", "b"})
 	require.Equal(t, workspace.RootErrors{
 		{Path: "", Reason: workspace.ReasonEmpty},
@@ -65,17 +65,17 @@ func TestA5_EveryViolationIsListedCwdFirst(t *testing.T) {
 	}, rootErrors(err))
 }
 
-func TestA7_DuplicatesAreDroppedInOrder(t *testing.T) {
+func TestA7_Duplicates(t *testing.T) {
 	roots := mustRoots(t, abs("/a"), abs("/c"), abs("/b/"), abs("/a/"), abs("/c/./"), abs("/b"), abs("//d"))
 	require.Equal(t, []string{abs("/a"), abs("/c"), abs("/b"), abs("/d")}, paths(roots))
 }
 
-func TestA7_NestedAndOverlappingAreKept(t *testing.T) {
+func TestA7_NestedRoots(t *testing.T) {
 	roots := mustRoots(t, abs("/a/b"), abs("/a"), abs("/a/b/c"), abs("/a/x/../b"), abs("/a-b"))
 	require.Equal(t, []string{abs("/a/b"), abs("/a"), abs("/a/b/c"), abs("/a/x/../b"), abs("/a-b")}, paths(roots))
 }
 
-func TestA7_AFilterWithoutCwdKeepsEveryEntry(t *testing.T) {
+func TestA7_DirsWithoutCwd(t *testing.T) {
 	dirs, err := workspace.ParseDirs([]string{abs("/a"), abs("/b"), abs("/a/")})
 	require.NoError(t, err)
 	require.Equal(t, []string{abs("/a"), abs("/b")}, dirs.Strings())
@@ -85,7 +85,7 @@ func TestA7_AFilterWithoutCwdKeepsEveryEntry(t *testing.T) {
 	require.Equal(t, []string{abs("/a"), abs("/b")}, dirs.Strings(), "the list itself is unchanged")
 }
 
-func TestA15_ListsEncodeInOrderAndNeverAsNull(t *testing.T) {
+func TestA15_MarshalJSON(t *testing.T) {
 	encoded := func(v any) string {
 		raw, err := json.Marshal(v)
 		require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestA15_ListsEncodeInOrderAndNeverAsNull(t *testing.T) {
 	require.Equal(t, "[]", encoded(workspace.Roots{}))
 }
 
-func TestA20_CwdComesFirst(t *testing.T) {
+func TestA20_CwdFirst(t *testing.T) {
 	roots := mustRoots(t, abs("/z"), abs("/y"), abs("/x"))
 	require.Equal(t, 3, roots.Len())
 	require.Equal(t, roots.Cwd(), roots.At(0))
@@ -108,7 +108,7 @@ func TestA20_CwdComesFirst(t *testing.T) {
 	require.Zero(t, workspace.Roots{}.Len())
 }
 
-// spelling draws a path of few names, in all the spellings that mean the same.
+// spelling draws a path of few names, in any spelling.
 var spelling = rapid.Custom(func(t *rapid.T) string {
 	names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "..", ".", "", "a b", "ü"}), 0, 5).Draw(t, "names")
 	return abs("/" + strings.Join(names, "/") + rapid.SampledFrom([]string{"", "/", "/."}).Draw(t, "end"))
@@ -116,7 +116,7 @@ var spelling = rapid.Custom(func(t *rapid.T) string {
 
 var spellings = rapid.SliceOfN(spelling, 0, 8)
 
-func TestA8_NormalisingTwiceChangesNothing(t *testing.T) {
+func TestA8_NormaliseTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		roots := mustRoots(t, spelling.Draw(t, "cwd"), spellings.Draw(t, "additional")...)
 		again := mustRoots(t, roots.Cwd().String(), roots.Additional().Strings()...)
@@ -144,7 +144,7 @@ func TestA7_FirstOccurrencesInOrder(t *testing.T) {
 	})
 }
 
-func TestA7_APermutationHoldsTheSameRoots(t *testing.T) {
+func TestA7_Permutations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cwd, additional := spelling.Draw(t, "cwd"), spellings.Draw(t, "additional")
 		one := paths(mustRoots(t, cwd, additional...))

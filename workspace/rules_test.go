@@ -102,8 +102,7 @@ func TestM11_WindowsURI(t *testing.T) {
 	}
 }
 
-// What the targets of Windows' links mean: symbolic links, junctions, and the places where a volume is
-// mounted, all as the standard library reads them. A top that is no root's leads outside.
+// The targets are those of symbolic links, junctions and volume mount points as the standard library reads them.
 func TestC7_WindowsLinkTargets(t *testing.T) {
 	for target, want := range map[string]location{
 		`C:\root\d`:                {`C:\`, []string{"root", "d"}},
@@ -126,6 +125,6 @@ func TestC7_WindowsLinkTargets(t *testing.T) {
 	for _, top := range []string{"?", `Volume{0a1b-2c}\`, `\\.\PhysicalDrive0\`, `\\server\share\`} {
 		require.False(t, drives{}.same(top, `C:\`), top)
 	}
-	require.False(t, drives{}.same("?", "?"), "where only a process knows is nowhere")
+	require.False(t, drives{}.same("?", "?"), "? equals nothing")
 	require.True(t, drives{}.same(`c:\`, `C:\`))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// scanned are the files, and the directories that failed, that a scan delivers in order.
+// scanned returns the files that a scan delivers, in order, and the directories that failed after "! ".
 func scanned(tb testing.TB, ws *workspace.Workspace, start string, o workspace.ScanOptions) (rels []string) {
 	tb.Helper()
 	require.NoError(tb, ws.Scan(context.Background(), start, o, func(f *workspace.Folder) func() error {
@@ -37,7 +37,7 @@ func scanned(tb testing.TB, ws *workspace.Workspace, start string, o workspace.S
 	return rels
 }
 
-func TestScan_TheOrderIsAlwaysTheSame(t *testing.T) {
+func TestScanOrder(t *testing.T) {
 	dir := realDir(t)
 	var want []string
 	var fill func(rel string, depth int)
@@ -60,7 +60,7 @@ func TestScan_TheOrderIsAlwaysTheSame(t *testing.T) {
 	}
 }
 
-func TestScan_ALargeDirectoryIsShared(t *testing.T) {
+func TestScanLargeDirectory(t *testing.T) {
 	dir := realDir(t)
 	var want []string
 	for i := range 2000 {
@@ -73,7 +73,7 @@ func TestScan_ALargeDirectoryIsShared(t *testing.T) {
 	require.Equal(t, append(want, "a/below"), scanned(t, ws, ".", workspace.ScanOptions{}.WithWorkers(4)))
 }
 
-func TestScan_LeavesOutWhatGitIgnores(t *testing.T) {
+func TestScanIgnored(t *testing.T) {
 	dir := realDir(t)
 	for path, text := range map[string]string{
 		".git/info/exclude": "local\n", ".git/config": "", "local": "", "kept": "",
@@ -89,11 +89,11 @@ func TestScan_LeavesOutWhatGitIgnores(t *testing.T) {
 		".gitignore", "keep.o", "kept", "nested/.gitignore", "nested/x.o", "src/.gitignore", "src/y.o", "src/build/x",
 	}, scanned(t, ws, ".", git))
 	require.Equal(t, []string{"src/.gitignore", "src/y.o", "src/build/x"}, scanned(t, ws, "src", git), "the rules above count")
-	require.Equal(t, []string{"build/x", "build/deep/y.o"}, scanned(t, ws, "build", git), "who starts in it wants what is in it")
+	require.Equal(t, []string{"build/x", "build/deep/y.o"}, scanned(t, ws, "build", git), "a scan may start in an ignored directory")
 	require.Contains(t, scanned(t, ws, ".", workspace.ScanOptions{}), ".git/config")
 }
 
-func TestScan_StopsAndFails(t *testing.T) {
+func TestScanStops(t *testing.T) {
 	dir := realDir(t)
 	for i := range 200 {
 		write(t, filepath.Join(dir, fmt.Sprintf("d%03d/f", i)), "")
@@ -134,7 +134,7 @@ func TestScan_StopsAndFails(t *testing.T) {
 	require.Equal(t, before, openFiles(t), "nothing stays open")
 }
 
-func TestScan_TheFirstIsNotInTheWayOfOthers(t *testing.T) {
+func TestScanSlowFirst(t *testing.T) {
 	dir := realDir(t)
 	for i := range 300 {
 		write(t, filepath.Join(dir, fmt.Sprintf("d%03d/e/f", i)), "")
@@ -162,7 +162,7 @@ func TestScan_TheFirstIsNotInTheWayOfOthers(t *testing.T) {
 	require.True(t, slices.IsSorted(order))
 }
 
-func TestScan_BoundsItsDepth(t *testing.T) {
+func TestScanMaxDepth(t *testing.T) {
 	dir := realDir(t)
 	write(t, filepath.Join(dir, "1/2/3/f"), "")
 	write(t, filepath.Join(dir, "1/f"), "")
@@ -170,7 +170,7 @@ func TestScan_BoundsItsDepth(t *testing.T) {
 	require.Equal(t, []string{"1/f", "! 1/2/3"}, scanned(t, ws, ".", workspace.ScanOptions{MaxDepth: 2}))
 }
 
-func TestA23_AScanNamesTheDeepestRoot(t *testing.T) {
+func TestA23_ScanInnermostRoot(t *testing.T) {
 	outer := realDir(t)
 	inner := filepath.Join(outer, "x/inner")
 	write(t, filepath.Join(inner, "d/f"), "")
@@ -189,7 +189,7 @@ func TestA23_AScanNamesTheDeepestRoot(t *testing.T) {
 	require.Equal(t, []string{"0 x", "0 x/f", "1 .", "1 d", "1 d/f"}, owners)
 }
 
-func TestC3_AScanGoesThroughNoLink(t *testing.T) {
+func TestC3_ScanDoesNotFollowLinks(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "d", filepath.Join(g.a, "in"))
 	link(t, "..", filepath.Join(g.a, "d/up"))
@@ -201,8 +201,8 @@ func TestC3_AScanGoesThroughNoLink(t *testing.T) {
 	require.Equal(t, []string{"d/up", "d/e/f"}, scanned(t, g.ws, "in", workspace.ScanOptions{}), "where it starts is a path like any")
 }
 
-// A panic in a callback is the caller's, who may recover, whatever worker it happened on.
-func TestW8_APanicInAScanReachesItsCaller(t *testing.T) {
+// A panic in a callback reaches the caller of Scan, whichever worker it happened on.
+func TestW8_PanicInScan(t *testing.T) {
 	top := realDir(t)
 	for _, dir := range []string{"a/b", "c", "d/e/f"} {
 		mkdir(t, filepath.Join(top, dir))

@@ -55,7 +55,7 @@ func TestReadText(t *testing.T) {
 	}
 }
 
-func TestReadTextRefusesWhatIsNoText(t *testing.T) {
+func TestReadTextNotText(t *testing.T) {
 	g := newGrounds(t)
 	for text, want := range map[string]workspace.NotTextError{
 		"a\nb\x00":                                   {Kind: "binary", Line: 2},
@@ -77,8 +77,8 @@ func TestReadTextRefusesWhatIsNoText(t *testing.T) {
 	}
 }
 
-// A file that would not fit into memory is read as far as its lines are asked for.
-func TestReadTextDoesNotReadAllOfALargeFile(t *testing.T) {
+// A file that does not fit into memory is read only as far as necessary.
+func TestReadTextLargeFile(t *testing.T) {
 	g := newGrounds(t)
 	path := filepath.Join(g.a, "large")
 	write(t, path, strings.Repeat("line\n", 1000))
@@ -102,7 +102,7 @@ func TestReadTextDoesNotReadAllOfALargeFile(t *testing.T) {
 	require.EqualValues(t, 1<<17, limit.Limit)
 }
 
-func TestReadTextEndsWithItsContext(t *testing.T) {
+func TestReadTextCancelled(t *testing.T) {
 	g := newGrounds(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(syscall.ECANCELED)
@@ -114,7 +114,7 @@ func TestReadTextEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EISDIR)
 }
 
-// Read page by page, a text is what strings.SplitAfter makes of the file.
+// Read in pages, a text has the lines of strings.SplitAfter.
 func TestReadTextPages(t *testing.T) {
 	g := newGrounds(t)
 	rapid.Check(t, func(rt *rapid.T) {

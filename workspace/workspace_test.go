@@ -27,7 +27,7 @@ func additional(i int, path string, reason workspace.Reason) workspace.RootError
 	return workspace.RootError{Root: 1 + i, Path: path, Reason: reason}
 }
 
-func TestA6_MissingAndNotDirectoriesAreAllNamed(t *testing.T) {
+func TestA6_MissingAndNotDirectories(t *testing.T) {
 	dir := realDir(t)
 	write(t, filepath.Join(dir, "file"), "")
 	link(t, "nowhere", filepath.Join(dir, "dangling"))
@@ -42,7 +42,7 @@ func TestA6_MissingAndNotDirectoriesAreAllNamed(t *testing.T) {
 	}, refusal(t, workspace.Options{}, at("gone"), at("file"), dir, at("dangling"), at("to-file"), at("file/below")))
 }
 
-func TestA6_AViolationPointsAtWhatTheClientWrote(t *testing.T) {
+func TestA6_ErrorsPointAtTheInput(t *testing.T) {
 	dir := realDir(t)
 	gone := filepath.Join(dir, "gone")
 	require.Equal(t, workspace.RootErrors{additional(3, gone, workspace.ReasonMissing)},
@@ -74,7 +74,7 @@ func dirs(t *testing.T, list ...string) (out []workspace.Dir) {
 	return out
 }
 
-func TestA6_PolicyJudgesRealPaths(t *testing.T) {
+func TestA6_PolicyUsesRealPaths(t *testing.T) {
 	dir := realDir(t)
 	secret, deeper := mkdir(t, filepath.Join(dir, "secret")), mkdir(t, filepath.Join(dir, "secret/deeper"))
 	fine, twin := mkdir(t, filepath.Join(dir, "fine")), mkdir(t, filepath.Join(dir, "secret-twin"))
@@ -102,8 +102,8 @@ func TestA6_PolicyJudgesRealPaths(t *testing.T) {
 	})
 }
 
-// What is denied need not be there yet, however its path is written.
-func TestA6_ADeniedPathThatLeadsNowhereYetIsRefusedLater(t *testing.T) {
+// A denied directory need not exist yet, however its path is spelled.
+func TestA6_DeniedBeforeItExists(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "d/later", filepath.Join(g.a, "relative"))
 	link(t, filepath.Join(g.a, "relative"), filepath.Join(g.b, "by-two"))
@@ -125,7 +125,7 @@ func TestA6_ADeniedPathThatLeadsNowhereYetIsRefusedLater(t *testing.T) {
 	}
 }
 
-func TestA6_ADeniedDirectoryBelowARootIsRefusedAtEachAccess(t *testing.T) {
+func TestA6_DeniedBelowRoot(t *testing.T) {
 	g := newGrounds(t)
 	secret := filepath.Join(g.a, "secret")
 	write(t, filepath.Join(secret, "deep/key"), "SECRET")
@@ -176,7 +176,7 @@ func TestA6_ADeniedDirectoryBelowARootIsRefusedAtEachAccess(t *testing.T) {
 	require.ErrorAs(t, err, &denied)
 }
 
-func TestA5_NothingStaysOpenWhenOpeningFails(t *testing.T) {
+func TestA5_FailedOpenLeaksNothing(t *testing.T) {
 	dir := realDir(t)
 	before := openFiles(t)
 	for range 50 {
@@ -186,7 +186,7 @@ func TestA5_NothingStaysOpenWhenOpeningFails(t *testing.T) {
 	require.Equal(t, before, openFiles(t))
 }
 
-// openFiles is how many files this process has open.
+// openFiles returns how many files this process has open.
 func openFiles(t *testing.T) int {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -195,19 +195,19 @@ func openFiles(t *testing.T) int {
 	return len(list)
 }
 
-func TestOpen_EndsWithItsContext(t *testing.T) {
+func TestOpenCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("the client is gone"))
 	_, err := workspace.Open(ctx, mustRoots(t, realDir(t)), workspace.Options{})
 	require.EqualError(t, err, "the client is gone")
 }
 
-func TestOpen_NoRootsAreNoWorkspace(t *testing.T) {
+func TestOpenZeroRoots(t *testing.T) {
 	_, err := workspace.Open(t.Context(), workspace.Roots{}, workspace.Options{})
 	require.Equal(t, workspace.RootErrors{{Reason: workspace.ReasonEmpty}}, rootErrors(err))
 }
 
-func TestA22_TwoWorkspacesDoNotSeeEachOther(t *testing.T) {
+func TestA22_TwoWorkspaces(t *testing.T) {
 	one, other := realDir(t), realDir(t)
 	write(t, filepath.Join(one, "f"), "one")
 	write(t, filepath.Join(other, "f"), "other")
@@ -218,7 +218,7 @@ func TestA22_TwoWorkspacesDoNotSeeEachOther(t *testing.T) {
 	requireOutside(t, ws2, one+"/f")
 }
 
-func TestC8_AWorkspaceKeepsToTheDirectoriesItWasGranted(t *testing.T) {
+func TestC8_ReplacedRoots(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(t *testing.T, g grounds)
 		state  workspace.State
@@ -284,7 +284,7 @@ func TestC8_AWorkspaceKeepsToTheDirectoriesItWasGranted(t *testing.T) {
 	}
 }
 
-func TestC8_WhatIsWalkedIsTheDirectoryThatWasGranted(t *testing.T) {
+func TestC8_ScanOfReplacedRoots(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, g grounds){
 		"replaced by a link": func(t *testing.T, g grounds) {
 			require.NoError(t, os.Rename(g.a, g.a+"-moved"))
@@ -324,7 +324,7 @@ func TestC8_WhatIsWalkedIsTheDirectoryThatWasGranted(t *testing.T) {
 	}
 }
 
-func TestClose_LaterOperationsFailAndNothingStaysOpen(t *testing.T) {
+func TestClose(t *testing.T) {
 	g := newGrounds(t)
 	d, err := g.ws.OpenDir("d")
 	require.NoError(t, err)
@@ -352,7 +352,7 @@ func TestClose_LaterOperationsFailAndNothingStaysOpen(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-func TestClose_DuringOperations(t *testing.T) {
+func TestCloseDuringOperations(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "d/f"), filepath.Join(g.a, "across"))
 	before := openFiles(t)
@@ -386,7 +386,7 @@ func TestClose_DuringOperations(t *testing.T) {
 	require.Equal(t, before, openFiles(t), "the last operation lets the roots go")
 }
 
-func TestClose_ARunningOperationFinishes(t *testing.T) {
+func TestCloseWhileScanning(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "d/f"), filepath.Join(g.a, "d/across"))
 	before := openFiles(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// picture is everything below dir: links by target, files by content.
+// picture describes everything below dir: links by target, files by content.
 func picture(tb testing.TB, dir string) map[string]string {
 	tb.Helper()
 	seen := make(map[string]string)
@@ -44,7 +44,7 @@ func put(ws *workspace.Workspace, path, text string) (workspace.Ref, error) {
 	return ws.WriteFile(context.Background(), path, []byte(text), workspace.WriteOptions{})
 }
 
-// requireNotWritten requires that no way of writing at path is open, and that none leaves a trace below dir.
+// requireNotWritten requires that every way to write to path fails and leaves no trace below dir.
 func requireNotWritten(tb testing.TB, ws *workspace.Workspace, dir, path string, as func(error)) {
 	tb.Helper()
 	before := picture(tb, dir)
@@ -68,7 +68,7 @@ func (g grounds) requireNotWritten(t *testing.T, path string) {
 	})
 }
 
-func TestC1_NothingIsWrittenThroughDotDot(t *testing.T) {
+func TestC1_WriteThroughDotDot(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "across"))
 	for _, path := range []string{
@@ -83,7 +83,7 @@ func TestC1_NothingIsWrittenThroughDotDot(t *testing.T) {
 	requireRead(t, g.ws, "../B/new", "new", 1, "new")
 }
 
-func TestC2_NothingIsWrittenToSiblings(t *testing.T) {
+func TestC2_WriteToSiblings(t *testing.T) {
 	g := newGrounds(t)
 	for _, name := range []string{"A-evil", "A.bak", "Ax", "AA"} {
 		write(t, filepath.Join(g.dir, name, "f"), "SECRET")
@@ -93,7 +93,7 @@ func TestC2_NothingIsWrittenToSiblings(t *testing.T) {
 	}
 }
 
-func TestC3_NothingIsWrittenThroughLinksOut(t *testing.T) {
+func TestC3_WriteThroughLinksOut(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.out, "secret"), filepath.Join(g.a, "file"))
 	link(t, "../out/secret", filepath.Join(g.a, "relative"))
@@ -115,7 +115,7 @@ func TestC3_NothingIsWrittenThroughLinksOut(t *testing.T) {
 	requireRead(t, g.ws, "f", "through 40 links", 0, "f")
 }
 
-func TestC4_NothingIsMadeThroughDanglingLinksOut(t *testing.T) {
+func TestC4_WriteThroughDanglingLinksOut(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.out, "new"), filepath.Join(g.a, "dangling"))
 	link(t, "../out/new", filepath.Join(g.a, "relative"))
@@ -134,7 +134,7 @@ func TestC4_NothingIsMadeThroughDanglingLinksOut(t *testing.T) {
 	}
 }
 
-func TestC4_ADanglingLinkInsideIsWrittenThrough(t *testing.T) {
+func TestC4_WriteThroughDanglingLinksInside(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "d/new", filepath.Join(g.a, "here"))
 	link(t, filepath.Join(g.b, "d/new"), filepath.Join(g.a, "there"))
@@ -157,7 +157,7 @@ func mustRel(t *testing.T, base, path string) string {
 	return rel
 }
 
-func TestC12_ALinkIsWrittenThrough(t *testing.T) {
+func TestC12_WriteThroughLinks(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "d/f"), filepath.Join(g.a, "l"))
 	link(t, "l", filepath.Join(g.a, "ll"))
@@ -171,7 +171,7 @@ func TestC12_ALinkIsWrittenThrough(t *testing.T) {
 	require.Equal(t, "-> "+filepath.Join(g.b, "d/f"), seen["A/l"])
 }
 
-func TestC12_OtherNamesOfAFileKeepItsContent(t *testing.T) {
+func TestC12_WriteHardLinkedFile(t *testing.T) {
 	g := newGrounds(t)
 	outside := filepath.Join(g.out, "secret")
 	require.NoError(t, os.Link(outside, filepath.Join(g.a, "name")))
@@ -182,7 +182,7 @@ func TestC12_OtherNamesOfAFileKeepItsContent(t *testing.T) {
 	require.Equal(t, "SECRET", seen["out/secret"])
 }
 
-func TestC11_APathThatLeadsElsewhereIsNotWritten(t *testing.T) {
+func TestC11_WriteAfterReplacement(t *testing.T) {
 	g := newGrounds(t)
 	link(t, "d", filepath.Join(g.a, "l"))
 	shown, err := g.ws.WriteTarget("l/f2")
@@ -199,7 +199,7 @@ func TestC11_APathThatLeadsElsewhereIsNotWritten(t *testing.T) {
 	require.Equal(t, before, picture(t, g.dir))
 }
 
-func TestC11_AFileThatHasChangedIsNotWritten(t *testing.T) {
+func TestC11_WriteChangedFile(t *testing.T) {
 	g := newGrounds(t)
 	read := workspace.VersionOf([]byte("A/f"))
 	_, err := g.ws.WriteFile(t.Context(), "f", []byte("one"), workspace.WriteOptions{IfUnchanged: read})
@@ -272,7 +272,7 @@ func TestWriteFileCreates(t *testing.T) {
 	}
 }
 
-func TestWriteFileIsBounded(t *testing.T) {
+func TestMaxWrite(t *testing.T) {
 	g := newGrounds(t)
 	_, err := g.ws.WriteFile(t.Context(), "f", make([]byte, workspace.MaxWrite+1), workspace.WriteOptions{})
 	var large *workspace.TooLargeError
@@ -282,7 +282,7 @@ func TestWriteFileIsBounded(t *testing.T) {
 	requireRead(t, g.ws, "f", "A/f", 0, "f")
 }
 
-func TestWriteFileEndsWithItsContext(t *testing.T) {
+func TestWriteFileCancelled(t *testing.T) {
 	g := newGrounds(t)
 	before := picture(t, g.dir)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -296,7 +296,7 @@ func TestWriteFileEndsWithItsContext(t *testing.T) {
 	require.Equal(t, before, picture(t, g.dir))
 }
 
-func TestWriteFileToAClosedWorkspace(t *testing.T) {
+func TestWriteFileAfterClose(t *testing.T) {
 	g := newGrounds(t)
 	require.NoError(t, g.ws.Close())
 	_, err := put(g.ws, "f", "x")
@@ -306,7 +306,7 @@ func TestWriteFileToAClosedWorkspace(t *testing.T) {
 	require.Equal(t, "A/f", picture(t, g.dir)["A/f"])
 }
 
-func TestA6_NothingIsWrittenInADeniedDirectory(t *testing.T) {
+func TestA6_WriteInDeniedDirectory(t *testing.T) {
 	g := newGrounds(t)
 	write(t, filepath.Join(g.a, "denied/f"), "SECRET")
 	link(t, "denied", filepath.Join(g.a, "l"))

@@ -16,7 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestC6_SpecialFilesAreNotReplaced(t *testing.T) {
+func TestC6_WriteToSpecialFiles(t *testing.T) {
 	g := newGrounds(t)
 	require.NoError(t, unix.Mkfifo(filepath.Join(g.a, "fifo"), 0o644))
 	socket, err := net.Listen("unix", filepath.Join(g.b, "socket"))
@@ -33,7 +33,7 @@ func TestC6_SpecialFilesAreNotReplaced(t *testing.T) {
 	g.requireNotWritten(t, "null")
 }
 
-func TestC12_PermissionsAreKept(t *testing.T) {
+func TestC12_WriteKeepsPermissions(t *testing.T) {
 	g := newGrounds(t)
 	for _, perm := range []fs.FileMode{0o600, 0o644, 0o755, 0o200, 0o666} {
 		path := filepath.Join(g.a, "f")
@@ -54,7 +54,7 @@ func TestC12_PermissionsAreKept(t *testing.T) {
 	require.Equal(t, like.Mode(), info.Mode(), "a new file is as any that the process makes")
 }
 
-func TestC12_TheOwnerIsKeptWhereTheProcessMay(t *testing.T) {
+func TestC12_WriteKeepsOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may give files away")
 	}
@@ -72,8 +72,8 @@ func TestC12_TheOwnerIsKeptWhereTheProcessMay(t *testing.T) {
 	require.Equal(t, fs.FileMode(0o640), info.Mode())
 }
 
-// What the process may not give to the file's group, it gives to no other.
-func TestC12_AStrangeGroupGetsNoMoreThanEverybody(t *testing.T) {
+// If the file's group cannot be kept, another group gets no more permissions than everybody.
+func TestC12_WriteWithForeignGroup(t *testing.T) {
 	const inside = "WORKSPACE_TEST_DIR"
 	if os.Getenv(inside) == "" {
 		dir := openToAll(t)
@@ -93,7 +93,7 @@ func TestC12_AStrangeGroupGetsNoMoreThanEverybody(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestC6_WhatIsMarkedReadOnlyIsNotReplaced(t *testing.T) {
+func TestC6_WriteReadOnlyFile(t *testing.T) {
 	g := newGrounds(t)
 	require.NoError(t, os.Chmod(filepath.Join(g.a, "f"), 0o444))
 	before := picture(t, g.dir)
@@ -102,7 +102,7 @@ func TestC6_WhatIsMarkedReadOnlyIsNotReplaced(t *testing.T) {
 	require.Equal(t, before, picture(t, g.dir))
 }
 
-func TestC6_ADirectoryThatIsNotToBeWrittenStaysAsItIs(t *testing.T) {
+func TestC6_WriteInReadOnlyDirectory(t *testing.T) {
 	if os.Geteuid() == 0 && asUser(t, openToAll(t)) {
 		return
 	}
@@ -120,7 +120,7 @@ func TestC6_ADirectoryThatIsNotToBeWrittenStaysAsItIs(t *testing.T) {
 	require.Equal(t, before, picture(t, g.dir))
 }
 
-func TestC8_AReplacedRootIsNotWritten(t *testing.T) {
+func TestC8_WriteAfterRootReplaced(t *testing.T) {
 	g := newGrounds(t)
 	require.NoError(t, os.Rename(g.a, g.dir+"/granted"))
 	link(t, g.out, g.a)
@@ -134,7 +134,7 @@ func TestC8_AReplacedRootIsNotWritten(t *testing.T) {
 	require.Equal(t, map[string]string{".": fs.ModeDir.String(), "secret": "SECRET"}, picture(t, g.out))
 }
 
-func TestC5_AFileThatIsAlwaysReplacedIsNeverHalf(t *testing.T) {
+func TestC5_ReadersSeeWholeFiles(t *testing.T) {
 	g := newGrounds(t)
 	done := make(chan error, 1)
 	go func() {

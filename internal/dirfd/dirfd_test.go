@@ -21,7 +21,7 @@ func open(t *testing.T, path string) *Dir {
 	return d
 }
 
-func TestC1_NamesOfMoreThanOneComponentAreInvalid(t *testing.T) {
+func TestC1_Names(t *testing.T) {
 	top := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(top, "f"), nil, 0o600))
 	d := open(t, top)
