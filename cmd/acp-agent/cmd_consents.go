@@ -96,7 +96,7 @@ func newConsentsList(s streams, set *settings) *cobra.Command {
 		},
 	}
 	set.accept(cmd, "state-dir")
-	cmd.Flags().StringArrayVar(&l.roots, "root", nil, "only consents for the root `DIR`; can be repeated")
+	cmd.Flags().Var((*listValue)(&l.roots), "root", "only consents for the root `DIR`; can be repeated")
 	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object per line")
 	return cmd
 }
@@ -159,7 +159,7 @@ closed or loaded again.`,
 		},
 	}
 	set.accept(cmd, "state-dir")
-	cmd.Flags().StringArrayVar(&forget.roots, "root", nil, "all consents for the root `DIR`; can be repeated")
+	cmd.Flags().Var((*listValue)(&forget.roots), "root", "all consents for the root `DIR`; can be repeated")
 	cmd.Flags().BoolVar(&forget.all, "all", false, "all consents")
 	cmd.ValidArgsFunction = set.completeConsents
 	return cmd

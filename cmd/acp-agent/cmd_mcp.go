@@ -53,9 +53,9 @@ leaves them out.`,
 			return serveMCP(cmd.Context(), s, set, m)
 		},
 	}
-	cmd.Flags().StringArrayVar(&m.roots, "root", nil, "a root folder `DIR`, instead of the client's; can be repeated")
-	cmd.Flags().StringArrayVar(&m.fallbacks, "fallback-root", nil, "a root folder `DIR` for clients that cannot declare roots; can be repeated")
-	cmd.Flags().StringArrayVar(&m.within, "within", nil, "reject roots outside `DIR`; can be repeated")
+	cmd.Flags().Var((*listValue)(&m.roots), "root", "a root folder `DIR`, instead of the client's; can be repeated")
+	cmd.Flags().Var((*listValue)(&m.fallbacks), "fallback-root", "a root folder `DIR` for clients that cannot declare roots; can be repeated")
+	cmd.Flags().Var((*listValue)(&m.within), "within", "reject roots outside `DIR`; can be repeated")
 	cmd.Flags().StringVar(&m.http, "http", "", "serve streamable HTTP on the loopback address `ADDR`, such as 127.0.0.1:8080")
 	cmd.Flags().BoolVar(&m.readOnly, "read-only", false, "serve only the tools that do not change files")
 	cmd.Flags().DurationVar(&m.timeout, "roots-timeout", 5*time.Second, "how long to wait for the client's roots, as a `DURATION` such as 10s")

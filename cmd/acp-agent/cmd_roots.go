@@ -53,7 +53,7 @@ type rootFlags struct {
 // define adds the flags to cmd.
 func (r *rootFlags) define(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.cwd, "cwd", ".", "the session's working directory `DIR`")
-	cmd.Flags().StringArrayVar(&r.dirs, "dir", nil, "an additional root folder `DIR`; can be repeated")
+	cmd.Flags().Var((*listValue)(&r.dirs), "dir", "an additional root folder `DIR`; can be repeated")
 }
 
 // roots returns the root set, with absolute paths.

@@ -69,10 +69,8 @@ in a folder), run shows the request and rejects it. With --yes it allows each re
 	cmd.Flags().StringVar(&r.load, "load", "", "continue the stored `SESSION` after showing its conversation")
 	cmd.Flags().StringVar(&r.resume, "resume", "", "continue the stored `SESSION`")
 	cmd.Flags().StringVar(&r.fork, "fork", "", "continue a copy of the stored `SESSION`")
-	cmd.Flags().StringArrayVar(&r.mcp, "mcp", nil,
-		"add an MCP server to the session: `NAME=COMMAND`, split into words like in a shell but not expanded; can be repeated")
-	cmd.Flags().StringArrayVar(&r.mcpConfigs, "mcp-config", nil,
-		"add the MCP servers of a JSON `FILE`, {\"mcpServers\": {...}}, to the session; values are not expanded; can be repeated")
+	cmd.Flags().Var((*listValue)(&r.mcp), "mcp", "add an MCP server to the session: `NAME=COMMAND`, split into words like in a shell but not expanded; can be repeated")
+	cmd.Flags().Var((*listValue)(&r.mcpConfigs), "mcp-config", "add the MCP servers of a JSON `FILE`, {\"mcpServers\": {...}}, to the session; values are not expanded; can be repeated")
 	cmd.Flags().BoolVar(&r.yes, "yes", false, "allow every permission request once instead of rejecting it")
 	cmd.Flags().BoolVar(&r.json, "json", false, "print all messages of both sides instead, one per line")
 	cmd.Flags().AddFlagSet(set.flags)

@@ -117,7 +117,7 @@ func newSessionsList(s streams, set *settings) *cobra.Command {
 	}
 	set.accept(cmd, "state-dir")
 	cmd.Flags().StringVar(&l.cwd, "cwd", "", "only sessions with this working directory `DIR`")
-	cmd.Flags().StringArrayVar(&l.dirs, "dir", nil, "only sessions with the additional folder `DIR`; repeat it for the complete list")
+	cmd.Flags().Var((*listValue)(&l.dirs), "dir", "only sessions with the additional folder `DIR`; repeat it for the complete list")
 	cmd.Flags().BoolVar(&l.none, "no-dirs", false, "only sessions without additional folders")
 	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object per line")
 	return cmd

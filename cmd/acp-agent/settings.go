@@ -195,3 +195,15 @@ func (v levelValue) Set(text string) error {
 	}
 	return errors.New("must be debug, info, warn or error")
 }
+
+// listValue is a pflag.Value for a flag that can be repeated. Unlike pflag's own, it does not allocate while it is being defined.
+type listValue []string
+
+func (v *listValue) String() string { return strings.Join(*v, " ") }
+
+func (*listValue) Type() string { return "list" }
+
+func (v *listValue) Set(text string) error {
+	*v = append(*v, text)
+	return nil
+}
