@@ -1,9 +1,9 @@
 package acp
 
 import (
-	"encoding/json"
 	"errors"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -20,36 +20,33 @@ type reasonData struct {
 	Hint      string `json:"hint,omitempty"`
 }
 
-func reasoned(code int, message string, data reasonData) *jsonrpc.Error {
-	raw, err := json.Marshal(data)
-	if err != nil {
-		raw = nil
-	}
-	return &jsonrpc.Error{Code: code, Message: message, Data: raw}
+// stateError returns an error with a reason that programs can read.
+func stateError(code int, message string, data reasonData) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: code, Message: message, Data: backend.Encode(data)}
 }
 
 func errTurnInProgress(id sessionstore.ID) error {
-	return reasoned(jsonrpc.CodeInvalidRequest, "a turn is running in this session: wait for its answer, or send session/cancel first",
+	return stateError(jsonrpc.CodeInvalidRequest, "a turn is running in this session: wait for its answer, or send session/cancel first",
 		reasonData{Reason: "turn_in_progress", SessionID: string(id)})
 }
 
 func errNotActive(id sessionstore.ID) error {
-	return reasoned(codeNotFound, "session "+string(id)+" is stored but not active: load or resume it first",
+	return stateError(codeNotFound, "session "+string(id)+" is stored but not active: load or resume it first",
 		reasonData{Reason: "not_active", SessionID: string(id)})
 }
 
 func errUnknownSession(id sessionstore.ID) error {
-	return reasoned(codeNotFound, "no session "+string(id),
+	return stateError(codeNotFound, "no session "+string(id),
 		reasonData{Reason: "not_found", SessionID: string(id)})
 }
 
 func errNotInitialized(method string) error {
-	return reasoned(jsonrpc.CodeInvalidRequest, method+" before initialize: send initialize first",
+	return stateError(jsonrpc.CodeInvalidRequest, method+" before initialize: send initialize first",
 		reasonData{Reason: "not_initialized"})
 }
 
-// asWire converts an error of another package to the protocol error that the client receives. Other errors are unchanged.
-func asWire(err error) error {
+// protocolError converts an error of another package to the protocol error that the client receives. Other errors are unchanged.
+func protocolError(err error) error {
 	var (
 		wireError   *jsonrpc.Error
 		notFound    *sessionstore.NotFoundError
@@ -63,11 +60,11 @@ func asWire(err error) error {
 	case errors.As(err, &notFound):
 		return errUnknownSession(notFound.ID)
 	case errors.As(err, &fenced):
-		return reasoned(jsonrpc.CodeInvalidRequest, fenced.Error(), reasonData{Reason: "fenced", SessionID: string(fenced.ID)})
+		return stateError(jsonrpc.CodeInvalidRequest, fenced.Error(), reasonData{Reason: "fenced", SessionID: string(fenced.ID)})
 	case errors.As(err, &cursor):
 		return strictjson.Refuse(strictjson.NewViolation("cursor", string(cursor.Cursor), strictjson.InvalidCursor))
 	case errors.As(err, &unavailable):
-		return reasoned(jsonrpc.CodeInternal, unavailable.Error(),
+		return stateError(jsonrpc.CodeInternal, unavailable.Error(),
 			reasonData{Reason: "store_unavailable", Path: unavailable.Path, Hint: unavailable.Hint})
 	default:
 		return err

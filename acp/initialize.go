@@ -32,7 +32,7 @@ func (i *initialization) begin() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.pending != nil {
-		return reasoned(jsonrpc.CodeInvalidRequest, "initialize was already sent: send it once", reasonData{Reason: "initialized"})
+		return stateError(jsonrpc.CodeInvalidRequest, "initialize was already sent: send it once", reasonData{Reason: "initialized"})
 	}
 	i.pending = make(chan struct{})
 	return nil

@@ -94,7 +94,7 @@ func TestA1_Initialize(t *testing.T) {
 	require.Equal(t, 1, result.ProtocolVersion)
 	require.Equal(t, "1.2.3", result.AgentInfo.Version)
 	require.NotNil(t, result.AuthMethods)
-	require.Equal(t, 1, result.X, "what the runtime says is passed on")
+	require.Equal(t, 1, result.X, "what the backend says is passed on")
 	require.True(t, result.AgentCapabilities.PromptCapabilities.Image)
 	require.True(t, *result.AgentCapabilities.McpCapabilities.Http)
 	require.True(t, *result.AgentCapabilities.McpCapabilities.Sse)

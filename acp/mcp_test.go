@@ -103,7 +103,7 @@ func TestM15_FailedRequestKeepsServers(t *testing.T) {
 		list   []map[string]any
 		before func()
 	}{
-		"the runtime":      {[]string{a}, []map[string]any{other}, func() { r.refuse = errors.New("not today") }},
+		"the backend":      {[]string{a}, []map[string]any{other}, func() { r.refuse = errors.New("not today") }},
 		"the store":        {[]string{a}, []map[string]any{other}, func() { store.activate = errors.New("disk full") }},
 		"a missing root":   {[]string{a, filepath.Join(a, "missing")}, []map[string]any{other}, nil},
 		"another cwd":      {[]string{b}, []map[string]any{other}, nil},

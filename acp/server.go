@@ -216,7 +216,7 @@ func (a *agent) callWithoutSession(ctx context.Context, id sessionstore.ID, r *j
 // whyInactive returns the error for a session that is not active: it is unknown, or stored and has to be loaded first.
 func (a *agent) whyInactive(ctx context.Context, id sessionstore.ID) error {
 	if _, err := a.options.Store.Get(ctx, id); err != nil {
-		return asWire(err)
+		return protocolError(err)
 	}
 	return errNotActive(id)
 }

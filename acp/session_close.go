@@ -32,7 +32,7 @@ func (a *agent) acceptClose(ctx context.Context, r *jsonrpc.Request, end func(ct
 		if err := at.acquire(ctx); err != nil {
 			return nil, err
 		}
-		return nil, asWire(end(ctx, closing, at))
+		return nil, protocolError(end(ctx, closing, at))
 	}
 }
 

@@ -47,7 +47,7 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		}
 		page, err := a.options.Store.List(ctx, query)
 		if err != nil {
-			return nil, asWire(err)
+			return nil, protocolError(err)
 		}
 		return listResult(page)
 	}

@@ -300,7 +300,7 @@ func TestA29_TitleUpdates(t *testing.T) {
 	c.texts(id, "say second")
 	require.Equal(t, []string{"say first"}, c.titles(id), "a title is that of the first prompt")
 	c.texts(id, "title Better")
-	require.Equal(t, []string{"say first", "Better"}, c.titles(id), "a change of the runtime's is said too")
+	require.Equal(t, []string{"say first", "Better"}, c.titles(id), "a change of the backend's is said too")
 	c.call("session/resume", rootsParams(id, a))
 	c.texts(id, "say third")
 	require.Equal(t, []string{"say first", "Better"}, c.titles(id))

@@ -44,7 +44,7 @@ func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request, cause backen
 		}
 		s, result, err := l.run(ctx)
 		if err != nil {
-			return nil, asWire(err)
+			return nil, protocolError(err)
 		}
 		a.releaseAfterResponse(r, at, s)
 		ok = true
@@ -157,7 +157,7 @@ func (a *agent) stored(ctx context.Context, id sessionstore.ID) (sessionstore.Se
 	}
 	s, err := a.options.Store.Get(ctx, id)
 	if err != nil {
-		return s, asWire(err)
+		return s, protocolError(err)
 	}
 	if s.Agent != a.init.owner() {
 		return s, strictjson.Refuse(strictjson.NewViolation("sessionId", string(id), strictjson.OtherAgent).Expecting(commandOf(s.Agent)))
@@ -202,7 +202,7 @@ func (a *agent) replay(ctx context.Context, s *session, opened backend.Opened, l
 	}
 	states, err := a.options.Store.States(ctx, s.id)
 	if err != nil {
-		return asWire(err)
+		return protocolError(err)
 	}
 	buffered := s.host.bufferedKinds()
 	result := members(opened.Result)
@@ -237,7 +237,7 @@ func (a *agent) replayHistory(ctx context.Context, s *session, limit *limiter) e
 	}
 	for u, err := range sessionstore.Joined(a.options.Store.History(ctx, s.id)) {
 		if err != nil {
-			return asWire(err)
+			return protocolError(err)
 		}
 		open.note(u)
 		if err := show(u); err != nil {

@@ -427,7 +427,7 @@ func TestS8_FailedStoreRejectsPrompt(t *testing.T) {
 	id := c.open(folder(t))
 	store.begin = &sessionstore.UnavailableError{Path: "/state/sessions.db", Hint: "free some space", Err: errors.New("disk full")}
 	require.Equal(t, "store_unavailable", c.try("session/prompt", promptParams(id, "say x")).reason(t))
-	require.NotContains(t, r.noted(), "prompt say x", "the runtime acts only on what is stored")
+	require.NotContains(t, r.noted(), "prompt say x", "the backend acts only on what is stored")
 	store.begin = nil
 	require.Equal(t, []string{"y"}, c.texts(id, "say y"), "the session goes on")
 }
@@ -908,7 +908,7 @@ func TestP7_FailedBackendReplay(t *testing.T) {
 
 	r.fails, r.says = nil, nil
 	c.call("session/load", rootsParams(id, a))
-	require.Empty(t, recorded(t, store, id), "a runtime that has nothing says so")
+	require.Empty(t, recorded(t, store, id), "a backend that has nothing says so")
 }
 
 func TestA27_BackendReplayInResume(t *testing.T) {

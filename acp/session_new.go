@@ -38,7 +38,7 @@ func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams,
 	}
 	act, err := a.open(ctx, o)
 	if err != nil {
-		return nil, asWire(err)
+		return nil, protocolError(err)
 	}
 	state := act.host.takeState()
 	n := sessionstore.NewSession{
@@ -55,7 +55,7 @@ func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams,
 	}
 	if err != nil {
 		act.abandon()
-		return nil, asWire(err)
+		return nil, protocolError(err)
 	}
 	at := a.queues.ticket(act.id, lifecycleRequest)
 	s, err := act.activate(at.queue, lease, title)
@@ -136,7 +136,7 @@ func (act *activation) count() error {
 	limit := act.agent.options.tuning.MaxSessions
 	if act.agent.active.Add(1) > int64(limit) {
 		act.agent.active.Add(-1)
-		return reasoned(jsonrpc.CodeInternal, fmt.Sprintf("too many active sessions: the limit is %d; close one first", limit),
+		return stateError(jsonrpc.CodeInternal, fmt.Sprintf("too many active sessions: the limit is %d; close one first", limit),
 			reasonData{Reason: "too_many_sessions"})
 	}
 	act.counted = true

@@ -112,7 +112,7 @@ func TestA21_ResponsesWithoutRoots(t *testing.T) {
 	} {
 		require.NotContains(t, string(result), a)
 		require.NotContains(t, string(result), b)
-		require.Contains(t, string(result), `"opened":true`, "what the runtime adds is there")
+		require.Contains(t, string(result), `"opened":true`, "what the backend adds is there")
 	}
 	c.texts(id, "title T")
 	for _, m := range c.messages() {
@@ -344,7 +344,7 @@ func TestA3_A4_A5_A16_RootsInEveryMethod(t *testing.T) {
 		})
 	}
 	require.Equal(t, before, string(c.call("session/list", `{}`)), "A5: no session was made, and none changed")
-	require.Equal(t, asked, r.noted(), "A5: the runtime heard of nothing")
+	require.Equal(t, asked, r.noted(), "A5: the backend heard of nothing")
 	require.Equal(t, []string{"[" + a + ", " + b + "]"}, c.texts(id, "roots"))
 }
 

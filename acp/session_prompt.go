@@ -115,7 +115,7 @@ func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, er
 	}
 	s, err := a.beginTurn(at.queue, t, p)
 	if err != nil {
-		return nil, asWire(err)
+		return nil, protocolError(err)
 	}
 	updates := &turnUpdates{session: s}
 	o := outcome{err: errNotRun}
@@ -201,7 +201,7 @@ func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
 	if err := s.endTurn(t, *o); err != nil && o.err == nil && !t.isCancelled() {
 		o.err = err // it may also have ended the turn, so the turn's cause says nothing
 	}
-	return o.result, asWire(o.err)
+	return o.result, protocolError(o.err)
 }
 
 // endTurn stores the end of t, once.

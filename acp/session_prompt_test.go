@@ -44,7 +44,7 @@ func TestW6_NothingFollowsCancelledResponse(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return strings.Contains(fmt.Sprint(r.noted()), "late update: "+backend.ErrTurnOver.Error())
 	}, patience, time.Millisecond)
-	require.Contains(t, r.noted(), `cancel {"_meta":{"why":1}}`, "the runtime is told once, with the client's words")
+	require.Contains(t, r.noted(), `cancel {"_meta":{"why":1}}`, "the backend is told once, with the client's words")
 	require.NotContains(t, encode(c.messages()), "too late")
 }
 
@@ -402,7 +402,7 @@ func TestW5_CancelWhileResponseWaits(t *testing.T) {
 	close(goOn)
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 	require.Equal(t, []string{"two"}, c.texts(id, "say two"))
-	require.NotContains(t, strings.Join(r.noted(), "\n"), "cancel {", "the runtime was done with the turn")
+	require.NotContains(t, strings.Join(r.noted(), "\n"), "cancel {", "the backend was done with the turn")
 }
 
 // stuck is a scripted backend that hangs in the first half of the prompt "stuck", until hold is closed.

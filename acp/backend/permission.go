@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
 )
 
 // Answer is a user's answer to a [Question].
@@ -68,17 +70,12 @@ func (q Question) Ask(ctx context.Context, c Client) (Answer, error) {
 }
 
 func (q Question) params() Raw {
-	type option struct {
-		ID   string `json:"optionId"`
-		Name string `json:"name"`
-		Kind Answer `json:"kind"`
-	}
-	options := []option{}
-	for _, o := range q.Offers {
-		options = append(options, option{o.id(), o.Label, o.Answer})
+	options := make([]sdk.PermissionOption, len(q.Offers))
+	for i, o := range q.Offers {
+		options[i] = sdk.PermissionOption{OptionId: sdk.PermissionOptionId(o.id()), Name: o.Label, Kind: sdk.PermissionOptionKind(o.Answer)}
 	}
 	return Encode(struct {
-		ToolCall Raw      `json:"toolCall"`
-		Options  []option `json:"options"`
+		ToolCall Raw                    `json:"toolCall"`
+		Options  []sdk.PermissionOption `json:"options"`
 	}{q.ToolCall, options})
 }

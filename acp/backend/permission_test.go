@@ -40,7 +40,7 @@ func ExampleQuestion_Ask() {
 	fmt.Println(c.asked[0])
 	// Output:
 	// allow_once <nil>
-	// session/request_permission {"toolCall":{"title":"Write a.txt"},"options":[{"optionId":"allow-once","name":"Allow","kind":"allow_once"}]}
+	// session/request_permission {"toolCall":{"title":"Write a.txt"},"options":[{"kind":"allow_once","name":"Allow","optionId":"allow-once"}]}
 }
 
 func TestA30_Ask(t *testing.T) {

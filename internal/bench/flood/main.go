@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// idle does nothing where a runtime or a session has nothing to do.
+// idle does nothing where a backend or a session has nothing to do.
 type idle struct{}
 
 func (idle) Call(context.Context, string, backend.Raw) backend.Work { return nil }
