@@ -21,7 +21,7 @@ import (
 
 var revisions = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2024-11-05"}
 
-// patience bounds waits for what must happen.
+// patience is how long tests wait for what must happen.
 const patience = 20 * time.Second
 
 // served is a server of the SDK and a client's session with it.
@@ -29,7 +29,7 @@ type served struct {
 	server  *mcp.ServerSession
 	session *Session
 	changes chan struct{} // one for each list_changed
-	wire    *logtest.Text // what passes between client and server
+	wire    *logtest.Text // messages between client and server
 }
 
 // serve connects a client to a server that speaks one revision. Its tool "roots" asks for the roots and returns their URIs.
@@ -156,7 +156,7 @@ func TestM2_RootsDeclared(t *testing.T) {
 	list, err := s.server.ListRoots(t.Context(), nil)
 	require.NoError(t, err)
 	require.NotNil(t, list.Roots)
-	require.NoError(t, s.session.Close()) // what was sent is in the record by then
+	require.NoError(t, s.session.Close()) // the log is complete now
 	require.Contains(t, s.wire.String(), `"roots":[]`)
 }
 
@@ -209,7 +209,7 @@ func requireCode(t testing.TB, err error, code int64) {
 	require.Equal(t, code, failed.Code)
 }
 
-// peer is a server that is played line by line.
+// peer is a server controlled by a test, line by line.
 type peer struct {
 	t       *testing.T
 	lines   *bufio.Scanner
@@ -217,7 +217,7 @@ type peer struct {
 	session *Session
 }
 
-// newPeer connects a client, with a legacy server on the other side.
+// newPeer connects a client to a legacy server.
 func newPeer(t *testing.T, o Options) *peer {
 	t.Helper()
 	fromUs, toPeer := io.Pipe()

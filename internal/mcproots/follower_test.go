@@ -16,7 +16,7 @@ import (
 // client answers each request with its number, as soon as answers allows it.
 type client struct {
 	questions atomic.Int32
-	answers   chan error // one for each answer; nil channel: at once
+	answers   chan error // each value allows an answer; if nil, answers are immediate
 	mu        sync.Mutex
 	dropped   []int
 }
@@ -206,13 +206,13 @@ func TestM9_ListThatKeepsChanging(t *testing.T) {
 	})
 }
 
-// Whatever happens in whatever order: what is used was asked for after the last change, questions do not
-// overlap, and every value is dropped once, when nobody uses it.
+// In any order of events, the value in use was requested after the last change, requests do not
+// overlap, and every value is dropped once, after its last use.
 func TestM9_FollowerProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.IntRange(0, 3), 1, 40).Draw(rt, "steps")
 		synctest.Test(t, func(t *testing.T) {
-			var list, out atomic.Int64 // the client's list, and the questions that are out
+			var list, out atomic.Int64 // the client's list, and the number of pending requests
 			inUse := map[int64]int{}
 			dropped := map[int64]bool{}
 			var mu sync.Mutex
@@ -220,7 +220,7 @@ func TestM9_FollowerProperty(t *testing.T) {
 				Ask: func(context.Context) (int64, error) {
 					require.EqualValues(t, 1, out.Add(1))
 					defer out.Add(-1)
-					version := list.Add(1 << 32) // and above it a number that tells answers apart
+					version := list.Add(1 << 32) // the high bits distinguish answers
 					time.Sleep(10 * time.Millisecond)
 					return version, nil
 				},

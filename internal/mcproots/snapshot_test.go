@@ -10,7 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// realDir is a temporary directory by its real path.
+// realDir returns the real path of a temporary directory.
 func realDir(t testing.TB) string {
 	t.Helper()
 	d, err := filepath.EvalSymlinks(t.TempDir())
@@ -25,7 +25,7 @@ func mkdir(t testing.TB, parts ...string) string {
 	return d
 }
 
-// open opens a workspace, closed with the test.
+// open opens a workspace until the test ends.
 func open(t testing.TB, cwd string, additional ...string) *workspace.Workspace {
 	t.Helper()
 	roots, err := workspace.NewRoots(cwd, additional)

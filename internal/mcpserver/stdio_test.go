@@ -186,7 +186,7 @@ func TestM10_ListWithoutValidRoots(t *testing.T) {
 			p.answerRaw(p.question(), answer)
 			p.write(call(1, "read_file", read(filepath.Join(a, "f"))))
 			m := p.read()
-			if m.Method == "roots/list" { // what cannot be read is asked for anew, unless it just was
+			if m.Method == "roots/list" { // after an unreadable answer the server asks again
 				p.answerRaw(m, answer)
 				m = p.answerTo(1)
 			}
@@ -262,7 +262,7 @@ func TestM9_EndOfInputDuringRootsList(t *testing.T) {
 	case err := <-p.ended:
 		require.NoError(t, err)
 	case <-time.After(patience):
-		t.Fatal("the server goes on")
+		t.Fatal("the server is still running")
 	}
 }
 
@@ -314,7 +314,7 @@ func TestW11_ClientThatDoesNotRead(t *testing.T) {
 			case err := <-ended:
 				require.NoError(t, err)
 			case <-time.After(patience):
-				t.Fatal("the server goes on")
+				t.Fatal("the server is still running")
 			}
 			server.Close()
 			require.NoError(t, fromServer.Close())
@@ -374,7 +374,7 @@ func TestM10_ValidListAfterATimeout(t *testing.T) {
 	require.Contains(t, p.answerTo(1).text(), "error: No files are accessible")
 	p.write(changed, call(2, "read_file", `{"path":"f"}`))
 	m := p.until(func(m message) bool {
-		if m.Method == "roots/list" { // also late answers, for which nobody waits any more
+		if m.Method == "roots/list" { // also answers requests that have timed out
 			p.answer(m, a)
 		}
 		return m.ID == 2.0 && m.Method == ""
@@ -451,7 +451,7 @@ func TestM10_ErrorClosesTheScope(t *testing.T) {
 	}
 	refuse()
 	p.write(call(2, "read_file", `{"path":"f"}`))
-	refuse() // it is asked anew
+	refuse() // the server asks again
 	require.Contains(t, p.answerTo(2).text(), "error: No files are accessible")
 	p.write(changed)
 	p.answer(p.question(), a)

@@ -17,13 +17,13 @@ import (
 )
 
 var (
-	benchFiles = flag.Int("bench.files", 20_000, "files of the tree that benchmarks go through")
-	benchTree  = flag.String("bench.tree", "", "a directory to go through instead of a new tree")
+	benchFiles = flag.Int("bench.files", 20_000, "number of files that benchmarks scan")
+	benchTree  = flag.String("bench.tree", "", "a directory to scan instead of a generated one")
 )
 
 const rare = "xyzzyneedle"
 
-// newTree makes a tree of Go-like files, 20 in each directory, of which one in 20,000 has a rare word.
+// newTree creates a tree of Go-like files, 20 per directory, of which one in 20,000 contains a rare word.
 func newTree(b *testing.B) string {
 	b.Helper()
 	top, err := filepath.EvalSymlinks(b.TempDir())
@@ -59,8 +59,7 @@ func newTree(b *testing.B) string {
 	return top
 }
 
-// BenchmarkAgainstRipgrep compares a search for a rare word, and a listing of all files, with
-// those of ripgrep on the same tree, with as many threads.
+// BenchmarkAgainstRipgrep compares searching for a rare word and listing all files with ripgrep, on the same tree and with as many threads.
 func BenchmarkAgainstRipgrep(b *testing.B) {
 	rg, err := exec.LookPath("rg")
 	if err != nil {

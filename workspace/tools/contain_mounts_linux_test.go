@@ -41,10 +41,10 @@ func TestC7_Mounts(t *testing.T) {
 				require.Empty(t, found.Files)
 				require.Empty(t, lines.Files)
 				for _, path := range []string{name, name + "/", name + "/secret", name + "/sub", name + "/sub/secret", name + "/new"} {
-					for door, way := range doors {
-						result, err := h.try(way(path))
+					for label, call := range pathCalls {
+						result, err := h.try(call(path))
 						var refused *workspace.MountError
-						require.ErrorAs(t, err, &refused, "%s %s gives %s", door, path, result.Text)
+						require.ErrorAs(t, err, &refused, "%s %s gives %s", label, path, result.Text)
 					}
 				}
 				require.Empty(t, h.asked)

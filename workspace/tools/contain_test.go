@@ -13,8 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// doors calls each tool that takes a path with one.
-var doors = map[string]func(path string) (tool string, a args){
+// pathCalls returns a call of each tool with a path.
+var pathCalls = map[string]func(path string) (tool string, a args){
 	"list_directory": func(path string) (string, args) { return "list_directory", args{"path": path} },
 	"file_info":      func(path string) (string, args) { return "file_info", args{"path": path} },
 	"read_file":      func(path string) (string, args) { return "read_file", args{"path": path} },
@@ -46,9 +46,9 @@ func requireRefused(t *testing.T, h *host, top string, paths ...string) {
 	t.Helper()
 	before := planted(t, top)
 	for _, path := range paths {
-		for door, way := range doors {
-			result, err := h.try(way(path))
-			require.Error(t, err, "%s %q gives %s", door, path, result.Text)
+		for label, call := range pathCalls {
+			result, err := h.try(call(path))
+			require.Error(t, err, "%s %q gives %s", label, path, result.Text)
 			require.NotContains(t, err.Error(), "secret\n")
 		}
 	}
@@ -60,10 +60,10 @@ func requireOutside(t *testing.T, h *host, top string, paths ...string) {
 	t.Helper()
 	requireRefused(t, h, top, paths...)
 	for _, path := range paths {
-		for door, way := range doors {
-			_, err := h.try(way(path))
+		for label, call := range pathCalls {
+			_, err := h.try(call(path))
 			var outside *workspace.OutsideError
-			require.ErrorAs(t, err, &outside, "%s %q", door, path)
+			require.ErrorAs(t, err, &outside, "%s %q", label, path)
 			require.ErrorContains(t, err, "The roots are ")
 		}
 	}
@@ -212,10 +212,10 @@ func TestA6_DeniedDirectories(t *testing.T) {
 	o := workspace.Options{Policy: workspace.Policy{Deny: []workspace.Dir{deny}}}
 	h := serve(t, openWith(t, o, filepath.Join(top, "app")), Options{})
 	requireRefused(t, h, top, "private", "private/secret")
-	for door, way := range doors {
-		_, err := h.try(way("private/secret"))
+	for label, call := range pathCalls {
+		_, err := h.try(call("private/secret"))
 		var denied *workspace.DeniedError
-		require.True(t, errors.As(err, &denied), "%s %v", door, err)
+		require.True(t, errors.As(err, &denied), "%s %v", label, err)
 	}
 	require.Empty(t, do[searchResult](h, "search", args{"pattern": "secret", "ignored": "include"}).Files)
 	require.Len(t, do[foundFiles](h, "find_files", args{"ignored": "include"}).Files, 1)

@@ -20,10 +20,10 @@ func TestC6_SpecialFiles(t *testing.T) {
 	top, h := twoRoots(t)
 	require.NoError(t, syscall.Mkfifo(filepath.Join(top, "app/fifo"), 0o600))
 	symlink(t, "fifo", filepath.Join(top, "app/tofifo"))
-	for door, way := range doors {
+	for label, call := range pathCalls {
 		for _, path := range []string{"fifo", "tofifo"} {
-			result, err := h.try(way(path))
-			switch door {
+			result, err := h.try(call(path))
+			switch label {
 			case "file_info":
 				require.NoError(t, err)
 				require.Equal(t, "other", do[fileInfo](h, "file_info", args{"path": path}).Type)
@@ -33,7 +33,7 @@ func TestC6_SpecialFiles(t *testing.T) {
 				require.ErrorIs(t, err, syscall.ENOTDIR)
 			default:
 				var special *workspace.SpecialFileError
-				require.ErrorAs(t, err, &special, "%s %s", door, path)
+				require.ErrorAs(t, err, &special, "%s %s", label, path)
 				require.Equal(t, "fifo", special.Kind)
 			}
 		}
@@ -67,18 +67,18 @@ func TestC5_DirectorySwappedWithALink(t *testing.T) {
 	defer swapper.Wait()
 	defer stop.Store(true)
 	for range calls {
-		for door, way := range doors {
+		for label, call := range pathCalls {
 			path := "d/secret"
-			if door == "list_directory" {
+			if label == "list_directory" {
 				path = "d"
 			}
-			tool, a := way(path)
+			tool, a := call(path)
 			result, err := h.set.Call(t.Context(), tool, encode(a))
 			if err != nil {
 				continue
 			}
-			require.NotContains(t, result.Text, filepath.Join(top, "out"), door)
-			if door == "read_file" {
+			require.NotContains(t, result.Text, filepath.Join(top, "out"), label)
+			if label == "read_file" {
 				var text fileText
 				require.NoError(t, json.Unmarshal(result.Structured, &text))
 				require.Contains(t, []string{"fine\n", "intruder\n"}, text.Content)

@@ -21,7 +21,7 @@ func TestUnified(t *testing.T) {
 	require.Empty(t, unified("/a", "/a", "x\n", "x\n"))
 }
 
-// git applies every diff to the old text and gets the new one.
+// Applying a diff with git gives the new text.
 func TestGitAppliesDiffs(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {

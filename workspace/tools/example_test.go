@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// A host offers the tools, and decides about each change.
+// A host offers the tools and decides about each change.
 func Example() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {

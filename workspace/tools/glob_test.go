@@ -36,7 +36,7 @@ func TestGlob(t *testing.T) {
 	}
 }
 
-// The cheap forms match what doublestar matches.
+// The fast forms match the same names as doublestar.
 func TestGlobEqualsDoublestar(t *testing.T) {
 	piece := rapid.SampledFrom([]string{"a", "b", ".go", "*", "**", "?", "/", "[ab]", "{a,b}", `\*`})
 	rapid.Check(t, func(t *rapid.T) {
@@ -66,7 +66,7 @@ func TestInvalidGlobs(t *testing.T) {
 	}
 }
 
-// Every choice of a brace is tried with every one of the others.
+// The number of combinations of several braces is the product of their alternatives.
 func TestGlobChoices(t *testing.T) {
 	for glob, n := range map[string]int{
 		"a": 1, "{a}": 1, "{a,b}": 2, "{a,b}{c,d,e}": 6, "{a,{b,c},d{e,f}g}": 12, "{,a}": 2, "a,b": 1,

@@ -18,16 +18,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fileTree is the files of a test by their slash-separated paths.
+// fileTree maps slash-separated paths to contents.
 type fileTree = dirtest.Tree
 
-// plant writes files into a new directory, and returns it with its links resolved.
+// plant creates a directory with files and returns its real path.
 func plant(tb testing.TB, files fileTree) string {
 	tb.Helper()
 	return files.Plant(tb)
 }
 
-// planted are the files below dir with their content.
+// planted returns the files below dir.
 func planted(tb testing.TB, dir string) fileTree {
 	tb.Helper()
 	return dirtest.Planted(tb, dir)
@@ -41,7 +41,7 @@ func symlink(tb testing.TB, target, path string) {
 	}
 }
 
-// openRoots opens directories as a workspace, cwd first.
+// openRoots opens a workspace of directories until the test ends.
 func openRoots(tb testing.TB, cwd string, additional ...string) *workspace.Workspace {
 	tb.Helper()
 	return openWith(tb, workspace.Options{}, cwd, additional...)
@@ -60,7 +60,7 @@ func openWith(tb testing.TB, o workspace.Options, cwd string, additional ...stri
 // args are the arguments of a call.
 type args map[string]any
 
-// host is a set of tools, and the host's side of it. Every call through it is checked against the schemas.
+// host holds a set of tools and records permission requests. It validates arguments and results with the schemas.
 type host struct {
 	tb      testing.TB
 	set     *Set
@@ -105,7 +105,7 @@ func valid(tb require.TestingT, s *jsonschema.Schema, text json.RawMessage) erro
 	return s.Validate(parsed)
 }
 
-// try calls a tool. Its arguments must be valid, and so must what it gives.
+// try calls a tool. Arguments and results must match the schemas.
 func (h *host) try(name string, a args) (Result, error) {
 	h.tb.Helper()
 	raw := encode(a)
@@ -124,7 +124,7 @@ func (h *host) try(name string, a args) (Result, error) {
 	return result, nil
 }
 
-// do calls a tool, which must succeed, and reads what it gives.
+// do calls a tool, which must succeed, and decodes its result.
 func do[T any](h *host, name string, a args) T {
 	h.tb.Helper()
 	result, err := h.try(name, a)
@@ -134,7 +134,7 @@ func do[T any](h *host, name string, a args) T {
 	return out
 }
 
-// refused is why a tool does not do it.
+// refused calls a tool, which must fail, and returns the error.
 func (h *host) refused(name string, a args) error {
 	h.tb.Helper()
 	result, err := h.try(name, a)

@@ -57,7 +57,7 @@ func TestReadFileIsBounded(t *testing.T) {
 	got = do[fileText](h, "read_file", args{"path": "a.txt"})
 	require.Equal(t, truncation{"lines", 10, "line 10", 11, "Continue with offset 11."}, *got.Cut)
 	require.Empty(t, got.Version)
-	require.Nil(t, do[fileText](h, "read_file", args{"path": "a.txt", "limit": 9}).Cut, "that is what was asked for")
+	require.Nil(t, do[fileText](h, "read_file", args{"path": "a.txt", "limit": 9}).Cut, "the limit of the call is not a truncation")
 	require.NotNil(t, do[fileText](h, "read_file", args{"path": "a.txt", "limit": 11}).Cut)
 }
 

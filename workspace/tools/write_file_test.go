@@ -26,7 +26,7 @@ func TestWriteFile(t *testing.T) {
 	got = do[changedFile](h, "write_file", args{"path": "link", "content": "x"})
 	require.Equal(t, Location{filepath.Join(lib, "b"), lib}, got.Location, "a link is written through")
 	require.Equal(t, "created", got.Outcome)
-	require.Len(t, h.asked, 2, "nobody is asked about what changes nothing")
+	require.Len(t, h.asked, 2, "no permission is asked if nothing changes")
 
 	require.ErrorIs(t, h.refused("write_file", args{"path": "a", "content": "", "if_exists": "fail"}), fs.ErrExist)
 	require.ErrorIs(t, h.refused("write_file", args{"path": "no/a", "content": ""}), fs.ErrNotExist)

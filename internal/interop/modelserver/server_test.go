@@ -209,7 +209,7 @@ func TestToolArguments(t *testing.T) {
 			`"input":{"command":"sed -i 's|old|new|' '/it'\\''s'"}`},
 		{"a shell to write", modelserver.Write("/a", "text"), []any{f.tool("shell", properties("command"))},
 			`"input":{"command":"printf %s 'text' \u003e '/a'"}`},
-		{"a tool that is not there", modelserver.Read("/a"), []any{f.tool("dance", properties())},
+		{"no such tool", modelserver.Read("/a"), []any{f.tool("dance", properties())},
 			`no tool for \"read\" among dance`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
