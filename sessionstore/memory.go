@@ -2,11 +2,11 @@ package sessionstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -483,10 +483,7 @@ func (m *Memory) List(ctx context.Context, q Query) (Page, error) {
 		}
 	}
 	slices.SortFunc(found, func(a, b Session) int {
-		if c := b.Updated.Compare(a.Updated); c != 0 {
-			return c
-		}
-		return strings.Compare(string(b.ID), string(a.ID))
+		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(b.ID, a.ID))
 	})
 	return pageOf(q, found), nil
 }

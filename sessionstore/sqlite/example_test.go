@@ -21,12 +21,12 @@ func Example() {
 	cwd, _ := workspace.ParseDir("/src/app")
 	keys := sessionstore.Keys{Roots: workspace.RootsFrom(cwd, workspace.Dirs{}), Real: []workspace.Dir{cwd}}
 
-	// One window makes a session …
+	// One window creates a session …
 	window := sqlite.New(sqlite.Options{Dir: dir})
 	defer window.Close()
 	lease, _ := window.Create(ctx, sessionstore.NewSession{ID: "1", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys})
 
-	// … another one opens it, and the first is told.
+	// … another one opens it, which fences the first.
 	other := sqlite.New(sqlite.Options{Dir: dir})
 	defer other.Close()
 	_, _ = other.Activate(ctx, "1", sessionstore.Activation{Keys: keys})
