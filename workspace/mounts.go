@@ -107,7 +107,7 @@ func isMountError(err error) bool {
 
 // newGuard returns the guard of a root, whose real path is at: it grants the root's own mount and, if the policy says so, those at
 // the mount points below. It returns nil if everything may be reached.
-func (w *Workspace) newGuard(root *dirfd.Dir, at location, policy Mounts, points []string) (dirfd.Guard, error) {
+func (w *Workspace) newGuard(root *dirfd.Dir, at location, policy Mounts, points []location) (dirfd.Guard, error) {
 	if policy == AnyMounts && len(w.denied) == 0 {
 		return nil, nil
 	}
@@ -116,8 +116,8 @@ func (w *Workspace) newGuard(root *dirfd.Dir, at location, policy Mounts, points
 		return nil, err
 	}
 	g := &guard{policy: policy, mounts: []dirfd.MountID{own.Mount()}, denied: w.denied}
-	for _, path := range points {
-		if point := locate(path); point.below(at) && !point.equal(at) {
+	for _, point := range points {
+		if point.below(at) && !point.equal(at) {
 			if id := mountAt(root, point.names[len(at.names):]); id != 0 {
 				g.mounts = append(g.mounts, id)
 			}

@@ -142,9 +142,11 @@ func (w *Workspace) checkPolicy(p Policy) error {
 
 // guardRoots restricts what is reached through each root's handle.
 func (w *Workspace) guardRoots(policy Mounts) error {
-	var points []string
+	var points []location
 	if policy == ExistingMounts {
-		points = dirfd.MountPoints()
+		for _, path := range dirfd.MountPoints() {
+			points = append(points, locate(path))
+		}
 	}
 	var errs RootErrors
 	for i, handle := range w.handles {
