@@ -68,8 +68,8 @@ type RenameOptions struct {
 
 // Rename moves the file, directory or link at from to the path to, in the same root or another on the same file
 // system, and returns where it is then. A link is moved itself. Rename replaces nothing: if something already has the
-// new name the error is [fs.ErrExist]. Between file systems it is [syscall.EXDEV]. A root, a denied directory, and a
-// directory that holds one stays where it is: a *[ProtectedError].
+// new name the error is [fs.ErrExist]. Between file systems it is [syscall.EXDEV], and for a root, a denied directory, or a
+// directory that holds one a *[ProtectedError].
 func (w *Workspace) Rename(from, to string, o RenameOptions) (Ref, error) {
 	destination, err := parse(to)
 	if err != nil {

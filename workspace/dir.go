@@ -32,7 +32,7 @@ type Entry struct {
 	Type fs.FileMode // type bits only; a link is a link
 }
 
-var errIsLink = errors.New("it is a link") // seen by this package only
+var errIsLink = errors.New("it is a link")
 
 // OpenDir opens a directory. The caller closes it.
 func (w *Workspace) OpenDir(path string) (*Directory, error) {

@@ -5,8 +5,8 @@
 // meantime. A [Guard] restricts further what may be reached: the mounts, and directories that are not to be touched.
 //
 // On Linux a Dir is a file descriptor. Elsewhere it is an [os.Root]: a link that replaces an entry between a look and an open
-// leads within the directory at most. Not tested on macOS and Windows, only compiled. On Windows junctions and
-// volume mount points count as links.
+// leads within the directory at most. The package compiles on macOS and Windows, but has not been run there. On Windows junctions
+// and volume mount points count as links.
 package dirfd
 
 import (
@@ -34,7 +34,7 @@ type Guard interface {
 var errNoRealPath = errors.New("the system does not tell where it is")
 
 // RealPath returns the path of the directory without links. opened is the path it was opened by: where the system cannot tell the
-// path of a handle, RealPath resolves opened, and fails if that leads to another directory by now.
+// path of a handle, RealPath resolves opened, and fails if that now leads to another directory.
 func (d *Dir) RealPath(opened string) (string, error) {
 	self, err := d.Open(".")
 	if err != nil {
