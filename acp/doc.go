@@ -29,7 +29,8 @@
 //
 // # Where to find things
 //
-// There is one file for each protocol method, such as session_fork.go.
+// There is one file for each protocol method, such as session_fork.go; load and resume share session_load.go, close and delete
+// share session_close.go.
 //
 //   - A request: agent.Accept in server.go is called on the read loop, in arrival order, and calls the accept method of the
 //     request's file. That takes a ticket in the session's queue (queue.go) where order matters, and returns the work, which runs
@@ -41,7 +42,8 @@
 //     new, load, resume and fork alike. The activation that it returns is stored and then activated, or abandoned.
 //   - An update: the backend creates it with backend.ParseUpdate and passes it to turnUpdates.Update (session_prompt.go) during a
 //     turn, or to host.Update (host.go), which buffers it until the session's response was sent. Both call session.update
-//     (session.go), which sends it to the client and then hands it to the sessionstore.Recorder that writes segments to the store.
+//     (session.go), which sends it to the client and then hands it to the sessionstore.Recorder that writes segments to the store. A history
+//     that the backend replays during a load goes through host.Replay (session_load.go) into a draft, which becomes the history.
 //   - A message of the backend to the client: host.check in host.go checks it with capabilities.go, which compares the method
 //     with the client's capabilities and the paths with the session's roots.
 //   - Roots: package workspace parses and opens them; decodeRoots in session_new.go turns its errors into violations.

@@ -22,7 +22,7 @@ const (
 )
 
 // host implements [backend.Host] for one activation. It has no session until the activation is stored, and buffers updates
-// until the lifecycle response was sent.
+// until the lifecycle response has been sent.
 type host struct {
 	agent     *agent
 	id        sessionstore.ID

@@ -109,7 +109,7 @@ func (s *session) update(ctx context.Context, u backend.Update) error {
 	return s.record.current().Record(ctx, u)
 }
 
-// checkUpdate rejects an update that a backend made of something else than a JSON object.
+// checkUpdate rejects an update that is not a JSON object, which a backend can build without ParseUpdate.
 func checkUpdate(u backend.Update) error {
 	if !isObject(u.Raw) {
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent sent an update that is not an object")
@@ -175,7 +175,7 @@ func (s *session) retire(ctx context.Context) {
 	}
 }
 
-// close frees what the session holds, once. Its last turn was answered.
+// close frees what the session holds, once. The caller has ended its last turn.
 func (s *session) close(ctx context.Context) error {
 	var err error
 	s.closed.Do(func() {

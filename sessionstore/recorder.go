@@ -26,7 +26,7 @@ func (o RecorderOptions) withDefaults() RecorderOptions {
 	}
 }
 
-// Recorder appends a session's updates to the store in segments, without delaying their way to the client. It is safe for concurrent
+// Recorder appends a session's updates to the store in segments. It does not delay sending them to the client. It is safe for concurrent
 // use. One goroutine stores the segments until Close.
 //
 // The first error of the store ends recording. Every call returns it from then on, and Failed reports it at once.

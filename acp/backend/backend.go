@@ -159,7 +159,7 @@ const (
 // Create one with [ParseUpdate], [NewUpdate] or [Text].
 type Update = sessionstore.Update
 
-// Updates receives the updates of a turn.
+// Updates receives updates for the client: those of a turn, or of a session outside turns ([Host]).
 type Updates interface {
 	// Update sends u to the client and records it, in the order of the calls. It blocks while the client does not read, and
 	// fails when ctx ends, the turn is over or the session is closed or fenced. u may be kept.
@@ -168,7 +168,7 @@ type Updates interface {
 
 // Client sends requests and notifications to the client. A message is rejected with an [*Error], without being sent, if the
 // client did not advertise the capability for its method or its paths are outside the session's roots. Outside a session,
-// methods that need one are rejected. session/update is sent with [Updates] only.
+// methods that need one are rejected. session/update is not sent this way, but with [Updates] and [Host].Replay.
 //
 // Client and Host are implemented by the adapter only and may grow. Backend and Session may grow by optional interfaces.
 type Client interface {

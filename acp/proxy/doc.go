@@ -58,4 +58,12 @@
 // Children are started by initialize or when they are needed, and ended with their process groups by Close. If one ends
 // unexpectedly, running turns fail with an error that says how it ended. The next prompt restarts it, with increasing delays if it
 // keeps failing, opens the session as for session/resume, and restores modes and options.
+//
+// # Where to find things
+//
+// proxy.go is the backend and session.go one activation; session_open.go opens sessions and prompt.go runs turns. children.go decides
+// which process serves a session, child.go is one process with its connection, and childsession.go a session in it. Messages of a
+// child arrive in routes.go; updates.go filters and passes on its updates. roots.go, context.go, mcp.go and commands.go are the ways in
+// which a child learns about roots. profile.go and agents.go describe known agents, sessions.go imports a child's own sessions, and
+// state.go is what is saved with a session.
 package proxy

@@ -15,7 +15,7 @@ const (
 	live           updateMode = iota // pass them on
 	replaying                        // pass them on as the history that a load shows
 	discarding                       // drop them: they are a history that was not asked for
-	discardingLate                   // the same after the response, until the first turn begins
+	discardingLate                   // drop them also after the response, until the first turn begins
 )
 
 // updateFilter handles the updates that the child sends while its session is opened. Of state updates only the latest of each
@@ -54,8 +54,8 @@ func (s *session) isLive() bool {
 	return s.updates.mode == live
 }
 
-// handleUpdate passes on an update of the child. t is the turn that it belongs to, nil for none: the updates of a turn that was
-// answered without the child are too late.
+// handleUpdate passes on an update of the child. t is the turn it belongs to, or nil. Updates of a turn that was answered without waiting for the
+// child are dropped.
 func (s *session) handleUpdate(ctx context.Context, t *turn, u backend.Update) error {
 	u, ok := withoutContext(u)
 	if !ok {

@@ -48,7 +48,7 @@ func (s *Store) history(ctx context.Context, id sessionstore.ID, last func(row) 
 	}
 }
 
-// historyReader reads a history in pages. It recognises by the session's branch that the history was replaced.
+// historyReader reads a history in pages. It fails if the session's branch changes, that is, if the history is replaced.
 type historyReader struct {
 	store  *Store
 	id     sessionstore.ID
