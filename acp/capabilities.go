@@ -82,8 +82,8 @@ func checkPaths(w *workspace.Workspace, method string, params backend.Raw) error
 	}
 }
 
-// pathMember reads a path in params. It rejects params in which the client might find another path: with the member given
-// twice, or spelled in another case.
+// pathMember reads a path in params. It rejects params in which a client might find another path, because the member occurs
+// twice or is spelled in another case.
 func pathMember(params backend.Raw, name string) (path string, given bool, err error) {
 	object, err := strictjson.ParseObject(params)
 	if err != nil {
@@ -106,7 +106,7 @@ func pathMember(params backend.Raw, name string) (path string, given bool, err e
 	return path, true, strictjson.Refuse(wrong...)
 }
 
-// checkPath rejects a path outside of w. A path that does not exist is judged by where the file would be created.
+// checkPath rejects a path outside of w. For a path that does not exist it checks where the file would be created.
 func checkPath(w *workspace.Workspace, path string) error {
 	if !filepath.IsAbs(path) {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%q is not absolute: give an absolute path", path)

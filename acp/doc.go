@@ -22,8 +22,7 @@
 //	                     in a turn ─────────────────────────────▶─┘
 //	                          answered
 //
-// During a turn another prompt is rejected, unless a session/cancel has come before it; then it waits for the response of the
-// cancelled turn. Load and resume first do everything that can fail, then end the running turn as cancelled, then replace the
+// During a turn another prompt is rejected. A prompt that follows a session/cancel waits for the response of the cancelled turn. Load and resume first do everything that can fail, then end the running turn as cancelled, then replace the
 // activation. Close and delete first end the turn. Fork copies the finished turns and changes nothing. Delete removes a session in
 // any state. Sessions that only the backend knows are stored when a list imports them.
 //
@@ -34,8 +33,9 @@
 //
 //   - A request: agent.Accept in server.go is called on the read loop, in arrival order, and calls the accept method of the
 //     request's file. That takes a ticket in the session's queue (queue.go) where order matters, and returns the work, which runs
-//     on a goroutine of its own. A new lifecycle method gets a file with an accept method, a case in agent.Accept, its params in
-//     params.go, and its capability in initialize.go.
+//     on a goroutine of its own. A new lifecycle method gets a file with an accept method, a constant and cases in server.go
+//     (agent.Accept, isRequest), a shape of its params in params.go, its capability in initialize.go and, if it opens a session, a
+//     backend.Cause.
 //   - The params: parseParams in params.go checks the names of members and parses them in one pass. Each method's decode function
 //     then reads the fields and collects everything that is wrong with them.
 //   - Opening a session: agent.open in session_new.go opens the roots, the MCP servers (mcp.go), the catalog and the backend, for
@@ -44,8 +44,8 @@
 //     turn, or to host.Update (host.go), which buffers it until the session's response was sent. Both call session.update
 //     (session.go), which sends it to the client and then hands it to the sessionstore.Recorder that writes segments to the store. A history
 //     that the backend replays during a load goes through host.Replay (session_load.go) into a draft, which becomes the history.
-//   - A message of the backend to the client: host.check in host.go checks it with capabilities.go, which compares the method
-//     with the client's capabilities and the paths with the session's roots.
+//   - A message of the backend to the client: host.check in host.go compares its method with the client's capabilities and its
+//     paths with the session's roots (checkMethod and checkPaths in capabilities.go).
 //   - Roots: package workspace parses and opens them; decodeRoots in session_new.go turns its errors into violations.
 //   - Errors: errors.go converts the errors of other packages to those of the protocol.
 package acp

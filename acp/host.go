@@ -28,7 +28,7 @@ type host struct {
 	id        sessionstore.ID
 	workspace *workspace.Workspace
 	servers   *sessionServers
-	stop      func(context.Context) error // ends the running turn; of a load or resume
+	stop      func(context.Context) error // ends the running turn; set for a load or resume
 	limiter   *limiter                    // of a load
 
 	replays  sync.Mutex // held while an update is replayed; locked before mu

@@ -122,8 +122,8 @@ func (s *session) show(ctx context.Context, u backend.Update) error {
 	return s.agent.conn.Notify(ctx, methodUpdate, putSessionMember(u.Raw, s.member))
 }
 
-// saveState stores the backend's state. If the store rejects it, the session ends in the background, because the caller may be
-// what the end of the session waits for.
+// saveState stores the backend's state. If the store rejects it, the session ends in the background, because ending it may wait
+// for the caller.
 func (s *session) saveState(ctx context.Context, state []byte) error {
 	err := s.write(func(l sessionstore.Lease) error {
 		return s.agent.options.Store.SaveState(ctx, l, state, s.agent.stateKey(state))

@@ -13,8 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// acceptClose serves session/close and session/delete. end is given the context of the request, and one for what is to be done
-// even if the client cancels the request.
+// acceptClose serves session/close and session/delete. end receives the context of the request, and one that does not end when
+// the client cancels the request.
 func (a *agent) acceptClose(ctx context.Context, r *jsonrpc.Request, end func(ctx, closing context.Context, at *ticket) error) jsonrpc.Work {
 	params := parseParams(r.Params, sessionShape)
 	var v strictjson.Violations

@@ -201,7 +201,7 @@ func (w *Workspace) change(path string, use func(target) error) (ref Ref, err er
 
 func (w *Workspace) targetOnce(a parsedPath, use func(target) error) error {
 	entry := a
-	entry.dir = false // "l/" is about the name l as well
+	entry.dir = false // "l/" names the entry l too
 	found := false
 	err := w.resolveOnce(entry, keepLast, func(end arrival) error {
 		found = true
@@ -213,7 +213,7 @@ func (w *Workspace) targetOnce(a parsedPath, use func(target) error) error {
 	return w.freeTargetOnce(a, err, use)
 }
 
-// freeTargetOnce is targetOnce for a path that leads to nothing, which missing says. Its directory must exist.
+// freeTargetOnce is targetOnce for a path that does not exist, for which resolving returned missing. Its directory must exist.
 func (w *Workspace) freeTargetOnce(a parsedPath, missing error, use func(target) error) error {
 	n := len(a.at.names) - 1
 	if n < 0 || a.at.names[n] == ".." {

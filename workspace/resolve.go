@@ -17,9 +17,9 @@ const (
 	maxLinks = 40
 	// maxSteps bounds the work for one path: links can make a short one long.
 	maxSteps = 10_000
-	// above is the root of a resolver that is in none.
+	// above stands for the root index of a resolver that is not inside any root.
 	above = -1
-	// maxAttempts is how often an operation is tried because something changes.
+	// maxAttempts is how often an operation is tried again when something on its path changes.
 	maxAttempts = 64
 )
 

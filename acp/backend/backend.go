@@ -128,7 +128,7 @@ type Activation struct {
 	State []byte
 	// Previous is the active session that a load or resume replaces, nil if there is none. Its turn may be running until Stop.
 	Previous Session
-	// Stop ends the turn of Previous and waits until it was answered. It is set for a load and a resume. The adapter calls it
+	// Stop ends the turn of Previous and waits until its prompt has been answered. It is set for a load and a resume. The adapter calls it
 	// after Open. A backend whose Open needs the turn to end calls it when nothing else is likely to fail. If Open fails after
 	// Stop, Previous stays active. Only the first call has an effect.
 	Stop func(ctx context.Context) error

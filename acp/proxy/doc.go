@@ -15,7 +15,7 @@
 //
 //	from the child                       to the client
 //	  session/update                       the same; announced commands include those of the roots
-//	  other requests and notifications     the same, if they pass the checks of package acp
+//	  other requests and notifications     the same, if package acp allows their method and paths
 //
 // Order is kept in both directions: what the child sends after a response reaches the client after that response. If the client
 // does not read, the child is not read either. Updates for a session that the child has not announced yet are held.

@@ -146,8 +146,8 @@ func (p *proxy) withLoginHint(err error) error {
 	return &hinted
 }
 
-// canReuse reports whether the child session of the activation to replace can be used as it is, because only a lifecycle request
-// could tell the child something new.
+// canReuse reports whether the child session of the activation to replace can be used without a lifecycle request, because there is
+// nothing new that only such a request could tell the child.
 func (s *session) canReuse(c *child, mode RootsMode, r openRequest) bool {
 	current := r.current()
 	if current == nil || current.child != c || r.cause == backend.Fork || !s.sameServers(r.previous) {

@@ -51,8 +51,8 @@ func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, erro
 // output is the structured result of a tool. Its String is the result for a model.
 type output interface{ String() string }
 
-// define completes t: its schemas are those of In and Out, and calls run run. constrain adds to the input schema what the type In
-// cannot express; it may be nil.
+// define completes t with the schemas of In and Out and the function that serves its calls. constrain, if not nil, adds to the input
+// schema what the type In cannot express.
 func define[In any, Out output](s *Set, t Tool, constrain func(*schema), run func(context.Context, In) (Out, error)) Tool {
 	input := schemaOf[In]()
 	if constrain != nil {
