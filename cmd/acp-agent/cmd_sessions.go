@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -32,13 +34,13 @@ func newSessions(s streams, set *settings) *cobra.Command {
 	}, newSessionsList(s, set), newSessionsShow(s, set), newSessionsDelete(s, set), newSessionsPrune(s, set), newSessionsRepair(s, set))
 }
 
-// withStore calls do with the session store.
-func (set *settings) withStore(do func(sessionstore.Store) error) error {
+// withStore calls do with the session store. Warnings about its files are written to stderr.
+func (set *settings) withStore(stderr io.Writer, do func(sessionstore.Store) error) error {
 	dir, err := set.stateDirectory()
 	if err != nil {
 		return err
 	}
-	store := openStore(dir)
+	store := openStore(dir, stderr)
 	err = do(store)
 	if closeErr := store.Close(); err == nil {
 		err = closeErr
@@ -51,11 +53,11 @@ func (set *settings) withStore(do func(sessionstore.Store) error) error {
 }
 
 // openStore returns the store in dir. If there is none it returns an empty one, so that looking for sessions creates no file.
-func openStore(dir string) sessionstore.Store {
+func openStore(dir string, stderr io.Writer) sessionstore.Store {
 	if _, err := os.Stat(filepath.Join(dir, "sessions.db")); errors.Is(err, fs.ErrNotExist) {
 		return sessionstore.NewMemory()
 	}
-	return sqlite.New(sqlite.Options{Dir: dir})
+	return sqlite.New(sqlite.Options{Dir: dir, Logger: slog.New(slog.NewTextHandler(stderr, nil))})
 }
 
 // sessionReport describes a session.
@@ -112,7 +114,7 @@ func newSessionsList(s streams, set *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return set.withStore(func(store sessionstore.Store) error { return listSessions(cmd.Context(), s, store, q, l) })
+			return set.withStore(s.err, func(store sessionstore.Store) error { return listSessions(cmd.Context(), s, store, q, l) })
 		},
 	}
 	set.accept(cmd, "state-dir")
@@ -200,7 +202,7 @@ func newSessionsDelete(s streams, set *settings) *cobra.Command {
 
 		ValidArgsFunction: set.completeSessions,
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			return set.withStore(func(store sessionstore.Store) error {
+			return set.withStore(s.err, func(store sessionstore.Store) error {
 				for _, id := range ids {
 					if _, err := store.Get(cmd.Context(), sessionstore.ID(id)); err != nil {
 						return err
@@ -234,7 +236,7 @@ func newSessionsShow(s streams, set *settings) *cobra.Command {
 			return set.completeSessions(cmd, args, word)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return set.withStore(func(store sessionstore.Store) error {
+			return set.withStore(s.err, func(store sessionstore.Store) error {
 				return show.session(cmd.Context(), s, store, sessionstore.ID(args[0]))
 			})
 		},
@@ -330,7 +332,7 @@ ends there with an error.`,
 		Example: "  acp-agent sessions prune\n  acp-agent sessions prune --all --older-than 365d --dry-run",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return set.withStore(func(store sessionstore.Store) error {
+			return set.withStore(s.err, func(store sessionstore.Store) error {
 				n, err := store.Prune(cmd.Context(), p.query(time.Now()))
 				if err != nil {
 					return err
@@ -418,7 +420,7 @@ editors first. If the store is not damaged, repair changes nothing, and "damaged
 			if err != nil {
 				return err
 			}
-			done, err := sqlite.Repair(cmd.Context(), sqlite.Options{Dir: dir})
+			done, err := sqlite.Repair(cmd.Context(), sqlite.Options{Dir: dir, Logger: slog.New(slog.NewTextHandler(s.err, nil))})
 			if err != nil {
 				return err
 			}

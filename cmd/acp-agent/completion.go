@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"slices"
 	"strings"
 
@@ -59,7 +60,7 @@ func completeSubcommands(cmd *cobra.Command, set *settings) {
 func (set *settings) completeSessions(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	const limit = 50
 	var offered []string
-	err := set.withStore(func(store sessionstore.Store) error {
+	err := set.withStore(io.Discard, func(store sessionstore.Store) error {
 		page, err := store.List(cmd.Context(), sessionstore.Query{Limit: limit})
 		for _, s := range page.Sessions {
 			if id := string(s.ID); strings.HasPrefix(id, prefix) && !slices.Contains(args, id) {

@@ -112,7 +112,7 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	}
 	logger.Info("serving", "version", version(), "pid", os.Getpid(), "agent", d.name(), "stateDir", dir, "config", set.config.path)
 	warnIfWritableByOthers(logger, dir)
-	store := sqlite.New(sqlite.Options{Dir: dir, Retention: sessionstore.Retention})
+	store := sqlite.New(sqlite.Options{Dir: dir, Retention: sessionstore.Retention, Logger: logger})
 	err = acp.Serve(ctx, s.in, s.out, acp.Options{
 		Backend:    func() backend.Backend { return newBackend(d, dir, logger) },
 		Store:      store,

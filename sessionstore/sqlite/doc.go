@@ -7,12 +7,13 @@
 // # Files
 //
 // The directory contains sessions.db, SQLite's sessions.db-wal and sessions.db-shm while it is open, and sessions.lock, which serialises
-// the processes that open it. All are accessible to the user only. While a process uses sessions.db it may open the file only through
+// the processes that open it. All are accessible to the user only; files with other permissions are made so, with a warning. While a process uses sessions.db it may open the file only through
 // SQLite: closing it again would release SQLite's locks in that process.
 //
 // A [Store] never renames, replaces or repairs the file. If something is wrong with it, every call fails with a
 // [*sessionstore.UnavailableError] that says what to do. [Repair] is for a person to request: it copies what can be read, and keeps the
-// damaged file as sessions.damaged-TIME.db.
+// damaged file as sessions.damaged-TIME.db. It works on copies in sessions.repair-*; if it is killed, the next program that opens the
+// store, or the next delete, removes them.
 //
 // # Concurrency
 //

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 )
 
@@ -17,9 +18,13 @@ const (
 	eraseTimeout = 2 * time.Second
 )
 
-// erase removes what deleted rows left in the files: it gives the freed pages back to the file system, overwrites stale copies and
-// empties the log. What it cannot do in time is left to the next delete, or the last process that closes the store.
+// erase removes what deleted rows left in the files: it gives the freed pages back to the file system, overwrites stale copies,
+// empties the log, and removes the copies that a killed repair left. What it cannot do in time is left to the next delete, or the last process that closes the store.
 func (s *Store) erase(ctx context.Context) error {
+	if unlock, err := lockFile(filepath.Join(s.options.Dir, lockFileName)); err == nil {
+		tidy(s.options.Dir, s.options.Logger)
+		unlock()
+	}
 	return s.use(ctx, func(db *database) error {
 		deadline := time.Now().Add(min(eraseTimeout, s.options.lockTimeout))
 		for _, step := range []eraseStep{vacuum, overwriteStale, emptyLog} {

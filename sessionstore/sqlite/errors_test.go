@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/testutil/logtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
@@ -57,6 +59,43 @@ func list(t *testing.T, s *sqlite.Store) error {
 	t.Helper()
 	_, err := s.List(t.Context(), sessionstore.Query{})
 	return err
+}
+
+func TestS4_LoosePermissions(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no permission bits")
+	}
+	for name, use := range map[string]func(*testing.T, sqlite.Options){
+		"open":   func(t *testing.T, o sqlite.Options) { require.Len(t, ids(t, open(t, o)), 2) },
+		"repair": func(t *testing.T, o sqlite.Options) { _, err := sqlite.Repair(t.Context(), o); require.NoError(t, err) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filled(t, 1)
+			files := []string{"sessions.db", "sessions.damaged-1.db"}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, files[1]), nil, 0o644))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "notes"), nil, 0o644))
+			for _, file := range append(files, "notes") {
+				require.NoError(t, os.Chmod(filepath.Join(dir, file), 0o644))
+			}
+			log := &logtest.Text{}
+			o := sqlite.Options{Dir: dir, Logger: log.Logger(slog.LevelWarn)}
+			use(t, o)
+			for _, file := range files {
+				requireMode(t, filepath.Join(dir, file), 0o600)
+			}
+			requireMode(t, filepath.Join(dir, "notes"), 0o644)
+			require.Equal(t, 2, log.Count("other users could read"))
+			use(t, o)
+			require.Equal(t, 2, log.Count("other users could read"), "once")
+		})
+	}
+}
+
+func requireMode(t *testing.T, path string, want os.FileMode) {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, want, info.Mode().Perm(), path)
 }
 
 func TestS4_NotADatabase(t *testing.T) {

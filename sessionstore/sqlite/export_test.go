@@ -6,6 +6,9 @@ const (
 	JournalRollback = journalRollback
 )
 
+// LockFile locks the file that programs lock while they open or repair a store.
+var LockFile = lockFile
+
 // Journal is a journal mode.
 type Journal = journal
 

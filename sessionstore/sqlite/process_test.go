@@ -28,7 +28,7 @@ const (
 
 func play(role string) int {
 	s := sqlite.New(sqlite.Options{Dir: os.Getenv(dirVariable)})
-	act := map[string]func(context.Context, *sqlite.Store, string) error{"writer": writer, "window": window}[role]
+	act := map[string]func(context.Context, *sqlite.Store, string) error{"writer": writer, "window": window, "repairer": repairer}[role]
 	err := errors.Join(act(context.Background(), s, os.Getenv(nameVariable)), s.Close())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -42,6 +42,12 @@ func process(t *testing.T, role, dir, name string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), proctest.Executable())
 	cmd.Env = append(os.Environ(), proctest.Env(role, dirVariable+"="+dir, nameVariable+"="+name)...)
 	return cmd
+}
+
+// repairer repairs the store.
+func repairer(ctx context.Context, s *sqlite.Store, _ string) error {
+	_, err := sqlite.Repair(ctx, sqlite.Options{Dir: s.Dir()})
+	return err
 }
 
 // writer opens the session "one" and appends to it forever. Each line of its output acknowledges a word that is stored.

@@ -50,13 +50,14 @@ func Repair(ctx context.Context, o Options) (Report, error) {
 	if pid, used := usedBy(path); used {
 		return Report{}, fmt.Errorf("session store %s: process %d has it open; close every editor that uses it, then try again", path, pid)
 	}
+	tidy(o.Dir, s.options.Logger)
 	report, err := s.rebuild(ctx, path)
 	return report, s.explain(err)
 }
 
 // rebuild creates the new file in a directory of its own, and puts it in the place of the damaged one.
 func (s *Store) rebuild(ctx context.Context, path string) (Report, error) {
-	work, err := os.MkdirTemp(s.options.Dir, "sessions.repair-")
+	work, err := os.MkdirTemp(s.options.Dir, repairPrefix)
 	if err != nil {
 		return Report{}, err
 	}
@@ -71,7 +72,7 @@ func (s *Store) rebuild(ctx context.Context, path string) (Report, error) {
 	if err != nil || healthy {
 		return Report{}, err
 	}
-	report.Damaged = filepath.Join(s.options.Dir, "sessions.damaged-"+s.options.Now().UTC().Format("20060102T150405.000")+".db")
+	report.Damaged = filepath.Join(s.options.Dir, damagedPrefix+s.options.Now().UTC().Format("20060102T150405.000")+".db")
 	if err := replaceStore(path, report.Damaged, fresh); err != nil {
 		return Report{}, err
 	}

@@ -182,3 +182,61 @@ func TestS4_RepairThatFails(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "the log", string(text), "it contains the last commits")
 }
+
+// killRepair kills a repair of the store in dir while it copies. It leaves copies of everything.
+func killRepair(t *testing.T, dir string) {
+	t.Helper()
+	cmd := process(t, "repairer", dir, "")
+	require.NoError(t, cmd.Start())
+	require.Eventually(t, func() bool { return len(repairCopies(t, dir)) > 0 }, time.Minute, 100*time.Microsecond)
+	require.NoError(t, cmd.Process.Kill())
+	require.Error(t, cmd.Wait(), "it was killed")
+	require.NotEmpty(t, repairCopies(t, dir))
+}
+
+// repairCopies returns the files of repairs.
+func repairCopies(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "sessions.repair-*", "*.db"))
+	require.NoError(t, err)
+	return files
+}
+
+func TestS10_KilledRepair(t *testing.T) {
+	t.Run("S10/the next program that opens the store removes its copies", func(t *testing.T) {
+		dir := filled(t, 100)
+		killRepair(t, dir)
+		s := open(t, sqlite.Options{Dir: dir})
+		require.Len(t, ids(t, s), 101)
+		require.Empty(t, repairCopies(t, dir))
+	})
+	t.Run("S10/the next repair removes its copies", func(t *testing.T) {
+		dir := filled(t, 100)
+		killRepair(t, dir)
+		_, err := sqlite.Repair(t.Context(), sqlite.Options{Dir: dir})
+		require.NoError(t, err)
+		require.Empty(t, repairCopies(t, dir))
+	})
+	t.Run("S10/a delete removes its copies", func(t *testing.T) {
+		dir := filled(t, 100)
+		s := open(t, sqlite.Options{Dir: dir})
+		require.Len(t, ids(t, s), 101)
+		left := filepath.Join(dir, "sessions.repair-1")
+		require.NoError(t, os.Mkdir(left, 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(left, "new.db"), []byte("a copy"), 0o600))
+		require.NoError(t, s.Delete(t.Context(), "session 0"))
+		require.NoDirExists(t, left)
+	})
+	t.Run("S10/a delete leaves a running repair alone", func(t *testing.T) {
+		dir := filled(t, 1)
+		s := open(t, sqlite.Options{Dir: dir})
+		require.Len(t, ids(t, s), 2)
+		running := filepath.Join(dir, "sessions.repair-1")
+		require.NoError(t, os.Mkdir(running, 0o700))
+		unlock, err := sqlite.LockFile(filepath.Join(dir, "sessions.lock"))
+		require.NoError(t, err)
+		defer unlock()
+		require.NoError(t, s.Delete(t.Context(), "session 0"))
+		require.DirExists(t, running)
+	})
+}

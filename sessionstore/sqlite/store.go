@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +25,10 @@ var _ sessionstore.Store = (*Store)(nil)
 const (
 	fileName     = "sessions.db"
 	lockFileName = "sessions.lock"
+	// repairPrefix is the beginning of the names of directories in which repairs work, damagedPrefix that of the damaged files
+	// that they keep.
+	repairPrefix  = "sessions.repair-"
+	damagedPrefix = "sessions.damaged-"
 	// readers is the number of concurrent reads in a process.
 	readers = 2
 	// applicationID marks the file as a store, for file(1) and for [recognise]: "acpS".
@@ -39,6 +45,8 @@ type Options struct {
 	Retention time.Duration
 	// Now is the clock; nil means [time.Now].
 	Now func() time.Time
+	// Logger receives warnings about the store's files; nil discards them.
+	Logger *slog.Logger
 
 	// journal is the journal mode; "" means the write-ahead log, or the rollback journal on a network file system.
 	journal journal
@@ -49,6 +57,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.lockTimeout == 0 {
 		o.lockTimeout = 10 * time.Second
@@ -233,6 +244,7 @@ func openDatabase(ctx context.Context, o Options, steps []step) (*database, erro
 		return nil, err
 	}
 	defer unlock()
+	tidy(dir, o.Logger)
 	path := filepath.Join(dir, fileName)
 	if err := createFile(path); err != nil {
 		return nil, err
@@ -266,6 +278,39 @@ func createFile(path string) error {
 		return err
 	}
 	return f.Close()
+}
+
+// tidy removes what killed repairs left in dir, and makes the store's files accessible to the user only. The caller holds the
+// lock, so no repair is running. Failures are logged: they do not keep the store from being used.
+func tidy(dir string, log *slog.Logger) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		log.Warn("cannot look for files that a killed repair left", "error", err)
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch {
+		case strings.HasPrefix(e.Name(), repairPrefix):
+			if err := os.RemoveAll(path); err != nil {
+				log.Warn("cannot remove the copies of all sessions that a killed repair left; remove them yourself", "error", err)
+			}
+		case strings.HasPrefix(e.Name(), fileName), strings.HasPrefix(e.Name(), damagedPrefix):
+			makePrivate(path, log)
+		}
+	}
+}
+
+// makePrivate makes a file accessible to the user only, and warns if it was not. It does not open the file.
+func makePrivate(path string, log *slog.Logger) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows" {
+		return
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		log.Warn("other users can access the session store, and its permissions cannot be changed", "mode", info.Mode().Perm(), "error", err)
+		return
+	}
+	log.Warn("other users could read the session store; it is private now", "file", path, "mode", info.Mode().Perm())
 }
 
 func connect(path string, mode journal) (*database, error) {
