@@ -633,7 +633,7 @@ func TestA30_ToolCall(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(c.questions()[0].Params, &asked))
 	require.Equal(t, id, asked.SessionID)
-	require.Equal(t, "where, of MCP server one", asked.ToolCall.Title)
+	require.Equal(t, `MCP server "one": where`, asked.ToolCall.Title)
 	require.Equal(t, []string{"pending", "in_progress", "completed"}, statuses(c.messages(), asked.ToolCall.ToolCallID))
 
 	c.use(id, "one.where")

@@ -18,9 +18,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// maxTitle is the most characters of a tool call's title.
-const maxTitle = 300
-
 // Call implements [backend.Tools].
 func (s *Set) Call(ctx context.Context, u backend.Updates, name string, arguments backend.Raw) (backend.ToolResult, error) {
 	if len(arguments) > 0 {
@@ -140,12 +137,13 @@ func (c *call) callError(ctx context.Context, conn *connection, err error) error
 	return serverError(c.server.config.Name, c.server.redactor.err(err))
 }
 
+// title names the server before what it says itself, so that it cannot push its name out of sight.
 func (c *call) title() string {
-	name := c.tool.Remote
-	if c.tool.Title != "" && c.tool.Title != name {
-		name = fmt.Sprintf("%s (%s)", c.tool.Title, name)
+	name := printableName(c.tool.Remote)
+	if c.tool.Title != "" && c.tool.Title != c.tool.Remote {
+		name = fmt.Sprintf("%s (%s)", printableName(c.tool.Title), name)
 	}
-	return text.Line(fmt.Sprintf("%s, of MCP server %s", name, c.tool.Server), maxTitle)
+	return "MCP server " + quotedName(c.tool.Server) + ": " + name
 }
 
 func (c *call) input() backend.Raw {

@@ -62,7 +62,7 @@ func TestA30_CallAsksForPermission(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(f.host.asked[0], &asked))
 	require.Contains(t, f.host.updates[0], asked.ToolCall.ToolCallID)
-	require.Equal(t, "echo, of MCP server s", asked.ToolCall.Title)
+	require.Equal(t, `MCP server "s": echo`, asked.ToolCall.Title)
 	require.JSONEq(t, `{"a":"<&>"}`, string(asked.ToolCall.RawInput))
 	require.Len(t, asked.Options, 3)
 	f.call("s.echo", "{}")

@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -63,7 +62,7 @@ func (c *Consents) Ask(ctx context.Context, client backend.Client, s FoundServer
 	}
 	shown := sdk.ToolCallUpdate{
 		ToolCallId: sdk.ToolCallId("mcp-" + rand.Text()[:16]), Kind: sdk.Ptr(sdk.ToolKindExecute), Status: sdk.Ptr(sdk.ToolCallStatusPending),
-		Title:   sdk.Ptr(text.Line("Start MCP server "+strconv.Quote(s.Config.Name)+", found in "+s.File, maxTitle)),
+		Title:   sdk.Ptr("Start MCP server " + quotedName(s.Config.Name) + ", found in " + text.Printable(s.File)),
 		Content: []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(s.describe()))},
 	}
 	answer, err := backend.Question{ToolCall: backend.Encode(shown), Offers: []backend.Offer{
@@ -77,7 +76,7 @@ func (c *Consents) Ask(ctx context.Context, client backend.Client, s FoundServer
 	if answer == backend.AllowAlways {
 		return c.allow(s)
 	}
-	return checkAnswer("MCP server "+s.Config.Name, answer)
+	return checkAnswer("MCP server "+printableName(s.Config.Name), answer)
 }
 
 // List returns all consents, ordered by root and server, the newest first.
@@ -149,7 +148,7 @@ func (c *Consents) allowed(s FoundServer) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("cannot look up whether MCP server %s is allowed: %w", s.Config.Name, err)
+		return false, fmt.Errorf("cannot look up whether MCP server %s is allowed: %w", printableName(s.Config.Name), err)
 	}
 	return info.Mode().IsRegular(), nil
 }
@@ -160,7 +159,7 @@ func (c *Consents) allow(s FoundServer) error {
 		return nil
 	}
 	if err := privatefile.WriteFile(c.path(s.ID()), s.record()); err != nil {
-		return fmt.Errorf("cannot remember that MCP server %s is allowed: %w", s.Config.Name, err)
+		return fmt.Errorf("cannot remember that MCP server %s is allowed: %w", printableName(s.Config.Name), err)
 	}
 	return nil
 }

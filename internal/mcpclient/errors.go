@@ -64,5 +64,11 @@ func isDisconnected(err error) bool {
 	return errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF)
 }
 
-// printableName returns the name of a server for use in a sentence.
-func printableName(server string) string { return text.Line(server, 100) }
+// maxName is the most bytes of a name that are shown.
+const maxName = 100
+
+// printableName returns a name that a server or a client has chosen, for use in a sentence. Invisible characters are marked.
+func printableName(name string) string { return text.Printable(text.Truncate(name, maxName)) }
+
+// quotedName returns a name in quotes, so that it cannot pass for what follows it.
+func quotedName(name string) string { return text.Quote(text.Truncate(name, maxName)) }

@@ -346,7 +346,41 @@ func TestA30_PermissionRequestCannotBeDisguised(t *testing.T) {
 		}
 	}
 	require.NoError(t, json.Unmarshal(f.host.asked[0], &q))
-	require.Equal(t, "safe 1m evil [0m (x), of MCP server h s", q.ToolCall.Title)
-	require.Equal(t, "According to MCP server h s, this tool makes changes that may destroy data and reaches out to the network.\n\n"+
+	require.Equal(t, `MCP server "h\u202e\u2028s": "safe\u009b1m\u202eevil\u2066\u200b\u2028\u0085\x1b[0m" (x)`, q.ToolCall.Title)
+	require.Equal(t, `According to MCP server "h\u202e\u2028s", this tool makes changes that may destroy data and reaches out to the network.`+"\n\n"+
 		"`````\none\n<!-- ![x](http://example.com) \n````\nclosed? \ufffd \ufffd[2J\n`````", q.ToolCall.Content[0].Content.Text)
+}
+
+// Neither a server nor its client can push the name of the server out of sight or make it look like another.
+func TestA30_PermissionRequestNamesServerFirst(t *testing.T) {
+	for name, shown := range map[string]string{
+		"db":                      `"db"`,
+		"db ":                     `"db "`,
+		"d\u200bb":                `"d\u200bb"`,
+		"d\u00adb":                `"d\u00adb"`,
+		"d\u2062b":                `"d\u2062b"`,
+		"db\U000e0041":            `"db\U000e0041"`,
+		"db\u3164":                `"db\u3164"`,
+		"db\": safe":              `"db\": safe"`,
+		strings.Repeat("n", 1000): `"` + strings.Repeat("n", 100) + `…"`,
+	} {
+		h, c := newFakeServer(t)
+		c.Name = name
+		f := newFixture(t, mcpclient.Options{})
+		f.change(open(t, folder(t)), c)
+		h.respond("tools/list", `"result":{"tools":[{"name":"`+strings.Repeat("y", 5000)+`","title":"`+strings.Repeat("x", 5000)+`","inputSchema":{"type":"object"}}]}`)
+		tools, err := f.List(t.Context())
+		require.NoError(t, err)
+		_, err = f.Call(t.Context(), f.host, tools[0].Name, nil)
+		require.NoError(t, err)
+		var q struct {
+			ToolCall struct{ Title string }
+			Options  []struct{ Name string }
+		}
+		require.NoError(t, json.Unmarshal(f.host.asked[0], &q))
+		require.Equal(t, "MCP server "+shown+": "+strings.Repeat("x", 100)+"… ("+strings.Repeat("y", 100)+"…)", q.ToolCall.Title)
+		for _, o := range q.Options {
+			require.Less(t, len(o.Name), 200)
+		}
+	}
 }

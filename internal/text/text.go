@@ -41,13 +41,31 @@ func Line(s string, max int) string {
 	return strings.TrimSpace(string([]rune(s)[:max-1])) + "…"
 }
 
-// Printable returns a file name, path or other identifier as it can be shown on one line: unchanged, or quoted in Go syntax if it
-// contains characters that would break the line, reorder it or not be visible.
+// Printable returns a file name, path or other identifier as it can be shown on one line: unchanged, or as Quote does if it
+// contains characters that would break the line, reorder it or not be visible, or begins or ends with white space.
 func Printable(name string) string {
-	if utf8.ValidString(name) && strings.IndexFunc(name, misleads) < 0 {
+	if utf8.ValidString(name) && strings.IndexFunc(name, misleads) < 0 && strings.TrimSpace(name) == name {
 		return name
 	}
-	return strconv.Quote(name)
+	return Quote(name)
+}
+
+// Quote returns s quoted in Go syntax, with an escape in place of each character that would break the line, reorder it or not be
+// visible.
+func Quote(s string) string {
+	quoted := strconv.Quote(s)
+	if strings.IndexFunc(quoted, misleads) < 0 {
+		return quoted
+	}
+	var b strings.Builder
+	for _, r := range quoted { // strconv takes some invisible characters for letters and symbols
+		if misleads(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // Plain returns s without what would be obeyed instead of shown: carriage returns are removed, other control characters except
@@ -67,7 +85,12 @@ func Plain(s string) string {
 
 // misleads reports whether r breaks a line, reorders it or is not visible.
 func misleads(r rune) bool {
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
+	if r < unicode.MaxASCII {
+		return r < ' '
+	}
+	const brailleBlank, textStyle, emojiStyle = '\u2800', '\ufe0e', '\ufe0f' // the styles follow common symbols and emoji
+	return r == brailleBlank || r != textStyle && r != emojiStyle && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp,
+		unicode.Bidi_Control, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // joins reports whether r is a joiner, which emoji and some scripts need.

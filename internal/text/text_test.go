@@ -40,11 +40,13 @@ func TestLine(t *testing.T) {
 }
 
 func TestPrintable(t *testing.T) {
-	for _, same := range []string{"a b", "ünï/日本.go", "", `a\b"c`} {
+	for _, same := range []string{"a b", "ünï/日本.go", "", `a\b"c`, "❤\ufe0f.txt", "a\u3000b"} {
 		require.Equal(t, same, text.Printable(same))
 	}
 	for in, want := range map[string]string{
 		"a\nb": `"a\nb"`, "\x1b[2J": `"\x1b[2J"`, "a\u202eb": `"a\u202eb"`, "a\xff": `"a\xff"`, "a\u200bb": `"a\u200bb"`, "a\u2028": `"a\u2028"`,
+		"a\u00adb": `"a\u00adb"`, "a\u2062b": `"a\u2062b"`, "a\U000e0041": `"a\U000e0041"`, "日本\u3164": `"日本\u3164"`, "a\U000e0101": `"a\U000e0101"`,
+		"a\u2800": `"a\u2800"`, "a ": `"a "`, " a": `" a"`, "a\u3000": `"a\u3000"`,
 	} {
 		require.Equal(t, want, text.Printable(in))
 	}
