@@ -3,10 +3,13 @@ package acp
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -144,13 +147,13 @@ func imported(f backend.Foreign, s backend.ForeignSession, reals realPaths) (ses
 	switch {
 	case len(s.State) > maxState:
 		return n, fmt.Errorf("its state is over the limit of 64 KiB")
-	case s.Roots.IsZero():
-		return n, fmt.Errorf("it has no roots")
+	case s.Cwd.IsZero():
+		return n, fmt.Errorf("it has no working directory")
 	}
 	n.StateKey = f.Key(s.State)
-	n.Keys.Roots = s.Roots
-	for _, dir := range s.Roots.All() {
-		n.Keys.Real = append(n.Keys.Real, reals.of(dir))
+	n.Keys = sessionstore.Keys{Roots: workspace.RootsFrom(s.Cwd, workspace.Dirs{}), Real: []workspace.Dir{reals.of(s.Cwd)}}
+	if reals.tooBroad(s.Cwd) {
+		return n, fmt.Errorf("its working directory %s contains your home directory; start a new session to work there", text.Printable(s.Cwd.String()))
 	}
 	return n, n.Validate()
 }
@@ -165,6 +168,25 @@ func (r realPaths) of(dir workspace.Dir) workspace.Dir {
 		r[dir] = real
 	}
 	return real
+}
+
+// tooBroad reports whether dir is the top of a file system, or is or contains the home directory. A session may have such a
+// working directory, but not because the agent says so: clients load a listed session with the directory that is listed.
+func (r realPaths) tooBroad(dir workspace.Dir) bool {
+	path := filepath.Clean(r.of(dir).String())
+	if filepath.Dir(path) == path {
+		return true
+	}
+	name, err := os.UserHomeDir()
+	if err != nil {
+		return false
+	}
+	home, err := workspace.ParseDir(name)
+	if err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(path, r.of(home).String())
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // deleteForeign also deletes a session in its backend, if the backend knows it by itself. A failure is only logged: the store

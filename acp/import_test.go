@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -80,18 +82,18 @@ func (k *knowing) times() int {
 	return k.asked
 }
 
-func theirs(t *testing.T, name, cwd string, additional ...string) backend.ForeignSession {
+func theirs(t *testing.T, name, cwd string) backend.ForeignSession {
 	t.Helper()
-	roots, err := workspace.NewRoots(cwd, additional)
+	dir, err := workspace.ParseDir(cwd)
 	require.NoError(t, err)
-	return backend.ForeignSession{State: []byte("of " + name), Roots: roots, Title: "title of\n" + name, Updated: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	return backend.ForeignSession{State: []byte("of " + name), Cwd: dir, Title: "title of\n" + name, Updated: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 }
 
 func (k *knowing) serve() backend.Backend { return k }
 
 func TestA31_ImportedSessions(t *testing.T) {
 	a, b := folder(t), folder(t)
-	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a, b)}}
+	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
 	c := connect(t, acp.Options{Backend: r.serve})
 	c.initialize()
 	own := c.open(b)
@@ -99,7 +101,7 @@ func TestA31_ImportedSessions(t *testing.T) {
 	require.Len(t, sessions, 2)
 	require.Equal(t, own, sessions[0].SessionID)
 	id := sessions[1].SessionID
-	require.Equal(t, listed{SessionID: id, Cwd: a, AdditionalDirectories: []string{b}, Title: "title of one", UpdatedAt: "2026-01-02T03:04:05.000Z"}, sessions[1])
+	require.Equal(t, listed{SessionID: id, Cwd: a, AdditionalDirectories: []string{}, Title: "title of one", UpdatedAt: "2026-01-02T03:04:05.000Z"}, sessions[1])
 	require.Len(t, c.list(encode(map[string]any{"cwd": a})), 1, "A16")
 
 	require.Equal(t, "cwd_mismatch", c.try("session/load", rootsParams(id, b)).reason(t), "A11")
@@ -162,7 +164,7 @@ func TestA31_ImportSkipsInvalidSessions(t *testing.T) {
 	var log bytes.Buffer
 	good := theirs(t, "good", a)
 	nameless, rootless, huge := good, theirs(t, "rootless", a), theirs(t, "huge", a)
-	nameless.State, rootless.Roots = []byte("nameless"), workspace.Roots{}
+	nameless.State, rootless.Cwd = []byte("nameless"), workspace.Dir{}
 	huge.State = append(huge.State, bytes.Repeat([]byte("x"), 64<<10)...)
 	r := &knowing{own: []backend.ForeignSession{nameless, rootless, huge, good}, broken: errors.New("the child died")}
 	c := connect(t, acp.Options{Backend: r.serve, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -171,6 +173,28 @@ func TestA31_ImportSkipsInvalidSessions(t *testing.T) {
 	c.leave()
 	require.Equal(t, 3, strings.Count(log.String(), "skipping a session of the agent"))
 	require.Contains(t, log.String(), "the child died")
+}
+
+// A client sends the cwd of a listed session back when it loads the session, so the agent's word must not open everything.
+func TestA24_ImportSkipsSessionsInBroadFolders(t *testing.T) {
+	home, err := os.UserHomeDir()
+	require.NoError(t, err)
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(home, link))
+	top := filepath.VolumeName(home) + string(filepath.Separator)
+	log := &logtest.Text{}
+	r := &knowing{own: []backend.ForeignSession{theirs(t, "good", folder(t))}}
+	broad := []string{top, home, filepath.Dir(home), link, filepath.Join(t.TempDir(), "missing") + strings.Repeat("/..", 40)}
+	for i, dir := range broad {
+		r.own = append(r.own, theirs(t, fmt.Sprint("broad ", i), dir))
+	}
+	c := connect(t, acp.Options{Backend: r.serve, Logger: log.Logger(slog.LevelWarn)})
+	c.initialize()
+	sessions := c.list(`{}`)
+	require.Len(t, sessions, 1)
+	require.Equal(t, "title of good", sessions[0].Title)
+	c.leave()
+	require.Equal(t, len(broad), log.Count("contains your home directory"))
 }
 
 func TestA31_ImportLimit(t *testing.T) {

@@ -224,8 +224,9 @@ type Foreign interface {
 type ForeignSession struct {
 	// State is passed as Activation.State when the session is opened. Its Key must not be empty.
 	State []byte
-	// Roots is the session's root set, as far as the backend knows it.
-	Roots workspace.Roots
+	// Cwd is the session's working directory, as far as the backend knows it. There are no other roots: only the client grants
+	// those, and a listed session would suggest them to it.
+	Cwd workspace.Dir
 	// Title is one line, "" if there is none.
 	Title string
 	// Updated is the time of the last activity, zero if unknown.

@@ -107,14 +107,14 @@ func (c *child) listSessions(ctx context.Context, cwd *workspace.Dir, cursor str
 	return page, nil
 }
 
-// parseListed reads an entry of the child's list.
+// parseListed reads an entry of the child's list. It ignores additional directories: a client would send them back as roots when
+// it loads the session, so the child could choose its own.
 func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 	var entry struct {
-		ID         json.RawMessage `json:"sessionId"`
-		Cwd        string          `json:"cwd"`
-		Additional []string        `json:"additionalDirectories"`
-		Title      string          `json:"title"`
-		Updated    string          `json:"updatedAt"`
+		ID      json.RawMessage `json:"sessionId"`
+		Cwd     string          `json:"cwd"`
+		Title   string          `json:"title"`
+		Updated string          `json:"updatedAt"`
 	}
 	if err := json.Unmarshal(raw, &entry); err != nil {
 		return backend.ForeignSession{}, err
@@ -123,7 +123,7 @@ func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 	if saved.key() == "" {
 		return backend.ForeignSession{}, errors.New("it has no id")
 	}
-	roots, err := workspace.NewRoots(entry.Cwd, entry.Additional)
+	cwd, err := workspace.ParseDir(entry.Cwd)
 	if err != nil {
 		return backend.ForeignSession{}, err
 	}
@@ -132,7 +132,7 @@ func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 		updated = time.Time{}
 	}
 	title := text.Line(withoutBlocks(entry.Title), maxTitle)
-	return backend.ForeignSession{State: saved.encode(), Roots: roots, Title: title, Updated: updated}, nil
+	return backend.ForeignSession{State: saved.encode(), Cwd: cwd, Title: title, Updated: updated}, nil
 }
 
 // Delete implements [backend.Foreign]: the child deletes the session, if it can.

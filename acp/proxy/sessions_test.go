@@ -41,7 +41,7 @@ func TestSessions(t *testing.T) {
 			key := f.Key(s.State)
 			require.NotEmpty(t, key)
 			keys[key] = true
-			require.Equal(t, dir, s.Roots.Cwd().String())
+			require.Equal(t, dir, s.Cwd.String())
 			require.Equal(t, "title of "+key, s.Title)
 			require.Equal(t, 2026, s.Updated.Year())
 		}
