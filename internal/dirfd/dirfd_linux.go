@@ -28,16 +28,16 @@ const (
 // ListBuffer is the size of the buffer for [Dir.List].
 const ListBuffer = 32 << 10
 
-// Dir is an open directory. It is safe for concurrent use. The descriptor is closed once Close was called and no
-// operation uses it.
+// Dir is an open directory. It is safe for concurrent use. Its descriptor stays open until Close was called and the last
+// operation that uses it has returned.
 type Dir struct {
-	fd      int
+	fd      int         // owned by the Dir
 	guard   Guard       // nil if everything may be reached
 	blocked error       // why nothing in it may be touched
-	unread  atomic.Bool // it was opened to be listed, and has not been yet
+	unread  atomic.Bool // fd can still be listed: it was opened for that, and List has not been called
 
 	mu     sync.Mutex
-	users  int
+	users  int // operations that use fd
 	closed bool
 }
 
@@ -68,13 +68,13 @@ func (d *Dir) Close() error {
 	defer d.mu.Unlock()
 	if !d.closed {
 		d.closed = true
-		d.release()
+		d.closeUnused()
 	}
 	return nil
 }
 
-// release closes the descriptor once nobody needs it. The caller holds mu.
-func (d *Dir) release() {
+// closeUnused closes the descriptor if the Dir is closed and no operation uses it. The caller holds mu.
+func (d *Dir) closeUnused() {
 	if d.closed && d.users == 0 {
 		_ = unix.Close(d.fd)
 	}
@@ -103,7 +103,7 @@ func (d *Dir) OpenDirToList(name string) (*Dir, error) {
 	return child, nil
 }
 
-// child returns the Dir of a directory opened from d.
+// child returns a Dir that owns fd, a directory opened from d. stat is what open returned for it.
 func (d *Dir) child(fd int, stat FileStat) *Dir {
 	blocked := d.blocked
 	if blocked == nil && d.guard != nil {
@@ -144,18 +144,10 @@ func (d *Dir) OpenRegular(name string) (*os.File, error) {
 	return newFile(fd, readFlags, name), nil
 }
 
-// open opens name, and describes what it opened if there is a guard. A directory can be opened even in a
-// blocked one.
+// open opens the entry name. If there is a guard, it checks and returns what was opened; otherwise now is zero. A directory
+// can be opened even in a blocked one.
 func (d *Dir) open(name string, flags int, perm fs.FileMode) (fd int, now FileStat, err error) {
-	openat := func(dir int) error {
-		fd, err = unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(perm.Perm()))
-		return err
-	}
-	if flags&unix.O_DIRECTORY != 0 {
-		err = d.use(name, openat)
-	} else {
-		err = d.do(name, openat)
-	}
+	fd, err = d.openat(name, flags, perm)
 	if err == nil && d.guard != nil {
 		if now, err = stat(fd, ""); err == nil {
 			err = d.checkMount(now.mount)
@@ -167,9 +159,23 @@ func (d *Dir) open(name string, flags int, perm fs.FileMode) (fd int, now FileSt
 	return fd, now, pathError("openat", name, err)
 }
 
-// newFile returns an os.File whose Read does not wait: of what only looks like a regular file, such as /proc/kmsg, a read fails with
-// EAGAIN if there is nothing to read. The runtime would wait for a non-blocking descriptor, so it is given
-// a blocking one, which is then changed back.
+// openat is open without the guard.
+func (d *Dir) openat(name string, flags int, perm fs.FileMode) (fd int, err error) {
+	op := func(dir int) error {
+		fd, err = unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(perm.Perm()))
+		return err
+	}
+	if flags&unix.O_DIRECTORY != 0 {
+		err = d.doEvenIfBlocked(name, op)
+	} else {
+		err = d.do(name, op)
+	}
+	return fd, err
+}
+
+// newFile returns an os.File that owns fd, which was opened with flags. If they contain O_NONBLOCK, Read does not wait: for a
+// file that only looks regular, such as /proc/kmsg, it fails with EAGAIN if there is nothing to read. The runtime would wait on
+// a non-blocking descriptor, so newFile hides from it that fd is one.
 func newFile(fd, flags int, name string) *os.File {
 	if flags&unix.O_NONBLOCK == 0 {
 		return os.NewFile(uintptr(fd), name)
@@ -183,11 +189,7 @@ func newFile(fd, flags int, name string) *os.File {
 // ReadRegular reads the entry name, which was described as a regular file, into buf, or a larger buffer if it does not fit. The
 // content is nil if the file has more than limit bytes. If it is no longer a regular file, the error is [ErrChanged].
 func (d *Dir) ReadRegular(name string, buf []byte, limit int64) ([]byte, os.FileInfo, error) {
-	var fd int
-	err := d.do(name, func(dir int) (err error) {
-		fd, err = unix.Openat(dir, name, readFlags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		return err
-	})
+	fd, err := d.openat(name, readFlags, 0)
 	if errors.Is(err, unix.ELOOP) {
 		return nil, nil, ErrChanged
 	}
@@ -291,40 +293,42 @@ func (d *Dir) List(ctx context.Context, buf []byte, yield func(name string, kind
 		if n <= 0 || err != nil {
 			return pathError("getdents", ".", err)
 		}
-		if more, err := d.parse(string(buf[:n]), yield); !more || err != nil {
+		if more, err := d.yieldEntries(string(buf[:n]), yield); !more || err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// parse yields the entries in the output of getdents. Their names share its memory.
-func (d *Dir) parse(text string, yield func(string, fs.FileMode) bool) (more bool, err error) {
+// yieldEntries yields the entries in the output of getdents, whose memory their names share. more is false once yield returned
+// false.
+func (d *Dir) yieldEntries(dirents string, yield func(string, fs.FileMode) bool) (more bool, err error) {
 	const (
-		size   = int(unsafe.Offsetof(unix.Dirent{}.Reclen))
-		kind   = int(unsafe.Offsetof(unix.Dirent{}.Type))
-		header = int(unsafe.Offsetof(unix.Dirent{}.Name))
+		lengthAt = int(unsafe.Offsetof(unix.Dirent{}.Reclen))
+		typeAt   = int(unsafe.Offsetof(unix.Dirent{}.Type))
+		nameAt   = int(unsafe.Offsetof(unix.Dirent{}.Name))
 	)
-	for len(text) > header {
-		length := int(binary.NativeEndian.Uint16([]byte{text[size], text[size+1]}))
-		if length <= header || length > len(text) {
+	for len(dirents) > nameAt {
+		length := int(binary.NativeEndian.Uint16([]byte{dirents[lengthAt], dirents[lengthAt+1]}))
+		if length <= nameAt || length > len(dirents) {
 			return false, unix.EIO
 		}
-		name, _, _ := strings.Cut(text[header:length], "\x00")
+		name, _, _ := strings.Cut(dirents[nameAt:length], "\x00")
 		if name != "." && validName(name) {
-			if mode, ok := d.entryType(name, text[kind]); ok && !yield(name, mode) {
+			if kind, ok := d.entryType(name, dirents[typeAt]); ok && !yield(name, kind) {
 				return false, nil
 			}
 		}
-		text = text[length:]
+		dirents = dirents[length:]
 	}
 	return true, nil
 }
 
-// entryType returns the type of an entry, which not every file system puts into the listing. It is not ok if the entry is gone.
-func (d *Dir) entryType(name string, kind byte) (mode fs.FileMode, ok bool) {
-	if kind != unix.DT_UNKNOWN {
-		return typeBits(uint32(kind) << 12), true
+// entryType returns the type bits of an entry that is listed with the type dt. Not every file system fills it in, so entryType
+// may have to look at the entry. It returns false if the entry has been removed.
+func (d *Dir) entryType(name string, dt byte) (kind fs.FileMode, ok bool) {
+	if dt != unix.DT_UNKNOWN {
+		return typeBits(uint32(dt) << 12), true // the inverse of the C macro IFTODT
 	}
 	now, err := d.Stat(name)
 	switch {
@@ -359,9 +363,9 @@ func (d *Dir) Readlink(name string) (string, error) {
 
 // LinksMislead reports whether the links in the directory may lead elsewhere than their targets say, as those of /proc do.
 func (d *Dir) LinksMislead() (bool, error) {
-	var fs unix.Statfs_t
-	err := d.do(".", func(fd int) error { return unix.Fstatfs(fd, &fs) })
-	return int64(fs.Type) == unix.PROC_SUPER_MAGIC, err
+	var system unix.Statfs_t
+	err := d.do(".", func(fd int) error { return unix.Fstatfs(fd, &system) })
+	return int64(system.Type) == unix.PROC_SUPER_MAGIC, err
 }
 
 // Mkdir creates the directory name.
@@ -389,13 +393,13 @@ func (d *Dir) Remove(name string) error {
 // Rename moves the entry name to newname in the directory to, and replaces what is there. It fails with EXDEV between
 // file systems, or where the system cannot move between two handles.
 func (d *Dir) Rename(name string, to *Dir, newname string) error {
-	return d.with(name, to, newname, "renameat", unix.Renameat)
+	return d.doBoth(name, to, newname, "renameat", unix.Renameat)
 }
 
 // RenameNew is Rename that fails with EEXIST if newname exists. Where the file system cannot do that, the error is
 // [errors.ErrUnsupported].
 func (d *Dir) RenameNew(name string, to *Dir, newname string) error {
-	err := d.with(name, to, newname, "renameat2", func(olddir int, oldname string, newdir int, newname string) error {
+	err := d.doBoth(name, to, newname, "renameat2", func(olddir int, oldname string, newdir int, newname string) error {
 		return unix.Renameat2(olddir, oldname, newdir, newname, unix.RENAME_NOREPLACE)
 	})
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
@@ -406,32 +410,32 @@ func (d *Dir) RenameNew(name string, to *Dir, newname string) error {
 
 // Link gives the file name a second name in the same directory.
 func (d *Dir) Link(name, newname string) error {
-	return d.with(name, d, newname, "linkat", func(olddir int, oldname string, newdir int, newname string) error {
+	return d.doBoth(name, d, newname, "linkat", func(olddir int, oldname string, newdir int, newname string) error {
 		return unix.Linkat(olddir, oldname, newdir, newname, 0)
 	})
 }
 
-// with calls op with a name here and one in another directory.
-func (d *Dir) with(name string, to *Dir, newname, as string, op func(int, string, int, string) error) error {
+// doBoth is do for an operation on name in d and newname in to. opName is for the error.
+func (d *Dir) doBoth(name string, to *Dir, newname, opName string, op func(int, string, int, string) error) error {
 	err := d.do(name, func(fd int) error {
 		return to.do(newname, func(tofd int) error { return op(fd, name, tofd, newname) })
 	})
 	if err != nil {
-		return &os.LinkError{Op: as, Old: name, New: newname, Err: err}
+		return &os.LinkError{Op: opName, Old: name, New: newname, Err: err}
 	}
 	return nil
 }
 
-// do is use that fails in a blocked directory.
+// do calls op, which works on the entry name, with the descriptor. It fails if the directory is blocked.
 func (d *Dir) do(name string, op func(fd int) error) error {
 	if d.blocked != nil {
 		return d.blocked
 	}
-	return d.use(name, op)
+	return d.doEvenIfBlocked(name, op)
 }
 
-// use calls op, which works on the entry name, with the descriptor.
-func (d *Dir) use(name string, op func(fd int) error) error {
+// doEvenIfBlocked is do for operations that are allowed in a blocked directory.
+func (d *Dir) doEvenIfBlocked(name string, op func(fd int) error) error {
 	if !validName(name) {
 		return syscall.EINVAL
 	}
@@ -445,7 +449,7 @@ func (d *Dir) use(name string, op func(fd int) error) error {
 	defer func() {
 		d.mu.Lock()
 		d.users--
-		d.release()
+		d.closeUnused()
 		d.mu.Unlock()
 	}()
 	return uninterrupted(func() error { return op(d.fd) })
@@ -512,17 +516,9 @@ func (s FileStat) SameFile(info os.FileInfo) bool {
 
 // stat describes name in the directory fd, or fd itself if name is "".
 func stat(fd int, name string) (FileStat, error) {
-	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
-	if name == "" {
-		flags |= unix.AT_EMPTY_PATH
-	}
-	// The id of a mount is used again once it is unmounted; a unique id is not. A kernel before 6.8 has
-	// no unique ids, and returns the other.
-	const wanted = unix.STATX_TYPE | unix.STATX_INO | unix.STATX_MNT_ID | unix.STATX_MNT_ID_UNIQUE
-	var stat unix.Statx_t
-	err := unix.Statx(fd, name, flags, wanted, &stat)
+	stat, err := statx(fd, name, unix.STATX_TYPE|unix.STATX_INO)
 	if err == unix.ENOSYS {
-		return statWithoutMount(fd, name, flags)
+		return statWithoutMount(fd, name)
 	}
 	if err != nil {
 		return FileStat{}, err
@@ -532,20 +528,45 @@ func stat(fd int, name string) (FileStat, error) {
 	}, nil
 }
 
+// statWithoutMount is stat for a kernel without statx.
+func statWithoutMount(fd int, name string) (FileStat, error) {
+	stat, err := fstatat(fd, name)
+	if err != nil {
+		return FileStat{}, err
+	}
+	return FileStat{kind: typeBits(stat.Mode), dev: stat.Dev, ino: stat.Ino}, nil
+}
+
+// mountFields ask statx for the mount. The id of a mount is used again once it is unmounted; a unique id is not. A kernel before
+// 6.8 has no unique ids, and returns the other.
+const mountFields = unix.STATX_MNT_ID | unix.STATX_MNT_ID_UNIQUE
+
+// mountOf returns the mount in the result of statx, 0 if the kernel did not fill it in.
 func mountOf(stat *unix.Statx_t) MountID {
-	if stat.Mask&(unix.STATX_MNT_ID|unix.STATX_MNT_ID_UNIQUE) == 0 {
+	if stat.Mask&mountFields == 0 {
 		return 0
 	}
 	return MountID(stat.Mnt_id)
 }
 
-// statWithoutMount is stat for a kernel without statx.
-func statWithoutMount(fd int, name string, flags int) (FileStat, error) {
-	var stat unix.Stat_t
-	if err := unix.Fstatat(fd, name, &stat, flags); err != nil {
-		return FileStat{}, err
+// statx returns the given fields and the mount of name in the directory fd, or of fd itself if name is "".
+func statx(fd int, name string, fields int) (stat unix.Statx_t, err error) {
+	err = unix.Statx(fd, name, statFlags(name), fields|mountFields, &stat)
+	return stat, err
+}
+
+// fstatat is statx for a kernel without it. The mount remains unknown.
+func fstatat(fd int, name string) (stat unix.Stat_t, err error) {
+	err = unix.Fstatat(fd, name, &stat, statFlags(name))
+	return stat, err
+}
+
+func statFlags(name string) int {
+	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
+	if name == "" {
+		flags |= unix.AT_EMPTY_PATH
 	}
-	return FileStat{kind: typeBits(stat.Mode), dev: stat.Dev, ino: stat.Ino}, nil
+	return flags
 }
 
 // typeBits returns the type bits of a mode of the system.
@@ -596,17 +617,12 @@ func (i *fileInfo) Mode() fs.FileMode {
 	return mode
 }
 
-// statAll is stat that returns all there is to know.
+// statAll is stat that returns everything that an [os.FileInfo] tells.
 func statAll(fd int, name string) (*fileInfo, MountID, error) {
-	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
-	if name == "" {
-		flags |= unix.AT_EMPTY_PATH
-	}
-	const wanted = unix.STATX_BASIC_STATS | unix.STATX_MNT_ID | unix.STATX_MNT_ID_UNIQUE
-	var stat unix.Statx_t
-	err := unix.Statx(fd, name, flags, wanted, &stat)
+	stat, err := statx(fd, name, unix.STATX_BASIC_STATS)
 	if err == unix.ENOSYS {
-		return statAllWithoutMount(fd, name, flags)
+		info, err := statAllWithoutMount(fd, name)
+		return info, 0, err
 	}
 	if err != nil {
 		return nil, 0, err
@@ -629,21 +645,19 @@ func statAll(fd int, name string) (*fileInfo, MountID, error) {
 }
 
 // statAllWithoutMount is statAll for a kernel without statx.
-func statAllWithoutMount(fd int, name string, flags int) (*fileInfo, MountID, error) {
-	var stat unix.Stat_t
-	if err := unix.Fstatat(fd, name, &stat, flags); err != nil {
-		return nil, 0, err
+func statAllWithoutMount(fd int, name string) (*fileInfo, error) {
+	stat, err := fstatat(fd, name)
+	if err != nil {
+		return nil, err
 	}
-	i := &fileInfo{name: name}
-	i.stat = syscall.Stat_t{
+	return &fileInfo{name: name, stat: syscall.Stat_t{
 		Dev: stat.Dev, Rdev: stat.Rdev, Ino: stat.Ino, Mode: stat.Mode, Nlink: stat.Nlink, Uid: stat.Uid, Gid: stat.Gid,
 		Size: stat.Size, Blocks: stat.Blocks, Blksize: stat.Blksize,
 		Atim: syscall.Timespec(stat.Atim), Mtim: syscall.Timespec(stat.Mtim), Ctim: syscall.Timespec(stat.Ctim),
-	}
-	return i, 0, nil
+	}}, nil
 }
 
-// set sets a field whose type depends on the processor.
+// set sets a field whose type depends on the architecture.
 func set[T int32 | int64 | uint32 | uint64](field *T, value uint64) { *field = T(value) }
 
 func setTime(field *syscall.Timespec, at unix.StatxTimestamp) {
@@ -651,8 +665,8 @@ func setTime(field *syscall.Timespec, at unix.StatxTimestamp) {
 	set(&field.Nsec, uint64(at.Nsec))
 }
 
-// realPath returns the path of an open directory as the kernel knows it. It fails for one that was deleted or cannot be named from
-// here.
+// realPath returns the path of an open directory as the kernel knows it. It fails for one that was deleted or has no path that
+// this process can see.
 func realPath(f *os.File) (string, error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -665,7 +679,8 @@ func realPath(f *os.File) (string, error) {
 	if err := errors.Join(controlErr, err); err != nil {
 		return "", err
 	}
-	// A file can be named "x (deleted)" too; RealPath has another way for both.
+	// The kernel appends " (deleted)" to the path of a deleted directory. A name may end like that too: for both, RealPath falls
+	// back to resolving the path.
 	if !strings.HasPrefix(path, "/") || strings.HasSuffix(path, " (deleted)") {
 		return "", errNoRealPath
 	}
