@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -122,20 +120,17 @@ func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error 
 	if found.Kind != discovery.MCPServer || found.State != discovery.Active || found.Server == nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s is not an MCP server that can be started: %s", found.Name, found.Reason)
 	}
-	e := expansion{root: found.Root.Dir.String()}
-	config := configOf(found, e.expand)
-	dir, err := h.serverDir(found, e.expand(found.Server.Cwd))
-	if err = errors.Join(e.err, err); err != nil {
+	server := mcpclient.FoundServer{Root: found.Root.Real, File: found.Path, Config: configOf(found)}
+	err := server.Expand(found.Root.Dir.String())
+	dir, dirErr := h.serverDir(found, server.Start.Dir)
+	if err = errors.Join(err, dirErr); err != nil {
 		return fmt.Errorf("cannot start MCP server %s of %s: %w", found.Name, found.Path, err)
 	}
-	config.Secrets, config.Dir = e.values, dir
-	asWritten := configOf(found, func(s string) string { return s })
-	asWritten.Dir = dir
-	server := mcpclient.FoundServer{Root: found.Root.Real, File: found.Path, Config: asWritten}
+	server.Config.Dir, server.Start.Dir = dir, dir
 	if err := mcpclient.NewConsents(h.agent.options.ConsentDir).Ask(ctx, h, server); err != nil {
 		return err
 	}
-	return h.addServer(config)
+	return h.addServer(server.Start)
 }
 
 // serverDir returns the working directory of a server found in a root: the root, or cwd relative to it.
@@ -190,59 +185,20 @@ func restricted(p mcpclient.Policy) mcpclient.Policy {
 	return p
 }
 
-// configOf returns the configuration of a server that was found, with expand applied to every text.
-func configOf(found discovery.Artifact, expand func(string) string) mcpclient.Config {
+// configOf returns the configuration of a server that was found, as written.
+func configOf(found discovery.Artifact) mcpclient.Config {
 	server := found.Server
 	pairs := func(secrets discovery.Secrets) []mcpclient.Pair {
 		list := []mcpclient.Pair{}
 		for _, name := range secrets.Names() {
 			value, _ := secrets.Value(name)
-			list = append(list, mcpclient.Pair{Name: name, Value: expand(value)})
+			list = append(list, mcpclient.Pair{Name: name, Value: value})
 		}
 		return list
 	}
-	c := mcpclient.Config{
-		Name: found.Name, Transport: mcpclient.Transport(server.Transport), Command: expand(server.Command),
-		Env: pairs(server.Env), URL: expand(string(server.URL)), Headers: pairs(server.Headers), Args: []string{},
-	}
-	for _, arg := range server.Args {
-		c.Args = append(c.Args, expand(arg))
-	}
-	return c
-}
-
-// expansion replaces the variables in the configuration of an MCP server by values from the environment.
-type expansion struct {
-	root   string   // the root that the configuration was found in
-	values []string // from the environment, which may be secrets
-	err    error    // the first variable that could not be replaced
-}
-
-// expand returns s with its variables replaced.
-func (e *expansion) expand(s string) string {
-	return mcpclient.ReplaceVariables(s, func(v mcpclient.Variable) string {
-		if v.IsFolder() {
-			return e.root
-		}
-		value, set := os.LookupEnv(v.Name)
-		switch {
-		case set:
-			e.values = append(e.values, value)
-			return value
-		case v.HasDefault:
-			return v.Default
-		case strings.Contains(v.Name, ":"):
-			e.fail(fmt.Errorf("only an editor can ask for %s: set an environment variable and write ${NAME} in the file", v.Text))
-		default:
-			e.fail(fmt.Errorf("%s is not set in the environment", v.Text))
-		}
-		return v.Text
-	})
-}
-
-func (e *expansion) fail(err error) {
-	if e.err == nil {
-		e.err = err
+	return mcpclient.Config{
+		Name: found.Name, Transport: mcpclient.Transport(server.Transport), Command: server.Command, Args: server.Args, Dir: server.Cwd,
+		Env: pairs(server.Env), URL: string(server.URL), Headers: pairs(server.Headers),
 	}
 }
 

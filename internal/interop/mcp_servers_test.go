@@ -327,3 +327,21 @@ func TestA25_FoundMCPServerNeedsPermission(t *testing.T) {
 	require.Contains(t, a.ask(again, "/mcp", "").text, "found, not started", "another session has its own")
 	require.Empty(t, a.ask(again, "/mcp start demo", "").questions, "it was allowed for good")
 }
+
+// The question shows the values that can make a harmless command run other code, and not those of credentials.
+func TestA25_QuestionShowsValues(t *testing.T) {
+	t.Setenv("ACP_AGENT_INTEROP_TOOL", "/opt/tool")
+	cwd := folder(t, ".mcp.json", `{"mcpServers":{"found":{"command":"${ACP_AGENT_INTEROP_TOOL}","args":["${ACP_AGENT_INTEROP_NONE:-run.sh}"],
+		"env":{"BASH_FUNC_echo%%":"() { touch evil; }","OPENSSL_CONF":"./evil.cnf","MAKEFLAGS":"--eval=evil","API_TOKEN":"tangerine"}}}}`)
+	a := start(t).initialize()
+	refused := a.ask(a.open(cwd), "/mcp start found", "reject_once")
+	require.Len(t, refused.questions, 1)
+	question := string(refused.questions[0])
+	for _, shown := range []string{
+		`BASH_FUNC_echo%%=() { touch evil; }`, `OPENSSL_CONF=./evil.cnf`, `MAKEFLAGS=--eval=evil`, `is \"/opt/tool\"`, `is \"run.sh\"`,
+		`\"API_TOKEN\", hidden, 9 bytes`, "environment variables",
+	} {
+		require.Contains(t, question, shown)
+	}
+	require.NotContains(t, question, "tangerine")
+}

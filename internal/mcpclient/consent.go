@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -181,8 +180,8 @@ func (s FoundServer) record() []byte {
 	r := record{Server: s.Config.Name, Root: s.Root.String(), File: s.File, Allowed: time.Now().UTC().Truncate(time.Second)}
 	if s.Config.Transport == Stdio {
 		r.Command = s.Config.Command
-	} else if u, err := url.Parse(s.Config.URL); err == nil && u.Host != "" {
-		r.Origin = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String() // the rest may hold secrets
+	} else {
+		r.Origin = origin(s.Config.URL) // the rest may hold secrets
 	}
 	return append(backend.Encode(r), '\n')
 }

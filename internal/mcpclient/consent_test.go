@@ -100,14 +100,90 @@ func TestA25_ChangedServerNeedsNewConsent(t *testing.T) {
 	}
 }
 
-func TestA25_ShowsVariablesThatAlterExecution(t *testing.T) {
+func TestA25_ShowsAllValuesButCredentials(t *testing.T) {
+	for _, name := range []string{
+		"BASH_FUNC_echo%%", "BASH_FUNC_my_token%%", "BASH_FUNC_password()", "BASH_ENV", "OPENSSL_CONF", "MAKEFLAGS", "NODE_OPTIONS", "GIT_CONFIG_KEY_0",
+		"GIT_ASKPASS", "SSH_ASKPASS", "LESSOPEN", "LESSKEY", "PROMPT_COMMAND", "PS4", "PWD", "OLDPWD", "VIMINIT", "TERMINFO", "GCONV_PATH", "PYTHONSTARTUP",
+		"GOOGLE_APPLICATION_CREDENTIALS", "AWS_SHARED_CREDENTIALS_FILE", "CARGO_REGISTRY_CREDENTIAL_PROVIDER", "TOKEN_HELPER", "A",
+	} {
+		x := found(t, func(x *mcpclient.FoundServer) {
+			x.Config.Env = []mcpclient.Pair{{Name: name, Value: "() { evil; } \u200b"}}
+		})
+		require.Contains(t, asked(t, x), "Environment: \""+name+`=() { evil; } \u200b"`+"\n", name)
+	}
+	for _, name := range []string{
+		"TOKEN", "NODE_AUTH_TOKEN", "authToken", "PGPASSWORD", "DB_PASSWD", "MYSQL_PWD", "API_KEY", "apiKey", "OPENAI_KEY", "AWS_SECRET_ACCESS_KEY",
+		"CLIENT_SECRET", "SSH_PASSPHRASE", "GITHUB_PAT", "npm_config__auth",
+	} {
+		x := found(t, func(x *mcpclient.FoundServer) { x.Config.Env = []mcpclient.Pair{{Name: name, Value: "hunter2"}} })
+		text := asked(t, x)
+		require.Contains(t, text, "Environment: \""+name+"\", hidden, 7 bytes\n", name)
+		require.NotContains(t, text, "hunter2")
+	}
+	for _, name := range []string{"Authorization", "X-Api-Key", "Cookie"} {
+		x := found(t, func(x *mcpclient.FoundServer) {
+			x.Config = mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: "https://example.com",
+				Headers: []mcpclient.Pair{{Name: name, Value: "hunter2"}, {Name: "Accept", Value: "text/plain"}}}
+		})
+		text := asked(t, x)
+		require.Contains(t, text, "Header: \""+name+"\", hidden, 7 bytes\nHeader: \"Accept: text/plain\"\n")
+	}
+}
+
+// A value can be code in spite of its name if something else runs it.
+func TestA25_ShowsCredentialsThatAreMentioned(t *testing.T) {
+	for what, change := range map[string]func(*mcpclient.Config){
+		"argument": func(c *mcpclient.Config) { c.Args = []string{"-c", "eval \"$X_TOKEN\""} },
+		"command":  func(c *mcpclient.Config) { c.Command = "./%X_TOKEN%" },
+		"variable": func(c *mcpclient.Config) { c.Env = append(c.Env, mcpclient.Pair{Name: "BASH_ENV", Value: "$X_TOKEN"}) },
+	} {
+		x := found(t, func(x *mcpclient.FoundServer) {
+			x.Config.Env = []mcpclient.Pair{{Name: "X_TOKEN", Value: "$(touch /tmp/evil)"}}
+			change(&x.Config)
+		})
+		require.Contains(t, asked(t, x), `"X_TOKEN=$(touch /tmp/evil)"`, what)
+	}
+}
+
+func TestA25_ShowsWhatVariablesInCommandAre(t *testing.T) {
+	t.Setenv("ACP_TEST_TOOL", "/opt/evil\n\u200b")
+	t.Setenv("ACP_TEST_TOKEN", "hunter2")
+	t.Setenv("ACP_TEST_DSN", "postgres://me:hunter2@db/x")
 	x := found(t, func(x *mcpclient.FoundServer) {
-		x.Config.Env = []mcpclient.Pair{{Name: "NODE_OPTIONS", Value: "--require /repo/evil.js"}, {Name: "NODE_AUTH_TOKEN", Value: "hunter2"}}
+		x.Config.Command = "${ACP_TEST_TOOL}"
+		x.Config.Args = []string{"${ACP_TEST_UNSET:-./evil.sh}", "--token=${env:ACP_TEST_TOKEN}", "${ACP_TEST_DSN}", "${workspaceFolder}/x"}
+		x.Config.Env = []mcpclient.Pair{{Name: "HOST", Value: "${ACP_TEST_DSN}"}}
 	})
-	h := newHost()
-	_ = mcpclient.NewConsents(t.TempDir()).Ask(t.Context(), h, x)
-	require.Contains(t, string(h.asked[0]), "NODE_OPTIONS=--require /repo/evil.js")
-	require.NotContains(t, string(h.asked[0]), "hunter2")
+	require.NoError(t, x.Expand("/folder"))
+	text := asked(t, x)
+	for _, line := range []string{
+		`Command: "${ACP_TEST_TOOL}", where "${ACP_TEST_TOOL}" is "/opt/evil\n\u200b"`,
+		`Argument 1: "${ACP_TEST_UNSET:-./evil.sh}", where "${ACP_TEST_UNSET:-./evil.sh}" is "./evil.sh"`,
+		`Argument 2: "--token=${env:ACP_TEST_TOKEN}", where "${env:ACP_TEST_TOKEN}" is hidden, 7 bytes`,
+		`Argument 3: "${ACP_TEST_DSN}", where "${ACP_TEST_DSN}" is hidden, 26 bytes`,
+		`Argument 4: "${workspaceFolder}/x", where "${workspaceFolder}" is "/folder"`,
+		`Environment: "HOST=${ACP_TEST_DSN}", with "ACP_TEST_DSN" of your environment`,
+	} {
+		require.Contains(t, text, line+"\n")
+	}
+	require.NotContains(t, text, "hunter2")
+	id := x.ID()
+	require.NoError(t, x.Expand("/folder"))
+	require.Equal(t, id, x.ID())
+	t.Setenv("ACP_TEST_TOOL", "/opt/other")
+	require.NoError(t, x.Expand("/folder"))
+	require.NotEqual(t, id, x.ID(), "what was shown is no longer true")
+
+	t.Setenv("ACP_TEST_URL", "https://me:hunter2@example.com/hunter2")
+	x.Config = mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: "${ACP_TEST_URL}?x"}
+	require.NoError(t, x.Expand("/folder"))
+	text = asked(t, x)
+	require.Contains(t, text, `URL: "${ACP_TEST_URL}?x", at "https://example.com"`+"\n")
+	require.NotContains(t, text, "hunter2")
+}
+
+func TestA25_SaysWhatEnvironmentIsInherited(t *testing.T) {
+	require.Contains(t, asked(t, found(t, nil)), "gets all environment variables of acp-agent")
 }
 
 func TestA30_UnknownOutcome(t *testing.T) {
@@ -263,10 +339,10 @@ func TestA25_ArgumentsCannotHide(t *testing.T) {
 func TestA25_ShowsEnvironmentReferences(t *testing.T) {
 	x := found(t, func(x *mcpclient.FoundServer) {
 		x.Config = mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: "https://example.com",
-			Headers: []mcpclient.Pair{{Name: "X-Data", Value: "hunter2 ${AWS_SECRET_ACCESS_KEY:-hunter2} ${env:HOME} ${workspaceFolder}"}}}
+			Headers: []mcpclient.Pair{{Name: "X-Token", Value: "hunter2 ${AWS_SECRET_ACCESS_KEY:-hunter2} ${env:HOME} ${workspaceFolder}"}}}
 	})
 	text := asked(t, x)
-	require.Contains(t, text, `Header: "X-Data", with "AWS_SECRET_ACCESS_KEY" and "HOME" of your environment`+"\n")
+	require.Contains(t, text, `Header: "X-Token", hidden, 72 bytes, with "AWS_SECRET_ACCESS_KEY" and "HOME" of your environment`+"\n")
 	require.NotContains(t, text, "hunter2")
 	x = found(t, func(x *mcpclient.FoundServer) {
 		x.Config.Env = []mcpclient.Pair{{Name: "GIT_CONFIG_KEY_0", Value: "core.fsmonitor"}, {Name: "HOME", Value: "/repo/home"}}

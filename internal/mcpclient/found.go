@@ -1,10 +1,14 @@
 package mcpclient
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/url"
+	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,13 +23,22 @@ type FoundServer struct {
 	// Root is the real path of the root, File the configuration file.
 	Root workspace.Dir
 	File string
-	// Config is the configuration as written, with no variables replaced. All of it counts for the ID; values of the
-	// environment and of headers are shown to the user only where they can change what is run.
+	// Config is the configuration as written, with no variables replaced. All of it counts for the ID.
 	Config Config
+	// Start is what is started: Config with its variables replaced.
+	Start Config
+
+	replaced []replacement // in Start
 }
 
-// ID returns the name of the consent for s: a hash of its root, name and whole configuration. Even another environment
-// variable can make the same command do something else.
+// replacement is the value of a variable in a configuration.
+type replacement struct {
+	written, name, value string
+	ours                 bool // from our environment, and so not chosen by the file
+}
+
+// ID returns the name of the consent for s: a hash of its root, name, whole configuration, and of what was shown of the variables
+// in its command line. Even another environment variable can make the same command do something else.
 func (s FoundServer) ID() ConsentID {
 	sorted := func(pairs []Pair) []string {
 		all := make([]string, len(pairs))
@@ -35,11 +48,18 @@ func (s FoundServer) ID() ConsentID {
 		slices.Sort(all)
 		return all
 	}
-	hash := sha256.New()
-	for _, part := range [][]string{
+	parts := [][]string{
 		{s.Root.String(), s.Config.Name, string(s.Config.Transport), s.Config.Command, s.Config.Dir, s.Config.URL},
 		s.Config.Args, sorted(s.Config.Env), sorted(s.Config.Headers),
-	} {
+	}
+	if len(s.Config.Env)+len(s.Config.Headers) > 0 {
+		parts = append(parts, []string{"values were shown"}) // which older versions did not do
+	}
+	if meaning := s.meaning(strings.Join(append([]string{s.Config.Command}, s.Config.Args...), "\n")); meaning != "" {
+		parts = append(parts, []string{meaning})
+	}
+	hash := sha256.New()
+	for _, part := range parts {
 		fmt.Fprintf(hash, "%d\n", len(part))
 		for _, value := range part {
 			fmt.Fprintf(hash, "%d %s\n", len(value), value)
@@ -51,86 +71,172 @@ func (s FoundServer) ID() ConsentID {
 // describe returns everything that would be started or connected to, as Markdown for the user. Values are quoted in a code
 // block so that none can hide or imitate another.
 func (s FoundServer) describe() string {
-	lines := []string{"File: " + strconv.Quote(s.File)}
+	lines := []string{"File: " + text.Quote(s.File)}
 	if c := s.Config; c.Transport == Stdio {
-		lines = append(lines, "Command: "+strconv.Quote(c.Command))
+		lines = append(lines, "Command: "+text.Quote(c.Command)+s.meaning(c.Command))
 		for i, arg := range c.Args {
-			lines = append(lines, fmt.Sprintf("Argument %d: %s", i+1, strconv.Quote(arg)))
+			lines = append(lines, fmt.Sprintf("Argument %d: %s", i+1, text.Quote(arg)+s.meaning(arg)))
 		}
 		if c.Dir != "" {
-			lines = append(lines, "Directory: "+strconv.Quote(c.Dir))
+			lines = append(lines, "Directory: "+text.Quote(c.Dir))
 		}
 	} else {
-		lines = append(lines, "URL: "+strconv.Quote(c.URL))
+		line := "URL: " + text.Quote(c.URL)
+		if at := origin(s.Start.URL); at != "" && s.Start.URL != c.URL {
+			line += ", at " + text.Quote(at)
+		}
+		lines = append(lines, line)
 	}
 	for _, p := range s.Config.Env {
-		shown := p.Name
-		if altersExecution(p.Name) {
-			shown += "=" + p.Value
-		}
-		lines = append(lines, "Environment: "+strconv.Quote(shown)+variablesIn(p.Value))
+		lines = append(lines, "Environment: "+s.showPair(p, "="))
 	}
 	for _, p := range s.Config.Headers {
-		lines = append(lines, "Header: "+strconv.Quote(p.Name)+variablesIn(p.Value))
+		lines = append(lines, "Header: "+s.showPair(p, ": "))
 	}
-	return "This file configures the MCP server below. It runs with your rights, outside the session's containment.\n\n" +
-		strings.TrimSuffix(text.Block("", strings.Join(lines, "\n")), "\n")
+	about := "This file configures the MCP server below."
+	if s.Config.Transport == Stdio {
+		about += " It runs with your rights, outside the session's containment, and gets all environment variables of acp-agent."
+	}
+	return about + "\n\n" + strings.TrimSuffix(text.Block("", strings.Join(lines, "\n")), "\n")
 }
 
-// variablesIn names the environment variables that a hidden value refers to, for the end of a line. It returns "" if there
-// are none.
-func variablesIn(value string) string {
+// meaning says what the variables in a text stand for, for the end of a line. It returns "" if there are none.
+func (s FoundServer) meaning(written string) string {
+	var b strings.Builder
+	seen := map[string]bool{}
+	for _, reference := range variable().FindAllString(written, -1) {
+		i := slices.IndexFunc(s.replaced, func(r replacement) bool { return r.written == reference })
+		if i < 0 || seen[reference] {
+			continue
+		}
+		seen[reference] = true
+		r := s.replaced[i]
+		fmt.Fprintf(&b, ", where %s is ", text.Quote(reference))
+		if r.ours && (isCredential(r.name) || userInfo().MatchString(r.value)) {
+			b.WriteString(hidden(r.value))
+		} else {
+			b.WriteString(text.Quote(r.value))
+		}
+	}
+	return b.String()
+}
+
+// showPair shows an environment variable or a header, and which variables of our environment are in its value. The value of a
+// credential is hidden, unless something else in the configuration can use it by its name.
+func (s FoundServer) showPair(p Pair, equals string) string {
+	shown := text.Quote(p.Name + equals + p.Value)
+	if isCredential(p.Name) && !s.mentions(p) {
+		shown = text.Quote(p.Name) + ", " + hidden(p.Value)
+	}
 	var names []string
-	ReplaceVariables(value, func(v Variable) string {
-		if !v.IsFolder() {
-			names = append(names, strconv.Quote(v.Name))
+	for _, reference := range variable().FindAllString(p.Value, -1) {
+		if v := parseReference(reference); !v.isFolder() {
+			names = append(names, text.Quote(v.name))
 		}
-		return ""
+	}
+	if names != nil {
+		shown += ", with " + strings.Join(names, " and ") + " of your environment"
+	}
+	return shown
+}
+
+// mentions reports whether the command line or another variable contains the name of p, as in sh -c '$NAME'.
+func (s FoundServer) mentions(p Pair) bool {
+	texts := append([]string{s.Config.Command}, s.Config.Args...)
+	for _, other := range s.Config.Env {
+		if other != p {
+			texts = append(texts, other.Value)
+		}
+	}
+	return slices.ContainsFunc(texts, func(t string) bool {
+		if runtime.GOOS == "windows" { // where the case does not matter
+			return strings.Contains(strings.ToUpper(t), strings.ToUpper(p.Name))
+		}
+		return strings.Contains(t, p.Name)
 	})
-	if names == nil {
+}
+
+// hidden describes a value without showing it.
+func hidden(value string) string {
+	return "hidden, " + text.Count(len(value), "byte", "bytes")
+}
+
+// origin returns the beginning of a URL, such as https://example.com, which holds no secrets, or "".
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
 		return ""
 	}
-	return ", with " + strings.Join(names, " and ") + " of your environment"
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 }
 
-// altersExecution reports whether an environment variable can make a program run other code than its command line says. The
-// values of such variables are shown; others may be secrets.
-func altersExecution(name string) bool {
-	name = strings.ToUpper(name)
-	if strings.HasPrefix(name, "GIT_CONFIG_KEY_") { // the name of a setting, not a secret
-		return true
-	}
-	for _, prefix := range []string{"LD_", "DYLD_", "NODE_", "NPM_", "PYTHON", "RUBY", "PERL", "JAVA", "JDK_", "BUN_", "DENO_", "UV_", "PIP_", "GIT_", "GO",
-		"CARGO", "RUSTC", "DOTNET_", "COR_", "CORECLR_", "ELECTRON_", "LUA_", "PHP", "XDG_", "R_", "DOCKER_", "SSL_CERT_"} {
-		if strings.HasPrefix(name, prefix) {
-			return !strings.Contains(name, "TOKEN") && !strings.Contains(name, "KEY") && !strings.Contains(name, "SECRET")
-		}
-	}
-	return slices.Contains([]string{"PATH", "PATHEXT", "ENV", "BASH_ENV", "SHELL", "IFS", "CLASSPATH", "_JAVA_OPTIONS", "HOME",
-		"USERPROFILE", "APPDATA", "LOCALAPPDATA", "ZDOTDIR", "COMSPEC", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "EDITOR", "BROWSER", "PAGER"}, name)
-}
+// userInfo matches a URL with a user or password.
+var userInfo = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^/\s]*@`) })
 
-// Variable is a reference in a configuration file that is resolved when the server starts: ${NAME}, ${NAME:-default},
+// credential matches the names of credentials. All other values are shown, since almost any variable can make some program run
+// other code. It matches no exported shell functions, such as BASH_FUNC_x%%, no PWD, no LESSKEY and no GIT_CONFIG_KEY_0.
+var credential = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^[a-z0-9_-]*(token|secret|password|passwd|passphrase|(api|access|secret|private)key|cookie|authorization)$` +
+		`|(?i)^([a-z0-9_-]*[_-])?(key|auth|pat|pass)$|(?i)^[a-z0-9_-]+[_-]pwd$`)
+})
+
+func isCredential(name string) bool { return credential().MatchString(name) }
+
+// reference is a reference in a configuration file that is resolved when the server starts: ${NAME}, ${NAME:-default},
 // ${env:NAME} or ${workspaceFolder}.
-type Variable struct {
-	// Text is the reference as written, Name the environment variable.
-	Text, Name string
-	// Default replaces an unset variable if HasDefault is true.
-	Default    string
-	HasDefault bool
+type reference struct {
+	name, fallback string
+	hasFallback    bool
 }
-
-// IsFolder reports whether v refers to the folder of the file instead of the environment.
-func (v Variable) IsFolder() bool { return v.Name == "workspaceFolder" && !v.HasDefault }
 
 var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{[^}]*\}`) })
 
-// ReplaceVariables returns s with each variable replaced by the result of replace.
-func ReplaceVariables(s string, replace func(Variable) string) string {
-	return variable().ReplaceAllStringFunc(s, func(written string) string {
-		v := Variable{Text: written}
-		name := strings.TrimPrefix(written[len("${"):len(written)-len("}")], "env:")
-		v.Name, v.Default, v.HasDefault = strings.Cut(name, ":-")
-		return replace(v)
-	})
+func parseReference(written string) reference {
+	name := strings.TrimPrefix(written[len("${"):len(written)-len("}")], "env:")
+	var r reference
+	r.name, r.fallback, r.hasFallback = strings.Cut(name, ":-")
+	return r
+}
+
+// isFolder reports whether r refers to the folder of the file instead of the environment.
+func (r reference) isFolder() bool { return r.name == "workspaceFolder" && !r.hasFallback }
+
+// Expand sets Start to Config with its variables replaced by values of our environment, which are among Start's secrets, and by
+// folder, the root as the client spells it. It fails if a variable has no value.
+func (s *FoundServer) Expand(folder string) error {
+	var failed error
+	c := s.Config
+	s.replaced = nil
+	replace := func(written string) string {
+		r := parseReference(written)
+		to := replacement{written: written, name: r.name, value: r.fallback}
+		value, set := os.LookupEnv(r.name)
+		switch {
+		case r.isFolder():
+			to.value = folder
+		case set:
+			to.value, to.ours = value, true
+			c.Secrets = append(c.Secrets, value)
+		case r.hasFallback:
+		case strings.Contains(r.name, ":"):
+			failed = cmp.Or(failed, fmt.Errorf("only an editor can ask for %s: set an environment variable and write ${NAME} in the file", written))
+		default:
+			failed = cmp.Or(failed, fmt.Errorf("%s is not set in the environment", written))
+		}
+		s.replaced = append(s.replaced, to)
+		return to.value
+	}
+	expand := func(written string) string { return variable().ReplaceAllStringFunc(written, replace) }
+	c.Command, c.Dir, c.URL = expand(c.Command), expand(c.Dir), expand(c.URL)
+	c.Args, c.Env, c.Headers = slices.Clone(c.Args), slices.Clone(c.Env), slices.Clone(c.Headers)
+	for i := range c.Args {
+		c.Args[i] = expand(c.Args[i])
+	}
+	for _, pairs := range [][]Pair{c.Env, c.Headers} {
+		for i := range pairs {
+			pairs[i].Value = expand(pairs[i].Value)
+		}
+	}
+	s.Start = c
+	return failed
 }
