@@ -1,17 +1,30 @@
 package mcpserver
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// sessionTimeout is how long an HTTP session lasts without a request.
-const sessionTimeout = time.Hour
+const (
+	// sessionTimeout is how long an HTTP session lasts without a request.
+	sessionTimeout = time.Hour
+	// writeChunk is how much of a response a client must take within the write timeout, in bytes.
+	writeChunk = 64 << 10
+	// requestSize is what a request counts for in addition to its body, in bytes.
+	requestSize = 4 << 10
+)
 
 // Handler serves clients over streamable HTTP. It rejects requests to a loopback address that name another host than localhost, and
 // requests from web pages of another origin. Shut the HTTP server down before calling [Server.Close].
@@ -26,42 +39,24 @@ func (s *Server) Handler() http.Handler {
 			sessions.ServeHTTP(w, r)
 		}
 	})
-	return http.NewCrossOriginProtection().Handler(s.limitRequests(byEra))
+	return s.setDeadlines(http.NewCrossOriginProtection().Handler(s.limitRequests(byEra)))
 }
 
 func (s *Server) sdkHandler(o mcp.StreamableHTTPOptions) http.Handler {
-	o.MaxRequestBodyBytes = int64(s.options.MaxMessage)
+	o.MaxRequestBodyBytes = -1 // limitRequests has checked it
 	return mcp.NewStreamableHTTPHandler(
 		func(*http.Request) *mcp.Server { return s.forClient(&client{server: s, onlyDuringCalls: true}) }, &o)
 }
 
-// limitRequests rejects requests while too many are pending, and ends those whose body does not arrive in time. It does not count GET
-// requests, which open event streams: the SDK allows one for each session.
-func (s *Server) limitRequests(next http.Handler) http.Handler {
-	slots := make(chan struct{}, s.limits.pending)
+// setDeadlines ends requests whose body does not arrive in time, and responses that the client does not read.
+func (s *Server) setDeadlines(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			next.ServeHTTP(w, r)
-			return
-		}
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-		default:
-			http.Error(w, tooManyRequests(s.limits.pending), http.StatusServiceUnavailable)
-			return
-		}
 		control := http.NewResponseController(w)
-		if control.SetReadDeadline(time.Now().Add(s.limits.bodyTimeout)) == nil {
+		if r.ContentLength != 0 && control.SetReadDeadline(time.Now().Add(s.limits.bodyTimeout)) == nil {
 			r.Body = &timedBody{ReadCloser: r.Body, control: control}
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(&timedWriter{ResponseWriter: w, control: control, timeout: s.limits.writeTimeout}, r)
 	})
-}
-
-// tooManyRequests returns the error message for a request beyond the limit.
-func tooManyRequests(limit int) string {
-	return fmt.Sprintf("too many unanswered requests (the limit is %d): wait for some", limit)
 }
 
 // timedBody is a request body with a read deadline, which it removes at its end: the server reads from the connection while it
@@ -78,4 +73,248 @@ func (b *timedBody) Read(p []byte) (int, error) {
 		_ = b.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
+}
+
+// timedWriter is a response with a deadline for each piece of it: a client may read slowly, but must not stop.
+type timedWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	timeout time.Duration
+}
+
+// Unwrap is used by [http.ResponseController].
+func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Write implements [io.Writer].
+func (w *timedWriter) Write(p []byte) (written int, err error) {
+	for {
+		piece := p[:min(len(p), writeChunk)]
+		_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout))
+		n, err := w.ResponseWriter.Write(piece)
+		written, p = written+n, p[n:]
+		if err != nil || len(p) == 0 {
+			return written, err
+		}
+	}
+}
+
+// limitRequests reads the body of each request, and passes it on when fewer calls are running than the limit allows. A request that
+// waits for its body or its turn does not keep others from running; only its size counts. It does not limit GET requests, which open
+// event streams: the SDK allows one for each session.
+func (s *Server) limitRequests(next http.Handler) http.Handler {
+	running := newSlots(s.limits.calls)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			next.ServeHTTP(w, r)
+			return
+		}
+		read := &countedBody{ReadCloser: r.Body, budget: &s.bodies}
+		defer read.release()
+		body, err := read.all(http.MaxBytesReader(w, read, int64(min(s.options.MaxMessage, s.limits.body))))
+		if err != nil {
+			w.Header().Set("Connection", "close")
+			rejectBody(w, err)
+			return
+		}
+		calls := countCalls(body)
+		if calls > s.limits.calls {
+			http.Error(w, fmt.Sprintf("too many calls in a batch (the limit is %d)", s.limits.calls), http.StatusRequestEntityTooLarge)
+			return
+		}
+		if !running.acquire(r.Context(), calls, s.limits.callWait) {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, tooManyRequests(s.limits.calls), http.StatusServiceUnavailable)
+			return
+		}
+		defer running.release(calls)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(&callResponse{ResponseWriter: w, control: http.NewResponseController(w), slots: running}, r)
+	})
+}
+
+// rejectBody answers a request whose body could not be read.
+func rejectBody(w http.ResponseWriter, err error) {
+	tooLong, ok := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case ok:
+		http.Error(w, fmt.Sprintf("the request is longer than the limit of %d bytes", tooLong.Limit), http.StatusRequestEntityTooLarge)
+	case errors.Is(err, errBudget):
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		http.Error(w, "the request did not arrive in time", http.StatusRequestTimeout)
+	default:
+		http.Error(w, "the request could not be read", http.StatusBadRequest)
+	}
+}
+
+// tooManyRequests returns the error message for a request beyond the limit.
+func tooManyRequests(limit int) string {
+	return fmt.Sprintf("too many unanswered requests (the limit is %d): wait for some", limit)
+}
+
+// countCalls returns how many messages of a request expect an answer. It decodes them as the SDK does, which rejects malformed ones.
+func countCalls(body []byte) (calls int) {
+	var messages []json.RawMessage
+	if json.Unmarshal(body, &messages) != nil {
+		messages = []json.RawMessage{body}
+	}
+	for _, raw := range messages {
+		m, _ := jsonrpc.DecodeMessage(raw)
+		if request, ok := m.(*jsonrpc.Request); ok && request.IsCall() {
+			calls++
+		}
+	}
+	return calls
+}
+
+// budget bounds a number of bytes.
+type budget struct {
+	limit int64
+	used  atomic.Int64
+}
+
+// take reports whether there was room for n more bytes.
+func (b *budget) take(n int) bool {
+	if b.used.Add(int64(n)) <= b.limit {
+		return true
+	}
+	b.used.Add(int64(-n))
+	return false
+}
+
+// errBudget is returned when the bodies of all requests are too long together.
+var errBudget = errors.New("the server is handling too many long requests: try again")
+
+// countedBody takes what is read of a body from a budget.
+type countedBody struct {
+	io.ReadCloser
+	budget *budget
+	taken  int
+}
+
+// all reads the body through limited, which reads from b.
+func (b *countedBody) all(limited io.Reader) ([]byte, error) {
+	if !b.take(requestSize) {
+		return nil, errBudget
+	}
+	return io.ReadAll(limited)
+}
+
+// Read implements [io.Reader].
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if !b.take(n) {
+		return 0, errBudget
+	}
+	return n, err
+}
+
+func (b *countedBody) take(n int) bool {
+	if !b.budget.take(n) {
+		return false
+	}
+	b.taken += n
+	return true
+}
+
+// release returns to the budget what was taken.
+func (b *countedBody) release() { b.budget.used.Add(int64(-b.taken)) }
+
+// slots are the places of running calls. Those who wait for one are served in turn.
+type slots struct {
+	free chan struct{}
+	turn chan struct{}
+
+	mu      sync.Mutex
+	writing map[*callResponse]time.Time // responses that are being written, and since when
+}
+
+// unread is how long the clients of a call have to read its response while other calls wait.
+const unread = time.Second
+
+func newSlots(n int) *slots {
+	return &slots{free: make(chan struct{}, n), turn: make(chan struct{}, 1), writing: map[*callResponse]time.Time{}}
+}
+
+// acquire takes n slots. It reports whether it got them in time.
+func (s *slots) acquire(ctx context.Context, n int, timeout time.Duration) bool {
+	if n == 0 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return false
+	}
+	for got := range n {
+		if !s.acquireOne(ctx) {
+			s.release(got)
+			return false
+		}
+	}
+	return true
+}
+
+// acquireOne takes a slot. While there is none, it ends the response that its client has not read for the longest time.
+func (s *slots) acquireOne(ctx context.Context) bool {
+	ticker := time.NewTicker(unread / 10)
+	defer ticker.Stop()
+	for {
+		select {
+		case s.free <- struct{}{}:
+			return true
+		case <-ticker.C:
+			s.endSlowest()
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (s *slots) endSlowest() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var slowest *callResponse
+	for w, since := range s.writing {
+		if time.Since(since) > unread && (slowest == nil || since.Before(s.writing[slowest])) {
+			slowest = w
+		}
+	}
+	if slowest != nil {
+		_ = slowest.control.SetWriteDeadline(time.Now())
+	}
+}
+
+// release returns n slots.
+func (s *slots) release(n int) {
+	for range n {
+		<-s.free
+	}
+}
+
+// callResponse is the response of a request that has slots.
+type callResponse struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	slots   *slots
+}
+
+// Unwrap is used by [http.ResponseController].
+func (w *callResponse) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Write implements [io.Writer].
+func (w *callResponse) Write(p []byte) (int, error) {
+	w.slots.mu.Lock()
+	w.slots.writing[w] = time.Now()
+	w.slots.mu.Unlock()
+	defer func() {
+		w.slots.mu.Lock()
+		defer w.slots.mu.Unlock()
+		delete(w.slots.writing, w)
+	}()
+	return w.ResponseWriter.Write(p)
 }

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -27,6 +28,22 @@ func overHTTP(t *testing.T, o Options) *httptest.Server {
 	s := httptest.NewServer(server.Handler())
 	t.Cleanup(s.Close)
 	return s
+}
+
+// overHTTPWith is overHTTP with another tool.
+func overHTTPWith(t *testing.T, o Options, tool string, run func(context.Context) string) (*Server, *httptest.Server) {
+	t.Helper()
+	server, err := Open(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(server.Close)
+	addTools(server, func(server *mcp.Server, _ *client) {
+		server.AddTool(&mcp.Tool{Name: tool, InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: run(ctx)}}}, nil
+		})
+	})
+	s := httptest.NewServer(server.Handler())
+	t.Cleanup(s.Close)
+	return server, s
 }
 
 func connect(t *testing.T, url, revision string, roots ...string) (*mcp.Client, *mcp.ClientSession) {
@@ -122,30 +139,55 @@ func post(ctx context.Context, t *testing.T, url, session, message string) (int,
 	return response.StatusCode, response.Header.Get("Mcp-Session-Id"), string(body)
 }
 
+// When too many sessions are open, the one that has been idle the longest makes room.
 func TestHTTPSessionsAreLimited(t *testing.T) {
-	s := overHTTP(t, Options{limits: limits{sessions: 3}})
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
-	var sessions []string
-	for range 3 {
-		status, session, body := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
-		require.Equal(t, http.StatusOK, status, body)
-		sessions = append(sessions, session)
+	open := func(url string) (string, string) {
+		_, session, body := post(t.Context(), t, url, "", initialize(withoutRoots))
+		return session, body
 	}
-	_, _, body := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
-	require.Contains(t, body, "too many open sessions (the limit is 3)")
-	_, _, body = post(t.Context(), t, s.URL, sessions[0], call(1, "list_roots", "{}"))
-	require.Contains(t, body, "no roots capability", "the others go on")
-
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, s.URL, nil)
-	require.NoError(t, err)
-	r.Header.Set("Mcp-Session-Id", sessions[0])
-	response, err := http.DefaultTransport.RoundTrip(r)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	require.Eventually(t, func() bool {
-		_, _, body := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
-		return strings.Contains(body, "protocolVersion")
-	}, patience, time.Millisecond)
+	t.Run("abandoned", func(t *testing.T) {
+		s := overHTTP(t, Options{limits: limits{sessions: 3}})
+		var sessions []string
+		for range 3 {
+			session, body := open(s.URL)
+			require.Contains(t, body, "protocolVersion")
+			sessions = append(sessions, session)
+		}
+		_, _, body := post(t.Context(), t, s.URL, sessions[0], call(1, "list_roots", "{}"))
+		require.Contains(t, body, "no roots capability")
+		_, body = open(s.URL)
+		require.Contains(t, body, "protocolVersion")
+		require.Eventually(t, func() bool {
+			status, _, _ := post(t.Context(), t, s.URL, sessions[1], call(2, "list_roots", "{}"))
+			return status == http.StatusNotFound
+		}, patience, time.Millisecond)
+		for _, session := range []string{sessions[0], sessions[2]} {
+			_, _, body := post(t.Context(), t, s.URL, session, call(2, "list_roots", "{}"))
+			require.Contains(t, body, "no roots capability", "the others go on")
+		}
+	})
+	t.Run("in use", func(t *testing.T) {
+		begun, end := make(chan bool), make(chan bool)
+		_, s := overHTTPWith(t, Options{limits: limits{sessions: 1}}, "wait", func(context.Context) string {
+			begun <- true
+			<-end
+			return "waited"
+		})
+		session, _ := open(s.URL)
+		answer := make(chan string)
+		go func() {
+			_, _, body := post(t.Context(), t, s.URL, session, call(1, "wait", "{}"))
+			answer <- body
+		}()
+		<-begun
+		_, body := open(s.URL)
+		require.Contains(t, body, "too many open sessions (the limit is 1)")
+		close(end)
+		require.Contains(t, <-answer, "waited")
+		_, body = open(s.URL)
+		require.Contains(t, body, "protocolVersion")
+	})
 }
 
 func TestHTTPUnknownSession(t *testing.T) {
@@ -161,27 +203,174 @@ func TestHTTPUnknownSession(t *testing.T) {
 	}
 }
 
-func TestHTTPRequestsAreLimited(t *testing.T) {
-	s := overHTTP(t, Options{limits: limits{pending: 2, bodyTimeout: 500 * time.Millisecond}})
+// send sends a message on a connection of its own, with a body that is announced as longer by some bytes. The connection receives little
+// that is not read.
+func send(t *testing.T, s *httptest.Server, session, message string, missing int) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(t, conn.(*net.TCPConn).SetReadBuffer(16<<10))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
+	_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"+
+		"Mcp-Session-Id: %s\r\nAccept: application/json, text/event-stream\r\n\r\n%s", len(message)+missing, session, message)
+	require.NoError(t, err)
+	return conn
+}
+
+func status(t *testing.T, conn net.Conn) int {
+	t.Helper()
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	return response.StatusCode
+}
+
+func TestHTTPSlowBodies(t *testing.T) {
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
-	for range 2 {
-		conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	t.Run("do not keep others from being served", func(t *testing.T) {
+		s := overHTTP(t, Options{limits: limits{calls: 2, bodyTimeout: time.Second}})
+		var slow []net.Conn
+		for range 20 {
+			slow = append(slow, send(t, s, "", "{", 100))
+		}
+		status1, _, body := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
+		require.Equal(t, http.StatusOK, status1, body)
+		for _, conn := range slow {
+			require.Equal(t, http.StatusRequestTimeout, status(t, conn))
+		}
+	})
+	t.Run("share a budget", func(t *testing.T) {
+		server, err := Open(t.Context(), Options{limits: limits{bodies: 2 * (requestSize + 100_000), bodyTimeout: time.Second}})
 		require.NoError(t, err)
-		defer conn.Close()
-		_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"+
-			"Expect: 100-continue\r\nAccept: application/json, text/event-stream\r\n\r\n")
-		require.NoError(t, err)
-		begun, err := bufio.NewReader(conn).ReadString('\n')
-		require.NoError(t, err)
-		require.Contains(t, begun, "100 Continue", "its body is waited for")
+		t.Cleanup(server.Close)
+		s := httptest.NewServer(server.Handler())
+		t.Cleanup(s.Close)
+		first := send(t, s, "", strings.Repeat(" ", 100_000), 1)
+		second := send(t, s, "", strings.Repeat(" ", 100_000), 1)
+		require.Eventually(t, func() bool { return server.bodies.used.Load() == server.bodies.limit }, patience, time.Millisecond)
+		got, _, body := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
+		require.Equal(t, http.StatusServiceUnavailable, got)
+		require.Contains(t, body, "too many long requests")
+		require.Equal(t, http.StatusRequestTimeout, status(t, first))
+		require.Equal(t, http.StatusRequestTimeout, status(t, second))
+		require.Eventually(t, func() bool {
+			got, _, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
+			return got == http.StatusOK
+		}, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return server.bodies.used.Load() == 0 }, patience, time.Millisecond)
+	})
+}
+
+func TestHTTPRequestSize(t *testing.T) {
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	s := overHTTP(t, Options{})
+	long := strings.Replace(initialize(withoutRoots), "{", "{"+strings.Repeat(" ", 4<<20), 1)
+	got, _, body := post(t.Context(), t, s.URL, "", long[:4<<20])
+	require.Equal(t, http.StatusBadRequest, got, body)
+	got, _, body = post(t.Context(), t, s.URL, "", long)
+	require.Equal(t, http.StatusRequestEntityTooLarge, got)
+	require.Contains(t, body, "longer than the limit of 4194304 bytes")
+}
+
+// Clients that do not read their responses are cut off: after a while, or as soon as others wait for their turn.
+func TestHTTPUnreadResponses(t *testing.T) {
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	long := strings.Repeat("x", 8<<20)
+	// block returns a server both of whose calls have responses that are not read.
+	block := func(t *testing.T, l limits) (*Server, *httptest.Server, []net.Conn) {
+		l.calls = 2
+		begun := make(chan bool, 2)
+		server, s := overHTTPWith(t, Options{limits: l}, "long", func(context.Context) string {
+			begun <- true
+			return long
+		})
+		var sessions []string
+		for range 2 {
+			_, session, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
+			sessions = append(sessions, session)
+		}
+		var unread []net.Conn
+		for _, session := range sessions {
+			unread = append(unread, send(t, s, session, call(1, "long", "{}"), 0))
+			<-begun
+		}
+		return server, s, unread
 	}
-	status, _, body := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
-	require.Equal(t, http.StatusServiceUnavailable, status)
+	cutOff := func(conns []net.Conn) (count int) {
+		for _, conn := range conns {
+			if n, _ := io.Copy(io.Discard, conn); n < int64(len(long)) {
+				count++
+			}
+		}
+		return count
+	}
+	t.Run("after a while", func(t *testing.T) {
+		server, _, unread := block(t, limits{writeTimeout: time.Second})
+		require.Eventually(t, func() bool { return server.bodies.used.Load() == 0 }, patience, 10*time.Millisecond)
+		require.Equal(t, 2, cutOff(unread))
+	})
+	t.Run("when others wait", func(t *testing.T) {
+		_, s, _ := block(t, limits{writeTimeout: time.Hour})
+		got, _, body := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
+		require.Equal(t, http.StatusOK, got, body)
+		s.CloseClientConnections()
+	})
+}
+
+// A client may read as slowly as it likes, as long as it goes on.
+func TestHTTPSlowReader(t *testing.T) {
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	const timeout = 500 * time.Millisecond
+	long := strings.Repeat("x", 16<<20)
+	_, s := overHTTPWith(t, Options{limits: limits{writeTimeout: timeout}}, "long", func(context.Context) string { return long })
+	_, session, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
+	conn := send(t, s, session, call(1, "long", "{}"), 0)
+	begun, n := time.Now(), 0
+	for buffer := make([]byte, 256<<10); n < len(long); {
+		read, err := io.ReadFull(conn, buffer[:min(len(buffer), len(long)-n)])
+		n += read
+		require.NoError(t, err, "after %d bytes and %v", n, time.Since(begun))
+		time.Sleep(timeout / 20)
+	}
+	require.Greater(t, time.Since(begun), 2*timeout)
+}
+
+func TestHTTPCallsAreLimited(t *testing.T) {
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	begun, end := make(chan bool, 10), make(chan bool)
+	_, s := overHTTPWith(t, Options{limits: limits{calls: 2, callWait: 50 * time.Millisecond}}, "wait", func(context.Context) string {
+		begun <- true
+		<-end
+		return "waited"
+	})
+	_, session, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
+	var running []net.Conn
+	for id := range 2 {
+		running = append(running, send(t, s, session, call(id+1, "wait", "{}"), 0))
+		<-begun
+	}
+	got, _, body := post(t.Context(), t, s.URL, session, call(3, "wait", "{}"))
+	require.Equal(t, http.StatusServiceUnavailable, got)
 	require.Contains(t, body, "too many unanswered requests (the limit is 2)")
-	require.Eventually(t, func() bool {
-		status, _, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
-		return status == http.StatusOK
-	}, patience, 10*time.Millisecond)
+	got, _, body = post(t.Context(), t, s.URL, session, initialized)
+	require.Equal(t, http.StatusAccepted, got, "notifications and answers pass: %s", body)
+	close(end)
+	for _, conn := range running {
+		require.Equal(t, http.StatusOK, status(t, conn))
+	}
+	batch := "[" + strings.Join([]string{call(1, "wait", "{}"), call(2, "wait", "{}"), call(3, "wait", "{}")}, ",") + "]"
+	got, _, body = post(t.Context(), t, s.URL, session, batch)
+	require.Equal(t, http.StatusRequestEntityTooLarge, got)
+	require.Contains(t, body, "too many calls in a batch (the limit is 2)")
+}
+
+// The answer to the question for roots arrives while the call that needs it takes the only place.
+func TestHTTPAnswersAreNotLimited(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	s := overHTTP(t, Options{limits: limits{calls: 1}})
+	_, session := connect(t, s.URL, "2025-11-25", a)
+	require.Contains(t, readFile(t, session, "f"), "in a")
 }
 
 // A call may take longer than the time that its body has to arrive.

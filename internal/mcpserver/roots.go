@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -33,6 +34,10 @@ type client struct {
 	// not be listening at other times.
 	onlyDuringCalls bool
 
+	// Protected by server.mu:
+	requests int       // being handled
+	used     time.Time // when the last request ended
+
 	mu          sync.Mutex
 	initialized bool                       // whether initialize was received
 	follower    *mcproots.Follower[*scope] // set by initialize if the client's roots are used
@@ -42,6 +47,8 @@ type client struct {
 func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (_ mcp.Result, err error) {
 		defer c.server.recovered(method, &err)
+		c.server.begin(c)
+		defer c.server.end(c)
 		switch method {
 		case "initialize":
 			if err := c.initialize(r); err != nil {

@@ -35,7 +35,8 @@ type Options struct {
 	Permit tools.Permit
 	// Timeout is how long a client may take to list its roots. Default 5 s.
 	Timeout time.Duration
-	// MaxMessage is the longest message that is accepted, in bytes. Default 64 MiB.
+	// MaxMessage is the longest message that is accepted, in bytes. Default 64 MiB. Over HTTP, messages longer than 4 MiB are rejected
+	// in any case.
 	MaxMessage int
 	// Logger receives messages for the person who runs the server. Default: discarded.
 	Logger *slog.Logger
@@ -45,11 +46,19 @@ type Options struct {
 
 // limits protect the server. A zero field means its default.
 type limits struct {
-	rootsAge    time.Duration // how long the roots of a client that does not announce changes are used; default 5 s
-	pending     int           // unanswered requests of a stdio client, or of all HTTP clients together; default 256
-	sessions    int           // open HTTP sessions; default 100
-	bodyTimeout time.Duration // for the body of an HTTP request to arrive; default 30 s
-	grace       time.Duration // for calls to finish after a client has closed its input; default 2 s
+	rootsAge time.Duration // how long the roots of a client that does not announce changes are used; default 5 s
+	pending  int           // unanswered requests of a stdio client; default 256
+	grace    time.Duration // for calls to finish after a client has closed its input; default 2 s
+
+	// For all HTTP clients together:
+
+	sessions     int           // open sessions; default 100
+	calls        int           // running calls; default 32
+	callWait     time.Duration // for a call to wait until it is run; default 10 s
+	body         int           // bytes of one request; default 4 MiB
+	bodies       int           // bytes of all requests that are being received or handled; default 64 MiB
+	bodyTimeout  time.Duration // for a request to arrive; default 10 s
+	writeTimeout time.Duration // for a client to read the next piece of a response; default 10 s
 }
 
 func (o Options) withDefaults() Options {
@@ -58,11 +67,17 @@ func (o Options) withDefaults() Options {
 	o.MaxMessage = cmp.Or(o.MaxMessage, 64<<20)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.limits = limits{
-		rootsAge:    cmp.Or(o.limits.rootsAge, 5*time.Second),
-		pending:     cmp.Or(o.limits.pending, 256),
-		sessions:    cmp.Or(o.limits.sessions, 100),
-		bodyTimeout: cmp.Or(o.limits.bodyTimeout, 30*time.Second),
-		grace:       cmp.Or(o.limits.grace, 2*time.Second),
+		rootsAge: cmp.Or(o.limits.rootsAge, 5*time.Second),
+		pending:  cmp.Or(o.limits.pending, 256),
+		grace:    cmp.Or(o.limits.grace, 2*time.Second),
+
+		sessions:     cmp.Or(o.limits.sessions, 100),
+		calls:        cmp.Or(o.limits.calls, 32),
+		callWait:     cmp.Or(o.limits.callWait, 10*time.Second),
+		body:         cmp.Or(o.limits.body, 4<<20),
+		bodies:       cmp.Or(o.limits.bodies, 64<<20),
+		bodyTimeout:  cmp.Or(o.limits.bodyTimeout, 10*time.Second),
+		writeTimeout: cmp.Or(o.limits.writeTimeout, 10*time.Second),
 	}
 	return o
 }
@@ -77,11 +92,12 @@ type Server struct {
 	fallback   *scope // nil if there is none
 	warned     atomic.Bool
 	signer     signer
+	bodies     budget                     // of HTTP requests
 	extraTools func(*mcp.Server, *client) // added by tests; may be nil
 
 	mu       sync.Mutex
 	closing  bool
-	sessions map[*mcp.ServerSession]bool // of legacy clients
+	sessions map[*mcp.ServerSession]*client // of legacy clients
 	watching sync.WaitGroup
 }
 
@@ -91,7 +107,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	s := &Server{
 		options: o, limits: o.limits, log: o.Logger, tools: tools.New(nil, tools.Options{Permit: o.Permit}).Tools(),
-		sessions: map[*mcp.ServerSession]bool{}, signer: newSigner(),
+		sessions: map[*mcp.ServerSession]*client{}, signer: newSigner(), bodies: budget{limit: int64(o.limits.bodies)},
 	}
 	var err error
 	if !o.Roots.IsZero() {
@@ -125,17 +141,18 @@ func (s *Server) Close() {
 	}
 }
 
-// watch releases a legacy client's roots when its session ends. It fails if too many HTTP sessions are open.
+// watch releases a legacy client's roots when its session ends. If too many HTTP sessions are open, it ends one of them, and fails if
+// all are in use.
 func (s *Server) watch(session *mcp.ServerSession, c *client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch limit := s.limits.sessions; {
 	case s.closing:
 		return nil // the client will never be asked for roots
-	case c.onlyDuringCalls && len(s.sessions) >= limit:
+	case c.onlyDuringCalls && len(s.sessions) >= limit && !s.endIdlest():
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("too many open sessions (the limit is %d): end one, or try again later", limit)}
 	}
-	s.sessions[session] = true
+	s.sessions[session] = c
 	s.watching.Go(func() {
 		_ = session.Wait()
 		if f := c.rootsFollower(); f != nil {
@@ -146,6 +163,38 @@ func (s *Server) watch(session *mcp.ServerSession, c *client) error {
 		delete(s.sessions, session)
 	})
 	return nil
+}
+
+// endIdlest ends the HTTP session that has been without a request for the longest time. It reports whether there was one. The caller
+// must hold s.mu.
+func (s *Server) endIdlest() bool {
+	var idlest *mcp.ServerSession
+	for session, c := range s.sessions {
+		if c.onlyDuringCalls && c.requests == 0 && (idlest == nil || c.used.Before(s.sessions[idlest].used)) {
+			idlest = session
+		}
+	}
+	if idlest == nil {
+		return false
+	}
+	s.log.Info("ended the HTTP session that was idle the longest, to make room for another", "idle", time.Since(s.sessions[idlest].used))
+	delete(s.sessions, idlest)
+	s.watching.Go(func() { _ = idlest.Close() })
+	return true
+}
+
+// begin notes that a client's request is being handled. The caller must call end afterwards.
+func (s *Server) begin(c *client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.requests++
+}
+
+func (s *Server) end(c *client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.requests--
+	c.used = time.Now()
 }
 
 // forClient returns an SDK server for one client.
