@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -59,13 +60,13 @@ func needsSession(method string) bool {
 	return false
 }
 
-// checkPaths rejects a request to the client whose path lies outside the session's roots. This holds at the time of the check:
-// what the client then opens is up to the client.
+// checkPaths rejects a request to the client whose path does not lead to a file or directory that the session may use, or leads
+// elsewhere by now. This holds at the time of the check: what the client then opens is up to the client.
 func checkPaths(w *workspace.Workspace, method string, params backend.Raw) error {
-	name := "path"
+	name, handOver := "path", w.HandOverFile
 	switch {
 	case method == methodCreateTerminal:
-		name = "cwd"
+		name, handOver = "cwd", w.HandOverDir
 	case !strings.HasPrefix(method, "fs/"):
 		return nil
 	}
@@ -73,13 +74,12 @@ func checkPaths(w *workspace.Workspace, method string, params backend.Raw) error
 	switch {
 	case err != nil:
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", method, err)
-	case given:
-		return checkPath(w, path)
-	case method == methodCreateTerminal:
-		return nil
-	default:
+	case !given && method != methodCreateTerminal:
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: params have no path", method)
+	case !given: // the client starts the terminal in the session's cwd
+		path = w.Roots().Cwd().String()
 	}
+	return checkPath(path, handOver)
 }
 
 // pathMember reads a path in params. It rejects params in which a client might find another path, because the member occurs
@@ -106,18 +106,14 @@ func pathMember(params backend.Raw, name string) (path string, given bool, err e
 	return path, true, strictjson.Refuse(wrong...)
 }
 
-// checkPath rejects a path outside of w. For a path that does not exist it checks where the file would be created.
-func checkPath(w *workspace.Workspace, path string) error {
+// checkPath rejects a path that handOver rejects.
+func checkPath(path string, handOver func(string) error) error {
 	if !filepath.IsAbs(path) {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%q is not absolute: give an absolute path", path)
 	}
 	// A client may resolve ".." after a link as the system does, or in the text of the path. Both must stay inside.
-	for _, p := range []string{path, filepath.Clean(path)} {
-		_, err := w.Stat(p)
-		if errors.Is(err, fs.ErrNotExist) {
-			_, err = w.WriteTarget(p)
-		}
-		if err != nil && (p == path || !errors.Is(err, fs.ErrNotExist)) {
+	for _, p := range slices.Compact([]string{path, filepath.Clean(path)}) {
+		if err := handOver(p); err != nil && (p == path || !errors.Is(err, fs.ErrNotExist)) {
 			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
 		}
 	}

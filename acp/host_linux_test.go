@@ -149,3 +149,21 @@ func TestW6_HungDisk(t *testing.T) {
 	c.call("session/load", rootsParams(id, good))
 	require.Equal(t, []string{"here"}, c.texts(id, "say here"), "without the disk that hangs")
 }
+
+// An editor that opens a FIFO hangs, and one that opens a device reads what is no file.
+func TestC13_SpecialFiles(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	root := folder(t)
+	require.NoError(t, unix.Mkfifo(filepath.Join(root, "fifo"), 0o600))
+	id := c.open(root)
+	for _, method := range []string{"fs/read_text_file", "fs/write_text_file"} {
+		answer := c.texts(id, "call "+method+" "+encode(map[string]string{"path": filepath.Join(root, "fifo")}))[0]
+		require.Contains(t, answer, "is a fifo, not a regular file")
+	}
+	answer := c.texts(id, "call terminal/create "+encode(map[string]string{"command": "x", "cwd": filepath.Join(root, "fifo")}))[0]
+	require.Contains(t, answer, "not a directory")
+	for _, m := range c.messages() {
+		require.NotContains(t, m.Method, "fs/")
+	}
+}

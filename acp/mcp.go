@@ -130,20 +130,20 @@ func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error 
 	if err := mcpclient.NewConsents(h.agent.options.ConsentDir).Ask(ctx, h, server); err != nil {
 		return err
 	}
+	if err := h.workspace.HandOverDir(dir); err != nil { // the user may have taken a while
+		return fmt.Errorf("cannot start MCP server %s of %s: %w", found.Name, found.Path, err)
+	}
 	return h.addServer(server.Start)
 }
 
-// serverDir returns the working directory of a server found in a root: the root, or cwd relative to it.
+// serverDir returns the working directory of a server found in a root: the root, or cwd relative to it. It fails unless the path
+// leads there.
 func (h *host) serverDir(found discovery.Artifact, cwd string) (string, error) {
 	dir := cwd
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(found.Root.Dir.String(), dir)
 	}
-	info, err := h.workspace.Stat(dir)
-	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is not a directory", dir)
-	}
-	return dir, err
+	return dir, h.workspace.HandOverDir(dir)
 }
 
 // addServer adds a server to the session, in place of one that was found under the same name. The client's own servers stay,

@@ -684,3 +684,64 @@ func TestW5_CancelDuringToolPermission(t *testing.T) {
 	c.await(at, func(m message) bool { return m.Method == "$/cancel_request" })
 	c.await(at, func(m message) bool { return strings.Contains(string(m.Params), `"failed"`) })
 }
+
+// A server starts in a folder by its path, so the path must still lead to the folder of the session: at first, after the user was
+// asked, and when the server is restarted.
+func TestC13_ServerDirectory(t *testing.T) {
+	replace := func(dir, victim string) {
+		require.NoError(t, os.Rename(dir, dir+"-old"))
+		require.NoError(t, os.Symlink(victim, dir))
+	}
+	open := func(t *testing.T) (c *client, root string) {
+		c = connect(t, acp.Options{})
+		c.initialize()
+		root = filepath.Join(folder(t), "root")
+		require.NoError(t, os.Mkdir(root, 0o700))
+		return c, root
+	}
+	t.Run("of the client", func(t *testing.T) {
+		c, root := open(t)
+		id := c.serve([]string{root}, server("given", "files"))
+		require.Equal(t, []string{"given idle"}, c.texts(id, "servers"))
+		replace(root, folder(t))
+		require.Contains(t, c.use(id, "given.where"), "the folder "+root+" was replaced after the session had opened it")
+	})
+	t.Run("restarted", func(t *testing.T) {
+		c, root := open(t)
+		c.permit("allow-once")
+		id := c.serve([]string{root}, server("given", "files"))
+		where := c.use(id, "given.where")
+		require.Contains(t, where, "in "+root)
+		var pid int
+		_, err := fmt.Sscan(where, &pid)
+		require.NoError(t, err)
+		replace(root, folder(t))
+		process, err := os.FindProcess(pid)
+		require.NoError(t, err)
+		require.NoError(t, process.Kill())
+		require.Eventually(t, func() bool {
+			return strings.Contains(c.use(id, "given.where"), "the folder "+root+" was replaced after the session had opened it")
+		}, patience, 10*time.Millisecond)
+	})
+	t.Run("found", func(t *testing.T) {
+		c, root := open(t)
+		declare(t, root, "found", "files", nil, nil)
+		id := c.serve([]string{root})
+		c.permit("allow-once")
+		require.Contains(t, c.texts(id, "catalog")[0], "found")
+		replace(root, folder(t))
+		require.Contains(t, c.start(id, "found"), "the folder "+root+" was replaced after the session had opened it")
+		require.Empty(t, c.questions(), "the user is not asked about it")
+	})
+	t.Run("found and replaced while the user is asked", func(t *testing.T) {
+		c, root := open(t)
+		declare(t, root, "found", "files", nil, nil)
+		id := c.serve([]string{root})
+		c.answers = func(message) string {
+			replace(root, t.TempDir())
+			return `{"outcome":{"outcome":"selected","optionId":"allow-once"}}`
+		}
+		require.Contains(t, c.start(id, "found"), "the folder "+root+" was replaced after the session had opened it")
+		require.Len(t, c.questions(), 1)
+	})
+}

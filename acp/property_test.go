@@ -217,7 +217,7 @@ func (m *machine) verifyError(t *rapid.T, s sent) {
 	}
 }
 
-// parts are the conversation among messages; a session's title and state are not.
+// parts are the conversation among messages; a session's title and state are not, nor is the notice about a root that moved.
 func parts(t *rapid.T, messages []message, id string) []part {
 	var out []part
 	for _, m := range messages {
@@ -234,7 +234,7 @@ func parts(t *rapid.T, messages []message, id string) []part {
 		require.NoError(t, json.Unmarshal(m.Params, &p))
 		kind, isChunk := strings.CutSuffix(p.Update.SessionUpdate, "_message_chunk")
 		switch {
-		case p.SessionID != id:
+		case p.SessionID != id, strings.Contains(p.Update.Content.Text, " now leads to "):
 		case isChunk:
 			out = append(out, part{kind, p.Update.Content.Text})
 		default:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -46,7 +49,7 @@ func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request, cause backen
 		if err != nil {
 			return nil, protocolError(err)
 		}
-		a.releaseAfterResponse(r, at, s)
+		a.releaseAfterResponse(r, at, s, l.notice)
 		ok = true
 		return result, nil
 	}
@@ -62,6 +65,7 @@ type load struct {
 
 	stored   sessionstore.Session
 	previous *session // the active session, nil if there is none
+	notice   string   // for the user, from movedRoots
 }
 
 // run activates a stored session. Everything that can fail comes first; then the running turn of the active session ends, the
@@ -108,6 +112,7 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	l.notice = act.movedRoots(l.stored.Keys)
 	lease, err := l.takeOver(ctx, act)
 	if err != nil {
 		act.abandon()
@@ -190,6 +195,23 @@ func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessions
 		return nil
 	}
 	return strictjson.Refuse(strictjson.NewViolation("cwd", cwd.String(), strictjson.CwdMismatch).Expecting(stored.Roots.Cwd().String()))
+}
+
+// movedRoots returns a message to the user about roots that no longer lead where they did when the session was last opened, "" if
+// there are none. The request names them, so they are granted; but whoever replaced them may not be the user.
+func (act *activation) movedRoots(stored sessionstore.Keys) string {
+	var lines []string
+	for i, dir := range stored.Roots.All() {
+		for _, root := range act.workspace.Opened() {
+			if root.Dir == dir && root.Real != stored.Real[i] {
+				act.agent.log.Warn("a root leads elsewhere than when the session was last opened",
+					"session", act.id, "root", dir, "now", root.Real, "before", stored.Real[i])
+				lines = append(lines, fmt.Sprintf("The folder %s now leads to %s. When this session was last opened, it led to %s.\n\n",
+					text.Printable(dir.String()), text.Printable(root.Real.String()), text.Printable(stored.Real[i].String())))
+			}
+		}
+	}
+	return strings.Join(lines, "")
 }
 
 // replay shows the client a loaded session's conversation before the response: the stored history, unless the backend has sent

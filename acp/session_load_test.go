@@ -948,3 +948,42 @@ func TestA27_MultilineUpdates(t *testing.T) {
 		require.JSONEq(t, update, got[1+i])
 	}
 }
+
+// A link that was moved while a session was closed must not grant another folder unnoticed.
+func TestC13_MovedRootIsTold(t *testing.T) {
+	a, b, other := folder(t), folder(t), folder(t)
+	cwd, additional := filepath.Join(folder(t), "cwd"), filepath.Join(folder(t), "additional")
+	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
+		t.Run(method, func(t *testing.T) {
+			c := connect(t, acp.Options{})
+			c.initialize()
+			linkTo(t, cwd, a)
+			linkTo(t, additional, other)
+			id := c.open(cwd, additional)
+			c.call(method, rootsParams(id, cwd, additional))
+			require.Empty(t, texts(c.messages(), id), "nothing has moved")
+
+			linkTo(t, cwd, b)
+			linkTo(t, additional, b)
+			request, line := c.request(method, rootsParams(id, cwd, additional))
+			c.send(line)
+			notice, _ := c.await(0, func(m message) bool { return strings.Contains(string(m.Params), "now leads to") })
+			for _, line := range []string{
+				"The folder " + cwd + " now leads to " + b + ". When this session was last opened, it led to " + a + ".",
+				"The folder " + additional + " now leads to " + b + ". When this session was last opened, it led to " + other + ".",
+			} {
+				require.Contains(t, string(notice.Params), line)
+			}
+			c.response(request)
+			if method == "session/fork" {
+				return
+			}
+			from := len(c.messages())
+			c.call("session/load", rootsParams(id, cwd, additional))
+			c.texts(id, "say done")
+			for _, m := range c.messages()[from:] {
+				require.NotContains(t, string(m.Params), "now leads to", "it is said once, and not recorded")
+			}
+		})
+	}
+}

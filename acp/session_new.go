@@ -31,7 +31,7 @@ func (a *agent) acceptNew(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work 
 // create opens a session, stores it and returns the response. source is the session that it is a fork of, nil for a new one.
 func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams, source *sessionstore.Session) (json.RawMessage, error) {
 	o := opening{id: newID(), params: p, activation: backend.Activation{Cause: backend.New}}
-	title := ""
+	title, notice := "", ""
 	if source != nil {
 		title = source.Title
 		o.activation = backend.Activation{Cause: backend.Fork, State: source.State, History: a.options.Store.Finished(ctx, p.id)}
@@ -39,6 +39,9 @@ func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams,
 	act, err := a.open(ctx, o)
 	if err != nil {
 		return nil, protocolError(err)
+	}
+	if source != nil {
+		notice = act.movedRoots(source.Keys)
 	}
 	state := act.host.takeState()
 	n := sessionstore.NewSession{
@@ -63,14 +66,19 @@ func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams,
 		at.release()
 		return nil, err
 	}
-	a.releaseAfterResponse(r, at, s)
+	a.releaseAfterResponse(r, at, s, notice)
 	return put(act.opened.Result, "sessionId", quote(string(act.id))), nil
 }
 
-// releaseAfterResponse lets the session go ahead once the response to r is on the wire: the updates buffered so far are sent,
-// then the queue moves on.
-func (a *agent) releaseAfterResponse(r *jsonrpc.Request, at *ticket, s *session) {
+// releaseAfterResponse lets the session go ahead once the response to r is on the wire: the notice is shown but not recorded, the
+// updates buffered so far are sent, then the queue moves on.
+func (a *agent) releaseAfterResponse(r *jsonrpc.Request, at *ticket, s *session, notice string) {
 	r.AfterResponse(func() {
+		if notice != "" {
+			if err := s.show(a.base, backend.Text(notice)); err != nil {
+				a.log.Debug("notice not sent", "session", s.id, "error", err)
+			}
+		}
 		s.host.release(a.base)
 		at.release()
 	})

@@ -27,6 +27,9 @@ func MountPoints() []string { return nil }
 // CopyOwner does nothing: permissions here name no group.
 func CopyOwner(*os.File, os.FileInfo) bool { return true }
 
+// Links returns 1: what describes a file here does not count its names.
+func Links(os.FileInfo) uint64 { return 1 }
+
 // realPath returns the path of an open directory as the system knows it, without the \\?\ that lifts the limit on its length.
 func realPath(f *os.File) (string, error) {
 	conn, err := f.SyscallConn()

@@ -26,3 +26,12 @@ func CopyOwner(f *os.File, old os.FileInfo) bool {
 		return own.Gid == was.Gid || f.Chown(-1, int(was.Gid)) == nil
 	}
 }
+
+// Links returns how many names (hard links) a file has.
+func Links(info os.FileInfo) uint64 {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 1
+	}
+	return uint64(stat.Nlink)
+}

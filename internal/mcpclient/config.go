@@ -34,7 +34,7 @@ type Config struct {
 	Command string
 	Args    []string
 	Env     []Pair
-	// Dir is the working directory of a stdio server. Default: the session's cwd.
+	// Dir is the working directory of a stdio server, in a root. Default: the session's cwd.
 	Dir string
 	// URL and Headers reach an http or sse server.
 	URL     string

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -33,7 +35,9 @@ func TestW12_ConfigPrintsNoSecrets(t *testing.T) {
 
 // A server is kept only if its configuration is unchanged.
 func TestM15_ChangedConfigReplacesServer(t *testing.T) {
-	w := open(t, folder(t))
+	root := folder(t)
+	w, other := open(t, root), filepath.Join(root, "other")
+	require.NoError(t, os.Mkdir(other, 0o700))
 	stdio := func() mcpclient.Config {
 		c := self("s", "sdk")
 		c.Args = []string{"one", "two"}
@@ -49,7 +53,7 @@ func TestM15_ChangedConfigReplacesServer(t *testing.T) {
 		"order of args": func(c *mcpclient.Config) { c.Args = []string{"two", "one"} },
 		"env":           func(c *mcpclient.Config) { c.Env[len(c.Env)-1].Value = "b" },
 		"name in env":   func(c *mcpclient.Config) { c.Env[len(c.Env)-1].Name = "B" },
-		"dir":           func(c *mcpclient.Config) { c.Dir = folder(t) },
+		"dir":           func(c *mcpclient.Config) { c.Dir = other },
 		"policy":        func(c *mcpclient.Config) { c.Policy.OnShrink = mcpclient.Notify },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -86,13 +86,17 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 		return t.forSDK(s.config.Transport), nil
 	}
 	s.set.mu.Lock()
-	cwd, roots := s.set.cwd, s.set.roots
+	ws, roots := s.set.ws, s.set.roots
 	s.set.mu.Unlock()
 	args, env, err := expandTemplates(s.config, roots)
 	if err != nil {
 		return nil, err
 	}
-	command := process.Command{Path: s.config.Command, Args: args, Dir: cmp.Or(s.config.Dir, cwd), Name: s.config.Name}
+	dir := cmp.Or(s.config.Dir, ws.Roots().Cwd().String())
+	if err := ws.HandOverDir(dir); err != nil {
+		return nil, fmt.Errorf("%w: %w", errDirectory, err)
+	}
+	command := process.Command{Path: s.config.Command, Args: args, Dir: dir, Name: s.config.Name}
 	for _, p := range env {
 		command.Env = append(command.Env, p.Name+"="+p.Value)
 	}

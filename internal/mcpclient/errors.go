@@ -34,6 +34,7 @@ var (
 	errNotFound    = errors.New("not found")
 	errDenied      = errors.New("the user did not allow it")
 	errNoSuchRoot  = errors.New("no such root")
+	errDirectory   = errors.New("cannot start it in its working directory")
 )
 
 // serverError adds the name of the server to err.

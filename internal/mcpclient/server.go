@@ -149,7 +149,7 @@ func (s *server) run() {
 func isPermanent(err error) bool {
 	var start *process.StartError
 	var missing *exec.Error
-	return errors.As(err, &start) || errors.As(err, &missing) || errors.Is(err, errNoSuchRoot)
+	return errors.As(err, &start) || errors.As(err, &missing) || errors.Is(err, errNoSuchRoot) || errors.Is(err, errDirectory)
 }
 
 // exit records the end of run. The server is not started again before wait has passed.

@@ -26,7 +26,7 @@ type Set struct {
 	closing  context.Context // the context passed to Close
 	watching bool            // watchRoots is running
 	host     Host
-	cwd      string            // in the client's spelling
+	ws       *workspace.Workspace
 	roots    mcproots.Snapshot // of the session
 	visible  mcproots.Snapshot // the roots that the servers were last told of
 	servers  []*server
@@ -178,7 +178,7 @@ func (s *Set) showMessage(message string) {
 // Change is a change of a set's roots and servers that has been checked but not made. It may be dropped.
 type Change struct {
 	set     *Set
-	cwd     string
+	ws      *workspace.Workspace
 	roots   mcproots.Snapshot
 	configs []Config
 }
@@ -198,7 +198,7 @@ func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error)
 	if s.closed {
 		return nil, backend.ErrClosed
 	}
-	return &Change{set: s, cwd: w.Roots().Cwd().String(), roots: roots, configs: configs}, nil
+	return &Change{set: s, ws: w, roots: roots, configs: configs}, nil
 }
 
 // Commit makes the change and sends permission requests and messages to h from then on. It cannot fail and does not wait for
@@ -212,7 +212,7 @@ func (c *Change) Commit(h Host) {
 	}
 	kept, removed := c.replaceServers()
 	before := s.visible
-	s.host, s.cwd, s.roots, s.visible = h, c.cwd, c.roots, c.roots
+	s.host, s.ws, s.roots, s.visible = h, c.ws, c.roots, c.roots
 	s.mu.Unlock()
 	for _, one := range removed {
 		one.stop(errStopped)

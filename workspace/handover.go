@@ -1,0 +1,125 @@
+package workspace
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/acp-agent/acp-agent/internal/dirfd"
+)
+
+// HandOverFile returns an error unless another program that opens path as a file, such as an editor, now reaches what this
+// workspace reaches: a regular file without other hard links, or nothing yet in an existing directory. It follows links, the last
+// one too. path must be absolute.
+//
+// The workspace uses the directories that it opened, and other programs what is at the path. So it is also an error if a root
+// that path leads into was replaced. A replacement after the check goes unnoticed.
+func (w *Workspace) HandOverFile(path string) error {
+	return w.handOver(path, orMissing, func(end arrival) error {
+		if end.info != nil && !end.info.Mode().IsRegular() {
+			return notRegular(path, end.info.Mode())
+		}
+		if end.info != nil && dirfd.Links(end.info) > 1 {
+			return failed("open", path, errHardLinks)
+		}
+		dir, file, err := lookUp(path)
+		if err != nil {
+			return w.elsewhere(path)
+		}
+		held, err := end.dir.Lstat(".")
+		switch {
+		case err != nil:
+			return failed("open", path, err)
+		case !os.SameFile(held, dir):
+			return w.elsewhere(path)
+		case (file == nil) != (end.info == nil), file != nil && !os.SameFile(file, end.info):
+			return dirfd.ErrChanged
+		}
+		return nil
+	})
+}
+
+// HandOverDir is [Workspace.HandOverFile] for a directory, such as the working directory of a program. It must exist.
+func (w *Workspace) HandOverDir(path string) error {
+	return w.handOver(path, followLast, func(end arrival) error {
+		if !end.info.IsDir() {
+			return failed("open", path, syscall.ENOTDIR)
+		}
+		if there, err := os.Stat(path); err != nil || !os.SameFile(there, end.info) {
+			return w.elsewhere(path)
+		}
+		return nil
+	})
+}
+
+var errHardLinks = fmt.Errorf("%w: the file has other hard links, which may be outside the session's roots: use a copy of it", fs.ErrPermission)
+
+func (w *Workspace) handOver(path string, last lastLink, check func(arrival) error) error {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	defer w.end()
+	a, err := parse(path)
+	if err != nil {
+		return err
+	}
+	if !filepath.IsAbs(path) {
+		return failed("open", path, fmt.Errorf("%w: not an absolute path", fs.ErrInvalid))
+	}
+	return w.resolve(a, last, func(end arrival) error {
+		if w.replaced(end.root) {
+			return replacedError(path, w.opened[end.root])
+		}
+		return check(end)
+	})
+}
+
+// replaced reports whether the path of a root no longer leads to the directory that was opened.
+func (w *Workspace) replaced(root int) bool {
+	held, err := w.handles[root].Lstat(".")
+	if err != nil {
+		return true
+	}
+	there, err := os.Stat(w.opened[root].Dir.path)
+	return err != nil || !os.SameFile(there, held)
+}
+
+// elsewhere returns the error for a path that leads elsewhere than the workspace's handles do: a root was replaced, or else something
+// has just changed.
+func (w *Workspace) elsewhere(path string) error {
+	for i, root := range w.opened {
+		if w.replaced(i) {
+			return replacedError(path, root)
+		}
+	}
+	return dirfd.ErrChanged
+}
+
+func replacedError(path string, root Root) error {
+	return failed("open", path, fmt.Errorf("the folder %s was replaced after the session had opened it: load the session again", root.Dir))
+}
+
+// lookUp describes the file that the system finds at path, nil if there is none, and the directory that it is in. It follows links.
+func lookUp(path string) (dir, file os.FileInfo, err error) {
+	for range maxLinks + 1 {
+		parent, _ := filepath.Split(path)
+		file, err = os.Lstat(path)
+		if err != nil || file.Mode()&fs.ModeSymlink == 0 {
+			if err != nil {
+				file = nil
+			}
+			dir, err = os.Stat(parent)
+			return dir, file, err
+		}
+		target, err := os.Readlink(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		if path = target; !filepath.IsAbs(target) {
+			path = parent + target
+		}
+	}
+	return nil, nil, syscall.ELOOP
+}
