@@ -13,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
@@ -27,6 +28,7 @@ type child struct {
 	router  *router
 	barrier barrier // for messages that name no session
 	outbox  outbox
+	secrets *secret.Scrubber // of its stderr and errors
 
 	flags []string     // the arguments for the roots of the one session that it serves; none if it serves any session
 	refs  atomic.Int32 // the sessions that use it
@@ -42,17 +44,19 @@ type child struct {
 }
 
 // startChild starts a process of the agent. onEnd is called once it has ended.
-func startChild(ctx context.Context, command Command, o Options, to backend.Client, onEnd func()) (*child, error) {
-	process, err := process.Start(ctx, command, o.process())
+func (p *proxy) startChild(ctx context.Context, command Command, onEnd func()) (*child, error) {
+	o := p.options
+	process, err := process.Start(ctx, command, o.process(p.secrets))
 	if err != nil {
 		return nil, err
 	}
 	c := &child{
 		limits:  o.limits,
 		log:     o.Logger.With("child", process.Name()),
-		client:  to,
+		client:  p.upstream(),
 		process: process,
 		router:  newRouter(o.limits.maxHeld, o.limits.maxHeldBytes),
+		secrets: p.secrets,
 		done:    make(chan struct{}),
 	}
 	c.conn = jsonrpc.NewConn(process.Stdout(), childInput{process}, jsonrpc.HandlerFunc(c.accept), o.connection())
@@ -135,11 +139,14 @@ func (c *child) forward(ctx context.Context, method string, params backend.Raw) 
 	return c.callFunc(ctx, method, params, func(backend.Raw, error) { c.barrier.add(jsonrpc.Answered(ctx)) })
 }
 
-// callFunc sends a request and returns its response unchanged. onResponse may be nil; see [jsonrpc.Conn.CallFunc].
+// callFunc sends a request and returns its result unchanged, or its error without secrets. onResponse may be nil; see [jsonrpc.Conn.CallFunc].
 func (c *child) callFunc(ctx context.Context, method string, params backend.Raw, onResponse func(backend.Raw, error)) backend.Work {
 	work := c.conn.CallFunc(ctx, method, params, onResponse)
 	return func() (backend.Raw, error) {
 		result, err := work()
+		if e := responseError(err); e != nil {
+			return nil, &jsonrpc.Error{Code: e.Code, Message: c.secrets.Text(e.Message), Data: c.secrets.JSON(e.Data)}
+		}
 		if !errors.Is(err, jsonrpc.ErrClosed) {
 			return result, err
 		}

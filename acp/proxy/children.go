@@ -159,7 +159,7 @@ func (p *proxy) start(ctx context.Context, flags []string) (*child, error) {
 	command.Env = append(slices.Clone(command.Env), p.askEnv()...)
 	var c *child
 	added := make(chan struct{})
-	c, err := startChild(ctx, command, p.options, p.upstream(), func() {
+	c, err := p.startChild(ctx, command, func() {
 		<-added
 		p.children.remove(c)
 	})

@@ -35,6 +35,25 @@ func listServers(params backend.Raw) []json.RawMessage {
 	return servers
 }
 
+// addSecrets has the secrets of the MCP servers in the params of a lifecycle request replaced in what the agent says about itself.
+func (p *proxy) addSecrets(params backend.Raw) {
+	for _, raw := range listServers(params) {
+		var server struct {
+			URL          string
+			Args         []string
+			Env, Headers []struct{ Value string }
+		}
+		_ = json.Unmarshal(raw, &server) // members of the wrong type are left out
+		for _, pair := range slices.Concat(server.Env, server.Headers) {
+			p.secrets.Add(pair.Value)
+		}
+		p.secrets.AddURL(server.URL)
+		for _, arg := range server.Args {
+			p.secrets.AddURLsIn(arg)
+		}
+	}
+}
+
 // toolServerName is the name of our MCP server, unless the client has given it to another one.
 const toolServerName = "acp_agent_roots"
 
@@ -136,6 +155,7 @@ func (s *session) joinRelays(previous *session) *relays {
 		p.log.Warn("the agent's MCP servers are not told the session's roots", "error", err)
 		return nil
 	}
+	p.secrets.Add(publisher.Secret())
 	r := &relays{publisher: publisher}
 	r.join(s)
 	r.publish(s) // the child may start servers before it responds

@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
 // Command says how to start a program: its path, arguments and additional environment.
@@ -71,8 +72,8 @@ func (l limits) withDefaults() limits {
 }
 
 // process returns the options of the agent's process.
-func (o Options) process() process.Options {
-	return process.Options{Logger: o.Logger, Grace: o.limits.processGrace}
+func (o Options) process(secrets *secret.Scrubber) process.Options {
+	return process.Options{Logger: o.Logger, Secrets: secrets, Grace: o.limits.processGrace}
 }
 
 // connection returns the options of the connection to the agent.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
@@ -28,7 +29,12 @@ var errNotInitialized = errors.New("the agent is not running: call initialize fi
 // [backend.Foreign].
 func New(command Command, o Options) backend.Backend {
 	o = o.withDefaults()
-	return &proxy{command: command, options: o, log: o.Logger, children: newChildren()}
+	p := &proxy{command: command, options: o, log: o.Logger, children: newChildren(), secrets: &secret.Scrubber{}}
+	for _, variable := range command.Env {
+		_, value, _ := strings.Cut(variable, "=")
+		p.secrets.Add(value)
+	}
+	return p
 }
 
 type proxy struct {
@@ -36,6 +42,7 @@ type proxy struct {
 	options  Options
 	log      *slog.Logger
 	children children
+	secrets  *secret.Scrubber // of the agent's stderr and errors: values of its environment and of MCP servers
 
 	mu         sync.Mutex
 	client     backend.Client // nil before Initialize
@@ -96,6 +103,7 @@ func (p *proxy) Open(ctx context.Context, a backend.Activation, h backend.Host) 
 		proxy: p, host: h, roots: roots, params: a.Params, history: a.History,
 		announced: &announcement{}, reviving: make(chan struct{}, 1),
 	}
+	p.addSecrets(a.Params)
 	r := openRequest{cause: a.Cause, state: decodeState(a.State), stop: a.Stop}
 	profile := p.options.Profile
 	r.hideReplay = profile.LateReplay || profile.LossyReplay && r.state.RootsMode != RootsAuto

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
 // openTrace returns a function that appends a message to a file, which is nil if path is "", and a function that closes it.
@@ -36,11 +36,11 @@ func openTrace(path string) (trace func(sent bool, line []byte), end func(), err
 	return trace, func() { _ = file.Close() }, nil
 }
 
-// mayHoldSecrets matches messages that may have members called env, headers or url, perhaps spelled with escapes. It is compiled
-// on first use to keep the start of the program fast.
-var mayHoldSecrets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)env|headers|url|\\u`) })
+// mayHoldSecrets matches messages that may have members called env, headers, url or args, perhaps spelled with escapes. It is
+// compiled on first use to keep the start of the program fast.
+var mayHoldSecrets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)env|headers|url|args|\\u`) })
 
-// masked returns a message without the values of environment variables and headers and the secrets in URLs.
+// masked returns a message without the values of environment variables and headers, and with no more than the hosts of URLs.
 func masked(line []byte) []byte {
 	if !mayHoldSecrets().Match(line) {
 		if json.Valid(line) {
@@ -66,11 +66,14 @@ func mask(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for name, member := range v {
-			if strings.EqualFold(name, "env") || strings.EqualFold(name, "headers") {
+			switch text, isText := member.(string); {
+			case strings.EqualFold(name, "env"), strings.EqualFold(name, "headers"):
 				v[name] = hide(member)
-			} else if address, text := member.(string); text && strings.EqualFold(name, "url") {
-				v[name] = discovery.Address(address).String()
-			} else {
+			case strings.EqualFold(name, "args"):
+				v[name] = hideURLs(member)
+			case isText && strings.EqualFold(name, "url"):
+				v[name] = secret.HideURL(text)
+			default:
 				v[name] = mask(member)
 			}
 		}
@@ -80,6 +83,22 @@ func mask(value any) any {
 		}
 	}
 	return value
+}
+
+// hideURLs hides the URLs in a list of arguments.
+func hideURLs(args any) any {
+	list, ok := args.([]any)
+	if !ok {
+		return mask(args)
+	}
+	for i, item := range list {
+		if arg, isText := item.(string); isText {
+			list[i] = secret.HideURLs(arg)
+		} else {
+			list[i] = mask(item)
+		}
+	}
+	return list
 }
 
 // hide replaces everything in value except the names in {name, value} pairs.

@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"sessionstore"},
 	{"workspace"},
 	{"internal/gitignore", "internal/testutil/containmenttest", "internal/dirfd"},
-	{"internal/jsonrpc"},
+	{"internal/jsonrpc", "internal/secret"},
 	{"internal/strictjson"},
 	{"internal/privatefile", "internal/text"},
 }

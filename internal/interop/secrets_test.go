@@ -25,6 +25,11 @@ func TestS5_W1_MCPServerSecrets(t *testing.T) {
 		`{"name":"n","command":"/bin/sh","args":["-c","echo $TOKEN; echo $TOKEN >&2"],"env":[{"name":"TOKEN","value":"` + secret + `"}]}`,
 		`{"name":"n","type":"http","url":"http://127.0.0.1:1/?token=` + secret + `","headers":[{"name":"Authorization","value":"` + secret + `"}]}`,
 		`{"name":"n","type":"sse","url":"http://127.0.0.1:1/","headers":[{"name":"Authorization","value":"` + secret + `"}]}`,
+		`{"name":"n","type":"http","url":"http://127.0.0.1:1/s/` + secret + `/mcp","headers":[]}`,
+		`{"name":"n","type":"sse","url":"http://127.0.0.1:1/?` + secret + `","headers":[]}`,
+		`{"name":"n","type":"http","url":"http://` + secret + `@127.0.0.1:1/#` + secret + `","headers":[]}`,
+		`{"name":"n","command":"/bin/sh","args":["-c","echo $0 >&2; exit 1","--url=https://example.com/s/` + secret + `/mcp"],"env":[]}`,
+		`{"name":"n","command":"/bin/sh","args":["-c","echo last words: $TOKEN >&2; exit 1"],"env":[{"name":"TOKEN","value":"` + secret + `"}]}`,
 	} {
 		a.call("session/new", server(good), &made)
 		require.Equal(t, "end_turn", a.prompt(made.SessionID, "/roots"))
@@ -70,6 +75,45 @@ func search(t *testing.T, dir, text string) {
 		return err
 	}))
 	require.GreaterOrEqual(t, files, 3, "state, log and trace")
+}
+
+// An agent that prints the secrets that it was given before it dies, or answers with them, reveals them to nobody.
+func TestS5_W1_AgentRevealsSecrets(t *testing.T) {
+	const secret = "tangerine-s3cret"
+	for name, c := range map[string]struct{ ends, expect string }{
+		"in its last words": {`echo "Zed: $KEY $TOKEN" >&2; exit 1`, `ended: exit status 1; its last line on stderr: \"Zed: [secret] [secret]\"`},
+		"cut off":           {`printf '%4090s%s\n' '' $KEY >&2; exit 1`, "ended: exit status 1"},
+		"in an error": {
+			`echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32603,"message":"bad key '$KEY'","data":{"\u0061":["'$URL'"]}}}'; cat`,
+			`"message":"bad key [secret]","data":{"a":["https://example.com/[secret]"]}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, cwd := t.TempDir(), folder(t)
+			config := filepath.Join(dir, "config.json")
+			script := `next() { read -r id; id=${id#*'"id":'}; id=${id%%,*}; }
+				next; echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":1,"agentCapabilities":{"mcpCapabilities":{"http":true}}}}'
+				next; TOKEN=` + secret + `; URL=https://example.com/s/` + secret + `/mcp; ` + c.ends
+			require.NoError(t, os.WriteFile(config, []byte(`{"agents":{"revealing":{"command":"sh","args":["-c",`+quoted(script)+
+				`],"env":{"KEY":"k3y-of-the-agent"}}}}`), 0o600))
+			a := startIn(t, filepath.Join(dir, "state"), "--config", config, "--log-level", "debug", "--log-file", filepath.Join(dir, "log"),
+				"--trace", filepath.Join(dir, "trace"), "--agent", "revealing").initialize()
+			m := a.try("session/new", json.RawMessage(`{"cwd":`+quoted(cwd)+`,"mcpServers":[`+
+				`{"name":"a","command":"/bin/true","args":[],"env":[{"name":"TOKEN","value":"`+secret+`"}]},`+
+				`{"name":"b","type":"http","url":"https://example.com/s/`+secret+`/mcp","headers":[]}]}`))
+			require.NotNil(t, m.Error)
+			require.Contains(t, m.Raw, c.expect)
+			a.leave()
+			for _, s := range []string{"tangerine", "k3y-of"} {
+				require.NotContains(t, m.Raw, s)
+				for _, file := range []string{"log", "trace"} {
+					content, err := os.ReadFile(filepath.Join(dir, file))
+					require.NoError(t, err)
+					require.NotContains(t, string(content), s)
+				}
+			}
+		})
+	}
 }
 
 // The agent behind acp-agent receives the secrets of its MCP servers. None of them is stored.

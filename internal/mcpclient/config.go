@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
 // Transport is how a server is reached.
@@ -39,7 +41,8 @@ type Config struct {
 	// URL and Headers reach an http or sse server.
 	URL     string
 	Headers []Pair
-	// Secrets are values in Args or URL to keep out of logs and errors. Values of Env and Headers are kept out anyway.
+	// Secrets are values in Args to keep out of logs and errors. Values of Env and Headers, and all of URLs but the host, are kept
+	// out anyway.
 	Secrets []string
 	// Policy comes from the user's own configuration, never from the client or a root.
 	Policy Policy
@@ -121,21 +124,20 @@ func (c Config) equal(other Config) bool {
 		c.Policy == other.Policy && slices.Equal(c.Args, other.Args) && slices.Equal(c.Env, other.Env) && slices.Equal(c.Headers, other.Headers)
 }
 
-// secrets returns the values to keep out of logs and errors.
-func (c Config) secrets() []string {
-	all := slices.Clone(c.Secrets)
+// secrets returns a scrubber of the values to keep out of logs and errors.
+func (c Config) secrets() *secret.Scrubber {
+	s := &secret.Scrubber{}
+	for _, value := range c.Secrets {
+		s.Add(value)
+	}
 	for _, p := range slices.Concat(c.Env, c.Headers) {
-		all = append(all, p.Value)
-		all = append(all, strings.Fields(p.Value)...) // a server may echo only the token of "Bearer TOKEN"
+		s.Add(p.Value)
 	}
-	if u, err := url.Parse(c.URL); err == nil && c.URL != "" {
-		password, _ := u.User.Password()
-		all = append(all, u.RawQuery, u.User.String(), password)
-		for _, values := range u.Query() {
-			all = append(all, values...)
-		}
+	s.AddURL(c.URL)
+	for _, arg := range c.Args {
+		s.AddURLsIn(arg)
 	}
-	return all
+	return s
 }
 
 // String returns the name and the transport.

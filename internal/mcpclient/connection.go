@@ -100,10 +100,11 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 	for _, p := range env {
 		command.Env = append(command.Env, p.Name+"="+p.Value)
 	}
-	if c.process, err = process.Start(ctx, command, process.Options{Logger: s.log}); err != nil {
+	if c.process, err = process.Start(ctx, command, process.Options{Logger: s.log, Secrets: s.redactor.Scrubber}); err != nil {
 		return nil, err
 	}
 	c.stdio = newStdioTransport(c.process.Stdout(), c.process.Stdin(), s.set.options.limits, s.log)
+	c.stdio.secrets = s.redactor.Scrubber
 	return c.stdio, nil
 }
 
@@ -248,7 +249,7 @@ func (c *connection) logMessage(p *mcp.LoggingMessageParams) {
 	case "error", "critical", "alert", "emergency":
 		level = slog.LevelError
 	}
-	c.server.log.Log(context.Background(), level, "MCP server: "+text.Truncate(fmt.Sprint(p.Data), maxLogText), "logger", text.Truncate(p.Logger, 100))
+	c.server.log.Log(context.Background(), level, "MCP server: "+text.Truncate(c.server.redactor.Text(fmt.Sprint(p.Data)), maxLogText), "logger", text.Truncate(p.Logger, 100))
 	c.mu.Lock()
 	modern := c.session != nil && c.session.Modern()
 	c.mu.Unlock()

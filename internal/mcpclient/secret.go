@@ -3,40 +3,23 @@ package mcpclient
 import (
 	"context"
 	"log/slog"
-	"slices"
-	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-const (
-	// shortestSecret is the length from which a value is redacted. Shorter ones, such as "1" or "true", are too common.
-	shortestSecret = 6
-	// maxErrorText is the most bytes of an error's text, which may come from the server.
-	maxErrorText = 2 << 10
-)
+// maxErrorText is the most bytes of an error's text, which may come from the server.
+const maxErrorText = 2 << 10
 
 // redactor replaces a server's secrets in text.
-type redactor struct{ replacer *strings.Replacer }
-
-func newRedactor(secrets []string) redactor {
-	secrets = slices.DeleteFunc(slices.Clone(secrets), func(s string) bool { return len(s) < shortestSecret })
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // one may contain another
-	var pairs []string
-	for _, s := range secrets {
-		pairs = append(pairs, s, "[secret]")
-	}
-	return redactor{strings.NewReplacer(pairs...)}
-}
-
-func (r redactor) text(s string) string { return r.replacer.Replace(s) }
+type redactor struct{ *secret.Scrubber }
 
 // err returns err with secrets replaced in its text, which is truncated. It still unwraps to err.
 func (r redactor) err(err error) error {
 	if err == nil {
 		return nil
 	}
-	if s := text.Truncate(r.text(err.Error()), maxErrorText); s != err.Error() {
+	if s := text.Truncate(r.Text(err.Error()), maxErrorText); s != err.Error() {
 		return &redactedError{s, err}
 	}
 	return err
@@ -62,7 +45,7 @@ type redactingHandler struct {
 
 // Handle implements [slog.Handler].
 func (h redactingHandler) Handle(ctx context.Context, r slog.Record) error {
-	clean := slog.NewRecord(r.Time, r.Level, h.redactor.text(r.Message), r.PC)
+	clean := slog.NewRecord(r.Time, r.Level, h.redactor.Text(r.Message), r.PC)
 	r.Attrs(func(a slog.Attr) bool {
 		clean.AddAttrs(h.redact(a))
 		return true
@@ -87,7 +70,7 @@ func (h redactingHandler) WithGroup(name string) slog.Handler {
 func (h redactingHandler) redact(a slog.Attr) slog.Attr {
 	switch v := a.Value.Resolve(); v.Kind() {
 	case slog.KindString:
-		return slog.String(a.Key, h.redactor.text(v.String()))
+		return slog.String(a.Key, h.redactor.Text(v.String()))
 	case slog.KindAny:
 		if err, ok := v.Any().(error); ok {
 			return slog.Any(a.Key, h.redactor.err(err))

@@ -41,7 +41,7 @@ type server struct {
 }
 
 func (s *Set) newServer(c Config, prefix string) *server {
-	r := newRedactor(c.secrets())
+	r := redactor{c.secrets()}
 	ctx, stop := context.WithCancelCause(s.ctx)
 	return &server{
 		set: s, config: c, prefix: prefix, redactor: r, log: r.logger(s.options.Logger.With("server", c.Name)),

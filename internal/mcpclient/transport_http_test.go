@@ -3,6 +3,7 @@ package mcpclient_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -81,6 +82,24 @@ func TestM4_HTTPServerRefuses(t *testing.T) {
 	require.ErrorContains(t, status.Err, "Unauthorized")
 	require.NotContains(t, status.Err.Error()+f.logs.String(), "secret-in-query")
 	require.NotContains(t, status.Err.Error()+f.logs.String(), "wrong-secret")
+}
+
+func TestM4_URLsStayOutOfErrorsAndLogs(t *testing.T) {
+	refuse := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "no account for "+strings.Split(r.URL.Path, "/")[2]+" at http://"+r.Host+"/login/tangerine", http.StatusForbidden)
+	})
+	server := httptest.NewServer(refuse)
+	defer server.Close()
+	for _, kind := range []mcpclient.Transport{mcpclient.HTTP, mcpclient.SSE} {
+		for _, base := range []string{server.URL, "http://127.0.0.1:1"} {
+			f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+			f.change(open(t, folder(t)), mcpclient.Config{Name: "r", Transport: kind, URL: base + "/s/tangerine-1/mcp?tangerine-2#tangerine-3"})
+			_, err := f.List(t.Context())
+			require.NoError(t, err)
+			require.NotContains(t, f.state(backend.ServerFailed).Err.Error(), "tangerine")
+			require.NotContains(t, f.logs.String(), "tangerine")
+		}
+	}
 }
 
 func TestHeadersStayWithTheOrigin(t *testing.T) {

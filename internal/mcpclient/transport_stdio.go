@@ -16,6 +16,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/mcproots"
+	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // stdioTransport is a connection over a process's streams, one message per line. Unlike the MCP SDK's, it survives lines that
@@ -23,7 +25,8 @@ import (
 // servers, which may not send any.
 type stdioTransport struct {
 	log     *slog.Logger
-	writer  *jsonrpc.Writer // ends with the connection
+	secrets *secret.Scrubber // of what is logged of the server's output; nil for none
+	writer  *jsonrpc.Writer  // ends with the connection
 	pending *pendingRequests
 
 	// Used by Read only.
@@ -165,7 +168,7 @@ func (t *stdioTransport) logInvalid(line []byte) {
 	if t.invalid > maxInvalid {
 		return
 	}
-	t.log.Warn("skipped a line on an MCP server's stdout that is not a message", "line", string(bytes.ToValidUTF8(line[:min(len(line), 200)], []byte("?"))))
+	t.log.Warn("skipped a line on an MCP server's stdout that is not a message", "line", text.Truncate(t.secrets.Text(string(line)), 200))
 	if t.invalid == maxInvalid {
 		t.log.Warn("further such lines are skipped without a warning")
 	}

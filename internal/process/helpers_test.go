@@ -36,6 +36,9 @@ func play(r string) int {
 	case "complain":
 		fmt.Fprintf(os.Stderr, "first\n\n  second\r\nbad \xff\n%s\nlast", strings.Repeat("long", 100))
 		return 3
+	case "reveal":
+		fmt.Fprintln(os.Stderr, `it is "quoted" \ secret`)
+		return 3
 	case "flood":
 		for range 20_000 {
 			fmt.Fprintln(os.Stderr, "flood")

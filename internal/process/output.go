@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
 // pipe is one stream of a child.
@@ -145,6 +147,7 @@ func (o *output) end() {
 // does not block the child.
 type stderrLog struct {
 	logger  *slog.Logger
+	secrets *secret.Scrubber
 	maxLine int
 
 	lines   chan string
@@ -158,6 +161,7 @@ func newStderrLog(o Options, name string, pid int) *stderrLog {
 	const maxQueued = 256 // lines that wait for a slow logger before more are dropped
 	return &stderrLog{
 		logger:  o.Logger.With("child", name, "pid", pid),
+		secrets: o.Secrets,
 		maxLine: o.MaxLogLine,
 		lines:   make(chan string, maxQueued),
 		read:    make(chan struct{}),
@@ -218,10 +222,13 @@ func (s *stderrLog) add(line []byte, truncated bool) {
 	if len(line) == 0 {
 		return
 	}
-	text := strings.ToValidUTF8(string(line), "\uFFFD")
+	text := string(line)
 	if truncated {
-		text += "…"
+		text = s.secrets.Start(text) + "…"
+	} else {
+		text = s.secrets.Text(text)
 	}
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	s.last.Store(&text)
 	select {
 	case s.lines <- text:

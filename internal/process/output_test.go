@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
 func TestStderrIsLoggedByLine(t *testing.T) {
@@ -29,6 +30,23 @@ func TestStderrIsLoggedByLine(t *testing.T) {
 		"level=INFO msg=\"bad \uFFFD\" child=complain\n"+
 		"level=INFO msg=longlonglonglonglong… child=complain\n"+
 		"level=INFO msg=last child=complain\n", log.String())
+}
+
+func TestSecretsInStderr(t *testing.T) {
+	var log strings.Builder
+	secrets := &secret.Scrubber{}
+	for _, s := range []string{"second", strings.Repeat("long", 10), "\"quoted\" \\ secret"} {
+		secrets.Add(s)
+	}
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	err := start(t, self("complain"), process.Options{Logger: logger, Secrets: secrets, MaxLogLine: 26}).Wait(bounded(t))
+	require.ErrorContains(t, err, `its last line on stderr: "last"`)
+	require.Equal(t, 1, strings.Count(log.String(), "msg=[secret] "), log.String())
+	require.Contains(t, log.String(), "msg=[secret]… ", "a secret that is cut off")
+
+	err = start(t, self("reveal"), process.Options{Logger: logger, Secrets: secrets}).Wait(bounded(t))
+	require.ErrorContains(t, err, `its last line on stderr: "it is [secret]"`)
+	require.NotContains(t, log.String(), "quoted")
 }
 
 // stuckHandler blocks the first record until it is released, and counts.

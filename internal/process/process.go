@@ -14,6 +14,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
 // Command is a program to start.
@@ -35,6 +37,8 @@ type Command struct {
 type Options struct {
 	// Logger receives the lines of the child's stderr at level info, with the attributes child and pid. Default: discard.
 	Logger *slog.Logger
+	// Secrets are replaced in the child's stderr, in the log and in errors. Nil means none.
+	Secrets *secret.Scrubber
 	// MaxLogLine is the longest line that is logged, in bytes; longer ones are truncated. Default 4 KiB, at least 16.
 	MaxLogLine int
 	// Grace is how long Stop waits for the child to end after closing its stdin. Default 500 ms.

@@ -1,0 +1,239 @@
+// Package secret keeps secrets that the program was given, such as the environment variables and URLs of MCP servers, out of logs,
+// traces and errors.
+package secret
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+)
+
+const (
+	// shortest is the length from which a value is replaced. Shorter ones, such as "1" or "true", are too common.
+	shortest = 6
+	// mark replaces a secret.
+	mark = "[secret]"
+)
+
+// Scrubber replaces known secrets in text. The zero value knows none, and neither does a nil Scrubber. It is safe for concurrent
+// use.
+type Scrubber struct {
+	mu       sync.Mutex
+	values   map[string]bool
+	hosts    map[string]bool   // of URLs of which everything else is a secret
+	replacer *strings.Replacer // of values, nil if some were added since it was made
+}
+
+// Add adds a secret. Its words, such as the token in "Bearer TOKEN", are secrets too, unless they are ordinary words.
+func (s *Scrubber) Add(value string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.add(value)
+	s.addParts(strings.Fields(value))
+}
+
+// AddURL adds everything in a URL after the host, and the user name and password, as secrets.
+func (s *Scrubber) AddURL(address string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		s.add(address)
+		return
+	}
+	if s.hosts == nil {
+		s.hosts = make(map[string]bool)
+	}
+	s.hosts[u.Host] = true
+	password, _ := u.User.Password()
+	for _, part := range []string{u.User.Username(), password, u.EscapedPath(), u.Path, u.RawQuery, u.EscapedFragment(), u.Fragment} {
+		s.add(part)
+	}
+	for segment := range strings.SplitSeq(u.EscapedPath(), "/") {
+		plain, _ := url.PathUnescape(segment)
+		s.addParts([]string{segment, plain})
+	}
+	for pair := range strings.SplitSeq(u.RawQuery, "&") {
+		value := pair
+		if _, after, ok := strings.Cut(pair, "="); ok {
+			value = after
+		}
+		plain, _ := url.QueryUnescape(value)
+		s.add(value)
+		s.add(plain)
+	}
+}
+
+// AddURLsIn adds the secrets of each URL in text, such as an argument of a command.
+func (s *Scrubber) AddURLsIn(text string) {
+	for _, address := range urls().FindAllString(text, -1) {
+		s.AddURL(address)
+	}
+}
+
+// add adds a value, also as it is written in JSON and in URLs.
+func (s *Scrubber) add(value string) {
+	if len(value) < shortest || s.values[value] {
+		return
+	}
+	if s.values == nil {
+		s.values = make(map[string]bool)
+	}
+	s.replacer = nil
+	quoted := strictjson.AppendText(nil, value)
+	for _, written := range []string{value, string(quoted[1 : len(quoted)-1]), url.QueryEscape(value), url.PathEscape(value)} {
+		s.values[written] = true
+	}
+}
+
+func (s *Scrubber) addParts(parts []string) {
+	for _, part := range parts {
+		if !isWord(part) {
+			s.add(part)
+		}
+	}
+}
+
+// isWord reports whether s looks like an ordinary word: not long, and all letters in lower case except perhaps the first.
+func isWord(s string) bool {
+	const longest = 12
+	for i := range len(s) {
+		if c := s[i]; ('a' > c || c > 'z') && (i > 0 || 'A' > c || c > 'Z') {
+			return false
+		}
+	}
+	return len(s) <= longest
+}
+
+// Text returns text with secrets replaced.
+func (s *Scrubber) Text(text string) string {
+	if s == nil {
+		return text
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text(text)
+}
+
+// text is Text while s.mu is held.
+func (s *Scrubber) text(text string) string {
+	if len(s.hosts) > 0 {
+		text = urls().ReplaceAllStringFunc(text, func(address string) string {
+			if u, err := url.Parse(address); err == nil && s.hosts[u.Host] {
+				return HideURL(address)
+			}
+			return address
+		})
+	}
+	if s.replacer == nil {
+		var pairs []string
+		// One may contain another, and the first that matches is replaced.
+		for _, value := range slices.SortedFunc(maps.Keys(s.values), func(a, b string) int { return len(b) - len(a) }) {
+			pairs = append(pairs, value, mark)
+		}
+		s.replacer = strings.NewReplacer(pairs...)
+	}
+	return s.replacer.Replace(text)
+}
+
+// Start returns the Text of the beginning of a longer text. A secret of which only the beginning is there is replaced too.
+func (s *Scrubber) Start(text string) string {
+	if s == nil {
+		return text
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text = s.text(text)
+	longest := 0
+	for value := range s.values {
+		for n := min(len(value)-1, len(text)); n >= shortest && n > longest; n-- {
+			if strings.HasSuffix(text, value[:n]) {
+				longest = n
+			}
+		}
+	}
+	if longest == 0 {
+		return text
+	}
+	return text[:len(text)-longest] + mark
+}
+
+// JSON returns raw with secrets replaced in its strings, names and numbers. It returns raw itself if it contains none.
+func (s *Scrubber) JSON(raw json.RawMessage) json.RawMessage {
+	if s == nil || len(raw) == 0 {
+		return raw
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return nil
+	}
+	value, changed := s.json(value)
+	if !changed {
+		return raw
+	}
+	clean, err := json.Marshal(value)
+	if err != nil {
+		return nil
+	}
+	return clean
+}
+
+// json replaces secrets in a decoded value and reports whether there were any.
+func (s *Scrubber) json(value any) (clean any, changed bool) {
+	switch v := value.(type) {
+	case string:
+		clean := s.Text(v)
+		return clean, clean != v
+	case json.Number:
+		if clean := s.Text(v.String()); clean != v.String() {
+			return clean, true
+		}
+	case []any:
+		for i := range v {
+			item, found := s.json(v[i])
+			v[i], changed = item, changed || found
+		}
+	case map[string]any:
+		clean := make(map[string]any, len(v))
+		for name, member := range v {
+			plain := s.Text(name)
+			member, found := s.json(member)
+			clean[plain] = member
+			changed = changed || found || plain != name
+		}
+		return clean, changed
+	}
+	return value, changed
+}
+
+// urls matches URLs in text. It is compiled on first use to keep the start of the program fast.
+var urls = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>` + "`" + `]+`) })
+
+// HideURLs returns text with each URL in it hidden by [HideURL].
+func HideURLs(text string) string { return urls().ReplaceAllStringFunc(text, HideURL) }
+
+// HideURL returns the scheme and the host of a URL. Everything else in it may be a secret.
+func HideURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return mark
+	}
+	shown := u.Scheme + "://"
+	if u.User != nil {
+		shown += mark + "@"
+	}
+	shown += u.Host
+	if u.Host = ""; strings.TrimLeft(u.RequestURI(), "/") != "" || u.Fragment != "" {
+		shown += "/" + mark
+	}
+	return shown
+}

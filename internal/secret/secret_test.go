@@ -1,0 +1,102 @@
+package secret_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/secret"
+)
+
+func TestText(t *testing.T) {
+	var s secret.Scrubber
+	require.Equal(t, "nothing is known", s.Text("nothing is known"))
+	s.Add("Bearer tangerine-1")
+	s.Add("tangerine-1-and-more")
+	s.Add("true")
+	s.Add("some ordinary words")
+	s.Add("a/b \"c\"=é")
+	for text, want := range map[string]string{
+		"Authorization: Bearer tangerine-1":     "Authorization: [secret]",
+		"Bearer of tangerine-1":                 "Bearer of [secret]",
+		"tangerine-1-and-more":                  "[secret]",
+		"it is true, ordinary words are":        "it is true, ordinary words are",
+		"some ordinary words":                   "[secret]",
+		`{"key":"a/b \"c\"=é"}`:                 `{"key":"[secret]"}`,
+		"?key=a%2Fb+%22c%22%3D%C3%A9":           "?key=[secret]",
+		"/a%2Fb%20%22c%22=%C3%A9/":              "/[secret]/",
+		"https://example.com/path is not known": "https://example.com/path is not known",
+	} {
+		require.Equal(t, want, s.Text(text))
+	}
+	s.Add("not known")
+	require.Equal(t, "path is [secret]", s.Text("path is not known"), "one was added")
+	var none *secret.Scrubber
+	require.Equal(t, "tangerine-1", none.Text("tangerine-1"))
+}
+
+func TestTextWithURLs(t *testing.T) {
+	var s secret.Scrubber
+	s.AddURL("https://user-1:pass-1@example.com:8443/api/s/t0ken%2F1/messages?profile=my-profile&bare-key&k=a%2Bb%2Bc%2Bd#frag-1")
+	s.AddURL("https://%zz/unparsable-1")
+	for text, want := range map[string]string{
+		`Post "https://user-1:***@example.com:8443/api/s/t0ken%2F1/messages": refused`: `Post "https://[secret]@example.com:8443/[secret]": refused`,
+		`Post "https://example.com:8443/other?session=x": refused`:                     `Post "https://example.com:8443/[secret]": refused`,
+		"connected to https://example.com:8443":                                        "connected to https://example.com:8443",
+		"see https://example.com/docs?messages":                                        "see https://example.com/docs?messages",
+		"no messages for t0ken/1 or t0ken%2F1":                                         "no messages for [secret] or [secret]",
+		"user-1 pass-1 my-profile bare-key a+b+c+d a%2Bb%2Bc%2Bd frag-1":               "[secret] [secret] [secret] [secret] [secret] [secret] [secret]",
+		"bad URL https://%zz/unparsable-1":                                             "bad URL [secret]",
+	} {
+		require.Equal(t, want, s.Text(text))
+	}
+}
+
+func TestStart(t *testing.T) {
+	var s secret.Scrubber
+	s.Add("tangerine-1")
+	s.Add("rine-123456")
+	require.Equal(t, "token [secret]", s.Start("token tangerine"))
+	require.Equal(t, "token [secret]", s.Start("token tangerine-1"))
+	require.Equal(t, "token tang", s.Start("token tang"), "too short")
+	require.Equal(t, "tangerine was cut", s.Start("tangerine was cut"))
+	var none *secret.Scrubber
+	require.Equal(t, "tangerine", none.Start("tangerine"))
+}
+
+func TestJSON(t *testing.T) {
+	var s secret.Scrubber
+	s.Add("tangerine-1")
+	s.Add("123456")
+	for in, want := range map[string]string{
+		`{"b" : 1.0, "a":"\u0061"}`:               `{"b" : 1.0, "a":"\u0061"}`,
+		`{"a":["t\u0061ngerine-1",null,1234567]}`: `{"a":["[secret]",null,"[secret]7"]}`,
+		`{"tangerine-1":true}`:                    `{"[secret]":true}`,
+		`"{\"a\":\"tangerine-1\"}"`:               `"{\"a\":\"[secret]\"}"`,
+		``:                                        ``,
+	} {
+		require.Equal(t, want, string(s.JSON(json.RawMessage(in))))
+	}
+}
+
+func TestHideURL(t *testing.T) {
+	for in, want := range map[string]string{
+		"https://example.com":                           "https://example.com",
+		"https://example.com:8443/":                     "https://example.com:8443",
+		"https://example.com/t0ken":                     "https://example.com/[secret]",
+		"https://t0ken@example.com":                     "https://[secret]@example.com",
+		"https://me:t0ken@example.com/":                 "https://[secret]@example.com",
+		"https://example.com?t0ken":                     "https://example.com/[secret]",
+		"https://example.com/#t0ken":                    "https://example.com/[secret]",
+		"https://example.com//t0ken":                    "https://example.com/[secret]",
+		"https://me:t0/ken@example.com":                 "[secret]",
+		"t0ken":                                         "[secret]",
+		"mailto:t0ken":                                  "[secret]",
+		"https://example.com/" + strings.Repeat("/", 9): "https://example.com",
+	} {
+		require.Equal(t, want, secret.HideURL(in), in)
+	}
+	require.Equal(t, `--url="https://example.com/[secret]" b`, secret.HideURLs(`--url="https://example.com/t0ken" b`))
+}
