@@ -20,24 +20,35 @@ const memoryPageSize = 256
 type Memory struct {
 	now func() time.Time
 
+	// mu guards everything below, and the sessions and drafts. Unexported methods that take no context are called with it held.
 	mu          sync.Mutex
 	closed      bool
 	sessions    map[ID]*memorySession
-	tombstones  map[stateKey]time.Time
-	generations int64
+	tombstones  map[stateKey]time.Time // when a session was deleted, or its agent listed it after that
+	generations int64                  // the newest
+}
+
+// stateKey is a StateKey with its agent.
+type stateKey struct {
+	agent Agent
+	name  string
 }
 
 // memorySession is a session with its history and states.
 type memorySession struct {
 	record Session
-	// history only grows. When it is replaced, epoch is incremented.
+	// history only grows, so that a reader can keep a slice of it. When it is replaced, epoch is incremented.
 	history []Update
 	epoch   int64
-	states  map[Kind]Update
+	states  map[Kind]Update // the latest of each kind
 	// imported reports whether the session came from its agent's own list.
 	imported bool
 	// turn is the index in history at which the running turn starts, -1 between turns.
 	turn int
+}
+
+func newMemorySession() *memorySession {
+	return &memorySession{states: make(map[Kind]Update), turn: -1}
 }
 
 // NewMemory returns an empty store.
@@ -67,7 +78,7 @@ func (m *Memory) Fork(ctx context.Context, source ID, s NewSession) (Lease, erro
 	})
 }
 
-// insert stores the session that create returns, which is called with the lock held, as s.
+// insert stores a new session described by s. It begins with the content that create returns, which is called with the lock held.
 func (m *Memory) insert(ctx context.Context, s NewSession, create func() (*memorySession, error)) (Lease, error) {
 	unlock, err := m.lock(ctx)
 	if err != nil {
@@ -158,93 +169,6 @@ func (m *Memory) Delete(ctx context.Context, id ID) error {
 	return nil
 }
 
-// Close implements [Store].
-func (m *Memory) Close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.closed, m.sessions = true, nil
-	return nil
-}
-
-// lock acquires the lock, unless ctx has ended or the store is closed.
-func (m *Memory) lock(ctx context.Context) (unlock func(), err error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	m.mu.Lock()
-	if m.closed {
-		m.mu.Unlock()
-		return nil, ErrClosed
-	}
-	return m.mu.Unlock, nil
-}
-
-func (m *Memory) find(id ID) (*memorySession, error) {
-	if s := m.sessions[id]; s != nil {
-		return s, nil
-	}
-	return nil, &NotFoundError{ID: id}
-}
-
-// issueLease issues a new lease of s.
-func (m *Memory) issueLease(s *memorySession) Lease {
-	m.generations++
-	s.record.Generation = m.generations
-	return Lease{ID: s.record.ID, Generation: m.generations}
-}
-
-// clock returns the time as it is stored.
-func (m *Memory) clock() time.Time { return m.now().UTC().Truncate(time.Millisecond) }
-
-func newMemorySession() *memorySession {
-	return &memorySession{states: make(map[Kind]Update), turn: -1}
-}
-
-// fork returns a copy of s up to its last finished turn.
-func (s *memorySession) fork() *memorySession {
-	f := newMemorySession()
-	f.record.Title, f.record.State = s.record.Title, bytes.Clone(s.record.State)
-	f.history, f.record.Turns = slices.Clip(s.finished()), s.record.Turns
-	if s.turn >= 0 {
-		f.record.Turns--
-	}
-	for kind, u := range s.states {
-		f.states[kind] = u
-	}
-	return f
-}
-
-// finished returns the history up to the last finished turn.
-func (s *memorySession) finished() []Update {
-	if s.turn >= 0 {
-		return s.history[:s.turn]
-	}
-	return s.history
-}
-
-// add appends updates to the history, and stores the states among them.
-func (s *memorySession) add(updates []Update) {
-	history, states := Split(updates)
-	for _, u := range history {
-		s.history = append(s.history, u.clone())
-	}
-	for _, u := range states {
-		s.states[u.Kind] = u.clone()
-	}
-}
-
-func (u Update) clone() Update { return Update{Kind: u.Kind, Raw: bytes.Clone(u.Raw)} }
-
-func cloneKeys(k Keys) Keys { return Keys{Roots: k.Roots, Real: slices.Clone(k.Real)} }
-
-// cloneState returns a copy of a state, nil if it is empty.
-func cloneState(state []byte) []byte {
-	if len(state) == 0 {
-		return nil
-	}
-	return bytes.Clone(state)
-}
-
 // BeginTurn implements [Store].
 func (m *Memory) BeginTurn(ctx context.Context, l Lease, t Turn) error {
 	return m.update(ctx, l, func(s *memorySession) {
@@ -268,14 +192,6 @@ func (m *Memory) EndTurn(ctx context.Context, l Lease, _ StopReason) error {
 	return m.update(ctx, l, m.endTurn)
 }
 
-// endTurn ends the running turn, if any.
-func (m *Memory) endTurn(s *memorySession) {
-	if s.turn >= 0 {
-		s.turn = -1
-		m.touch(s)
-	}
-}
-
 // SetTitle implements [Store].
 func (m *Memory) SetTitle(ctx context.Context, l Lease, title string) error {
 	return m.update(ctx, l, func(s *memorySession) { s.record.Title = title })
@@ -289,31 +205,6 @@ func (m *Memory) SaveState(ctx context.Context, l Lease, state []byte, key strin
 // Check implements [Store].
 func (m *Memory) Check(ctx context.Context, l Lease) error {
 	return m.update(ctx, l, func(*memorySession) {})
-}
-
-// update changes the session of l, which must be its newest lease.
-func (m *Memory) update(ctx context.Context, l Lease, change func(*memorySession)) error {
-	unlock, err := m.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	s, err := m.find(l.ID)
-	if err != nil {
-		return err
-	}
-	if current := s.record.Generation; current != l.Generation {
-		return &FencedError{ID: l.ID, Held: l.Generation, Current: current}
-	}
-	change(s)
-	return nil
-}
-
-// touch records activity. If the clock was set back, Updated does not change.
-func (m *Memory) touch(s *memorySession) {
-	if now := m.clock(); now.After(s.record.Updated) {
-		s.record.Updated = now
-	}
 }
 
 // memoryDraft is a [Draft] in memory.
@@ -363,7 +254,7 @@ func (d *memoryDraft) Discard(ctx context.Context) error {
 	return nil
 }
 
-// draftOf returns the draft d of a session as this store's type, nil for none.
+// draftOf returns d, a draft of the session, as this store's type, or nil if d is nil.
 func (m *Memory) draftOf(id ID, d Draft) (*memoryDraft, error) {
 	if d == nil {
 		return nil, nil
@@ -373,15 +264,6 @@ func (m *Memory) draftOf(id ID, d Draft) (*memoryDraft, error) {
 		return nil, ErrDraft
 	}
 	return own, nil
-}
-
-// replaceHistory replaces the session's history by a draft.
-func (s *memorySession) replaceHistory(d *memoryDraft) {
-	s.history, s.epoch = d.content.history, s.epoch+1
-	for kind, u := range d.content.states {
-		s.states[kind] = u
-	}
-	d.done, d.content = true, memorySession{}
 }
 
 // History implements [Store].
@@ -394,11 +276,10 @@ func (m *Memory) Finished(ctx context.Context, id ID) iter.Seq2[Update, error] {
 	return m.yieldHistory(ctx, id, (*memorySession).finished)
 }
 
-// yieldHistory yields a part of a history.
+// yieldHistory yields the part of a history that part returns. It does not hold the lock while it yields.
 func (m *Memory) yieldHistory(ctx context.Context, id ID, part func(*memorySession) []Update) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
-		var history []Update
-		version, err := m.view(ctx, id, func(s *memorySession) { history = part(s) })
+		history, version, err := m.view(ctx, id, part)
 		for page := range slices.Chunk(history, memoryPageSize) {
 			if err = m.checkVersion(ctx, id, version); err != nil {
 				break
@@ -421,24 +302,23 @@ type historyVersion struct {
 	epoch   int64
 }
 
-// view calls do with a session while the lock is held, and returns the version of its history.
-func (m *Memory) view(ctx context.Context, id ID, do func(*memorySession)) (historyVersion, error) {
+// view returns a part of a session's history, and its version.
+func (m *Memory) view(ctx context.Context, id ID, part func(*memorySession) []Update) ([]Update, historyVersion, error) {
 	unlock, err := m.lock(ctx)
 	if err != nil {
-		return historyVersion{}, err
+		return nil, historyVersion{}, err
 	}
 	defer unlock()
 	s, err := m.find(id)
 	if err != nil {
-		return historyVersion{}, err
+		return nil, historyVersion{}, err
 	}
-	do(s)
-	return historyVersion{s, s.epoch}, nil
+	return part(s), historyVersion{s, s.epoch}, nil
 }
 
 // checkVersion returns an error if the session was deleted or has another history.
 func (m *Memory) checkVersion(ctx context.Context, id ID, v historyVersion) error {
-	current, err := m.view(ctx, id, func(*memorySession) {})
+	_, current, err := m.view(ctx, id, (*memorySession).finished)
 	if err == nil && current != v {
 		err = ErrReplaced
 	}
@@ -502,8 +382,10 @@ func pageOf(q Query, found []Session) Page {
 	return page
 }
 
+// position returns the position of s in a list.
 func position(s Session) Position { return Position{Updated: s.Updated, ID: s.ID} }
 
+// matches reports whether the filters of q match s.
 func matches(q Query, s Session) bool {
 	if q.Agent.Kind != "" && q.Agent != s.Agent {
 		return false
@@ -515,12 +397,6 @@ func matches(q Query, s Session) bool {
 	return f == nil ||
 		f.Spelling.Equal(s.Keys.Roots.Additional()) ||
 		slices.Equal(f.Real, s.Keys.Real[1:])
-}
-
-// stateKey is a StateKey with its agent.
-type stateKey struct {
-	agent Agent
-	name  string
 }
 
 // Import implements [Store].
@@ -554,17 +430,7 @@ func (m *Memory) Import(ctx context.Context, agent Agent, sessions []Imported) (
 	return added, nil
 }
 
-// refresh updates a known session from its agent's list.
-func (s *memorySession) refresh(of Imported) {
-	if of.Title != "" {
-		s.record.Title = of.Title
-	}
-	if updated := of.Updated.UTC().Truncate(time.Millisecond); updated.After(s.record.Updated) {
-		s.record.Updated = updated
-	}
-}
-
-// newImported returns a new session.
+// newImported returns a new session for one that an agent lists. The caller stores it.
 func (m *Memory) newImported(agent Agent, of Imported) *memorySession {
 	s := newMemorySession()
 	s.imported = true
@@ -590,6 +456,99 @@ func (m *Memory) findKey(key stateKey) *memorySession {
 	return nil
 }
 
+// Prune implements [Store].
+func (m *Memory) Prune(ctx context.Context, q PruneQuery) (n int, err error) {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
+	unused, all := q.Bounds()
+	for _, s := range m.sessions {
+		updated := s.record.Updated.UnixMilli()
+		if updated >= all && (updated >= unused || s.imported || s.used()) {
+			continue
+		}
+		n++
+		if !q.DryRun {
+			m.remove(s)
+		}
+	}
+	return n, nil
+}
+
+// Close implements [Store].
+func (m *Memory) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed, m.sessions = true, nil
+	return nil
+}
+
+// lock acquires the lock, unless ctx has ended or the store is closed.
+func (m *Memory) lock(ctx context.Context) (unlock func(), err error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return nil, ErrClosed
+	}
+	return m.mu.Unlock, nil
+}
+
+// find returns a session, or a NotFoundError.
+func (m *Memory) find(id ID) (*memorySession, error) {
+	if s := m.sessions[id]; s != nil {
+		return s, nil
+	}
+	return nil, &NotFoundError{ID: id}
+}
+
+// issueLease issues a new lease of s.
+func (m *Memory) issueLease(s *memorySession) Lease {
+	m.generations++
+	s.record.Generation = m.generations
+	return Lease{ID: s.record.ID, Generation: m.generations}
+}
+
+// clock returns the time as it is stored.
+func (m *Memory) clock() time.Time { return m.now().UTC().Truncate(time.Millisecond) }
+
+// update calls change with the session of l, which must be its newest lease, while the lock is held.
+func (m *Memory) update(ctx context.Context, l Lease, change func(*memorySession)) error {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s, err := m.find(l.ID)
+	if err != nil {
+		return err
+	}
+	if current := s.record.Generation; current != l.Generation {
+		return &FencedError{ID: l.ID, Held: l.Generation, Current: current}
+	}
+	change(s)
+	return nil
+}
+
+// touch records activity. If the clock was set back, Updated does not change.
+func (m *Memory) touch(s *memorySession) {
+	if now := m.clock(); now.After(s.record.Updated) {
+		s.record.Updated = now
+	}
+}
+
+// endTurn ends the running turn, if any.
+func (m *Memory) endTurn(s *memorySession) {
+	if s.turn >= 0 {
+		s.turn = -1
+		m.touch(s)
+	}
+}
+
 // setState stores the state and state key of a session. Another session with this key loses it, and is deleted if it was imported and
 // never used. A tombstone is stored for the key that the session had before, unless key is "".
 func (m *Memory) setState(s *memorySession, state []byte, key string) {
@@ -605,17 +564,12 @@ func (m *Memory) setState(s *memorySession, state []byte, key string) {
 	named := stateKey{s.record.Agent, key}
 	if other := m.findKey(named); other != nil {
 		other.record.StateKey = ""
-		if other.unused() {
+		if other.imported && !other.used() {
 			delete(m.sessions, other.record.ID)
 		}
 	}
 	delete(m.tombstones, named)
 	s.record.StateKey = key
-}
-
-// unused reports whether a session was imported and never used.
-func (s *memorySession) unused() bool {
-	return s.imported && s.record.Turns == 0 && len(s.history) == 0
 }
 
 // remove deletes a session, and remembers its state key.
@@ -639,23 +593,66 @@ func (m *Memory) addTombstone(key stateKey) {
 	}
 }
 
-// Prune implements [Store].
-func (m *Memory) Prune(ctx context.Context, q PruneQuery) (n int, err error) {
-	unlock, err := m.lock(ctx)
-	if err != nil {
-		return 0, err
+// fork returns a copy of s up to its last finished turn.
+func (s *memorySession) fork() *memorySession {
+	f := newMemorySession()
+	f.record.Title, f.record.State = s.record.Title, bytes.Clone(s.record.State)
+	f.record.Turns = s.record.Turns
+	if s.turn >= 0 {
+		f.record.Turns--
 	}
-	defer unlock()
-	unused, all := q.Bounds()
-	for _, s := range m.sessions {
-		updated, empty := s.record.Updated.UnixMilli(), s.record.Turns == 0 && len(s.history) == 0 && !s.imported
-		if updated >= all && (!empty || updated >= unused) {
-			continue
-		}
-		n++
-		if !q.DryRun {
-			m.remove(s)
-		}
+	f.history = slices.Clip(s.finished()) // so that an append copies it
+	maps.Copy(f.states, s.states)
+	return f
+}
+
+// finished returns the history up to the last finished turn.
+func (s *memorySession) finished() []Update {
+	if s.turn >= 0 {
+		return s.history[:s.turn]
 	}
-	return n, nil
+	return s.history
+}
+
+// add appends copies of updates to the history, and stores the states among them.
+func (s *memorySession) add(updates []Update) {
+	history, states := Split(updates)
+	for _, u := range history {
+		s.history = append(s.history, u.clone())
+	}
+	for _, u := range states {
+		s.states[u.Kind] = u.clone()
+	}
+}
+
+// replaceHistory replaces the session's history by the draft d, which is used up.
+func (s *memorySession) replaceHistory(d *memoryDraft) {
+	s.history, s.epoch = d.content.history, s.epoch+1
+	maps.Copy(s.states, d.content.states)
+	d.done, d.content = true, memorySession{}
+}
+
+// refresh updates a known session from its agent's list.
+func (s *memorySession) refresh(of Imported) {
+	if of.Title != "" {
+		s.record.Title = of.Title
+	}
+	if updated := of.Updated.UTC().Truncate(time.Millisecond); updated.After(s.record.Updated) {
+		s.record.Updated = updated
+	}
+}
+
+// used reports whether the session has ever had a turn or a history.
+func (s *memorySession) used() bool { return s.record.Turns > 0 || len(s.history) > 0 }
+
+func (u Update) clone() Update { return Update{Kind: u.Kind, Raw: bytes.Clone(u.Raw)} }
+
+func cloneKeys(k Keys) Keys { return Keys{Roots: k.Roots, Real: slices.Clone(k.Real)} }
+
+// cloneState returns a copy of a state, nil if it is empty.
+func cloneState(state []byte) []byte {
+	if len(state) == 0 {
+		return nil
+	}
+	return bytes.Clone(state)
 }

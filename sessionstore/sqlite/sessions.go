@@ -3,10 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
-	"hash/fnv"
-	"slices"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -21,6 +18,7 @@ type row struct {
 	cwd                    string
 }
 
+// find returns the row of a session, or a NotFoundError.
 func find(ctx context.Context, tx *sql.Tx, id sessionstore.ID) (r row, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT key, generation, turns, open, strand, last, cwd FROM sessions WHERE id = ?", string(id)).
 		Scan(&r.key, &r.generation, &r.turns, &r.open, &r.branch, &r.last, &r.cwd)
@@ -33,13 +31,42 @@ func find(ctx context.Context, tx *sql.Tx, id sessionstore.ID) (r row, err error
 // findLeased finds the session of l, which must be its newest lease.
 func findLeased(ctx context.Context, tx *sql.Tx, l sessionstore.Lease) (row, error) {
 	r, err := find(ctx, tx, l.ID)
-	if err == nil && r.generation != l.Generation {
-		err = &sessionstore.FencedError{ID: l.ID, Held: l.Generation, Current: r.generation}
+	if err == nil {
+		err = r.checkLease(l)
 	}
 	return r, err
 }
 
-// update changes the session of l in one transaction.
+// checkLease returns an error unless l is the newest lease of the session.
+func (r row) checkLease(l sessionstore.Lease) error {
+	if r.generation != l.Generation {
+		return &sessionstore.FencedError{ID: l.ID, Held: l.Generation, Current: r.generation}
+	}
+	return nil
+}
+
+// store writes the columns of the row that turns and segments change.
+func (r row) store(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, "UPDATE sessions SET turns = ?, open = ?, strand = ?, last = ? WHERE key = ?",
+		r.turns, r.open, r.branch, r.last, r.key)
+	return err
+}
+
+// finishedPart is the extent of a session's history up to its last finished turn.
+type finishedPart struct {
+	last  int64 // segment
+	turns int64
+}
+
+// finished returns the finished part of the session's history.
+func (r row) finished() finishedPart {
+	if r.open != 0 {
+		return finishedPart{last: r.open - 1, turns: r.turns - 1}
+	}
+	return finishedPart{last: r.last, turns: r.turns}
+}
+
+// update calls change with the session of l, in one transaction.
 func (s *Store) update(ctx context.Context, l sessionstore.Lease, change func(context.Context, *sql.Tx, row) error) error {
 	return s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		r, err := findLeased(ctx, tx, l)
@@ -48,13 +75,6 @@ func (s *Store) update(ctx context.Context, l sessionstore.Lease, change func(co
 		}
 		return change(ctx, tx, r)
 	})
-}
-
-// store writes the columns of the row that turns and segments change.
-func (r row) store(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(ctx, "UPDATE sessions SET turns = ?, open = ?, strand = ?, last = ? WHERE key = ?",
-		r.turns, r.open, r.branch, r.last, r.key)
-	return err
 }
 
 // Create implements [sessionstore.Store].
@@ -70,46 +90,54 @@ func (s *Store) Create(ctx context.Context, n sessionstore.NewSession) (sessions
 	return lease, err
 }
 
-// insert stores a session and returns its first lease and its key. finished is what it inherits. Its branch has the number of the
-// lease's generation, which is never used twice.
-func (s *Store) insert(ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, now int64, finished finishedPart) (sessionstore.Lease, int64, error) {
-	none := sessionstore.Lease{}
-	var taken int
-	err := tx.QueryRowContext(ctx, "SELECT 1 FROM sessions WHERE id = ?", string(n.ID)).Scan(&taken)
-	if err == nil {
-		return none, 0, sessionstore.ErrExists
-	}
-	if !errors.Is(err, sql.ErrNoRows) {
-		return none, 0, err
+// insert stores a session and returns its first lease and its key. finished is the part of a history that it inherits.
+func (s *Store) insert(
+	ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, now int64, finished finishedPart,
+) (lease sessionstore.Lease, key int64, err error) {
+	if err := checkUnusedID(ctx, tx, n.ID); err != nil {
+		return lease, 0, err
 	}
 	agent, err := agentKey(ctx, tx, n.Agent)
 	if err != nil {
-		return none, 0, err
+		return lease, 0, err
 	}
 	generation, err := nextGeneration(ctx, tx)
 	if err != nil {
-		return none, 0, err
+		return lease, 0, err
 	}
+	branch := generation // a generation is never used twice, so it can number the branch too
 	values := append([]any{string(n.ID), agent}, columnsOf(n.Keys).values()...)
-	values = append(values, n.Title, now, now, generation, finished.turns, 0, generation, finished.last)
+	values = append(values, n.Title, now, now, generation, finished.turns, 0, branch, finished.last)
 	result, err := tx.ExecContext(ctx, `
 		INSERT INTO sessions (id, agent, cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash,
 			title, created, updated, generation, turns, open, strand, last)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values...)
 	if err != nil {
-		return none, 0, err
+		return lease, 0, err
 	}
-	key, err := result.LastInsertId()
-	if err != nil {
-		return none, 0, err
+	if key, err = result.LastInsertId(); err != nil {
+		return lease, 0, err
 	}
-	lease := sessionstore.Lease{ID: n.ID, Generation: generation}
-	if len(n.State) == 0 && n.StateKey == "" {
-		return lease, key, nil
+	if len(n.State) > 0 || n.StateKey != "" {
+		err = s.saveState(ctx, tx, key, n.State, n.StateKey)
 	}
-	return lease, key, s.saveState(ctx, tx, key, n.State, n.StateKey)
+	return sessionstore.Lease{ID: n.ID, Generation: generation}, key, err
 }
 
+// checkUnusedID returns ErrExists if there is a session with the given id.
+func checkUnusedID(ctx context.Context, tx *sql.Tx, id sessionstore.ID) error {
+	_, err := find(ctx, tx, id)
+	switch {
+	case err == nil:
+		return sessionstore.ErrExists
+	case errors.As(err, new(*sessionstore.NotFoundError)):
+		return nil
+	default:
+		return err
+	}
+}
+
+// agentKey returns the key of an agent, which it adds if it is new.
 func agentKey(ctx context.Context, tx *sql.Tx, a sessionstore.Agent) (key int64, err error) {
 	find := func() error {
 		return tx.QueryRowContext(ctx, "SELECT key FROM agents WHERE kind = ? AND profile = ?", a.Kind, a.Profile).Scan(&key)
@@ -122,6 +150,7 @@ func agentKey(ctx context.Context, tx *sql.Tx, a sessionstore.Agent) (key int64,
 	return key, err
 }
 
+// nextGeneration returns a number that no lease and no branch has had.
 func nextGeneration(ctx context.Context, tx *sql.Tx) (generation int64, err error) {
 	err = tx.QueryRowContext(ctx, "UPDATE meta SET generations = generations + 1 RETURNING generations").Scan(&generation)
 	return generation, err
@@ -129,36 +158,22 @@ func nextGeneration(ctx context.Context, tx *sql.Tx) (generation int64, err erro
 
 // Get implements [sessionstore.Store].
 func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.Session, err error) {
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		var (
-			state []byte
-			name  string
-		)
-		err := tx.QueryRowContext(ctx, `
-			SELECT agents.kind, agents.profile, runtime_states.body, coalesce(runtime_keys.name, '')
-			FROM sessions JOIN agents ON agents.key = sessions.agent
-			LEFT JOIN runtime_states ON runtime_states.session = sessions.key
-			LEFT JOIN runtime_keys ON runtime_keys.session = sessions.key
-			WHERE sessions.id = ?`, string(id)).Scan(&got.Agent.Kind, &got.Agent.Profile, &state, &name)
+	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+		var key int64
+		record := tx.QueryRowContext(ctx, "SELECT "+recordColumns+" FROM sessions WHERE id = ?", string(id))
+		key, _, got, err = scanRecord(record, parsedKeys{})
+		if err == nil {
+			err = tx.QueryRowContext(ctx, `
+				SELECT agents.kind, agents.profile, runtime_states.body, coalesce(runtime_keys.name, '')
+				FROM sessions JOIN agents ON agents.key = sessions.agent
+				LEFT JOIN runtime_states ON runtime_states.session = sessions.key
+				LEFT JOIN runtime_keys ON runtime_keys.session = sessions.key
+				WHERE sessions.key = ?`, key).Scan(&got.Agent.Kind, &got.Agent.Profile, &got.State, &got.StateKey)
+		}
 		if errors.Is(err, sql.ErrNoRows) {
-			return &sessionstore.NotFoundError{ID: id}
+			err = &sessionstore.NotFoundError{ID: id}
 		}
-		if err != nil {
-			return err
-		}
-		agent := got.Agent
-		rows, err := tx.QueryContext(ctx, "SELECT "+recordColumns+" FROM sessions WHERE id = ?", string(id))
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			if _, _, got, err = scanRecord(rows, parsedKeys{}); err != nil {
-				return err
-			}
-		}
-		got.Agent, got.State, got.StateKey = agent, state, name
-		return rows.Err()
+		return err
 	})
 	return got, err
 }
@@ -166,13 +181,14 @@ func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.S
 // recordColumns are the columns that scanRecord reads.
 const recordColumns = "key, agent, id, cwd, dirs, real_cwd, real_dirs, title, created, updated, generation, turns"
 
-// scanRecord reads a session without its agent and state. It returns its key and that of its agent too.
-func scanRecord(rows *sql.Rows, parsed parsedKeys) (key, agent int64, r sessionstore.Session, err error) {
+// scanRecord reads a session without its agent and state from a [sql.Row] or [sql.Rows]. It returns the key of the session and
+// that of its agent too.
+func scanRecord(row interface{ Scan(...any) error }, parsed parsedKeys) (key, agent int64, r sessionstore.Session, err error) {
 	var (
 		texts            keyTexts
 		created, updated int64
 	)
-	err = rows.Scan(&key, &agent, (*string)(&r.ID), &texts[0], &texts[1], &texts[2], &texts[3],
+	err = row.Scan(&key, &agent, (*string)(&r.ID), &texts[0], &texts[1], &texts[2], &texts[3],
 		&r.Title, &created, &updated, &r.Generation, &r.Turns)
 	if err != nil {
 		return 0, 0, r, err
@@ -194,8 +210,8 @@ func (s *Store) Activate(ctx context.Context, id sessionstore.ID, a sessionstore
 	var lease sessionstore.Lease
 	err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		r, err := find(ctx, tx, id)
-		if a.Held != 0 {
-			r, err = findLeased(ctx, tx, sessionstore.Lease{ID: id, Generation: a.Held})
+		if err == nil && a.Held != 0 {
+			err = r.checkLease(sessionstore.Lease{ID: id, Generation: a.Held})
 		}
 		if err != nil {
 			return err
@@ -224,7 +240,7 @@ func (s *Store) Activate(ctx context.Context, id sessionstore.ID, a sessionstore
 	return lease, err
 }
 
-// setKeys stores new roots and a new generation.
+// setKeys stores new roots, with the recorded spelling of cwd, and a new generation, which it sets in r.
 func setKeys(ctx context.Context, tx *sql.Tx, r *row, k sessionstore.Keys) error {
 	cwd, err := workspace.ParseDir(r.cwd)
 	if err != nil {
@@ -308,19 +324,6 @@ func (s *Store) Fork(ctx context.Context, source sessionstore.ID, n sessionstore
 	return lease, err
 }
 
-// finishedPart is the extent of a session's history up to its last finished turn.
-type finishedPart struct {
-	last  int64 // segment
-	turns int64
-}
-
-func (r row) finished() finishedPart {
-	if r.open != 0 {
-		return finishedPart{last: r.open - 1, turns: r.turns - 1}
-	}
-	return finishedPart{last: r.last, turns: r.turns}
-}
-
 // withSourceDefaults returns n with the title and state of the source where n has none.
 func withSourceDefaults(ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, from row) (sessionstore.NewSession, error) {
 	if n.Title == "" {
@@ -385,7 +388,7 @@ func (s *Store) deleteSession(ctx context.Context, tx *sql.Tx, r row) error {
 	return deleteRows(ctx, tx, r)
 }
 
-// deleteRows deletes a session and what only it needs.
+// deleteRows deletes a session, its drafts, and the segments that no other session needs.
 func deleteRows(ctx context.Context, tx *sql.Tx, r row) error {
 	spans, err := inheritedSpans(ctx, tx, r.key)
 	if err != nil {
@@ -398,108 +401,4 @@ func deleteRows(ctx context.Context, tx *sql.Tx, r row) error {
 		return err
 	}
 	return deleteUnusedSegments(ctx, tx, append(spans, span{branch: r.branch}))
-}
-
-// keyColumns are the columns of a session's keys.
-type keyColumns struct {
-	cwd, dirs, realCwd, realDirs column
-}
-
-// column is a value that sessions are found by. The indexes contain its hash.
-type column struct {
-	text string
-	hash int64
-}
-
-func columnsOf(k sessionstore.Keys) keyColumns {
-	return keyColumns{
-		cwd:      dirColumn(k.Roots.Cwd()),
-		dirs:     dirsColumn(k.Roots.Additional()),
-		realCwd:  dirColumn(k.Real[0]),
-		realDirs: realColumn(k.Real[1:]),
-	}
-}
-
-// values returns the columns in the order cwd, dirs, real_cwd, real_dirs, then their hashes.
-func (k keyColumns) values() []any {
-	return []any{
-		k.cwd.text, k.dirs.text, k.realCwd.text, k.realDirs.text,
-		k.cwd.hash, k.dirs.hash, k.realCwd.hash, k.realDirs.hash,
-	}
-}
-
-func columnOf(text string) column {
-	h := fnv.New64a()
-	h.Write([]byte(text))
-	return column{text, int64(h.Sum64())}
-}
-
-func dirColumn(dir workspace.Dir) column { return columnOf(dir.String()) }
-
-func dirsColumn(list workspace.Dirs) column { return listColumn(list.Strings()) }
-
-func realColumn(list []workspace.Dir) column {
-	paths := make([]string, len(list))
-	for i, dir := range list {
-		paths[i] = dir.String()
-	}
-	return listColumn(paths)
-}
-
-// listColumn returns the column of a list, as JSON. Lists are compared by this text.
-func listColumn(paths []string) column {
-	text, err := json.Marshal(paths)
-	if err != nil {
-		panic("sqlite: strings cannot be encoded: " + err.Error())
-	}
-	return columnOf(string(text))
-}
-
-// keyTexts are the columns cwd, dirs, real_cwd and real_dirs of a session.
-type keyTexts [4]string
-
-// parsedKeys caches parsed keys, since many sessions of a page have the same.
-type parsedKeys map[keyTexts]sessionstore.Keys
-
-// parse returns keys that belong to the caller.
-func (p parsedKeys) parse(texts keyTexts) (sessionstore.Keys, error) {
-	k, ok := p[texts]
-	if !ok {
-		var err error
-		if k, err = parseKeys(texts); err != nil {
-			return k, &damageError{err}
-		}
-		p[texts] = k
-	}
-	return sessionstore.Keys{Roots: k.Roots, Real: slices.Clone(k.Real)}, nil
-}
-
-// parseKeys is the inverse of [columnsOf].
-func parseKeys(texts keyTexts) (sessionstore.Keys, error) {
-	var k sessionstore.Keys
-	cwd, err := workspace.ParseDir(texts[0])
-	if err != nil {
-		return k, err
-	}
-	var paths, realPaths []string
-	if err := json.Unmarshal([]byte(texts[1]), &paths); err != nil {
-		return k, err
-	}
-	if err := json.Unmarshal([]byte(texts[3]), &realPaths); err != nil {
-		return k, err
-	}
-	additional, err := workspace.ParseDirs(paths)
-	if err != nil {
-		return k, err
-	}
-	k.Roots = workspace.RootsFrom(cwd, additional)
-	k.Real = make([]workspace.Dir, 0, 1+len(realPaths))
-	for _, path := range append([]string{texts[2]}, realPaths...) {
-		dir, err := workspace.ParseDir(path)
-		if err != nil {
-			return k, err
-		}
-		k.Real = append(k.Real, dir)
-	}
-	return k, k.Validate()
 }
