@@ -131,8 +131,11 @@ func (c *connection) client() *mcproots.Client {
 // begin is called once the server is connected. It starts waiting until the server has read its first roots.
 func (c *connection) begin() {
 	modern := c.session.Modern()
-	if c.server.config.declaresRoots() && !modern && c.readiness.reset() && !c.server.set.spawn(c.settle) {
-		c.readiness.markReady()
+	if c.server.config.declaresRoots() && !modern {
+		c.readiness.initialized()
+		if !c.server.set.spawn(c.settle) {
+			c.readiness.markReady()
+		}
 	}
 	capabilities := c.session.InitializeResult().Capabilities
 	switch {

@@ -46,8 +46,19 @@ func (r *readiness) ready() <-chan struct{} {
 	return r.readyNow
 }
 
-// reset makes the server not ready, because it was initialized or the roots have changed. If it was ready, the caller must
-// call settle or markReady.
+// initialized makes the server not ready until it has had time to read its first roots, for which it may have asked already. The
+// caller must call settle or markReady.
+func (r *readiness) initialized() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.readyNow, r.settling = make(chan struct{}), true
+	r.settleBefore = time.Now().Add(r.max)
+	if r.sent == 0 {
+		r.requireQuiet(r.withoutRoots)
+	}
+}
+
+// reset makes the server not ready, because the roots have changed. If it was ready, the caller must call settle or markReady.
 func (r *readiness) reset() (wasReady bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -36,6 +36,18 @@ func settled(t *testing.T, during func(b *readiness), ping time.Duration) (after
 	return after
 }
 
+func TestM5_RootsSentBeforeInitialized(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newReadiness(Policy{}, 5*time.Second)
+		b.rootsSent() // the server asks before Connect returns
+		b.initialized()
+		began := time.Now()
+		b.settle(t.Context(), func(context.Context) error { return nil })
+		<-b.ready()
+		require.Equal(t, 100*time.Millisecond, time.Since(began))
+	})
+}
+
 func TestM5_Readiness(t *testing.T) {
 	const ms = time.Millisecond
 	asks := func(at ...time.Duration) func(*readiness) {
