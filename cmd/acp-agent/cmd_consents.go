@@ -25,7 +25,8 @@ func newConsents(s streams, set *settings) *cobra.Command {
 		Long: `An MCP server that is configured in a file of a folder is started only if you allow it. If you choose to always allow
 it, acp-agent remembers your consent. consents lists these and revokes them.
 
-A consent covers a server as it is configured in its file. If the configuration changes, you are asked again.`,
+A consent covers a server as it is configured in its file, and the content of the files in the session's folders that its
+configuration names. If one of these changes, you are asked again. What these files load is not covered.`,
 	}, newConsentsList(s, set), newConsentsForget(s, set))
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -344,4 +345,26 @@ func TestA25_QuestionShowsValues(t *testing.T) {
 		require.Contains(t, question, shown)
 	}
 	require.NotContains(t, question, "tangerine")
+}
+
+// A program that was allowed for good is asked for again once its file has another content.
+func TestA25_ConsentCoversScript(t *testing.T) {
+	cwd := folder(t, ".mcp.json", `{"mcpServers":{"found":{"command":"sh","args":["./srv.sh"]},"shell":{"command":"sh","args":["-c",". \"$PWD/srv.sh\""]}}}`,
+		"srv.sh", "touch started\n")
+	a := start(t).initialize()
+	id := a.open(cwd)
+	first := a.ask(id, "/mcp start found", "allow_always")
+	require.Len(t, first.questions, 1)
+	require.Contains(t, string(first.questions[0]), "srv.sh")
+	require.FileExists(t, filepath.Join(cwd, "started"))
+	require.Empty(t, a.ask(a.open(cwd), "/mcp start found", "").questions, "it was allowed for good")
+
+	require.NoError(t, os.WriteFile(filepath.Join(cwd, "srv.sh"), []byte("touch swapped\n"), 0o600))
+	again := a.ask(a.open(cwd), "/mcp start found", "reject_once")
+	require.Len(t, again.questions, 1)
+	require.NoFileExists(t, filepath.Join(cwd, "swapped"))
+
+	shell := a.ask(id, "/mcp start shell", "reject_once")
+	require.Len(t, shell.questions, 1)
+	require.NotContains(t, string(shell.questions[0]), "allow_always")
 }

@@ -1,6 +1,7 @@
 package mcpclient_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -35,7 +36,7 @@ func TestA25_AskShowsWholeCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "mcp")
 	consents := mcpclient.NewConsents(dir)
 	x, h := found(t, nil), newHost()
-	require.NoError(t, consents.Ask(t.Context(), h, x))
+	require.NoError(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x))
 	require.Equal(t, 1, h.questions())
 	shown := string(h.asked[0])
 	require.Contains(t, shown, strings.Repeat("long ", 500))
@@ -46,11 +47,11 @@ func TestA25_AskShowsWholeCommand(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, "once is not remembered")
 
 	h.answer = "reject-once"
-	require.ErrorIs(t, consents.Ask(t.Context(), h, x), mcpclient.ErrDenied)
+	require.ErrorIs(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x), mcpclient.ErrDenied)
 	h.answer = "allow-always"
-	require.NoError(t, consents.Ask(t.Context(), h, x))
+	require.NoError(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x))
 	h.answer = "reject-once"
-	require.NoError(t, mcpclient.NewConsents(dir).Ask(t.Context(), h, x), "remembered")
+	require.NoError(t, mcpclient.NewConsents(dir).Ask(t.Context(), h, open(t, x.Root.String()), x), "remembered")
 	require.Equal(t, 3, h.questions())
 
 	entries, err := os.ReadDir(dir)
@@ -67,7 +68,7 @@ func TestA25_AskShowsWholeCommand(t *testing.T) {
 
 	require.NoError(t, consents.Forget(x.ID()))
 	require.NoError(t, consents.Forget(x.ID()))
-	require.ErrorIs(t, consents.Ask(t.Context(), h, x), mcpclient.ErrDenied)
+	require.ErrorIs(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), x), mcpclient.ErrDenied)
 }
 
 func TestA25_ChangedServerNeedsNewConsent(t *testing.T) {
@@ -189,7 +190,8 @@ func TestA25_SaysWhatEnvironmentIsInherited(t *testing.T) {
 func TestA30_UnknownOutcome(t *testing.T) {
 	h := newHost()
 	h.answer = "unknown outcome"
-	require.ErrorIs(t, mcpclient.NewConsents(t.TempDir()).Ask(t.Context(), h, found(t, nil)), mcpclient.ErrDenied)
+	x := found(t, nil)
+	require.ErrorIs(t, mcpclient.NewConsents(t.TempDir()).Ask(t.Context(), h, open(t, x.Root.String()), x), mcpclient.ErrDenied)
 }
 
 func TestA25_ListConsents(t *testing.T) {
@@ -318,7 +320,7 @@ func TestA25_UnreadableDirectory(t *testing.T) {
 func asked(t *testing.T, x mcpclient.FoundServer) string {
 	t.Helper()
 	h := newHost()
-	require.NoError(t, mcpclient.NewConsents("").Ask(t.Context(), h, x))
+	require.NoError(t, mcpclient.NewConsents("").Ask(t.Context(), h, open(t, x.Root.String()), x))
 	var q struct {
 		ToolCall struct {
 			Content []struct{ Content struct{ Text string } }
@@ -349,4 +351,91 @@ func TestA25_ShowsEnvironmentReferences(t *testing.T) {
 	})
 	require.Contains(t, asked(t, x), `"GIT_CONFIG_KEY_0=core.fsmonitor"`)
 	require.Contains(t, asked(t, x), `"HOME=/repo/home"`)
+}
+
+// answered returns how Ask ended, and whether the user was asked, and could choose to always allow it.
+func answered(t *testing.T, c *mcpclient.Consents, w *workspace.Workspace, x mcpclient.FoundServer) (question string, err error) {
+	t.Helper()
+	h := newHost()
+	h.answer = "allow-always"
+	err = c.Ask(t.Context(), h, w, x)
+	if len(h.asked) > 0 {
+		question = string(h.asked[0])
+	}
+	return question, err
+}
+
+func TestA25_ConsentCoversNamedFiles(t *testing.T) {
+	for what, change := range map[string]func(*mcpclient.Config){
+		"command":       func(c *mcpclient.Config) { c.Command = "./srv.sh" },
+		"absolute":      func(c *mcpclient.Config) { c.Command = "${workspaceFolder}/srv.sh" },
+		"name":          func(c *mcpclient.Config) { c.Args = []string{"srv.sh"} },
+		"option":        func(c *mcpclient.Config) { c.Args = []string{"--require=./srv.sh"} },
+		"short option":  func(c *mcpclient.Config) { c.Args = []string{"-r./srv.sh"} },
+		"shell command": func(c *mcpclient.Config) { c.Args = []string{"-c", "exec './srv.sh' --x; true"} },
+		"variable":      func(c *mcpclient.Config) { c.Args = []string{"${ACP_TEST_UNSET:-sub/../srv.sh}"} },
+		"environment": func(c *mcpclient.Config) {
+			c.Env = []mcpclient.Pair{{Name: "NODE_OPTIONS", Value: "--require ./srv.sh"}}
+		},
+		"PATH": func(c *mcpclient.Config) { c.Command = "srv.sh" },
+	} {
+		t.Run(what, func(t *testing.T) {
+			dir := folder(t, "srv.sh", "#!/bin/sh\n", "sub/x", "")
+			require.NoError(t, os.Chmod(filepath.Join(dir, "srv.sh"), 0o700))
+			t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+			x := found(t, func(x *mcpclient.FoundServer) {
+				x.Config = mcpclient.Config{Name: "db", Transport: mcpclient.Stdio, Command: "sh", Dir: dir}
+				change(&x.Config)
+			})
+			require.NoError(t, x.Expand(dir))
+			w, c := open(t, dir), mcpclient.NewConsents(t.TempDir())
+			question, err := answered(t, c, w, x)
+			require.NoError(t, err)
+			require.Contains(t, question, "srv.sh")
+			require.Contains(t, question, "SHA-256 "+fmt.Sprintf("%x", sha256.Sum256([]byte("#!/bin/sh\n"))))
+			question, err = answered(t, c, w, x)
+			require.NoError(t, err)
+			require.Empty(t, question, "it is always allowed")
+
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "srv.sh"), []byte("#!/bin/sh\ntouch evil\n"), 0o700))
+			question, err = answered(t, c, w, x)
+			require.NoError(t, err)
+			require.NotEmpty(t, question, "another file is another program")
+		})
+	}
+}
+
+func TestA25_NoLastingConsentForWhatCannotBeCovered(t *testing.T) {
+	outside := folder(t, "srv.sh", "")
+	for what, command := range map[string]string{
+		"link": "./link", "shell variable": "\"$PWD\"/srv.sh", "substitution": "`ls`", "pattern": "./*.sh", "directory": "cd sub && ./srv.sh",
+	} {
+		dir := folder(t, "sub/srv.sh", "")
+		require.NoError(t, os.Symlink(filepath.Join(outside, "srv.sh"), filepath.Join(dir, "link")))
+		x := found(t, func(x *mcpclient.FoundServer) {
+			x.Config = mcpclient.Config{Name: "db", Transport: mcpclient.Stdio, Command: "sh", Args: []string{"-c", command}, Dir: dir}
+		})
+		require.NoError(t, x.Expand(dir))
+		consents := mcpclient.NewConsents(t.TempDir())
+		require.NoError(t, consents.Allow(x), "by an older version")
+		question, err := answered(t, consents, open(t, dir), x)
+		require.ErrorIs(t, err, mcpclient.ErrDenied, what)
+		require.NotContains(t, question, "allow_always", what)
+		require.Contains(t, question, "Cannot be allowed for good: ", what)
+	}
+}
+
+func TestA25_FileChangesWhileAsking(t *testing.T) {
+	dir := folder(t, "srv.sh", "#!/bin/sh\n")
+	x := found(t, func(x *mcpclient.FoundServer) {
+		x.Config = mcpclient.Config{Name: "db", Transport: mcpclient.Stdio, Command: "./srv.sh", Dir: dir}
+	})
+	require.NoError(t, x.Expand(dir))
+	h, consents := newHost(), mcpclient.NewConsents(t.TempDir())
+	h.answer = "allow-always"
+	h.during = func() { require.NoError(t, os.WriteFile(filepath.Join(dir, "srv.sh"), []byte("evil"), 0o700)) }
+	require.ErrorContains(t, consents.Ask(t.Context(), h, open(t, dir), x), "was changed while you were asked")
+	all, err := consents.List()
+	require.NoError(t, err)
+	require.Empty(t, all)
 }

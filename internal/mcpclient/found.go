@@ -29,6 +29,8 @@ type FoundServer struct {
 	Start Config
 
 	replaced []replacement // in Start
+	files    []namedFile   // whose content counts for the ID
+	gaps     []string      // why a consent cannot last
 }
 
 // replacement is the value of a variable in a configuration.
@@ -37,8 +39,8 @@ type replacement struct {
 	ours                 bool // from our environment, and so not chosen by the file
 }
 
-// ID returns the name of the consent for s: a hash of its root, name, whole configuration, and of what was shown of the variables
-// in its command line. Even another environment variable can make the same command do something else.
+// ID returns the name of the consent for s: a hash of its root, name, whole configuration, of what was shown of the variables in
+// its command line, and of the files that it names. Even another environment variable can make the same command do something else.
 func (s FoundServer) ID() ConsentID {
 	sorted := func(pairs []Pair) []string {
 		all := make([]string, len(pairs))
@@ -57,6 +59,9 @@ func (s FoundServer) ID() ConsentID {
 	}
 	if meaning := s.meaning(strings.Join(append([]string{s.Config.Command}, s.Config.Args...), "\n")); meaning != "" {
 		parts = append(parts, []string{meaning})
+	}
+	for _, f := range s.files {
+		parts = append(parts, []string{"file", f.path, f.hash})
 	}
 	hash := sha256.New()
 	for _, part := range parts {
@@ -92,6 +97,12 @@ func (s FoundServer) describe() string {
 	}
 	for _, p := range s.Config.Headers {
 		lines = append(lines, "Header: "+s.showPair(p, ": "))
+	}
+	for _, f := range s.files {
+		lines = append(lines, "File that it names: "+text.Quote(f.path)+", SHA-256 "+f.hash)
+	}
+	for _, gap := range s.gaps {
+		lines = append(lines, "Cannot be allowed for good: "+gap)
 	}
 	about := "This file configures the MCP server below."
 	if s.Config.Transport == Stdio {
