@@ -2,16 +2,26 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/mcpserver"
+	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -22,6 +32,9 @@ type mcpFlags struct {
 	fallbacks []string
 	within    []string
 	http      string
+	tokenFile string
+	noAuth    bool
+	anyRoot   bool
 	readOnly  bool
 	timeout   time.Duration
 }
@@ -32,20 +45,38 @@ func newMCP(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp [--root DIR]... [flags]",
 		Short: "Serve file tools over MCP, in the roots of the client",
-		Long: `mcp is an MCP server on standard input and output, or over HTTP. Its tools list, read, search, write and edit files
-only in the roots that the client declares, and follow the client when its roots change. With --root the client is
-not asked and these folders are used instead.
+		Long: `mcp is an MCP server on standard input and output, or over HTTP. Its tools list, read, search, write and edit files,
+and create, move and delete files and directories, only in the roots that the client declares, and follow the client
+when its roots change. With --root the client is not asked and these folders are used instead.
 
-Tools that write are marked as such, and the client is expected to ask its user before it calls them. --read-only
-leaves them out.`,
+Tools that change files are marked as such, and the client is expected to ask its user before it calls them.
+--read-only leaves them out.
+
+With --http, clients must send a bearer token, in the header "Authorization: Bearer TOKEN". A new one is generated and
+printed at each start, unless --token-file names a file with one. --no-auth lets every user of this machine in. Whoever
+has the token can use every folder that you can, so --http also needs --root or --within, or --any-root to do without
+this limit. A Unix socket can only be opened by you: the directory it is created in must be private.`,
 		Example: `  acp-agent mcp                            what an MCP client starts
   acp-agent mcp --root app --root shared   use these folders, whatever the client declares
   acp-agent mcp --within ~/src             reject roots elsewhere
-  acp-agent mcp --http 127.0.0.1:8080      serve streamable HTTP, on this machine only`,
+  acp-agent mcp --root app --http 127.0.0.1:8080
+                                           serve streamable HTTP, on this machine only
+  acp-agent mcp --within ~/src --http unix:$XDG_RUNTIME_DIR/acp-agent-mcp
+                                           serve streamable HTTP on a Unix socket`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := exclusive(cmd, "root", "fallback-root"); err != nil {
-				return err
+			for _, flags := range [][]string{{"root", "fallback-root"}, {"root", "any-root"}, {"within", "any-root"}, {"token-file", "no-auth"}} {
+				if err := exclusive(cmd, flags...); err != nil {
+					return err
+				}
+			}
+			for _, flag := range []string{"token-file", "no-auth", "any-root"} {
+				if cmd.Flags().Changed(flag) && m.http == "" {
+					return usagef("--%s is only used with --http", flag)
+				}
+			}
+			if m.http != "" && len(m.roots) == 0 && len(m.within) == 0 && !m.anyRoot {
+				return usagef("--http lets clients choose any folder of yours as a root: limit them with --root DIR or --within DIR, or allow it with --any-root")
 			}
 			if m.timeout <= 0 {
 				return usagef("--roots-timeout must be positive (got %v)", m.timeout)
@@ -56,7 +87,10 @@ leaves them out.`,
 	cmd.Flags().Var((*listValue)(&m.roots), "root", "a root folder `DIR`, instead of the client's; can be repeated")
 	cmd.Flags().Var((*listValue)(&m.fallbacks), "fallback-root", "a root folder `DIR` for clients that cannot declare roots; can be repeated")
 	cmd.Flags().Var((*listValue)(&m.within), "within", "reject roots outside `DIR`; can be repeated")
-	cmd.Flags().StringVar(&m.http, "http", "", "serve streamable HTTP on the loopback address `ADDR`, such as 127.0.0.1:8080")
+	cmd.Flags().StringVar(&m.http, "http", "", "serve streamable HTTP on `ADDR`, a loopback address such as 127.0.0.1:8080 or a Unix socket such as unix:DIR/socket")
+	cmd.Flags().StringVar(&m.tokenFile, "token-file", "", "with --http, require the token in `FILE` instead of a generated one")
+	cmd.Flags().BoolVar(&m.noAuth, "no-auth", false, "with --http, require no token: every user of this machine can use the server")
+	cmd.Flags().BoolVar(&m.anyRoot, "any-root", false, "with --http, let clients use any folder")
 	cmd.Flags().BoolVar(&m.readOnly, "read-only", false, "serve only the tools that do not change files")
 	cmd.Flags().DurationVar(&m.timeout, "roots-timeout", 5*time.Second, "how long to wait for the client's roots, as a `DURATION` such as 10s")
 	set.accept(cmd, "log-level", "log-file", "max-line", "max-roots", "mounts")
@@ -76,13 +110,23 @@ func serveMCP(ctx context.Context, s streams, set *settings, m mcpFlags) error {
 	if err != nil {
 		return err
 	}
+	if m.http != "" && !m.noAuth {
+		if options.Token, err = m.token(); err != nil {
+			return err
+		}
+	}
 	server, err := mcpserver.Open(ctx, options)
 	if err != nil {
 		return withFlagNames(err, m.openedFlag(), m.openedFlag())
 	}
 	defer server.Close()
 	if m.http != "" {
-		return serveHTTP(ctx, s, m.http, server.Handler())
+		listener, err := listenHTTP(ctx, m.http)
+		if err != nil {
+			return err
+		}
+		m.explainHTTP(s.err, listener.Addr(), options.Token)
+		return serveHTTP(ctx, listener, server.Handler())
 	}
 	return server.Serve(ctx, s.in, s.out)
 }
@@ -139,22 +183,122 @@ func rootsOf(dirs []string) (workspace.Roots, error) {
 	return workspace.NewRoots(paths[0], paths[1:])
 }
 
-// serveHTTP serves until ctx ends. There is no authentication, so it only accepts addresses of this machine.
-func serveHTTP(ctx context.Context, s streams, addr string, handler http.Handler) error {
+// token returns the token that HTTP clients must send.
+func (m mcpFlags) token() (string, error) {
+	if m.tokenFile == "" {
+		return rand.Text(), nil
+	}
+	file, err := os.Open(m.tokenFile)
+	if err != nil {
+		return "", usagef("--token-file: %v", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return "", err
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return "", usagef("--token-file: other users can access %s: chmod 600 makes it private", m.tokenFile)
+	}
+	const most = 4 << 10
+	content, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(content))
+	if len(content) > most || !isToken(token) {
+		return "", usagef("--token-file: %s must contain a token of at least 16 letters, digits and -._~+/=, such as: openssl rand -hex 32", m.tokenFile)
+	}
+	return token, nil
+}
+
+// isToken reports whether a token can be sent in a header and is not easily guessed.
+func isToken(token string) bool {
+	return len(token) >= 16 && !strings.ContainsFunc(token, func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._~+/=", r)
+	})
+}
+
+// listenHTTP listens on a loopback address, or on a Unix socket that only the user can open.
+func listenHTTP(ctx context.Context, addr string) (net.Listener, error) {
+	var config net.ListenConfig
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		return listenUnix(ctx, path)
+	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return usagef("--http: invalid address %q; use one such as 127.0.0.1:8080", addr)
+		return nil, usagef("--http: invalid address %q; use one such as 127.0.0.1:8080 or unix:DIR/socket", addr)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return usagef("--http: %s can be reached from other machines, and the server has no authentication; use 127.0.0.1, [::1] or localhost", addr)
+		return nil, usagef("--http: %s can be reached from other machines; use 127.0.0.1, [::1] or localhost", addr)
+	}
+	return config.Listen(ctx, "tcp", addr)
+}
+
+// listenUnix listens on a socket in a directory that only the user can access, which it creates if necessary: the permissions of a
+// socket can only be set when others may already have found it. It replaces a socket on which nothing listens.
+func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	const longest = 103 // on the system with the lowest limit: macOS
+	if len(path) > longest {
+		return nil, usagef("--http: the path %s is longer than %d bytes; choose a shorter one for the socket", path, longest)
+	}
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o077 != 0 {
+		return nil, usagef("--http: other users can access %s: use a private directory (chmod 700) for the socket, or one that does not exist yet", dir)
+	}
+	if err := privatefile.MakeDir(dir); err != nil {
+		return nil, usagef("--http: %v", err)
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
+		var dialer net.Dialer
+		if conn, err := dialer.DialContext(ctx, "unix", path); err == nil {
+			_ = conn.Close()
+		} else if errors.Is(err, syscall.ECONNREFUSED) {
+			_ = os.Remove(path) // left behind by a killed process
+		}
 	}
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", addr)
+	listener, err := config.Listen(ctx, "unix", path)
 	if err != nil {
-		return err
+		return nil, usagef("--http: %v", err)
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
-	fmt.Fprintf(s.err, "acp-agent: serving MCP on http://%s\n", listener.Addr())
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
+// explainHTTP prints what clients need, and what they can do.
+func (m mcpFlags) explainHTTP(w io.Writer, addr net.Addr, token string) {
+	if addr.Network() == "unix" {
+		fmt.Fprintf(w, "acp-agent: serving MCP over HTTP on the socket %s\n", addr)
+	} else {
+		fmt.Fprintf(w, "acp-agent: serving MCP on http://%s\n", addr)
+	}
+	switch {
+	case token == "" && addr.Network() == "unix":
+		fmt.Fprintln(w, "acp-agent: --no-auth: every program of yours that can open the socket can use the server")
+	case token == "":
+		fmt.Fprintln(w, "acp-agent: --no-auth: every user of this machine can use the server, with your rights")
+	case m.tokenFile != "":
+		fmt.Fprintf(w, "acp-agent: clients must send the header Authorization: Bearer TOKEN, with the token in %s\n", m.tokenFile)
+	default:
+		fmt.Fprintf(w, "acp-agent: clients must send the header Authorization: Bearer %s\n", token)
+	}
+	if m.anyRoot {
+		fmt.Fprintln(w, "acp-agent: --any-root: clients can use every folder that you can; --root or --within would limit them")
+	}
+}
+
+// serveHTTP serves until ctx ends.
+func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)

@@ -3,12 +3,15 @@ package mcpserver
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,8 +29,9 @@ const (
 	requestSize = 4 << 10
 )
 
-// Handler serves clients over streamable HTTP. It rejects requests to a loopback address that name another host than localhost, and
-// requests from web pages of another origin. Shut the HTTP server down before calling [Server.Close].
+// Handler serves clients over streamable HTTP. It rejects requests without the token if [Options.Token] is set, requests to a loopback
+// address that name another host than localhost, and requests from web pages of another origin. Shut the HTTP server down before
+// calling [Server.Close].
 func (s *Server) Handler() http.Handler {
 	sessions := s.sdkHandler(mcp.StreamableHTTPOptions{SessionTimeout: sessionTimeout})
 	// The SDK serves modern clients only without sessions, but legacy clients are asked for roots within theirs.
@@ -39,7 +43,7 @@ func (s *Server) Handler() http.Handler {
 			sessions.ServeHTTP(w, r)
 		}
 	})
-	return s.setDeadlines(http.NewCrossOriginProtection().Handler(s.limitRequests(byEra)))
+	return s.setDeadlines(s.requireToken(http.NewCrossOriginProtection().Handler(s.limitRequests(byEra))))
 }
 
 func (s *Server) sdkHandler(o mcp.StreamableHTTPOptions) http.Handler {
@@ -96,6 +100,25 @@ func (w *timedWriter) Write(p []byte) (written int, err error) {
 			return written, err
 		}
 	}
+}
+
+// requireToken rejects requests without the token, if there is one.
+func (s *Server) requireToken(next http.Handler) http.Handler {
+	if s.options.Token == "" {
+		return next
+	}
+	want := sha256.Sum256([]byte(s.options.Token))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		got := sha256.Sum256([]byte(token)) // hashes have the same length, and are compared in constant time
+		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) == 0 {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="acp-agent"`)
+			w.Header().Set("Connection", "close") // the body is not read
+			http.Error(w, "a token is required: send the header Authorization: Bearer TOKEN with the token that acp-agent mcp printed or was given", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // limitRequests reads the body of each request, and passes it on when fewer calls are running than the limit allows. A request that

@@ -373,6 +373,49 @@ func TestHTTPAnswersAreNotLimited(t *testing.T) {
 	require.Contains(t, readFile(t, session, "f"), "in a")
 }
 
+func TestHTTPToken(t *testing.T) {
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	s := overHTTP(t, Options{Token: "secret"})
+	for _, c := range []struct {
+		authorization string
+		want          int
+	}{
+		{"", http.StatusUnauthorized},
+		{"Bearer", http.StatusUnauthorized},
+		{"Bearer ", http.StatusUnauthorized},
+		{"Bearer secre", http.StatusUnauthorized},
+		{"Bearer secret2", http.StatusUnauthorized},
+		{"Basic secret", http.StatusUnauthorized},
+		{"secret", http.StatusUnauthorized},
+		{"Bearer secret", http.StatusOK},
+		{"bearer secret", http.StatusOK},
+	} {
+		t.Run(c.authorization, func(t *testing.T) {
+			for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+				r, err := http.NewRequestWithContext(t.Context(), method, s.URL, strings.NewReader(initialize(withoutRoots)))
+				require.NoError(t, err)
+				r.Header.Set("Content-Type", "application/json")
+				r.Header.Set("Accept", "application/json, text/event-stream")
+				if c.authorization != "" {
+					r.Header.Set("Authorization", c.authorization)
+				}
+				response, err := http.DefaultTransport.RoundTrip(r)
+				require.NoError(t, err)
+				require.NoError(t, response.Body.Close())
+				if c.want == http.StatusUnauthorized {
+					require.Equal(t, c.want, response.StatusCode)
+					require.Equal(t, `Bearer realm="acp-agent"`, response.Header.Get("WWW-Authenticate"))
+				} else if method == http.MethodPost {
+					require.Equal(t, c.want, response.StatusCode)
+				}
+			}
+		})
+	}
+	t.Run("before the body", func(t *testing.T) {
+		require.Equal(t, http.StatusUnauthorized, status(t, send(t, s, "", "{", 100)))
+	})
+}
+
 // A call may take longer than the time that its body has to arrive.
 func TestHTTPBodyTimeoutDoesNotEndCalls(t *testing.T) {
 	const bodies = 50 * time.Millisecond

@@ -38,6 +38,8 @@ type Options struct {
 	// MaxMessage is the longest message that is accepted, in bytes. Default 64 MiB. Over HTTP, messages longer than 4 MiB are rejected
 	// in any case.
 	MaxMessage int
+	// Token is the bearer token that HTTP clients must send. If it is empty, they need none.
+	Token string
 	// Logger receives messages for the person who runs the server. Default: discarded.
 	Logger *slog.Logger
 
