@@ -77,8 +77,8 @@ type openResult struct {
 	session *childSession
 	method  openMethod
 	roots   RootsMode
-	result  backend.Raw
-	shown   int // updates of its history that the client was shown
+	result  backend.Raw // of the lifecycle request, without the session id
+	shown   int         // updates of its history that the client was shown
 }
 
 // open connects s to a session of a child. It tries the possible ways until one succeeds.
@@ -162,17 +162,20 @@ func (s *session) sameServers(other *session) bool {
 	return bytes.Equal(mcpServers(s.params), mcpServers(other.params))
 }
 
-// lifecycleParams returns the params of a lifecycle request to the child.
+// lifecycleParams returns the params of a lifecycle request to the child. id is the child session that it names; byNew has none.
 func (s *session) lifecycleParams(method openMethod, mode RootsMode, id backend.Raw) (backend.Raw, error) {
 	params, err := paramsWithRoots(s.params, mode, backend.Cause(method), s.roots)
-	if err == nil {
-		params, err = s.withRelays(params)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		params, err = s.withToolServer(params, s.toolServer(mode))
+	if params, err = s.withRelays(params); err != nil {
+		return nil, err
 	}
-	if err != nil || method == byNew {
-		return params, err
+	if params, err = s.withToolServer(params, s.toolServer(mode)); err != nil {
+		return nil, err
+	}
+	if method == byNew {
+		return params, nil
 	}
 	return withSessionID(params, id)
 }
@@ -203,28 +206,33 @@ func (s *session) reopen(ctx context.Context, method openMethod, c *child, mode 
 	})()
 	if err == nil {
 		cs.setResult(o.result)
-		if shows {
-			o.shown = replayed
-		}
-		return o, nil
-	}
-	if replayed, _ := s.endReplay(live); shows {
 		o.shown = replayed
+	} else {
+		o.shown, _ = s.endReplay(live) // not replayed, which a late response may set meanwhile
+		s.undoJoin(ctx, cs, err)
 	}
-	left, before := cs.abandon(s)
-	switch {
-	case responseError(err) != nil:
-	case before != nil: // without a response, the child may have opened it for s
-		before.restore(ctx, cs, s)
-	case left == 0:
-		if closeErr := c.closeSession(context.WithoutCancel(ctx), cs.id); closeErr != nil {
-			c.log.Warn("cannot close a session of the agent", "error", closeErr)
-		}
+	if !shows {
+		o.shown = 0 // what came was dropped
 	}
 	return o, err
 }
 
-// joinSaved makes s a user of the child session that was saved, and routes its messages to s.
+// undoJoin undoes joinSaved after the lifecycle request has failed. Without a response, the child may have opened the session for
+// s all the same.
+func (s *session) undoJoin(ctx context.Context, cs *childSession, err error) {
+	left, before := cs.abandon(s)
+	switch {
+	case responseError(err) != nil:
+	case before != nil:
+		before.restore(ctx, cs, s)
+	case left == 0:
+		if err := cs.child.closeSession(context.WithoutCancel(ctx), cs.id); err != nil {
+			cs.child.log.Warn("cannot close a session of the agent", "error", err)
+		}
+	}
+}
+
+// joinSaved makes s a user of the child session that was saved, and routes its messages to s. It ends a turn that is running there.
 func (s *session) joinSaved(ctx context.Context, c *child, r openRequest) (*childSession, error) {
 	current := r.current()
 	if current != nil && current.key != r.state.key() {
@@ -330,14 +338,14 @@ func (s *session) create(ctx context.Context, method openMethod, c *child, mode 
 	return openResult{session: cs, method: method, roots: mode, result: cs.result}, nil
 }
 
-// creation is a session that the child was asked to create. If the response comes when nobody waits for it any more, the session
-// is closed again.
+// creation is a session that the child was asked to create. If the response comes after the request was abandoned, the session is
+// closed again.
 type creation struct {
 	session *session
 	child   *child
 	method  openMethod
 
-	mu        sync.Mutex
+	mu        sync.Mutex // guards the rest, which the read loop sets
 	abandoned bool
 	created   *childSession
 	err       error
@@ -347,29 +355,44 @@ type creation struct {
 func (cr *creation) handleResponse(ctx context.Context, response backend.Raw) {
 	id, result, err := strictjson.Take(response, "sessionId")
 	if err != nil || decodeID(id) == "" {
-		cr.mu.Lock()
-		defer cr.mu.Unlock()
-		cr.err = fmt.Errorf("the agent answered %s without a session id", cr.method)
+		cr.set(nil, fmt.Errorf("the agent answered %s without a session id", cr.method))
 		return
 	}
 	cs := newChildSession(cr.child, id)
 	cs.result = result
 	cs.join(cr.session)
-	cr.mu.Lock()
-	if cr.abandoned {
-		cr.mu.Unlock()
+	if !cr.set(cs, nil) {
 		cr.discard(id)
 		return
 	}
-	cr.created = cs
-	cr.mu.Unlock()
 	if err := cs.attach(); err != nil {
-		cr.mu.Lock()
-		defer cr.mu.Unlock()
-		cr.created, cr.err = nil, err
+		cr.set(nil, err)
 		return
 	}
 	cr.session.finishReplay(ctx, cr.method)
+}
+
+// set sets what get returns. It returns false if the request was abandoned.
+func (cr *creation) set(created *childSession, err error) bool {
+	cr.mu.Lock()
+	defer cr.mu.Unlock()
+	cr.created, cr.err = created, err
+	return !cr.abandoned
+}
+
+// get returns the session after the response.
+func (cr *creation) get() (*childSession, error) {
+	cr.mu.Lock()
+	defer cr.mu.Unlock()
+	return cr.created, cr.err
+}
+
+// abandon has a later response discarded. If the session has been created already, abandon returns it.
+func (cr *creation) abandon() *childSession {
+	cr.mu.Lock()
+	defer cr.mu.Unlock()
+	cr.abandoned = true
+	return cr.created
 }
 
 // discard closes and deletes a session that is not needed. It does not wait for the responses.
@@ -387,35 +410,9 @@ func (cr *creation) discard(id backend.Raw) {
 	}
 }
 
-// abandon discards a later response, and returns the session if it has been created.
-func (cr *creation) abandon() *childSession {
-	cr.mu.Lock()
-	defer cr.mu.Unlock()
-	cr.abandoned = true
-	return cr.created
-}
-
-// get returns the session after the response.
-func (cr *creation) get() (*childSession, error) {
-	cr.mu.Lock()
-	defer cr.mu.Unlock()
-	return cr.created, cr.err
-}
-
-// commit makes the child session that of s.
+// commit makes the child session that of s, and announces what s has. If it fails, s leaves the child session.
 func (s *session) commit(ctx context.Context, o openResult, r openRequest) (backend.Opened, error) {
-	saved, pending, err := s.plan(ctx, o, r)
-	if err == nil {
-		err = s.save(ctx, saved)
-	}
-	if err == nil {
-		if before, ok := s.replace(o.session, saved, pending); !ok {
-			err = errSessionClosed
-		} else if before != nil {
-			err = before.leave(ctx, s)
-		}
-	}
-	if err != nil {
+	if err := s.adopt(ctx, o, r); err != nil {
 		if leaveErr := o.session.leave(context.WithoutCancel(ctx), s); leaveErr != nil {
 			s.proxy.log.Warn("cannot close a session of the agent", "error", leaveErr)
 		}
@@ -431,6 +428,25 @@ func (s *session) commit(ctx context.Context, o openResult, r openRequest) (back
 	return opened, nil
 }
 
+// adopt saves the state of the child session, makes it that of s, and leaves the one before.
+func (s *session) adopt(ctx context.Context, o openResult, r openRequest) error {
+	saved, pending, err := s.plan(ctx, o, r)
+	if err != nil {
+		return err
+	}
+	if err := s.save(ctx, saved); err != nil {
+		return err
+	}
+	before, ok := s.replace(o.session, saved, pending)
+	if !ok {
+		return errSessionClosed
+	}
+	if before != nil {
+		return before.leave(ctx, s)
+	}
+	return nil
+}
+
 // plan returns the state to save for a child session, and what the child must be told in its next prompt.
 func (s *session) plan(ctx context.Context, o openResult, r openRequest) (saved state, pending pendingContext, err error) {
 	if o.method != byNew {
@@ -438,26 +454,29 @@ func (s *session) plan(ctx context.Context, o openResult, r openRequest) (saved 
 	}
 	saved.ID, saved.RootsMode = o.session.id, o.roots
 	saved.Offered = len(s.rootCommands(commandNames(s.announced.childCommands()))) > 0
-	if o.method == byNew && r.cause != backend.New || saved.HistoryDue {
+	lacksHistory := o.method == byNew && r.cause != backend.New
+	if lacksHistory || saved.HistoryDue {
 		if pending.history, err = s.conversation(r); err != nil {
 			return state{}, pendingContext{}, err
 		}
 		saved.HistoryDue = pending.history != "" || r.historyOptional
 		saved.Partial = saved.Partial || saved.HistoryDue
 	}
-	tools := s.toolServer(o.roots)
-	switch now := rootsDigest(s.roots, tools); {
-	case o.roots != RootsByContext:
+	if o.roots != RootsByContext {
 		saved.SentRoots = ""
-	case saved.SentRoots == now, saved.SentRoots == "" && s.roots.Additional().Len() == 0:
-	default:
+		return saved, pending, nil
+	}
+	tools := s.toolServer(o.roots)
+	now := rootsDigest(s.roots, tools)
+	nothingToSay := saved.SentRoots == "" && s.roots.Additional().Len() == 0
+	if saved.SentRoots != now && !nothingToSay {
 		pending.rootsDigest = now
 		pending.roots = describeRoots(ctx, s.roots, s.host.Workspace(), tools)
 	}
 	return saved, pending, nil
 }
 
-// conversation returns the conversation so far as text. If the history is optional and cannot be read, the child is told about it
+// conversation returns the stored conversation so far as text. If the history is optional and cannot be read, the child is told about it
 // in a later prompt.
 func (s *session) conversation(r openRequest) (string, error) {
 	text, err := conversation(s.history, s.proxy.options.limits.maxContext, r.unsentBlocks)
