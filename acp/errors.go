@@ -6,6 +6,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -36,8 +37,8 @@ func errNotActive(id sessionstore.ID) error {
 }
 
 func errUnknownSession(id sessionstore.ID) error {
-	return stateError(codeNotFound, "no session "+string(id),
-		reasonData{Reason: "not_found", SessionID: string(id)})
+	given := text.Truncate(string(id), 1<<10)
+	return stateError(codeNotFound, "no session "+given, reasonData{Reason: "not_found", SessionID: given})
 }
 
 func errNotInitialized(method string) error {

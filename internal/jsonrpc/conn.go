@@ -39,9 +39,12 @@ type Options struct {
 type limits struct {
 	// unanswered is how many requests, and notifications with Work, run at once. Reading stops at the next one.
 	unanswered int
-	// unansweredBytes bounds the total size of the params of running requests. A request that would exceed it is rejected
+	// unansweredBytes bounds the total size of running requests. A request that would exceed it is rejected
 	// rather than delayed, because the running requests may be waiting for what comes after it.
 	unansweredBytes int
+	// unsentBytes bounds the total size of the responses that wait while the output is full. An error replaces a response
+	// that would exceed it.
+	unsentBytes int
 	// abandoned is how many calls with an onResponse function are remembered for a late response after their Work
 	// returned. The oldest is forgotten first.
 	abandoned int
@@ -54,6 +57,7 @@ func (o Options) withDefaults() Options {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.limits.unanswered = cmp.Or(o.limits.unanswered, 4096)
 	o.limits.unansweredBytes = cmp.Or(o.limits.unansweredBytes, 512<<20)
+	o.limits.unsentBytes = cmp.Or(o.limits.unsentBytes, 64<<20)
 	o.limits.abandoned = cmp.Or(o.limits.abandoned, 1000)
 	return o
 }
@@ -90,7 +94,7 @@ func NewConn(in io.Reader, out io.Writer, h Handler, o Options) *Conn {
 	o = o.withDefaults()
 	return &Conn{
 		in: in, out: out, handler: h, options: o, log: o.Logger,
-		queue:    newQueue(o.MaxQueue),
+		queue:    newQueue(o.MaxQueue, o.limits.unsentBytes),
 		calls:    newCalls(o.limits.abandoned),
 		inflight: newInflight(o.limits.unanswered, o.limits.unansweredBytes),
 	}
@@ -327,8 +331,14 @@ func (c *Conn) reject(ctx context.Context, id ID, e *Error) {
 	}()
 }
 
-// send queues a response, waiting while the output is full. Once the connection has ended the response is dropped.
+// send queues a response, waiting while the output is full, or an error if too many large responses wait already. Once the
+// connection has ended the response is dropped.
 func (c *Conn) send(m outgoing) {
+	size := m.size()
+	if !c.queue.reserve(size) {
+		size, m = 0, outgoing{id: m.id, err: errUnread}
+	}
+	defer c.queue.unreserve(size)
 	_ = c.queue.wait(context.Background(), m, c.queue.limit)
 }
 

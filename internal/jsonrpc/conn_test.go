@@ -342,22 +342,78 @@ func TestW11_NotificationsWithWorkAreBounded(t *testing.T) {
 }
 
 func TestW11_UnansweredBytesAreBounded(t *testing.T) {
-	p := serve(t, &responder{}, jsonrpc.Options{}.WithLimits(0, 100, 0))
+	p := serve(t, &responder{}, jsonrpc.Options{}.WithLimits(0, 150, 0))
 	request := func(id, method string, length int) string {
 		return `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":["` + strings.Repeat("x", length) + `"]}`
 	}
 	p.send(request("1", "wait", 1000))
 	p.send(request("2", "echo", 1))
-	require.Contains(t, p.line(), `"id":2,"error":{"code":-32603,"message":"the unanswered requests have 1004 bytes of params and this one has 5, over the limit of 100`)
+	require.Contains(t, p.line(), `"id":2,"error":{"code":-32603,"message":"the unanswered requests have 1054 bytes and this one has 55, over the limit of 150`)
 	p.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
 	require.Contains(t, p.line(), `"id":1,"error"`, "reading goes on")
-	p.send(request("1", "wait", 50))
+	p.send(request("1", "wait", 20))
 	for range 3 {
-		p.send(request("3", "echo", 40))
+		p.send(request("3", "echo", 20))
 		require.Contains(t, p.line(), `"id":3,"result"`)
 	}
-	p.send(request("4", "echo", 60))
+	p.send(request("4", "echo", 30))
 	require.Contains(t, p.line(), `"id":4,"error"`)
+	p.send(`{"jsonrpc":"2.0","id":5,"method":"echo","params":{},"ignored":"` + strings.Repeat("x", 30) + `"}`)
+	require.Contains(t, p.line(), `"id":5,"error"`, "what is ignored takes memory, too")
+}
+
+// A peer that sends requests and does not read could fill the memory with their responses.
+func TestW11_UnsentBytesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 1000}.WithUnsentBytes(10_000))
+		const total = 50
+		go func() {
+			for i := range total {
+				fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":"echo","params":%s}`+"\n", i, kilobyte)
+			}
+		}()
+		synctest.Wait()
+		results := 0
+		for range total {
+			line := p.line()
+			if strings.Contains(line, `"result"`) {
+				results++
+			} else {
+				require.Contains(t, line, `"error":{"code":-32603,"message":"the response was dropped because too many others are unread`)
+			}
+		}
+		require.InDelta(t, 10, results, 3)
+		p.send(`{"jsonrpc":"2.0","id":"last","method":"echo","params":` + string(kilobyte) + `}`)
+		require.Contains(t, p.line(), `"result"`, "all is well again")
+		require.NoError(t, p.end())
+	})
+}
+
+// Errors say what is wrong without repeating all that the peer sent.
+func TestW11_ErrorsAreShort(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	p := serve(t, jsonrpc.HandlerFunc(func(_ context.Context, r *jsonrpc.Request) jsonrpc.Work {
+		return func() (json.RawMessage, error) {
+			if r.Method == "ours" {
+				return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%q is not absolute", long)
+			}
+			return nil, fmt.Errorf("open %s: no such file", long)
+		}
+	}), jsonrpc.Options{})
+	p.send(`{"jsonrpc":"2.0","id":1,"method":"ours"}`)
+	line := p.line()
+	require.Contains(t, line, `x\" is not absolute"`)
+	require.Less(t, len(line), 5000)
+	p.send(`{"jsonrpc":"2.0","id":2,"method":"another"}`)
+	line = p.line()
+	require.Contains(t, line, `"message":"open xxx`)
+	require.Contains(t, line, `x: no such file"`)
+	require.Less(t, len(line), 5000)
+	p.send(`{"jsonrpc":"2.0","id":"` + long + `","method":"ours"}`)
+	require.Equal(t, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the id is longer than 1 KiB"}}`, p.line())
+	p.send(`{"jsonrpc":"2.0","id":"` + long[:1022] + `","method":"ours"}`)
+	require.Contains(t, p.line(), long[:1022])
+	require.NoError(t, p.end())
 }
 
 func TestW3_LongLineIsNotBuffered(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // Causes with which a request's context ends.
@@ -44,9 +45,13 @@ type Error struct {
 // Error returns the message with its code.
 func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
 
-// Errorf returns an *Error without data.
+// maxMessage bounds the message of an error of our own, in bytes: it may quote what the peer sent. The errors of other peers are
+// passed on as they are.
+const maxMessage = 4 << 10
+
+// Errorf returns an *Error without data. A long message is shortened in the middle.
 func Errorf(code int, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+	return &Error{Code: code, Message: text.Shorten(fmt.Sprintf(format, args...), maxMessage)}
 }
 
 // MethodNotFound returns the error for an unknown method.
@@ -59,6 +64,8 @@ var (
 	errPanic = &Error{Code: CodeInternal, Message: "internal error"}
 	// errConnClosed answers a request that was read while the connection was ending.
 	errConnClosed = &Error{Code: CodeCancelled, Message: "the connection closed"}
+	// errUnread is sent in place of a response when too many are waiting to be sent.
+	errUnread = &Error{Code: CodeInternal, Message: "the response was dropped because too many others are unread: read those and send the request again"}
 	// errMalformedResponse is returned by a call whose response was not a valid message.
 	errMalformedResponse = errors.New("the peer's response is malformed")
 )
@@ -78,7 +85,7 @@ func asError(err error) *Error {
 		}
 		return &Error{Code: CodeInvalidParams, Message: err.Error(), Data: data}
 	}
-	return &Error{Code: CodeInternal, Message: err.Error()}
+	return Errorf(CodeInternal, "%v", err)
 }
 
 // LogPanic logs a recovered panic with its stack and further attributes. Panic values may quote messages, so except for

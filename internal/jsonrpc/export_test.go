@@ -5,3 +5,9 @@ func (o Options) WithLimits(unanswered, unansweredBytes, abandoned int) Options 
 	o.limits = limits{unanswered: unanswered, unansweredBytes: unansweredBytes, abandoned: abandoned}
 	return o
 }
+
+// WithUnsentBytes sets the limit for responses that wait.
+func (o Options) WithUnsentBytes(n int) Options {
+	o.limits.unsentBytes = n
+	return o
+}

@@ -10,6 +10,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
+// maxID is the length of the longest id, in bytes of JSON text.
+const maxID = 1 << 10
+
 // ID is the id of a request. It is kept as the JSON text that was sent, so that it is echoed exactly. The zero ID means a
 // notification.
 type ID struct{ raw string }
@@ -34,6 +37,7 @@ type message struct {
 	id     ID // zero for a notification
 	method string
 	params json.RawMessage
+	size   int // of the line, which params keeps in memory
 
 	isResponse bool
 	response   response
@@ -63,10 +67,12 @@ func decode(line []byte) (message, *Error) {
 	if name, twice := o.Duplicate(); twice {
 		return message{}, Errorf(CodeInvalidRequest, "the message has two members %s", quote(shorten(name)))
 	}
-	m := message{isResponse: !o.Field("method").Present()}
+	m := message{isResponse: !o.Field("method").Present(), size: len(line)}
 	id := o.Field("id")
 	if id.Present() {
 		switch c := id.Raw()[0]; {
+		case len(id.Raw()) > maxID:
+			return message{}, Errorf(CodeInvalidRequest, "the id is longer than 1 KiB")
 		case c == '"' || c == '-' || '0' <= c && c <= '9':
 			m.id = ID{raw: string(id.Raw())}
 		case !m.isResponse || !id.IsNull():

@@ -15,8 +15,10 @@ const keepBuffer = 1 << 20
 type queue struct {
 	limit  int // for calls, responses and TryNotify
 	stream int // for Notify; lower, so that a stream of notifications leaves room for the others
+	unsent int // for the responses that wait until they are below limit, in bytes
 
 	mu      sync.Mutex
+	waiting int           // bytes of these responses
 	lines   []byte        // not yet taken by the writer
 	spare   []byte        // the buffer for the next lines
 	writing int           // bytes taken by the writer
@@ -25,8 +27,8 @@ type queue struct {
 	ready   sync.Cond     // signals the writer: lines or closed
 }
 
-func newQueue(limit int) *queue {
-	q := &queue{limit: limit, stream: max(1, limit/256)}
+func newQueue(limit, unsent int) *queue {
+	q := &queue{limit: limit, stream: max(1, limit/256), unsent: unsent}
 	q.ready.L = &q.mu
 	return q
 }
@@ -62,6 +64,24 @@ func (q *queue) wait(ctx context.Context, m outgoing, limit int) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// reserve reports whether a response of this size may wait. A single one always may, and unreserve must follow.
+func (q *queue) reserve(size int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting > 0 && q.waiting+size > q.unsent {
+		return false
+	}
+	q.waiting += size
+	return true
+}
+
+// unreserve undoes reserve.
+func (q *queue) unreserve(size int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting -= size
 }
 
 // awaitRoom waits until a response can be queued or the queue is closed.

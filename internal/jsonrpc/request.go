@@ -39,7 +39,7 @@ type Request struct {
 	ID ID
 	// Method is the method's name, never empty.
 	Method string
-	// Params is the params member as sent, nil when absent. It must not be modified.
+	// Params is the params member as sent, nil when absent, and nil once Work has returned. It must not be modified.
 	Params json.RawMessage
 
 	before func(json.RawMessage, error) (json.RawMessage, error)
@@ -100,7 +100,11 @@ func (t *task) accept() (work Work) {
 func (t *task) run(work Work) {
 	defer t.conn.inflight.free()
 	result, err := json.RawMessage(nil), error(errPanic)
-	defer func() { t.finish(result, err) }()
+	defer func() {
+		r, e := result, err
+		result, err = nil, nil // only finish keeps them while the response waits
+		t.finish(r, e)
+	}()
 	result, err = t.call(work)
 }
 
@@ -119,6 +123,7 @@ func (t *task) finish(result json.RawMessage, err error) {
 		return
 	}
 	defer t.cancel(nil)
+	r.Params = nil // free the memory while the response waits
 	send := t.conn.send
 	if r.before != nil {
 		t.conn.queue.awaitRoom()
@@ -174,11 +179,11 @@ func (t *task) recover(then func()) {
 // inflight tracks the incoming messages that are being handled.
 type inflight struct {
 	slots    chan struct{} // one is taken for each running task
-	maxBytes int           // of the params of requests
+	maxBytes int           // of requests
 
 	mu       sync.Mutex
 	requests map[string]*pendingRequest // unanswered, by key of their id
-	bytes    int                        // total size of their params
+	bytes    int                        // total size of their lines
 	holds    int
 	ending   bool
 	idle     chan struct{} // closed once ending and nothing is held
@@ -243,12 +248,12 @@ func (r *inflight) free() {
 func (r *inflight) add(m message, cancel context.CancelCauseFunc) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key, n := m.id.key(), len(m.params)
+	key, n := m.id.key(), m.size
 	if _, taken := r.requests[key]; taken {
 		return Errorf(CodeInvalidRequest, "a request with this id is not answered yet")
 	}
 	if r.bytes > 0 && r.bytes+n > r.maxBytes {
-		return Errorf(CodeInternal, "the unanswered requests have %d bytes of params and this one has %d, over the limit of %d: wait for a response",
+		return Errorf(CodeInternal, "the unanswered requests have %d bytes and this one has %d, over the limit of %d: wait for a response",
 			r.bytes, n, r.maxBytes)
 	}
 	r.requests[key] = &pendingRequest{id: m.id, bytes: n, cancel: cancel}

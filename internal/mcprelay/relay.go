@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -322,8 +323,10 @@ func (r *relay) unseal(state json.RawMessage) (s sealedState, ok bool) {
 }
 
 const (
-	// maxQueued bounds the relay's own messages to a peer that does not read.
-	maxQueued = 1024
+	// maxQueued bounds the number of the relay's own messages to a peer that does not read, and maxQueuedBytes their size. The
+	// message that reaches maxQueuedBytes may exceed it.
+	maxQueued      = 1024
+	maxQueuedBytes = 4 << 20
 	// maxKeptBuffer is the largest line buffer that is reused.
 	maxKeptBuffer = 1 << 20
 )
@@ -331,7 +334,8 @@ const (
 // lineWriter writes lines to one peer. The other peer's lines are written directly, so that it waits. The relay's own are queued,
 // so that two peers that write without reading cannot block the relay.
 type lineWriter struct {
-	own chan []byte
+	own      chan []byte
+	ownBytes atomic.Int64 // queued in own
 
 	mu     sync.Mutex
 	out    io.Writer
@@ -392,14 +396,18 @@ func (w *lineWriter) write(line []byte) error {
 	return err
 }
 
-// queue has a message of the relay's own written, without waiting. It returns false if too many are queued.
+// queue has a message of the relay's own written, without waiting. It returns false if too many are queued, or too much.
 func (w *lineWriter) queue(message []byte) bool {
-	select {
-	case w.own <- message:
-		return true
-	default:
-		return false
+	size := int64(len(message))
+	if w.ownBytes.Add(size)-size < maxQueuedBytes {
+		select {
+		case w.own <- message:
+			return true
+		default:
+		}
 	}
+	w.ownBytes.Add(-size)
+	return false
 }
 
 // writeQueued writes queued messages until done is closed or a write fails.
@@ -416,7 +424,9 @@ func (w *lineWriter) writeQueued(done <-chan struct{}) {
 	}
 }
 
+// writeOwn writes a queued message.
 func (w *lineWriter) writeOwn(message []byte) error {
+	defer w.ownBytes.Add(-int64(len(message)))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.inLine {

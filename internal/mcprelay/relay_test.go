@@ -424,6 +424,12 @@ func TestServerDoesNotRead(t *testing.T) {
 	require.NoError(t, s.relayServer(strings.NewReader(strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`+"\n", 5000))))
 	s.flush()
 	require.Equal(t, maxQueued, strings.Count(s.toServer.String(), "\n"))
+
+	s = newSides(t)
+	large := `{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 1<<20) + `","method":"roots/list"}` + "\n"
+	require.NoError(t, s.relayServer(strings.NewReader(strings.Repeat(large, 100))))
+	s.flush()
+	require.InDelta(t, maxQueuedBytes, s.toServer.Len(), 2<<20, "by their size, too")
 }
 
 func TestTooManyRequestsInOneResult(t *testing.T) {

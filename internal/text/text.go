@@ -31,6 +31,19 @@ func Truncate(s string, max int) string {
 	return s
 }
 
+// Shorten returns s if it has at most max bytes, otherwise its beginning and its end with "…" in between: an error often begins
+// with a path and ends with what is wrong with it. Bytes that are not UTF-8 are removed.
+func Shorten(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	end := len(s) - max/4
+	for end < len(s) && !utf8.RuneStart(s[end]) {
+		end++
+	}
+	return strings.ToValidUTF8(Prefix(s, max-max/4)+"…"+s[end:], "")
+}
+
 // Line returns s as one line of at most max characters: each run of white space and of characters that would break the line,
 // reorder it or not be visible becomes one space, and a longer line ends in "…".
 func Line(s string, max int) string {

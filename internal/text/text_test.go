@@ -25,6 +25,18 @@ func TestTruncate(t *testing.T) {
 	})
 }
 
+func TestShorten(t *testing.T) {
+	require.Equal(t, "abcdefgh", text.Shorten("abcdefgh", 8))
+	require.Equal(t, "abcdef…hi", text.Shorten("abcdefghi", 8))
+	require.Equal(t, "abcde…i", text.Shorten("abcdeéhéi", 8))
+	rapid.Check(t, func(t *rapid.T) {
+		s, most := rapid.String().Draw(t, "s"), rapid.IntRange(0, 20).Draw(t, "max")
+		got := text.Shorten(s, most)
+		require.True(t, utf8.ValidString(got))
+		require.LessOrEqual(t, len(got), max(most+len("…"), 0))
+	})
+}
+
 func TestLine(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                   "",
