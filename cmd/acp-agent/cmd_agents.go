@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -50,7 +49,7 @@ func newAgents(s streams, set *settings) *cobra.Command {
 				reports = append(reports, reportAgent(p))
 			}
 			if asJSON {
-				return json.NewEncoder(s.out).Encode(struct {
+				return writeJSON(s.out, struct {
 					Path   []string      `json:"path"`
 					Agents []agentReport `json:"agents"`
 				}{filepath.SplitList(os.Getenv("PATH")), reports})

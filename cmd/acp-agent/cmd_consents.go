@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -111,9 +110,8 @@ func (l consentsListFlags) find(consents *mcpclient.Consents) ([]mcpclient.Conse
 
 func (l consentsListFlags) print(s streams, found []mcpclient.Consent) error {
 	if l.json {
-		encoder := json.NewEncoder(s.out)
 		for _, one := range found {
-			if err := encoder.Encode(consentReport(one)); err != nil {
+			if err := writeJSON(s.out, consentReport(one)); err != nil {
 				return err
 			}
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -74,7 +73,7 @@ func discover(ctx context.Context, s streams, set *settings, d discoverFlags) er
 		return d.printFor(ctx, s, catalog)
 	}
 	if d.json {
-		err = json.NewEncoder(s.out).Encode(catalog)
+		err = writeJSON(s.out, catalog)
 	} else {
 		err = printCatalog(s.out, catalog)
 	}
@@ -95,7 +94,7 @@ func (d discoverFlags) printFor(ctx context.Context, s streams, catalog *discove
 		return err
 	}
 	if d.json {
-		err = json.NewEncoder(s.out).Encode(append([]discovery.Artifact{}, list...))
+		err = writeJSON(s.out, append([]discovery.Artifact{}, list...))
 	} else {
 		err = printList(s.out, list)
 	}

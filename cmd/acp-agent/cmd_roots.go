@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -111,7 +110,7 @@ func checkRoots(ctx context.Context, set *settings, r rootFlags) ([]rootReport, 
 
 func printRoots(s streams, reports []rootReport, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(s.out).Encode(reports)
+		return writeJSON(s.out, reports)
 	}
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "#\tPATH\tREAL PATH\tURI\tVERDICT")

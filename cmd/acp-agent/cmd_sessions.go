@@ -150,7 +150,6 @@ func (l listFlags) query() (sessionstore.Query, error) {
 }
 
 func listSessions(ctx context.Context, s streams, store sessionstore.Store, q sessionstore.Query, l listFlags) error {
-	encoder := json.NewEncoder(s.out)
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	if !l.json {
 		fmt.Fprintln(table, "SESSION\tUPDATED (UTC)\tAGENT\tFOLDERS\tTITLE")
@@ -163,9 +162,9 @@ func listSessions(ctx context.Context, s streams, store sessionstore.Store, q se
 		for _, stored := range page.Sessions {
 			r := report(stored)
 			if l.json {
-				err = encoder.Encode(r)
+				err = writeJSON(s.out, r)
 			} else {
-				_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.UpdatedAt.Format(time.DateTime), r.Agent, folders(stored.Keys.Roots), text.Line(text.Plain(r.Title), 80))
+				_, err = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.UpdatedAt.Format(time.DateTime), text.Printable(r.Agent), folders(stored.Keys.Roots), text.Line(text.Plain(r.Title), 80))
 			}
 			if err != nil {
 				return err
@@ -276,16 +275,16 @@ type transcript struct {
 
 func (t *transcript) session(r sessionReport) error {
 	if t.json {
-		return json.NewEncoder(t.out.out).Encode(r)
+		return writeJSON(t.out.out, r)
 	}
-	fmt.Fprintf(t.out.out, "session  %s\nagent    %s\ncreated  %s\nupdated  %s\n", r.ID, r.Agent,
+	fmt.Fprintf(t.out.out, "session  %s\nagent    %s\ncreated  %s\nupdated  %s\n", r.ID, text.Printable(r.Agent),
 		r.CreatedAt.Format(time.RFC3339), r.UpdatedAt.Format(time.RFC3339))
 	if r.Title != "" {
 		fmt.Fprintf(t.out.out, "title    %s\n", text.Line(text.Plain(r.Title), 80))
 	}
-	fmt.Fprintf(t.out.out, "root 0   %s\n", r.Cwd)
+	fmt.Fprintf(t.out.out, "root 0   %s\n", text.Printable(r.Cwd.String()))
 	for i, d := range r.AdditionalDirectories.All() {
-		fmt.Fprintf(t.out.out, "root %d   %s\n", i+1, d)
+		fmt.Fprintf(t.out.out, "root %d   %s\n", i+1, text.Printable(d.String()))
 	}
 	if r.Directories != "" {
 		fmt.Fprintf(t.out.out, "given    %s\n", r.Directories)
@@ -296,7 +295,7 @@ func (t *transcript) session(r sessionReport) error {
 
 func (t *transcript) update(ctx context.Context, u sessionstore.Update) error {
 	if t.json {
-		_, err := fmt.Fprintf(t.out.out, "%s\n", u.Raw)
+		_, err := fmt.Fprintf(t.out.out, "%s\n", text.EscapeJSON(u.Raw))
 		return err
 	}
 	var params struct{ Update json.RawMessage }
@@ -434,7 +433,7 @@ editors first. If the store is not damaged, repair changes nothing, and "damaged
 
 func (r repairFlags) show(s streams, done repairReport) error {
 	if r.json {
-		return json.NewEncoder(s.out).Encode(done)
+		return writeJSON(s.out, done)
 	}
 	if done.Damaged == "" {
 		_, err := fmt.Fprintln(s.out, "the session store is not damaged; nothing was changed")

@@ -18,6 +18,8 @@ import (
 	"syscall"
 
 	"github.com/mattn/go-isatty"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 func main() {
@@ -50,7 +52,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	if child, ok := errors.AsType[*childStatusError](err); ok {
 		return child.status
 	}
-	fmt.Fprintln(s.err, "acp-agent:", err)
+	fmt.Fprintln(s.err, "acp-agent:", text.Plain(err.Error()))
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return 2
 	}

@@ -44,6 +44,16 @@ func (p *printer) note(format string, args ...any) {
 	p.print(fmt.Sprintf(format, args...) + "\n")
 }
 
+// writeJSON writes v as a line of JSON. Characters that a terminal would obey or not show are escaped.
+func writeJSON(w io.Writer, v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", text.EscapeJSON(line))
+	return err
+}
+
 // update prints messages and tool calls, and ignores other updates.
 func (p *printer) update(_ context.Context, u client.Update) {
 	p.mu.Lock()
@@ -81,7 +91,7 @@ func (p *printer) end(reason sdk.StopReason) {
 		p.print("\n")
 	}
 	if reason != sdk.StopReasonEndTurn {
-		p.note("(stopped: %s)", reason)
+		p.note("(stopped: %s)", text.Printable(string(reason)))
 	}
 }
 
@@ -93,7 +103,7 @@ func (p *printer) line(d jsonrpc.Direction, line []byte) {
 	if d == jsonrpc.Sent {
 		direction = "sent"
 	}
-	p.print(fmt.Sprintf(`{"%s":%s}`+"\n", direction, line))
+	p.print(fmt.Sprintf(`{"%s":%s}`+"\n", direction, text.EscapeJSON(line)))
 }
 
 // err returns the first write error.

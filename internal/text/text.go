@@ -3,10 +3,12 @@
 package text
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -95,6 +97,30 @@ func Plain(s string) string {
 		}
 	}, s)
 }
+
+// EscapeJSON returns JSON text in which each character that would break the line, reorder it or not be visible is written as an
+// escape. It stands for the same value.
+func EscapeJSON(raw []byte) []byte {
+	if bytes.IndexFunc(raw, escapedInJSON) < 0 {
+		return raw
+	}
+	var b []byte
+	for _, r := range string(raw) {
+		switch {
+		case !escapedInJSON(r):
+			b = utf8.AppendRune(b, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+		default:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		}
+	}
+	return b
+}
+
+// escapedInJSON reports whether EscapeJSON escapes r. JSON strings cannot contain the control characters of ASCII before DEL.
+func escapedInJSON(r rune) bool { return r > '~' && misleads(r) }
 
 // misleads reports whether r breaks a line, reorders it or is not visible.
 func misleads(r rune) bool {

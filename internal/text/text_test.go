@@ -73,6 +73,17 @@ func TestMarkdown(t *testing.T) {
 	require.Equal(t, "a\ufffd[2Jb\n\tc\ufffdd", text.Plain("a\x1b[2Jb\r\n\tc\u202ed"))
 }
 
+func TestEscapeJSON(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a": ["é","日本","👩‍💻"]}`:                         `{"a": ["é","日本","👩\u200d💻"]}`,
+		"{\n\t\"a\":\"\u009b31m\u202e\x7f\u2028\u200b\"}": "{\n\t\"a\":\"\\u009b31m\\u202e\\u007f\\u2028\\u200b\"}",
+		"\"\U000e0041\"": `"\udb40\udc41"`,
+	} {
+		require.Equal(t, want, string(text.EscapeJSON([]byte(in))))
+		require.JSONEq(t, in, want)
+	}
+}
+
 func TestCounts(t *testing.T) {
 	require.Equal(t, "1 file", text.Count(1, "file", "files"))
 	require.Equal(t, "0 files", text.Count(0, "file", "files"))
