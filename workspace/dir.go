@@ -167,10 +167,12 @@ func (d *Directory) lstat(name string) (os.FileInfo, error) {
 
 // checkDenied returns a *DeniedError if the policy denies name.
 func (d *Directory) checkDenied(name string) error {
-	if len(d.w.denied) == 0 {
-		return nil
+	for _, denied := range d.w.denied {
+		if denied.at.below(d.at) || d.at.below(denied.at) {
+			return d.w.checkLocation(d.path(name), d.at.child(name))
+		}
 	}
-	return d.w.checkLocation(d.path(name), d.at.child(name))
+	return nil
 }
 
 func (d *Directory) openFile(name string) (file *File, err error) {
@@ -201,7 +203,7 @@ func (d *Directory) openFile(name string) (file *File, err error) {
 
 // openEntry is openFile for an entry that was listed. It saves a look at a regular file.
 func (d *Directory) openEntry(e Entry) (*File, error) {
-	if e.Type.IsRegular() && len(d.w.denied) == 0 {
+	if e.Type.IsRegular() && d.checkDenied(e.Name) == nil {
 		f, err := d.handle.OpenRegular(e.Name)
 		if err == nil {
 			return &File{f, d.ref.child(e.Name)}, nil

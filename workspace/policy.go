@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
@@ -12,7 +13,7 @@ import (
 type Policy struct {
 	// Allow, if not empty, lists the directories that every root must be or lie in.
 	Allow []Dir
-	// Deny lists directories that no root may be or lie in. Where one lies in a root, it is refused at each access.
+	// Deny lists directories that no root may be or lie in, and files. Where one lies in a root, it is refused at each access.
 	Deny []Dir
 }
 
@@ -33,21 +34,61 @@ type denial struct {
 	info os.FileInfo // nil if the directory does not exist
 }
 
-// denials returns the locations of denied directories: the spelling and the real path of each.
+// denials returns the locations of denied directories: the spelling of each, those that its links lead through, so that no link on
+// the way can be replaced, and the real path.
 func denials(dirs []Dir) []denial {
 	var out []denial
 	for _, dir := range dirs {
-		spelled := locate(dir.path)
 		info, err := os.Stat(dir.path)
 		if err != nil {
 			info = nil
 		}
-		out = append(out, denial{dir, spelled, info})
-		if real := resolveDir(dir); !real.equal(spelled) {
+		last := locate(dir.path)
+		out = append(out, denial{dir, last, info})
+		for range maxLinks {
+			next, followed := followFirst(last)
+			if !followed {
+				break
+			}
+			last = next
+			out = append(out, denial{dir, last, nil})
+		}
+		if real := resolveDir(dir); !real.equal(last) {
 			out = append(out, denial{dir, real, nil})
 		}
 	}
 	return out
+}
+
+// followFirst returns at with the first link in it replaced by its target, and the ".." before that resolved.
+func followFirst(at location) (next location, followed bool) {
+	dir := location{top: at.top}
+	for i, name := range at.names {
+		if name == ".." {
+			dir = dir.parent()
+			continue
+		}
+		there := dir.child(name)
+		target, err := os.Readlink(there.String())
+		if err != nil {
+			dir = there
+			continue
+		}
+		if to := locate(target); to.top != "" {
+			dir = to
+		} else {
+			dir = dir.child(to.names...)
+		}
+		return dir.child(at.names[i+1:]...), true
+	}
+	return at, false
+}
+
+// below returns the denials of what lies in a root.
+func below(denied []denial, roots []location) []denial {
+	return slices.DeleteFunc(slices.Clone(denied), func(d denial) bool {
+		return !slices.ContainsFunc(roots, d.at.below)
+	})
 }
 
 // resolveDir returns the location of dir with links followed as far as the path exists, including links to what does not

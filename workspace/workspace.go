@@ -46,7 +46,7 @@ type Workspace struct {
 	real    []location    // of opened, one each
 	guards  []dirfd.Guard // of opened, one each; nil if everything may be reached
 	entries []entryPoint
-	denied  []denial
+	denied  []denial // of what lies in a root
 
 	maxEntries int
 	buffers    sync.Pool // of *[]byte, for listing directories
@@ -76,6 +76,7 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 		return nil, err
 	}
 	w.entries = entryPoints(w.opened, w.real)
+	w.denied = below(w.denied, w.real)
 	return w, nil
 }
 

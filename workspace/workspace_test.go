@@ -176,6 +176,42 @@ func TestA6_DeniedBelowRoot(t *testing.T) {
 	require.ErrorAs(t, err, &denied)
 }
 
+// The links on the way to what is denied decide where it is, so none of them can be replaced.
+func TestA6_DeniedThroughLinks(t *testing.T) {
+	top := realDir(t)
+	home := mkdir(t, filepath.Join(top, "home"))
+	link(t, "home", filepath.Join(top, "alias"))
+	link(t, "dot", filepath.Join(home, "conf"))
+	link(t, filepath.Join("..", "store"), filepath.Join(home, "dot", "agent"))
+	mkdir(t, filepath.Join(home, "store"))
+	spelled := filepath.Join(top, "alias", "conf", "agent", "config.json")
+	for _, exists := range []bool{false, true} {
+		if exists {
+			write(t, filepath.Join(home, "file"), "SECRET")
+			link(t, filepath.Join("..", "file"), filepath.Join(home, "store", "config.json"))
+		}
+		ws := openWith(t, workspace.Options{Policy: workspace.Policy{Deny: dirs(t, spelled)}}, home)
+		denied, protected := (*workspace.DeniedError)(nil), (*workspace.ProtectedError)(nil)
+		for _, path := range []string{"conf/agent/config.json", "dot/agent/config.json", "store/config.json", "file"} {
+			if path == "file" && !exists {
+				continue
+			}
+			_, err := ws.WriteFile(t.Context(), path, nil, workspace.WriteOptions{})
+			require.ErrorAs(t, err, &denied, path)
+			if exists {
+				_, err = ws.Open(path)
+				require.ErrorAs(t, err, &denied, path)
+			}
+			require.ErrorAs(t, ws.HandOverFile(filepath.Join(home, path)), &denied, path)
+		}
+		for _, path := range []string{"conf", "dot/agent", "dot", "store"} {
+			_, err := ws.Rename(path, fresh("moved"), workspace.RenameOptions{})
+			require.ErrorAs(t, err, &protected, path)
+			require.ErrorAs(t, ws.Remove(path, workspace.RemoveOptions{}), &protected, path)
+		}
+	}
+}
+
 func TestA5_FailedOpenLeaksNothing(t *testing.T) {
 	dir := realDir(t)
 	before := openFiles(t)

@@ -60,7 +60,11 @@ func discover(ctx context.Context, s streams, set *settings, d discoverFlags) er
 	if err != nil {
 		return err
 	}
-	w, err := workspace.Open(ctx, roots, set.workspace())
+	options, err := set.workspace()
+	if err != nil {
+		return err
+	}
+	w, err := workspace.Open(ctx, roots, options)
 	if err != nil {
 		return withFlagNames(err, "cwd", "dir")
 	}

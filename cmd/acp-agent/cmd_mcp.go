@@ -135,7 +135,9 @@ func serveMCP(ctx context.Context, s streams, set *settings, m mcpFlags) error {
 func (m mcpFlags) options(set *settings, logger *slog.Logger) (o mcpserver.Options, err error) {
 	o = mcpserver.Options{
 		Version: version(), Timeout: m.timeout, MaxMessage: set.maxLine, Logger: logger,
-		Workspace: set.workspace(),
+	}
+	if o.Workspace, err = set.workspace(); err != nil {
+		return o, err
 	}
 	if !m.readOnly {
 		o.Permit = permitAll

@@ -87,7 +87,11 @@ func checkRoots(ctx context.Context, set *settings, r rootFlags) ([]rootReport, 
 	for i, dir := range roots.All() {
 		reports[i] = rootReport{Index: i, Path: dir.String(), Verdict: "ok"}
 	}
-	w, err := workspace.Open(ctx, roots, set.workspace())
+	options, err := set.workspace()
+	if err != nil {
+		return nil, err
+	}
+	w, err := workspace.Open(ctx, roots, options)
 	if problems, ok := errors.AsType[workspace.RootErrors](err); ok {
 		for _, problem := range problems {
 			for i := range reports {

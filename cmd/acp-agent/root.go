@@ -110,13 +110,17 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	if err != nil {
 		return err
 	}
+	roots, err := set.workspace()
+	if err != nil {
+		return err
+	}
 	logger.Info("serving", "version", version(), "pid", os.Getpid(), "agent", d.name(), "stateDir", dir, "config", set.config.path)
 	warnIfWritableByOthers(logger, dir)
 	store := sqlite.New(sqlite.Options{Dir: dir, Retention: sessionstore.Retention, Logger: logger})
 	err = acp.Serve(ctx, s.in, s.out, acp.Options{
 		Backend:    func() backend.Backend { return newBackend(d, dir, logger) },
 		Store:      store,
-		Workspace:  set.workspace(),
+		Workspace:  roots,
 		MaxLine:    set.maxLine,
 		Trace:      trace,
 		MCPPolicy:  set.config.mcpPolicy,

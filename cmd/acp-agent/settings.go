@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -88,9 +89,32 @@ func (set *settings) load() (err error) {
 	return nil
 }
 
-// workspace returns the options for opening root folders.
-func (set *settings) workspace() workspace.Options {
-	return workspace.Options{MaxRoots: set.maxRoots, Mounts: set.mounts}
+// workspace returns the options for opening root folders. They deny acp-agent's own files: whoever can write these decides which
+// agent runs, and which MCP servers start without a question.
+func (set *settings) workspace() (workspace.Options, error) {
+	o := workspace.Options{MaxRoots: set.maxRoots, Mounts: set.mounts}
+	for _, path := range set.ownPaths() {
+		path, err := filepath.Abs(path)
+		if err != nil {
+			return o, err
+		}
+		dir, err := workspace.ParseDir(path)
+		if err != nil {
+			return o, usagef("%q: %v", path, err)
+		}
+		o.Policy.Deny = append(o.Policy.Deny, dir)
+	}
+	return o, nil
+}
+
+// ownPaths returns the state directory and the configuration file, both those in use and the default ones.
+func (set *settings) ownPaths() []string {
+	paths := []string{set.stateDir, set.config.path, defaultConfig()}
+	if dir, err := defaultStateDir(); err == nil {
+		paths = append(paths, dir)
+	}
+	slices.Sort(paths)
+	return slices.DeleteFunc(slices.Compact(paths), func(path string) bool { return path == "" })
 }
 
 // openLog returns the logger and a function that closes its file.
