@@ -1,10 +1,8 @@
 package discovery
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -13,9 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
-	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -25,37 +21,6 @@ type Options struct {
 	Conventions []Convention
 
 	limits limits // zero fields stand for the defaults; tests set others
-}
-
-// limits bound the scan of one root and the texts assembled from a catalog. A limit that left something out is reported as a
-// [Limit].
-type limits struct {
-	depth       int           // directories that "**" descends
-	dirs        int           // directories opened
-	artifacts   int           // artifacts listed
-	fileSize    int64         // bytes of a file; larger ones are listed as too large
-	frontmatter int           // bytes of frontmatter
-	bytes       int64         // bytes read
-	importDepth int           // imports of imports of an instruction file
-	imports     int           // files imported by an instruction file, directly and indirectly
-	time        time.Duration // for one root
-
-	text int // bytes of instructions in an assembled text
-}
-
-func (l limits) withDefaults() limits {
-	return limits{
-		depth:       cmp.Or(l.depth, 6),
-		dirs:        cmp.Or(l.dirs, 10_000),
-		artifacts:   cmp.Or(l.artifacts, 2_000),
-		fileSize:    cmp.Or(l.fileSize, 1<<20),
-		frontmatter: cmp.Or(l.frontmatter, 64<<10),
-		bytes:       cmp.Or(l.bytes, 64<<20),
-		importDepth: cmp.Or(l.importDepth, 4),
-		imports:     cmp.Or(l.imports, 64),
-		time:        cmp.Or(l.time, 5*time.Second),
-		text:        cmp.Or(l.text, 32<<10),
-	}
 }
 
 // Scan finds the artifacts in all roots of ws. It scans roots concurrently, each within the limits described at [Limit].
@@ -74,24 +39,11 @@ func Scan(ctx context.Context, ws *workspace.Workspace, o Options) (*Catalog, er
 		return nil, context.Cause(ctx)
 	}
 	c := &Catalog{ws: ws, limits: o.limits.withDefaults(), rows: rows}
-	roots := ws.Opened()
-	scanners := make([]*scanner, len(roots))
-	errs := make([]error, len(roots))
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var scans sync.WaitGroup
-	for i, root := range roots {
-		scanners[i] = newScanner(ws, root, c.limits)
-		slots <- struct{}{}
-		scans.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = scanners[i].scanRoot(ctx, rows)
-		})
+	scanners, err := c.scanRoots(ctx)
+	if err != nil {
+		return nil, err
 	}
-	scans.Wait()
-	for i, s := range scanners {
-		if errs[i] != nil {
-			return nil, errs[i]
-		}
+	for _, s := range scanners {
 		for _, a := range s.artifacts {
 			c.artifacts = append(c.artifacts, *a)
 		}
@@ -101,7 +53,31 @@ func Scan(ctx context.Context, ws *workspace.Workspace, o Options) (*Catalog, er
 	return c, nil
 }
 
-// scanner scans one root. It is used by one goroutine.
+// scanRoots scans the roots, as many at a time as there are processors. It returns a finished scanner for each, in their order.
+func (c *Catalog) scanRoots(ctx context.Context) ([]*scanner, error) {
+	roots := c.ws.Opened()
+	scanners := make([]*scanner, len(roots))
+	errs := make([]error, len(roots))
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var scans sync.WaitGroup
+	for i, root := range roots {
+		scanners[i] = newScanner(c.ws, root, c.limits)
+		slots <- struct{}{}
+		scans.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = scanners[i].scanRoot(ctx, c.rows)
+		})
+	}
+	scans.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return scanners, nil
+}
+
+// scanner scans one root. It is used by one goroutine at a time, and owns the directories in fixed until close.
 type scanner struct {
 	ws     *workspace.Workspace
 	root   workspace.Root
@@ -111,21 +87,21 @@ type scanner struct {
 	reached   []Limit
 
 	fixed   map[string]*directory // directories that patterns name literally, by path; nil if there is no such directory
-	started map[start]string      // where scans for patterns began
+	started map[matchStart]string // where matching began, to the path by which the directory was found
 	dirs    int                   // directories opened for patterns
 	bytes   int64                 // bytes read
 	buffer  []byte                // reused for reading files
 }
 
-// start identifies the scan of one directory for one remaining pattern.
-type start struct {
+// matchStart identifies the matching of a remaining pattern in a directory.
+type matchStart struct {
 	format Format
 	dir    workspace.Ref
 	rest   string
 }
 
 func newScanner(ws *workspace.Workspace, root workspace.Root, l limits) *scanner {
-	return &scanner{ws: ws, root: root, limits: l, fixed: make(map[string]*directory), started: make(map[start]string)}
+	return &scanner{ws: ws, root: root, limits: l, fixed: make(map[string]*directory), started: make(map[matchStart]string)}
 }
 
 // scanRoot scans the root for all rows and sorts the artifacts. The error is the context's or workspace.ErrClosed.
@@ -149,6 +125,7 @@ func (s *scanner) scanRoot(ctx context.Context, rows []row) error {
 	return context.Cause(ctx)
 }
 
+// close closes the directories that the scanner has opened and kept.
 func (s *scanner) close() {
 	for _, d := range s.fixed {
 		if d != nil {
@@ -160,7 +137,7 @@ func (s *scanner) close() {
 // scanDir looks for the patterns of all rows below the directory at.
 func (s *scanner) scanDir(ctx context.Context, rows []row, at *directory) {
 	if slices.ContainsFunc(rows, func(r row) bool { return r.fixed == 0 }) {
-		_, _ = at.list(ctx) // one row needs the list, and it saves the others looking for missing names
+		_, _ = at.list(ctx) // one row needs the list anyway, and it saves the others a look for each missing name
 	}
 	for _, r := range rows {
 		if !s.exhausted(ctx, r) {
@@ -186,10 +163,10 @@ func (s *scanner) scanRow(ctx context.Context, r row, at *directory) {
 	m.match(ctx, from, rest, 0)
 }
 
-// scannedBefore reports whether an earlier row was matched in the same directory, which a link gives a second path, and adds
-// an artifact that says so.
+// scannedBefore reports whether the rest of the pattern was matched in this directory for an earlier row, which found it by
+// another path because of a link. Then it adds an artifact that says so.
 func (s *scanner) scannedBefore(r row, from *directory, rest []string) bool {
-	key := start{r.Format, from.dir.Ref(), strings.Join(rest, "/")}
+	key := matchStart{r.Format, from.dir.Ref(), strings.Join(rest, "/")}
 	earlier, done := s.started[key]
 	if !done {
 		s.started[key] = from.rel
@@ -202,7 +179,8 @@ func (s *scanner) scannedBefore(r row, from *directory, rest []string) bool {
 	return true
 }
 
-// openFixed opens a directory that a pattern names literally, once for all rows. It returns nil if there is none.
+// openFixed opens a directory that a pattern names literally, once for all rows. It returns nil if there is none. The scanner
+// owns the directory.
 func (s *scanner) openFixed(r row, at *directory, name string) *directory {
 	rel := join(at.rel, name)
 	if d, known := s.fixed[rel]; known {
@@ -225,7 +203,7 @@ func (s *scanner) openFixed(r row, at *directory, name string) *directory {
 	return s.fixed[rel]
 }
 
-// add adds an artifact whatever the limits.
+// add adds an artifact. It does not check the limits.
 func (s *scanner) add(a Artifact) { s.artifacts = append(s.artifacts, &a) }
 
 // addUnreadable adds an artifact for a file or directory that cannot be opened.
@@ -259,11 +237,11 @@ func (s *scanner) path(rel string) string {
 type matcher struct {
 	*scanner
 	row   row
-	level *directory // the directory that instructions are for
+	level *directory // the directory that instructions in the files are for
 	base  *directory // where the pattern's literal names end; command names are relative to it
 }
 
-// match looks in at for what is left of the pattern.
+// match looks in at for names, which is what is left of the pattern. depth is the number of directories descended by "**".
 func (m *matcher) match(ctx context.Context, at *directory, names []string, depth int) {
 	switch name := names[0]; {
 	case name == "**":
@@ -304,7 +282,7 @@ func (m *matcher) matchBelow(ctx context.Context, at *directory, names []string,
 		case depth < m.limits.depth:
 			m.descend(ctx, at, e, names, depth+1)
 		case e.Type.IsDir():
-			m.limitReached(m.row, join(at.rel, e.Name), "MaxDepth", int64(m.limits.depth))
+			m.limitReached(m.row, join(at.rel, e.Name), limitDepth, int64(m.limits.depth))
 		}
 	})
 	if !last {
@@ -325,7 +303,7 @@ func (m *matcher) each(ctx context.Context, at *directory, visit func(workspace.
 	switch {
 	case err == nil:
 	case errors.As(err, &limit):
-		m.limitReached(m.row, at.rel, "MaxEntries", limit.Limit)
+		m.limitReached(m.row, at.rel, limitEntries, limit.Limit)
 	default:
 		if !m.exhausted(ctx, m.row) && at.parent != nil {
 			m.addUnreadable(m.row, at.parent, path.Base(at.rel), err)
@@ -350,7 +328,7 @@ func (m *matcher) descend(ctx context.Context, at *directory, e workspace.Entry,
 		return
 	}
 	if m.dirs == m.limits.dirs {
-		m.limitReached(m.row, at.rel, "MaxDirs", int64(m.limits.dirs))
+		m.limitReached(m.row, at.rel, limitDirs, int64(m.limits.dirs))
 		return
 	}
 	m.dirs++
@@ -387,11 +365,11 @@ func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry
 	if cap(content) > cap(m.buffer) {
 		m.buffer = content
 	}
-	a := m.artifact(m.row, join(at.rel, e.Name))
-	a.Ref, a.Size, a.dir = info.Ref(), info.Size(), m.level.rel
-	for _, a := range m.parse(ctx, a, content) {
+	file := m.artifact(m.row, join(at.rel, e.Name))
+	file.Ref, file.Size, file.dir = info.Ref(), info.Size(), m.level.rel
+	for _, a := range m.parse(ctx, file, content) {
 		if len(m.artifacts) >= m.limits.artifacts {
-			m.limitReached(m.row, at.rel, "MaxArtifacts", int64(m.limits.artifacts))
+			m.limitReached(m.row, at.rel, limitArtifacts, int64(m.limits.artifacts))
 			return
 		}
 		m.add(a)
@@ -420,11 +398,11 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 	return []Artifact{a}
 }
 
-// directory is an open directory of a scan.
+// directory is an open directory of a scan. Whoever opened dir closes it.
 type directory struct {
 	dir    *workspace.Directory
-	rel    string // as it was found, slash-separated from the root
-	parent *directory
+	rel    string     // as it was found, slash-separated from the root
+	parent *directory // nil for the root
 
 	listed  bool
 	entries []workspace.Entry
@@ -527,71 +505,4 @@ func reasonOf(err error) string {
 		err = p.Err
 	}
 	return "it cannot be read: " + err.Error()
-}
-
-// Limit says that a limit ended the scan of a root early, so that there may be more than the catalog shows. Limits for a whole
-// root end the scan for the conventions after Pattern as well.
-type Limit struct {
-	Root workspace.Root
-	// Pattern is that of the convention being looked for.
-	Pattern string
-	// Path is where the limit was reached, as the client spells the root.
-	Path string
-	// Name is one of MaxDepth, MaxDirs, MaxArtifacts, MaxBytes, MaxEntries and Timeout.
-	Name string
-	// Value is the limit; that of Timeout is in nanoseconds.
-	Value int64
-}
-
-// String says what was not scanned, and why.
-func (l Limit) String() string {
-	var what string
-	switch l.Name {
-	case "MaxDepth":
-		what = text.Count(int(l.Value), "nested directory", "nested directories")
-	case "MaxDirs":
-		what = text.Count(int(l.Value), "directory", "directories")
-	case "MaxArtifacts":
-		what = text.Count(int(l.Value), "artifact", "artifacts")
-	case "MaxEntries":
-		what = text.Count(int(l.Value), "directory entry", "directory entries")
-	case "MaxBytes":
-		what = text.Size(l.Value)
-	default:
-		what = time.Duration(l.Value).String()
-	}
-	where := l.Path
-	if where == l.Root.Dir.String() {
-		where = l.Pattern
-	}
-	return fmt.Sprintf("%s was not scanned completely: the limit of %s was reached at %s", l.Root.Dir, what, where)
-}
-
-var errTimeout = errors.New("the scan of the root takes too long")
-
-// limitReached records a limit: once, or for limits of a directory once for each directory.
-func (s *scanner) limitReached(r row, rel, name string, value int64) {
-	at := s.path(rel)
-	perDirectory := name == "MaxDepth" || name == "MaxEntries"
-	for _, l := range s.reached {
-		if l.Name == name && (l.Path == at || !perDirectory) {
-			return
-		}
-	}
-	s.reached = append(s.reached, Limit{s.root, r.Pattern, at, name, value})
-}
-
-// exhausted reports whether a limit ends the scan of the root.
-func (s *scanner) exhausted(ctx context.Context, r row) bool {
-	switch {
-	case ctx.Err() != nil:
-		s.limitReached(r, ".", "Timeout", int64(s.limits.time))
-	case len(s.artifacts) >= s.limits.artifacts:
-		s.limitReached(r, ".", "MaxArtifacts", int64(s.limits.artifacts))
-	case s.bytes >= s.limits.bytes:
-		s.limitReached(r, ".", "MaxBytes", s.limits.bytes)
-	default:
-		return false
-	}
-	return true
 }
