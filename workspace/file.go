@@ -13,7 +13,7 @@ type File struct {
 }
 
 // Open opens a regular file for reading. For a FIFO, socket or device the error is a *[SpecialFileError]; Open never waits for
-// one. The caller closes the file.
+// one or reads from it. One that takes the place of a regular file at that moment may be opened and closed. The caller closes the file.
 func (w *Workspace) Open(path string) (*File, error) {
 	if err := w.begin(); err != nil {
 		return nil, err

@@ -196,3 +196,30 @@ func TestC6_ReadFileOfAFIFO(t *testing.T) {
 		require.Equal(t, "fifo", special.Kind)
 	}
 }
+
+// A FIFO that takes the place of a file after it was listed may be opened for a moment, but nothing is read from it.
+func TestC6_NothingIsReadFromASwappedFIFO(t *testing.T) {
+	top := realDir(t)
+	path := filepath.Join(top, "file")
+	write(t, path, "text")
+	d := openTop(t, open(t, top))
+	file := workspace.Entry{Name: "file"}
+	_, _, err := d.ReadFile(file, nil, 100)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, unix.Mkfifo(path, 0o600))
+	fifo, err := os.OpenFile(path, os.O_RDWR, 0) // Linux allows this; neither end waits
+	require.NoError(t, err)
+	defer fifo.Close()
+	_, err = fifo.WriteString("kept")
+	require.NoError(t, err)
+	var special *workspace.SpecialFileError
+	_, _, err = d.ReadFile(file, nil, 100)
+	require.ErrorAs(t, err, &special)
+	_, err = d.Open("file")
+	require.ErrorAs(t, err, &special)
+	content := make([]byte, 10)
+	n, err := fifo.Read(content)
+	require.NoError(t, err)
+	require.Equal(t, "kept", string(content[:n]))
+}
