@@ -28,7 +28,7 @@ type child struct {
 	router  *router
 	barrier barrier // for messages that name no session
 	outbox  outbox
-	secrets *secret.Scrubber // of its stderr and errors
+	secrets *secret.Scrubber // in its stderr and errors
 
 	flags []string     // the arguments for the roots of the one session that it serves; none if it serves any session
 	refs  atomic.Int32 // the sessions that use it

@@ -30,6 +30,10 @@ var errNotInitialized = errors.New("the agent is not running: call initialize fi
 func New(command Command, o Options) backend.Backend {
 	o = o.withDefaults()
 	p := &proxy{command: command, options: o, log: o.Logger, children: newChildren(), secrets: &secret.Scrubber{}}
+	p.secrets.AddEnvironment()
+	for _, arg := range command.Args {
+		p.secrets.AddURLsIn(arg)
+	}
 	for _, variable := range command.Env {
 		_, value, _ := strings.Cut(variable, "=")
 		p.secrets.Add(value)
@@ -42,7 +46,7 @@ type proxy struct {
 	options  Options
 	log      *slog.Logger
 	children children
-	secrets  *secret.Scrubber // of the agent's stderr and errors: values of its environment and of MCP servers
+	secrets  *secret.Scrubber // in the agent's stderr and errors: from its environment and its MCP servers
 
 	mu         sync.Mutex
 	client     backend.Client // nil before Initialize

@@ -127,6 +127,7 @@ func (c Config) equal(other Config) bool {
 // secrets returns a scrubber of the values to keep out of logs and errors.
 func (c Config) secrets() *secret.Scrubber {
 	s := &secret.Scrubber{}
+	s.AddEnvironment()
 	for _, value := range c.Secrets {
 		s.Add(value)
 	}

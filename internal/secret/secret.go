@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ const (
 type Scrubber struct {
 	mu       sync.Mutex
 	values   map[string]bool
-	hosts    map[string]bool   // of URLs of which everything else is a secret
+	hosts    map[string]bool   // in lower case, of URLs of which everything else is a secret
 	replacer *strings.Replacer // of values, nil if some were added since it was made
 }
 
@@ -37,6 +38,15 @@ func (s *Scrubber) Add(value string) {
 	defer s.mu.Unlock()
 	s.add(value)
 	s.addParts(strings.Fields(value))
+}
+
+// AddEnvironment adds the values of our own environment variables whose names are those of credentials.
+func (s *Scrubber) AddEnvironment() {
+	for _, variable := range os.Environ() {
+		if name, value, _ := strings.Cut(variable, "="); IsName(name) {
+			s.Add(value)
+		}
+	}
 }
 
 // AddURL adds everything in a URL after the host, and the user name and password, as secrets.
@@ -51,7 +61,7 @@ func (s *Scrubber) AddURL(address string) {
 	if s.hosts == nil {
 		s.hosts = make(map[string]bool)
 	}
-	s.hosts[u.Host] = true
+	s.hosts[strings.ToLower(u.Host)] = true
 	password, _ := u.User.Password()
 	for _, part := range []string{u.User.Username(), password, u.EscapedPath(), u.Path, u.RawQuery, u.EscapedFragment(), u.Fragment} {
 		s.add(part)
@@ -126,7 +136,7 @@ func (s *Scrubber) Text(text string) string {
 func (s *Scrubber) text(text string) string {
 	if len(s.hosts) > 0 {
 		text = urls().ReplaceAllStringFunc(text, func(address string) string {
-			if u, err := url.Parse(address); err == nil && s.hosts[u.Host] {
+			if u, err := url.Parse(address); err == nil && s.hosts[strings.ToLower(u.Host)] {
 				return HideURL(address)
 			}
 			return address
@@ -214,6 +224,16 @@ func (s *Scrubber) json(value any) (clean any, changed bool) {
 	}
 	return value, changed
 }
+
+// names matches the names of credentials. It matches no exported shell functions, such as BASH_FUNC_x%%, no PWD, no LESSKEY and no
+// GIT_CONFIG_KEY_0.
+var names = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^[a-z0-9_-]*(token|secret|password|passwd|passphrase|(api|access|secret|private)key|cookie|authorization)$` +
+		`|(?i)^([a-z0-9_-]*[_-])?(key|auth|pat|pass)$|(?i)^[a-z0-9_-]+[_-]pwd$`)
+})
+
+// IsName reports whether an environment variable or a header with this name holds a credential.
+func IsName(name string) bool { return names().MatchString(name) }
 
 // urls matches URLs in text. It is compiled on first use to keep the start of the program fast.
 var urls = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>` + "`" + `]+`) })

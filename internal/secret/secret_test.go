@@ -43,7 +43,7 @@ func TestTextWithURLs(t *testing.T) {
 	s.AddURL("https://%zz/unparsable-1")
 	for text, want := range map[string]string{
 		`Post "https://user-1:***@example.com:8443/api/s/t0ken%2F1/messages": refused`: `Post "https://[secret]@example.com:8443/[secret]": refused`,
-		`Post "https://example.com:8443/other?session=x": refused`:                     `Post "https://example.com:8443/[secret]": refused`,
+		`Post "https://Example.com:8443/other?session=x": refused`:                     `Post "https://Example.com:8443/[secret]": refused`,
 		"connected to https://example.com:8443":                                        "connected to https://example.com:8443",
 		"see https://example.com/docs?messages":                                        "see https://example.com/docs?messages",
 		"no messages for t0ken/1 or t0ken%2F1":                                         "no messages for [secret] or [secret]",
@@ -52,6 +52,14 @@ func TestTextWithURLs(t *testing.T) {
 	} {
 		require.Equal(t, want, s.Text(text))
 	}
+}
+
+func TestAddEnvironment(t *testing.T) {
+	t.Setenv("MY_SERVICE_TOKEN", "tangerine-1")
+	t.Setenv("MY_SERVICE_LANGUAGE", "tangerine-2")
+	var s secret.Scrubber
+	s.AddEnvironment()
+	require.Equal(t, "[secret] tangerine-2", s.Text("tangerine-1 tangerine-2"))
 }
 
 func TestStart(t *testing.T) {
