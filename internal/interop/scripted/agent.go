@@ -6,6 +6,7 @@
 //	stream N      sends N message chunks as fast as possible, until session/cancel
 //	say TEXT      sends TEXT
 //	roots         sends the session's cwd and additionalDirectories, one per line
+//	ask METHOD P  sends the client a request with the params P and the session's id, and then the error of the response
 //
 // It does not use the code of acp-agent, and exits when its input ends.
 package scripted
@@ -35,6 +36,7 @@ type message struct {
 		AdditionalDirectories []string
 		Prompt                []struct{ Text string }
 	}
+	Error *struct{ Message string }
 }
 
 // agent is the state of the connection. Only write may be called from other goroutines than the reading one.
@@ -43,8 +45,9 @@ type agent struct {
 	cancels map[string]chan struct{} // of the latest turn of each session
 	turns   sync.WaitGroup
 
-	mu  sync.Mutex
-	out io.Writer
+	mu    sync.Mutex
+	out   io.Writer
+	asked map[string]chan message // the requests without a response, by id
 }
 
 // Play serves a client on standard input and output, and returns an exit status for the process.
@@ -58,7 +61,7 @@ func Play() int {
 
 // Serve serves a client until in ends, then cancels running turns.
 func Serve(in io.Reader, out io.Writer) error {
-	a := &agent{roots: map[string][]string{}, cancels: map[string]chan struct{}{}, out: out}
+	a := &agent{roots: map[string][]string{}, cancels: map[string]chan struct{}{}, out: out, asked: map[string]chan message{}}
 	lines := bufio.NewReaderSize(in, 1<<16)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -66,6 +69,11 @@ func Serve(in io.Reader, out io.Writer) error {
 			for id := range a.cancels {
 				a.cancel(id)
 			}
+			a.mu.Lock()
+			for _, answer := range a.asked {
+				close(answer)
+			}
+			a.mu.Unlock()
 			a.turns.Wait()
 			if err == io.EOF {
 				return nil
@@ -96,6 +104,13 @@ func (a *agent) accept(m message) {
 	case "session/close":
 		a.cancel(m.Params.SessionID)
 		a.answer(m.ID, `{}`)
+	case "": // a response
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if answer := a.asked[string(m.ID)]; answer != nil {
+			answer <- m
+			delete(a.asked, string(m.ID))
+		}
 	default:
 		if m.ID != nil {
 			a.write(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"not supported by the scripted agent"}}`, m.ID)
@@ -148,10 +163,26 @@ func (a *agent) play(session, text string, roots []string, cancelled <-chan stru
 		}
 	case "roots":
 		a.say(session, strings.Join(roots, "\n"))
+	case "ask":
+		method, params, _ := strings.Cut(rest, " ")
+		if answer := a.ask(session, method, params); answer.Error != nil {
+			a.say(session, answer.Error.Message)
+		}
 	default:
 		a.say(session, rest)
 	}
 	return "end_turn"
+}
+
+// ask sends the client a request and returns the response, an empty message if the input ends before.
+func (a *agent) ask(session, method, params string) message {
+	answer := make(chan message, 1)
+	a.mu.Lock()
+	id := strconv.Quote("asked-" + session) // a session runs one turn at a time
+	a.asked[id] = answer
+	a.mu.Unlock()
+	a.write(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":{"sessionId":%q,%s}`, id, method, session, strings.TrimPrefix(params, "{"))
+	return <-answer
 }
 
 func (a *agent) say(session, text string) {
