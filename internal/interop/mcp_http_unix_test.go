@@ -5,6 +5,7 @@ package interop
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
@@ -193,4 +194,40 @@ func TestMCPHTTPSocket(t *testing.T) {
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, s.cmd.Wait())
 	require.NoFileExists(t, socket)
+}
+
+// Clients that take more than their share do not keep others from being served.
+func TestMCPHTTPExhaustion(t *testing.T) {
+	const clients = 256
+	dir := dirtest.Tree{"f": "mine"}.Plant(t)
+	s := serveHTTP(t, "--http", "127.0.0.1:0", "--root", dir)
+	url, token := s.find(t, urlPattern), s.find(t, tokenPattern)
+	const initialize = `{"jsonrpc":"2.0","id":%q,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
+	long := strings.Repeat("x", 3<<20) // the response repeats the id
+	for name, attack := range map[string]struct {
+		body    string
+		missing int // bytes of the body that are announced but not sent
+	}{
+		"slow requests":      {"{", 100},
+		"slow long requests": {long, 100},
+		"unread responses":   {fmt.Sprintf(initialize, long), 0},
+		"abandoned sessions": {fmt.Sprintf(initialize, "short"), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range clients {
+				conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+				require.NoError(t, err)
+				defer conn.Close()
+				require.NoError(t, conn.(*net.TCPConn).SetReadBuffer(16<<10))
+				go func() { // until the connection is closed
+					_, _ = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+						"Accept: application/json, text/event-stream\r\nContent-Length: %d\r\n\r\n%s", token, len(attack.body)+attack.missing, attack.body)
+				}()
+			}
+			require.Eventually(t, func() bool {
+				text, err := (&bearer{token: token}).read(t, url, dir, "f")
+				return err == nil && strings.Contains(text, "mine")
+			}, 2*patience, 10*time.Millisecond)
+		})
+	}
 }

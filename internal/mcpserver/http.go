@@ -125,13 +125,15 @@ func (s *Server) requireToken(next http.Handler) http.Handler {
 // waits for its body or its turn does not keep others from running; only its size counts. It does not limit GET requests, which open
 // event streams: the SDK allows one for each session.
 func (s *Server) limitRequests(next http.Handler) http.Handler {
-	running := newSlots(s.limits.calls)
+	slow := &transfers{since: map[*http.ResponseController]time.Time{}}
+	running := slots{free: make(chan struct{}, s.limits.calls), turn: make(chan struct{}, 1), slow: slow}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			next.ServeHTTP(w, r)
 			return
 		}
-		read := &countedBody{ReadCloser: r.Body, budget: &s.bodies}
+		control := http.NewResponseController(w)
+		read := &countedBody{ReadCloser: r.Body, ctx: r.Context(), timeout: s.limits.callWait, budget: &s.bodies, slow: slow, control: control}
 		defer read.release()
 		body, err := read.all(http.MaxBytesReader(w, read, int64(min(s.options.MaxMessage, s.limits.body))))
 		if err != nil {
@@ -151,7 +153,7 @@ func (s *Server) limitRequests(next http.Handler) http.Handler {
 		}
 		defer running.release(calls)
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		next.ServeHTTP(&callResponse{ResponseWriter: w, control: http.NewResponseController(w), slots: running}, r)
+		next.ServeHTTP(&callResponse{ResponseWriter: w, control: control, slow: slow}, r)
 	})
 }
 
@@ -212,33 +214,53 @@ var errBudget = errors.New("the server is handling too many long requests: try a
 // countedBody takes what is read of a body from a budget.
 type countedBody struct {
 	io.ReadCloser
-	budget *budget
-	taken  int
+	ctx     context.Context
+	timeout time.Duration // for waiting until there is room
+	budget  *budget
+	taken   int
+	slow    *transfers
+	control *http.ResponseController
 }
 
 // all reads the body through limited, which reads from b.
 func (b *countedBody) all(limited io.Reader) ([]byte, error) {
-	if !b.take(requestSize) {
-		return nil, errBudget
+	if err := b.take(requestSize); err != nil {
+		return nil, err
 	}
+	b.slow.begin(b.control)
+	defer b.slow.end(b.control)
 	return io.ReadAll(limited)
 }
 
 // Read implements [io.Reader].
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if !b.take(n) {
-		return 0, errBudget
+	if b.budget.take(n) {
+		b.taken += n
+		return n, err
+	}
+	b.slow.end(b.control) // it is not this client's fault
+	defer b.slow.begin(b.control)
+	if err := b.take(n); err != nil {
+		return 0, err
 	}
 	return n, err
 }
 
-func (b *countedBody) take(n int) bool {
-	if !b.budget.take(n) {
-		return false
+// take takes n bytes from the budget. While there is no room, it ends slow transfers.
+func (b *countedBody) take(n int) error {
+	ctx, cancel := context.WithTimeout(b.ctx, b.timeout)
+	defer cancel()
+	for !b.budget.take(n) {
+		select {
+		case <-time.After(slowAfter / 50):
+			b.slow.endSlowest()
+		case <-ctx.Done():
+			return errBudget
+		}
 	}
 	b.taken += n
-	return true
+	return nil
 }
 
 // release returns to the budget what was taken.
@@ -248,20 +270,11 @@ func (b *countedBody) release() { b.budget.used.Add(int64(-b.taken)) }
 type slots struct {
 	free chan struct{}
 	turn chan struct{}
-
-	mu      sync.Mutex
-	writing map[*callResponse]time.Time // responses that are being written, and since when
-}
-
-// unread is how long the clients of a call have to read its response while other calls wait.
-const unread = time.Second
-
-func newSlots(n int) *slots {
-	return &slots{free: make(chan struct{}, n), turn: make(chan struct{}, 1), writing: map[*callResponse]time.Time{}}
+	slow *transfers
 }
 
 // acquire takes n slots. It reports whether it got them in time.
-func (s *slots) acquire(ctx context.Context, n int, timeout time.Duration) bool {
+func (s slots) acquire(ctx context.Context, n int, timeout time.Duration) bool {
 	if n == 0 {
 		return true
 	}
@@ -282,48 +295,69 @@ func (s *slots) acquire(ctx context.Context, n int, timeout time.Duration) bool 
 	return true
 }
 
-// acquireOne takes a slot. While there is none, it ends the response that its client has not read for the longest time.
-func (s *slots) acquireOne(ctx context.Context) bool {
-	ticker := time.NewTicker(unread / 10)
-	defer ticker.Stop()
+// acquireOne takes a slot. While there is none, it ends slow transfers.
+func (s slots) acquireOne(ctx context.Context) bool {
 	for {
 		select {
 		case s.free <- struct{}{}:
 			return true
-		case <-ticker.C:
-			s.endSlowest()
+		case <-time.After(slowAfter / 50):
+			s.slow.endSlowest()
 		case <-ctx.Done():
 			return false
 		}
 	}
 }
 
-func (s *slots) endSlowest() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var slowest *callResponse
-	for w, since := range s.writing {
-		if time.Since(since) > unread && (slowest == nil || since.Before(s.writing[slowest])) {
-			slowest = w
-		}
-	}
-	if slowest != nil {
-		_ = slowest.control.SetWriteDeadline(time.Now())
-	}
-}
-
 // release returns n slots.
-func (s *slots) release(n int) {
+func (s slots) release(n int) {
 	for range n {
 		<-s.free
 	}
 }
 
-// callResponse is the response of a request that has slots.
+// slowAfter is how long a client has to send its request or to read a response while others wait.
+const slowAfter = time.Second
+
+// transfers are the requests that are being received and the responses that are being written.
+type transfers struct {
+	mu    sync.Mutex
+	since map[*http.ResponseController]time.Time
+}
+
+func (t *transfers) begin(c *http.ResponseController) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.since[c] = time.Now()
+}
+
+func (t *transfers) end(c *http.ResponseController) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.since, c)
+}
+
+// endSlowest ends the transfer that has taken longest, if there is a slow one.
+func (t *transfers) endSlowest() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var slowest *http.ResponseController
+	for c, since := range t.since {
+		if time.Since(since) > slowAfter && (slowest == nil || since.Before(t.since[slowest])) {
+			slowest = c
+		}
+	}
+	if slowest != nil {
+		_ = slowest.SetReadDeadline(time.Now())
+		_ = slowest.SetWriteDeadline(time.Now())
+	}
+}
+
+// callResponse is the response of a request that was passed on.
 type callResponse struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	slots   *slots
+	slow    *transfers
 }
 
 // Unwrap is used by [http.ResponseController].
@@ -331,13 +365,7 @@ func (w *callResponse) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Write implements [io.Writer].
 func (w *callResponse) Write(p []byte) (int, error) {
-	w.slots.mu.Lock()
-	w.slots.writing[w] = time.Now()
-	w.slots.mu.Unlock()
-	defer func() {
-		w.slots.mu.Lock()
-		defer w.slots.mu.Unlock()
-		delete(w.slots.writing, w)
-	}()
+	w.slow.begin(w.control)
+	defer w.slow.end(w.control)
 	return w.ResponseWriter.Write(p)
 }
