@@ -67,6 +67,7 @@ func temporary(t *rapid.T) string {
 	return top
 }
 
+// space returns what the names of a kind are unique in: skills and commands share one.
 func space(k discovery.Kind) string {
 	switch k {
 	case discovery.Skill, discovery.Command:

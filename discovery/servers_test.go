@@ -15,8 +15,10 @@ import (
 
 func TestA25_ServersDoNotShowSecrets(t *testing.T) {
 	marker := filepath.Join(tree(t, nil), "started")
+	quoted, err := json.Marshal(marker)
+	require.NoError(t, err)
 	top := tree(t, map[string]string{".mcp.json": `{"mcpServers": {
-		"local": {"command": "touch", "args": [` + string(quoted(t, marker)) + `], "env": {"KEY": "s3cret", "B": "${HOME}"}},
+		"local": {"command": "touch", "args": [` + string(quoted) + `], "env": {"KEY": "s3cret", "B": "${HOME}"}},
 		"web": {"url": "https://u:s3cret@h/p?token=s3cret", "headers": {"Authorization": "s3cret"}}}}`})
 	c := scan(t, discovery.Options{}, top)
 	local, web := c.Of(discovery.MCPServer)[0].Server, c.Of(discovery.MCPServer)[1].Server
@@ -38,10 +40,4 @@ func TestA25_ServersDoNotShowSecrets(t *testing.T) {
 	}
 	require.Contains(t, string(encoded), `"env":["B","KEY"]`)
 	require.NoFileExists(t, marker)
-}
-
-func quoted(t *testing.T, s string) []byte {
-	text, err := json.Marshal(s)
-	require.NoError(t, err)
-	return text
 }

@@ -53,19 +53,15 @@ func (s *slow) Append(ctx context.Context, l sessionstore.Lease, segment []updat
 func recording(t *testing.T, o sessionstore.RecorderOptions, test func(*testing.T, *slow, *sessionstore.Recorder)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{Store: sessionstore.NewMemory()}
-		lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Keys: someKeys(t)})
+		dir, err := workspace.ParseDir(t.TempDir())
+		require.NoError(t, err)
+		keys := sessionstore.Keys{Roots: workspace.RootsFrom(dir, workspace.Dirs{}), Real: []workspace.Dir{dir}}
+		lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Keys: keys})
 		require.NoError(t, err)
 		r := sessionstore.NewRecorder(s, lease, o)
 		defer r.Close(t.Context())
 		test(t, s, r)
 	})
-}
-
-func someKeys(t *testing.T) sessionstore.Keys {
-	t.Helper()
-	dir, err := workspace.ParseDir(t.TempDir())
-	require.NoError(t, err)
-	return sessionstore.Keys{Roots: workspace.RootsFrom(dir, workspace.Dirs{}), Real: []workspace.Dir{dir}}
 }
 
 func history(t *testing.T, s sessionstore.Store) []string {

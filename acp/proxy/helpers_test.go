@@ -588,13 +588,6 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-func onlyFile(t testing.TB, dir string) string {
-	files, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, files, 1)
-	return filepath.Join(dir, files[0].Name())
-}
-
 // directories returns those of the latest request of a method that the agent received.
 func (h *system) directories(method string) (list []string) {
 	for _, r := range h.received() {

@@ -314,48 +314,62 @@ func TestCloseWithoutAnswer(t *testing.T) {
 	require.Len(t, b.received("session/close"), 1)
 }
 
-const replayed = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"sessionUpdate":"_replayed"}}}` + "\n"
-
-// loads loads a session of a scripted agent.
-func loads(t *testing.T, script string, o proxy.Options) (*proxyTest, backend.Opened, error) {
-	b := initialized(t, able+opened+script, o)
-	first, _ := b.open()
-	_, opened, err := b.backend.Open(t.Context(), backend.Activation{
-		Cause: backend.Load, State: []byte(b.client.state), Previous: first, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
-		Stop: func(context.Context) error { return nil },
+// reopened opens a session that may be active again.
+func (b *proxyTest) reopened(cause backend.Cause, previous backend.Session, params string) (backend.Session, backend.Opened, error) {
+	return b.backend.Open(b.t.Context(), backend.Activation{
+		Cause: cause, State: []byte(b.client.state), Previous: previous, Params: backend.Raw(params),
+		History: func(func(backend.Update, error) bool) {},
+		Stop:    func(context.Context) error { return nil },
 	}, host{b.client})
-	return b, opened, err
 }
 
-func TestP7_LateReplayNotShown(t *testing.T) {
-	script := "await session/load\nsend " + replayed + `send {"jsonrpc":"2.0","id":$session/load$,"result":{}}` + "\nsend " + replayed +
-		`send {"jsonrpc":"2.0","method":"_x/end","params":{"sessionId":"child-1"}}` + "\n"
-	b, opened, err := loads(t, script, proxy.Options{Profile: proxy.Profile{LateReplay: true}})
-	require.NoError(t, err)
-	require.Equal(t, backend.FromStore, opened.Replay)
-	require.Equal(t, "host notify _x/end {}", b.client.next())
+const (
+	able = "await initialize\n" +
+		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"close":{}}}}}` + "\n"
+	replayed   = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"sessionUpdate":"_replayed"}}}` + "\n"
+	loadAnswer = `send {"jsonrpc":"2.0","id":$session/load$,"result":{}}` + "\n"
+	loaded     = "await session/load\n" + "send " + replayed + loadAnswer
+	closes     = "await session/close\n" + `send {"jsonrpc":"2.0","id":$session/close$,"result":{}}` + "\n"
+)
 
-	b, opened, err = loads(t, script, proxy.Options{})
-	require.NoError(t, err)
-	require.Equal(t, backend.FromBackend, opened.Replay)
-	require.Equal(t, `host replay {"update":{"sessionUpdate":"_replayed"}}`, b.client.next())
-}
-
-func TestP7_FailedReplay(t *testing.T) {
-	b, _, err := loads(t, "await session/load\nsend "+replayed+`send {"jsonrpc":"2.0","id":$session/load$,"error":{"code":-32603,"message":"no more"}}`+"\n", proxy.Options{})
-	require.ErrorContains(t, err, "no more")
-	require.Len(t, b.received("session/new"), 1)
-}
-
-func TestEmptyReplay(t *testing.T) {
-	_, opened, err := loads(t, "await session/load\n"+`send {"jsonrpc":"2.0","id":$session/load$,"result":{}}`+"\n", proxy.Options{})
-	require.NoError(t, err)
-	require.Equal(t, backend.FromStore, opened.Replay)
+func TestP7_Replay(t *testing.T) {
+	const (
+		late  = "send " + replayed
+		end   = `send {"jsonrpc":"2.0","method":"_x/end","params":{"sessionId":"child-1"}}` + "\n"
+		fails = `send {"jsonrpc":"2.0","id":$session/load$,"error":{"code":-32603,"message":"no more"}}` + "\n"
+	)
+	for name, c := range map[string]struct {
+		script  string
+		profile proxy.Profile
+		want    backend.Replay
+		note    string
+		err     string
+	}{
+		"shown as it comes":      {loaded + late + end, proxy.Profile{}, backend.FromBackend, `host replay {"update":{"sessionUpdate":"_replayed"}}`, ""},
+		"not shown if late":      {loaded + late + end, proxy.Profile{LateReplay: true}, backend.FromStore, "host notify _x/end {}", ""},
+		"empty":                  {"await session/load\n" + loadAnswer, proxy.Profile{}, backend.FromStore, "", ""},
+		"an error in the middle": {"await session/load\nsend " + replayed + fails, proxy.Profile{}, backend.FromStore, "", "no more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := initialized(t, able+opened+c.script, proxy.Options{Profile: c.profile})
+			first, _ := b.open()
+			_, opened, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
+			if c.err == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.err)
+			}
+			require.Equal(t, c.want, opened.Replay)
+			if c.note != "" {
+				require.Equal(t, c.note, b.client.next())
+			}
+			require.Len(t, b.received("session/new"), 1, "no other way is tried")
+		})
+	}
 }
 
 func TestP7_LossyReplay(t *testing.T) {
-	b := initialized(t, able+strings.Repeat("await session/load\nsend "+replayed+`send {"jsonrpc":"2.0","id":$session/load$,"result":{}}`+"\n", 2),
-		proxy.Options{Profile: proxy.Profile{LossyReplay: true}})
+	b := initialized(t, able+strings.Repeat(loaded, 2), proxy.Options{Profile: proxy.Profile{LossyReplay: true}})
 	for _, c := range []struct {
 		state string
 		want  backend.Replay
@@ -373,43 +387,29 @@ func TestP7_LossyReplay(t *testing.T) {
 	}
 }
 
-// reopened opens a session that may be active again.
-func (b *proxyTest) reopened(cause backend.Cause, previous backend.Session, params string) (backend.Session, error) {
-	s, _, err := b.backend.Open(b.t.Context(), backend.Activation{
-		Cause: cause, State: []byte(b.client.state), Previous: previous, Params: backend.Raw(params),
-		History: func(func(backend.Update, error) bool) {},
-		Stop:    func(context.Context) error { return nil },
-	}, host{b.client})
-	return s, err
-}
-
-const (
-	able = "await initialize\n" +
-		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"close":{}}}}}` + "\n"
-	loaded = "await session/load\n" + "send " + `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1","update":{"sessionUpdate":"_replayed"}}}` + "\n" +
-		`send {"jsonrpc":"2.0","id":$session/load$,"result":{}}` + "\n"
-	closes = "await session/close\n" + `send {"jsonrpc":"2.0","id":$session/close$,"result":{}}` + "\n"
-)
-
 func TestA12_UncommittedActivation(t *testing.T) {
 	said := "send " + fmt.Sprintf(update, `{"n":"said"}`)
-	for name, c := range map[string]struct{ script, note string }{
-		"loaded":        {able + opened + loaded, `host replay {"update":{"sessionUpdate":"_replayed"}}`},
-		"taken over":    {plain + opened, ""},
-		"load refused":  {able + opened + "await session/load\n" + `send {"jsonrpc":"2.0","id":$session/load$,"error":{"code":-32000,"message":"log in"}}` + "\n", ""},
-		"loaded, twice": {able + opened + loaded + loaded, `host replay {"update":{"sessionUpdate":"_replayed"}}`},
+	const replay = `host replay {"update":{"sessionUpdate":"_replayed"}}`
+	refused := "await session/load\n" + `send {"jsonrpc":"2.0","id":$session/load$,"error":{"code":-32000,"message":"log in"}}` + "\n"
+	for name, c := range map[string]struct {
+		script string
+		times  int
+		note   string
+		err    string
+		closed int
+	}{
+		"loaded":        {able + opened + loaded, 1, replay, "", 1},
+		"loaded, twice": {able + opened + loaded + loaded, 2, replay, "", 1},
+		"load refused":  {able + opened + refused, 1, "", "log in", 1},
+		"taken over":    {plain + opened, 1, "", "", 0}, // plain has no session/close
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := initialized(t, c.script+"await session/prompt\n"+said+answered+closes, proxy.Options{})
 			first, _ := b.open()
-			times := 1
-			if name == "loaded, twice" {
-				times = 2
-			}
-			for range times {
-				second, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
-				if name == "load refused" {
-					require.ErrorContains(t, err, "log in")
+			for range c.times {
+				second, _, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
+				if c.err != "" {
+					require.ErrorContains(t, err, c.err)
 					continue
 				}
 				require.NoError(t, err)
@@ -422,11 +422,7 @@ func TestA12_UncommittedActivation(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, `turn update {"update":{"n":"said"}}`, b.client.next())
 			require.NoError(t, first.Close(t.Context()))
-			closed := 0
-			if c.script[:len(able)] == able {
-				closed = 1
-			}
-			require.Len(t, b.received("session/close"), closed, "it is closed after its last user has left")
+			require.Len(t, b.received("session/close"), c.closed, "it is closed after its last user has left")
 		})
 	}
 }
@@ -434,7 +430,7 @@ func TestA12_UncommittedActivation(t *testing.T) {
 func TestA12_CommittedActivation(t *testing.T) {
 	b := initialized(t, able+opened+loaded+"await session/prompt\nsend "+fmt.Sprintf(update, `{"n":"said"}`)+answered+closes, proxy.Options{})
 	first, _ := b.open()
-	second, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
+	second, _, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
 	require.NoError(t, err)
 	require.Equal(t, `host replay {"update":{"sessionUpdate":"_replayed"}}`, b.client.next())
 	require.NoError(t, first.Close(t.Context()))
@@ -461,7 +457,7 @@ func TestNoReuse(t *testing.T) {
 			b := initialized(t, plain+opened+"await session/new\n"+
 				`send {"jsonrpc":"2.0","id":$session/new$,"result":{"sessionId":"child-2"}}`+"\n", proxy.Options{})
 			first, _ := b.openWith(c.before)
-			_, err := b.reopened(backend.Resume, first, c.now)
+			_, _, err := b.reopened(backend.Resume, first, c.now)
 			require.NoError(t, err)
 			require.Len(t, b.received("session/new"), c.made)
 		})

@@ -98,64 +98,46 @@ func requireMode(t *testing.T, path string, want os.FileMode) {
 	require.Equal(t, want, info.Mode().Perm(), path)
 }
 
-func TestS4_NotADatabase(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "sessions.db")
-	garbage := []byte(strings.Repeat("not a database ", 1000))
-	require.NoError(t, os.WriteFile(path, garbage, 0o600))
-	s := open(t, sqlite.Options{Dir: dir})
-	for range 2 {
-		requireUnavailable(t, list(t, s), path, "acp-agent sessions repair")
+func TestS4_UnusableFile(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, path string) // changes the file of a closed store
+		hint  string
+	}{
+		"not a database": {func(t *testing.T, path string) {
+			require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("not a database ", 1000)), 0o600))
+		}, "acp-agent sessions repair"},
+		"all pages but the first are damaged": {func(t *testing.T, path string) {
+			damage(t, filepath.Dir(path), func(page int) bool { return page > 0 })
+		}, "acp-agent sessions repair"},
+		"the database of another program": {func(t *testing.T, path string) {
+			require.NoError(t, os.Remove(path))
+			db, err := sql.Open("sqlite", path)
+			require.NoError(t, err)
+			_, err = db.ExecContext(t.Context(), "CREATE TABLE music (title TEXT)")
+			require.NoError(t, err)
+			require.NoError(t, db.Close())
+		}, "move it away"},
+	} {
+		t.Run("S4/"+name, func(t *testing.T) {
+			dir := filled(t, 10)
+			path := filepath.Join(dir, "sessions.db")
+			c.spoil(t, path)
+			before, err := os.ReadFile(path)
+			require.NoError(t, err)
+			s := open(t, sqlite.Options{Dir: dir})
+			for range 2 {
+				requireUnavailable(t, list(t, s), path, c.hint)
+			}
+			_, err = s.Get(t.Context(), "session 0")
+			requireUnavailable(t, err, path, c.hint)
+			after, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, before, after)
+
+			require.NoError(t, os.Remove(path))
+			create(t, s, "one") // the same store works once the cause is gone
+		})
 	}
-	after, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, garbage, after)
-
-	require.NoError(t, os.Remove(path))
-	create(t, s, "one") // the same store works once the cause is gone
-}
-
-func TestS4_DamagedFile(t *testing.T) {
-	s := open(t, sqlite.Options{})
-	path := filepath.Join(s.Dir(), "sessions.db")
-	lease := create(t, s, "one")
-	for range 50 {
-		require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say(strings.Repeat("x", 10_000))}))
-	}
-	require.NoError(t, s.Close())
-	content, err := os.ReadFile(path)
-	require.NoError(t, err)
-	for i := 4096; i < len(content); i++ {
-		content[i] = 0xff // all pages but the first
-	}
-	require.NoError(t, os.WriteFile(path, content, 0o600))
-
-	s = open(t, sqlite.Options{Dir: s.Dir()})
-	requireUnavailable(t, list(t, s), path, "acp-agent sessions repair")
-	_, err = s.Get(t.Context(), "one")
-	requireUnavailable(t, err, path, "acp-agent sessions repair")
-	require.NoError(t, s.Close())
-	after, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, content, after)
-}
-
-func TestS4_OtherDatabase(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "sessions.db")
-	db, err := sql.Open("sqlite", path)
-	require.NoError(t, err)
-	_, err = db.ExecContext(t.Context(), "CREATE TABLE music (title TEXT)")
-	require.NoError(t, err)
-	require.NoError(t, db.Close())
-	before, err := os.ReadFile(path)
-	require.NoError(t, err)
-	s := open(t, sqlite.Options{Dir: dir})
-	requireUnavailable(t, list(t, s), path, "move it away")
-	require.NoError(t, s.Close())
-	after, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, before, after)
 }
 
 func TestS4_DirectoryNotCreatable(t *testing.T) {
@@ -163,16 +145,6 @@ func TestS4_DirectoryNotCreatable(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	dir := filepath.Join(file, "state")
 	requireUnavailable(t, list(t, open(t, sqlite.Options{Dir: dir})), dir, "")
-}
-
-func TestS4_ReadOnlyDirectory(t *testing.T) {
-	if runtime.GOOS == "windows" || os.Geteuid() == 0 {
-		t.Skip("permissions do not apply to this user")
-	}
-	dir := t.TempDir()
-	require.NoError(t, os.Chmod(dir, 0o500))
-	t.Cleanup(func() { require.NoError(t, os.Chmod(dir, 0o700)) })
-	requireUnavailable(t, list(t, open(t, sqlite.Options{Dir: dir})), dir, "writable")
 }
 
 // TestS4_FullDiskAtAnyWrite gives a store room for more and more writes. When the disk is full the error names the file and says what to

@@ -3,14 +3,21 @@
 package sqlite_test
 
 import (
+	"os"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// For root every directory is writable, so the test runs as an ordinary user.
-func TestS4_ReadOnlyDirectoryAsOrdinaryUser(t *testing.T) {
-	if !proctest.AsOrdinaryUser(t, "TestS4_ReadOnlyDirectory") {
-		TestS4_ReadOnlyDirectory(t)
+func TestS4_ReadOnlyDirectory(t *testing.T) {
+	if proctest.AsOrdinaryUser(t, t.Name()) { // for root every directory is writable
+		return
 	}
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o500))
+	t.Cleanup(func() { require.NoError(t, os.Chmod(dir, 0o700)) })
+	requireUnavailable(t, list(t, open(t, sqlite.Options{Dir: dir})), dir, "writable")
 }
