@@ -148,7 +148,7 @@ func TestA25_ShowsCredentialsThatAreMentioned(t *testing.T) {
 
 func TestA25_ShowsWhatVariablesInCommandAre(t *testing.T) {
 	t.Setenv("ACP_TEST_TOOL", "/opt/evil\n\u200b")
-	t.Setenv("ACP_TEST_TOKEN", "hunter2")
+	t.Setenv("ACP_TEST_TOKEN", "hunter2$")
 	t.Setenv("ACP_TEST_DSN", "postgres://me:hunter2@db/x")
 	x := found(t, func(x *mcpclient.FoundServer) {
 		x.Config.Command = "${ACP_TEST_TOOL}"
@@ -160,7 +160,8 @@ func TestA25_ShowsWhatVariablesInCommandAre(t *testing.T) {
 	for _, line := range []string{
 		`Command: "${ACP_TEST_TOOL}", where "${ACP_TEST_TOOL}" is "/opt/evil\n\u200b"`,
 		`Argument 1: "${ACP_TEST_UNSET:-./evil.sh}", where "${ACP_TEST_UNSET:-./evil.sh}" is "./evil.sh"`,
-		`Argument 2: "--token=${env:ACP_TEST_TOKEN}", where "${env:ACP_TEST_TOKEN}" is hidden, 7 bytes`,
+		`Argument 2: "--token=${env:ACP_TEST_TOKEN}", where "${env:ACP_TEST_TOKEN}" is hidden, 8 bytes`,
+		`Cannot be allowed for good: a shell may decide which files argument 2 means`,
 		`Argument 3: "${ACP_TEST_DSN}", where "${ACP_TEST_DSN}" is hidden, 26 bytes`,
 		`Argument 4: "${workspaceFolder}/x", where "${workspaceFolder}" is "/folder"`,
 		`Environment: "HOST=${ACP_TEST_DSN}", with "ACP_TEST_DSN" of your environment`,
@@ -181,6 +182,10 @@ func TestA25_ShowsWhatVariablesInCommandAre(t *testing.T) {
 	text = asked(t, x)
 	require.Contains(t, text, `URL: "${ACP_TEST_URL}?x", at "https://example.com"`+"\n")
 	require.NotContains(t, text, "hunter2")
+	id = x.ID()
+	t.Setenv("ACP_TEST_URL", "https://example.org/hunter2")
+	require.NoError(t, x.Expand("/folder"))
+	require.NotEqual(t, id, x.ID(), "it leads elsewhere")
 }
 
 func TestA25_SaysWhatEnvironmentIsInherited(t *testing.T) {

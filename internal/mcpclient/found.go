@@ -40,7 +40,8 @@ type replacement struct {
 }
 
 // ID returns the name of the consent for s: a hash of its root, name, whole configuration, of what was shown of the variables in
-// its command line, and of the files that it names. Even another environment variable can make the same command do something else.
+// its command line or URL, and of the files that it names. Even another environment variable can make the same command do something
+// else.
 func (s FoundServer) ID() ConsentID {
 	sorted := func(pairs []Pair) []string {
 		all := make([]string, len(pairs))
@@ -57,7 +58,7 @@ func (s FoundServer) ID() ConsentID {
 	if len(s.Config.Env)+len(s.Config.Headers) > 0 {
 		parts = append(parts, []string{"values were shown"}) // which older versions did not do
 	}
-	if meaning := s.meaning(strings.Join(append([]string{s.Config.Command}, s.Config.Args...), "\n")); meaning != "" {
+	if meaning := s.meaning(strings.Join(append([]string{s.Config.Command}, s.Config.Args...), "\n")) + s.destination(); meaning != "" {
 		parts = append(parts, []string{meaning})
 	}
 	for _, f := range s.files {
@@ -86,11 +87,7 @@ func (s FoundServer) describe() string {
 			lines = append(lines, "Directory: "+text.Quote(c.Dir))
 		}
 	} else {
-		line := "URL: " + text.Quote(c.URL)
-		if at := origin(s.Start.URL); at != "" && s.Start.URL != c.URL {
-			line += ", at " + text.Quote(at)
-		}
-		lines = append(lines, line)
+		lines = append(lines, "URL: "+text.Quote(c.URL)+s.destination())
 	}
 	for _, p := range s.Config.Env {
 		lines = append(lines, "Environment: "+s.showPair(p, "="))
@@ -130,6 +127,15 @@ func (s FoundServer) meaning(written string) string {
 		}
 	}
 	return b.String()
+}
+
+// destination says where a URL with variables leads, for the end of a line. It returns "" if it has none.
+func (s FoundServer) destination() string {
+	at := origin(s.Start.URL)
+	if at == "" || s.Start.URL == s.Config.URL {
+		return ""
+	}
+	return ", at " + text.Quote(at)
 }
 
 // showPair shows an environment variable or a header, and which variables of our environment are in its value. The value of a

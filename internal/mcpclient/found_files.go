@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os/exec"
@@ -38,10 +39,10 @@ func (s *FoundServer) readFiles(w *workspace.Workspace) error {
 	if path, err := exec.LookPath(s.Start.Command); err == nil && !strings.ContainsRune(s.Start.Command, filepath.Separator) {
 		names[0] = path
 	}
-	for _, arg := range s.Start.Args {
+	for i, arg := range s.Start.Args {
 		words := wordsOf(arg)
 		if strings.ContainsAny(arg, "$`*") || slices.Contains(words, "cd") {
-			s.gaps = append(s.gaps, "the shell decides which files "+text.Quote(text.Truncate(arg, maxName))+" means")
+			s.gaps = append(s.gaps, fmt.Sprintf("a shell may decide which files argument %d means", i+1)) // which may hold a secret
 		}
 		names = append(names, words...)
 	}
