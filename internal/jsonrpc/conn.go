@@ -39,7 +39,7 @@ type Options struct {
 type limits struct {
 	// unanswered is how many requests, and notifications with Work, run at once. Reading stops at the next one.
 	unanswered int
-	// unansweredBytes bounds the total size of running requests. A request that would exceed it is rejected
+	// unansweredBytes bounds the total size of running requests, their methods and params. A request that would exceed it is rejected
 	// rather than delayed, because the running requests may be waiting for what comes after it.
 	unansweredBytes int
 	// unsentBytes bounds the total size of the responses that wait while the output is full. An error replaces a response
@@ -56,7 +56,7 @@ func (o Options) withDefaults() Options {
 	o.Grace = cmp.Or(o.Grace, 2*time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.limits.unanswered = cmp.Or(o.limits.unanswered, 4096)
-	o.limits.unansweredBytes = cmp.Or(o.limits.unansweredBytes, 512<<20)
+	o.limits.unansweredBytes = cmp.Or(o.limits.unansweredBytes, 256<<20)
 	o.limits.unsentBytes = cmp.Or(o.limits.unsentBytes, 64<<20)
 	o.limits.abandoned = cmp.Or(o.limits.abandoned, 1000)
 	return o

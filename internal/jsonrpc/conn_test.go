@@ -342,24 +342,42 @@ func TestW11_NotificationsWithWorkAreBounded(t *testing.T) {
 }
 
 func TestW11_UnansweredBytesAreBounded(t *testing.T) {
-	p := serve(t, &responder{}, jsonrpc.Options{}.WithLimits(0, 150, 0))
+	p := serve(t, &responder{}, jsonrpc.Options{}.WithLimits(0, 100, 0))
 	request := func(id, method string, length int) string {
 		return `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":["` + strings.Repeat("x", length) + `"]}`
 	}
 	p.send(request("1", "wait", 1000))
 	p.send(request("2", "echo", 1))
-	require.Contains(t, p.line(), `"id":2,"error":{"code":-32603,"message":"the unanswered requests have 1054 bytes and this one has 55, over the limit of 150`)
+	require.Contains(t, p.line(), `"id":2,"error":{"code":-32603,"message":"the unanswered requests have 1008 bytes and this one has 9, over the limit of 100`)
 	p.send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}`)
 	require.Contains(t, p.line(), `"id":1,"error"`, "reading goes on")
-	p.send(request("1", "wait", 20))
+	p.send(request("1", "wait", 45))
 	for range 3 {
-		p.send(request("3", "echo", 20))
+		p.send(request("3", "echo", 35))
 		require.Contains(t, p.line(), `"id":3,"result"`)
 	}
-	p.send(request("4", "echo", 30))
+	p.send(request("4", "echo", 60))
 	require.Contains(t, p.line(), `"id":4,"error"`)
-	p.send(`{"jsonrpc":"2.0","id":5,"method":"echo","params":{},"ignored":"` + strings.Repeat("x", 30) + `"}`)
-	require.Contains(t, p.line(), `"id":5,"error"`, "what is ignored takes memory, too")
+	p.send(request("5", strings.Repeat("x", 100), 1))
+	require.Contains(t, p.line(), `"id":5,"error":{"code":-32603,"message":"the unanswered`, "the method counts, too")
+}
+
+// What is ignored in a message does not stay in memory while the request runs.
+func TestW11_RunningRequestsDoNotKeepTheirLines(t *testing.T) {
+	const requests, ignored = 100, 1 << 20
+	p := serve(t, &responder{}, jsonrpc.Options{})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	junk := strings.Repeat("x", ignored)
+	for i := range requests {
+		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"wait","params":{"n":1},"ignored":"%s"}`, i, junk))
+	}
+	p.send(`{"jsonrpc":"2.0","id":"last","method":"echo"}`)
+	require.Contains(t, p.line(), "last")
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(requests*ignored/4))
 }
 
 // A peer that sends requests and does not read could fill the memory with their responses.

@@ -37,7 +37,6 @@ type message struct {
 	id     ID // zero for a notification
 	method string
 	params json.RawMessage
-	size   int // of the line, which params keeps in memory
 
 	isResponse bool
 	response   response
@@ -67,7 +66,7 @@ func decode(line []byte) (message, *Error) {
 	if name, twice := o.Duplicate(); twice {
 		return message{}, Errorf(CodeInvalidRequest, "the message has two members %s", quote(shorten(name)))
 	}
-	m := message{isResponse: !o.Field("method").Present(), size: len(line)}
+	m := message{isResponse: !o.Field("method").Present()}
 	id := o.Field("id")
 	if id.Present() {
 		switch c := id.Raw()[0]; {
@@ -83,12 +82,12 @@ func decode(line []byte) (message, *Error) {
 		return m, Errorf(CodeInvalidRequest, `the message lacks "jsonrpc":"2.0"`)
 	}
 	if m.isResponse {
-		return decodeResponse(m, o)
+		return decodeResponse(m, o, line)
 	}
-	return decodeRequest(m, o)
+	return decodeRequest(m, o, line)
 }
 
-func decodeRequest(m message, o strictjson.Object) (message, *Error) {
+func decodeRequest(m message, o strictjson.Object, line []byte) (message, *Error) {
 	if o.Field("result").Present() || o.Field("error").Present() {
 		return message{}, Errorf(CodeInvalidRequest, "the message is both a request and a response")
 	}
@@ -97,11 +96,21 @@ func decodeRequest(m message, o strictjson.Object) (message, *Error) {
 		return message{}, Errorf(CodeInvalidRequest, "the method is not a string")
 	}
 	m.method = method
-	m.params, _ = o.Get("params")
+	params, _ := o.Get("params")
+	m.params = detach(params, line)
 	return m, nil
 }
 
-func decodeResponse(m message, o strictjson.Object) (message, *Error) {
+// detach returns raw, a part of line, or a copy if it would keep a much longer line in memory.
+func detach(raw json.RawMessage, line []byte) json.RawMessage {
+	const small = 4 << 10
+	if len(line) <= small || len(raw) >= len(line)/2 {
+		return raw
+	}
+	return bytes.Clone(raw)
+}
+
+func decodeResponse(m message, o strictjson.Object, line []byte) (message, *Error) {
 	result, failure := o.Field("result"), o.Field("error")
 	switch {
 	case !result.Present() && !failure.Present():
@@ -112,7 +121,7 @@ func decodeResponse(m message, o strictjson.Object) (message, *Error) {
 	case result.Present() && failure.Present():
 		m.response.err = errMalformedResponse
 	case result.Present():
-		m.response.result = result.Raw()
+		m.response.result = detach(result.Raw(), line)
 	default:
 		m.response.err = decodeError(failure)
 	}

@@ -183,7 +183,7 @@ type inflight struct {
 
 	mu       sync.Mutex
 	requests map[string]*pendingRequest // unanswered, by key of their id
-	bytes    int                        // total size of their lines
+	bytes    int                        // total size of their methods and params
 	holds    int
 	ending   bool
 	idle     chan struct{} // closed once ending and nothing is held
@@ -248,7 +248,7 @@ func (r *inflight) free() {
 func (r *inflight) add(m message, cancel context.CancelCauseFunc) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key, n := m.id.key(), m.size
+	key, n := m.id.key(), len(m.method)+len(m.params)
 	if _, taken := r.requests[key]; taken {
 		return Errorf(CodeInvalidRequest, "a request with this id is not answered yet")
 	}
