@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
@@ -32,12 +33,13 @@ type Scrubber struct {
 	replacer *strings.Replacer // of values, nil if some were added since it was made
 }
 
-// Add adds a secret. Its words, such as the token in "Bearer TOKEN", are secrets too, unless they are ordinary words.
+// Add adds a secret. Its parts, such as the token in "Bearer TOKEN" or {"Authorization":"Bearer TOKEN"}, are secrets too, unless
+// they are ordinary words.
 func (s *Scrubber) Add(value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.add(value)
-	s.addParts(strings.Fields(value))
+	s.addParts(strings.FieldsFunc(value, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'\,;={}[]<>&`, r) }))
 }
 
 // AddEnvironment adds the values of our own environment variables whose names are those of credentials.
@@ -113,7 +115,7 @@ func (s *Scrubber) addParts(parts []string) {
 
 // isWord reports whether s looks like an ordinary word: not long, and all letters in lower case except perhaps the first.
 func isWord(s string) bool {
-	const longest = 12
+	const longest = 16
 	for i := range len(s) {
 		if c := s[i]; ('a' > c || c > 'z') && (i > 0 || 'A' > c || c > 'Z') {
 			return false

@@ -16,10 +16,12 @@ func TestText(t *testing.T) {
 	s.Add("Bearer tangerine-1")
 	s.Add("tangerine-1-and-more")
 	s.Add("true")
+	s.Add(`{"Authorization":"Bearer tangerine-2"}`)
 	s.Add("some ordinary words")
 	s.Add("a/b \"c\"=é")
 	for text, want := range map[string]string{
 		"Authorization: Bearer tangerine-1":     "Authorization: [secret]",
+		"Authorization=tangerine-2":             "Authorization=[secret]",
 		"Bearer of tangerine-1":                 "Bearer of [secret]",
 		"tangerine-1-and-more":                  "[secret]",
 		"it is true, ordinary words are":        "it is true, ordinary words are",
