@@ -23,24 +23,39 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// servers returns the MCP servers of the latest request of a method that the agent received.
-func (h *system) servers(method string) (servers []struct {
-	Name, Command string
-	Args          []string
-	Env           []struct{}
-}) {
-	var raw json.RawMessage
+// sentServers returns the raw MCP servers of the latest request of a method that the agent received.
+func (h *system) sentServers(method string) (servers []json.RawMessage) {
+	h.t.Helper()
 	for _, r := range h.received() {
 		if r.method == method {
-			var p struct{ McpServers json.RawMessage }
+			var p struct{ McpServers []json.RawMessage }
 			require.NoError(h.t, json.Unmarshal([]byte(r.params), &p))
-			raw = p.McpServers
+			servers = p.McpServers
 		}
 	}
-	if raw != nil {
-		require.NoError(h.t, json.Unmarshal(raw, &servers))
+	return servers
+}
+
+// servers returns the same servers decoded.
+func (h *system) servers(method string) (servers []sentServer) {
+	h.t.Helper()
+	for _, raw := range h.sentServers(method) {
+		servers = append(servers, parsed(h.t, raw))
 	}
 	return servers
+}
+
+// sentServer is a stdio server in mcpServers.
+type sentServer struct {
+	Name, Command string
+	Args          []string
+	Env           []struct{ Name, Value string }
+}
+
+func parsed(t testing.TB, server json.RawMessage) (s sentServer) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(server, &s))
+	return s
 }
 
 var rootsTools = process.Command{Path: "/opt/acp-agent", Args: []string{"mcp"}}
@@ -187,39 +202,13 @@ func withRelay(t testing.TB) proxy.Options {
 	}
 }
 
-// sentServers returns the raw MCP servers of the latest request of a method that the agent received.
-func (h *system) sentServers(method string) (servers []json.RawMessage) {
-	h.t.Helper()
-	for _, r := range h.received() {
-		if r.method == method {
-			var p struct{ McpServers []json.RawMessage }
-			require.NoError(h.t, json.Unmarshal([]byte(r.params), &p))
-			servers = p.McpServers
-		}
-	}
-	return servers
-}
-
-// relayedServer is an entry of mcpServers behind a relay.
-type relayedServer struct {
-	Name, Command string
-	Args          []string
-	Env           []struct{ Name, Value string }
-}
-
-func parsed(t testing.TB, server json.RawMessage) (s relayedServer) {
-	t.Helper()
-	require.NoError(t, json.Unmarshal(server, &s))
-	return s
-}
-
 // fakeRelay receives the roots as the relay of a server does.
 type fakeRelay struct {
 	t  testing.TB
 	in *bufio.Reader
 }
 
-func (s relayedServer) hear(t testing.TB) fakeRelay {
+func (s sentServer) hear(t testing.TB) fakeRelay {
 	t.Helper()
 	require.Equal(t, []string{"mcp-relay", "--roots-from"}, s.Args[:2])
 	secret := s.Env[len(s.Env)-1]

@@ -208,7 +208,7 @@ func (s *session) reopen(ctx context.Context, method openMethod, c *child, mode 
 		cs.setResult(o.result)
 		o.shown = replayed
 	} else {
-		o.shown, _ = s.endReplay(live) // not replayed, which a late response may set meanwhile
+		o.shown, _ = s.endReplay(live) // not replayed: a late response may be setting it
 		s.undoJoin(ctx, cs, err)
 	}
 	if !shows {
@@ -410,7 +410,7 @@ func (cr *creation) discard(id backend.Raw) {
 	}
 }
 
-// commit makes the child session that of s, and announces what s has. If it fails, s leaves the child session.
+// commit makes the child session that of s, and announces its roots and commands. If it fails, s leaves the child session.
 func (s *session) commit(ctx context.Context, o openResult, r openRequest) (backend.Opened, error) {
 	if err := s.adopt(ctx, o, r); err != nil {
 		if leaveErr := o.session.leave(context.WithoutCancel(ctx), s); leaveErr != nil {
