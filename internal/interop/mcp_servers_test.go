@@ -368,3 +368,19 @@ func TestA25_ConsentCoversScript(t *testing.T) {
 	require.Len(t, shell.questions, 1)
 	require.NotContains(t, string(shell.questions[0]), "allow_always")
 }
+
+// A found server does not get what its configuration does not name.
+func TestA25_FoundServerGetsNamedEnvironment(t *testing.T) {
+	t.Setenv("ACP_AGENT_INTEROP_SECRET", "tangerine")
+	t.Setenv("ACP_AGENT_INTEROP_NAMED", "clementine")
+	cwd := folder(t, ".mcp.json", `{"mcpServers":{"found":{"command":"./srv.sh","env":{"NAMED":"${ACP_AGENT_INTEROP_NAMED}"}}}}`, "srv.sh", "#!/bin/sh\nenv > env.txt\n")
+	require.NoError(t, os.Chmod(filepath.Join(cwd, "srv.sh"), 0o700))
+	a := start(t).initialize()
+	started := a.ask(a.open(cwd), "/mcp start found", "allow_once")
+	require.Len(t, started.questions, 1)
+	content, err := os.ReadFile(filepath.Join(cwd, "env.txt"))
+	require.NoError(t, err)
+	require.Contains(t, string(content), "NAMED=clementine\n")
+	require.Contains(t, string(content), "PATH="+os.Getenv("PATH")+"\n")
+	require.NotContains(t, string(content), "tangerine")
+}

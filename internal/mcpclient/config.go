@@ -41,6 +41,8 @@ type Config struct {
 	// URL and Headers reach an http or sse server.
 	URL     string
 	Headers []Pair
+	// Found says that a file in a root configures the server, so that it gets only the basic variables of our environment.
+	Found bool
 	// Secrets are values in Args to keep out of logs and errors. Values of Env and Headers, and all of URLs but the host, are kept
 	// out anyway.
 	Secrets []string
@@ -121,7 +123,7 @@ func isLoopback(address string) bool {
 // equal reports whether a server started with one configuration can be kept under the other.
 func (c Config) equal(other Config) bool {
 	return c.Name == other.Name && c.Transport == other.Transport && c.Command == other.Command && c.URL == other.URL && c.Dir == other.Dir &&
-		c.Policy == other.Policy && slices.Equal(c.Args, other.Args) && slices.Equal(c.Env, other.Env) && slices.Equal(c.Headers, other.Headers)
+		c.Policy == other.Policy && c.Found == other.Found && slices.Equal(c.Args, other.Args) && slices.Equal(c.Env, other.Env) && slices.Equal(c.Headers, other.Headers)
 }
 
 // secrets returns a scrubber of the values to keep out of logs and errors.

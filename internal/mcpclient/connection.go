@@ -97,6 +97,9 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 		return nil, fmt.Errorf("%w: %w", errDirectory, err)
 	}
 	command := process.Command{Path: s.config.Command, Args: args, Dir: dir, Name: s.config.Name}
+	if s.config.Found {
+		command.Base = basicEnvironment()
+	}
 	for _, p := range env {
 		command.Env = append(command.Env, p.Name+"="+p.Value)
 	}

@@ -189,7 +189,9 @@ func TestA25_ShowsWhatVariablesInCommandAre(t *testing.T) {
 }
 
 func TestA25_SaysWhatEnvironmentIsInherited(t *testing.T) {
-	require.Contains(t, asked(t, found(t, nil)), "gets all environment variables of acp-agent")
+	if runtime.GOOS != "windows" {
+		require.Contains(t, asked(t, found(t, nil)), "and of yours only HOME, LOGNAME, PATH, SHELL, TERM, USER.")
+	}
 }
 
 func TestA30_UnknownOutcome(t *testing.T) {

@@ -103,9 +103,31 @@ func (s FoundServer) describe() string {
 	}
 	about := "This file configures the MCP server below."
 	if s.Config.Transport == Stdio {
-		about += " It runs with your rights, outside the session's containment, and gets all environment variables of acp-agent."
+		about += " It runs with your rights, outside the session's containment. It gets the environment variables named below, and of yours only " +
+			strings.Join(basicVariables(), ", ") + "."
 	}
 	return about + "\n\n" + strings.TrimSuffix(text.Block("", strings.Join(lines, "\n")), "\n")
+}
+
+// basicVariables returns the names of the environment variables that a found server gets although its configuration does not name
+// them. Others may be secrets, or make it do something else than its configuration says.
+func basicVariables() []string {
+	if runtime.GOOS == "windows" { // where programs do not start without some of them
+		return []string{"APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMFILES",
+			"SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE", "WINDIR"}
+	}
+	return []string{"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
+}
+
+// basicEnvironment returns the basic variables that are set, as NAME=VALUE. It is not nil.
+func basicEnvironment() []string {
+	env := []string{}
+	for _, name := range basicVariables() {
+		if value, set := os.LookupEnv(name); set {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
 }
 
 // meaning says what the variables in a text stand for, for the end of a line. It returns "" if there are none.
@@ -254,6 +276,7 @@ func (s *FoundServer) Expand(folder string) error {
 			pairs[i].Value = expand(pairs[i].Value)
 		}
 	}
+	c.Found = true
 	s.Start = c
 	return failed
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,8 +26,10 @@ type Command struct {
 	Path string
 	// Args are the arguments after the program's name.
 	Args []string
-	// Env is added to our environment as NAME=VALUE. The last value of a name wins.
+	// Env is added to Base as NAME=VALUE. The last value of a name wins.
 	Env []string
+	// Base is our environment if it is nil.
+	Base []string
 	// Dir is the working directory, "" for ours.
 	Dir string
 	// Name is the child's name in the log and in errors. Default: the base name of Path.
@@ -211,7 +214,11 @@ func (c Command) prepare() (*exec.Cmd, error) {
 	if cmd.Err != nil {
 		return nil, &StartError{Command: c, Hint: c.notFoundHint(), Err: cmd.Err}
 	}
-	cmd.Env = append(os.Environ(), c.Env...)
+	base := c.Base
+	if base == nil {
+		base = os.Environ()
+	}
+	cmd.Env = slices.Concat(base, c.Env)
 	cmd.Dir = c.Dir
 	return cmd, nil
 }
