@@ -45,7 +45,7 @@ func (s *Scrubber) Add(value string) {
 // AddEnvironment adds the values of our own environment variables whose names are those of credentials.
 func (s *Scrubber) AddEnvironment() {
 	for _, variable := range os.Environ() {
-		if name, value, _ := strings.Cut(variable, "="); IsName(name) {
+		if name, value, _ := strings.Cut(variable, "="); isCredential(name) {
 			s.Add(value)
 		}
 	}
@@ -227,15 +227,15 @@ func (s *Scrubber) json(value any) (clean any, changed bool) {
 	return value, changed
 }
 
-// names matches the names of credentials. It matches no exported shell functions, such as BASH_FUNC_x%%, no PWD, no LESSKEY and no
+// credentials matches the names of credentials. It matches no exported shell functions, such as BASH_FUNC_x%%, no PWD, no LESSKEY and no
 // GIT_CONFIG_KEY_0.
-var names = sync.OnceValue(func() *regexp.Regexp {
+var credentials = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^[a-z0-9_-]*(token|secret|password|passwd|passphrase|(api|access|secret|private)key|cookie|authorization)$` +
 		`|(?i)^([a-z0-9_-]*[_-])?(key|auth|pat|pass)$|(?i)^[a-z0-9_-]+[_-]pwd$`)
 })
 
-// IsName reports whether an environment variable or a header with this name holds a credential.
-func IsName(name string) bool { return names().MatchString(name) }
+// isCredential reports whether an environment variable with this name holds a credential.
+func isCredential(name string) bool { return credentials().MatchString(name) }
 
 // urls matches URLs in text. It is compiled on first use to keep the start of the program fast.
 var urls = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>` + "`" + `]+`) })
