@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -142,7 +143,7 @@ func (s FoundServer) meaning(written string) string {
 		seen[reference] = true
 		r := s.replaced[i]
 		fmt.Fprintf(&b, ", where %s is ", text.Quote(reference))
-		if r.ours && (isCredential(r.name) || userInfo().MatchString(r.value)) {
+		if r.ours && (secret.IsCredential(r.name) || userInfo().MatchString(r.value)) {
 			b.WriteString(hidden(r.value))
 		} else {
 			b.WriteString(text.Quote(r.value))
@@ -164,7 +165,7 @@ func (s FoundServer) destination() string {
 // credential is hidden, unless something else in the configuration can use it by its name.
 func (s FoundServer) showPair(p Pair, equals string) string {
 	shown := text.Quote(p.Name + equals + p.Value)
-	if isCredential(p.Name) && !s.mentions(p) {
+	if secret.IsCredential(p.Name) && !s.mentions(p) {
 		shown = text.Quote(p.Name) + ", " + hidden(p.Value)
 	}
 	var names []string
@@ -211,15 +212,6 @@ func origin(address string) string {
 
 // userInfo matches a URL with a user or password.
 var userInfo = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^/\s]*@`) })
-
-// credential matches the names of credentials. All other values are shown, since almost any variable can make some program run
-// other code. It matches no exported shell functions, such as BASH_FUNC_x%%, no PWD, no LESSKEY and no GIT_CONFIG_KEY_0.
-var credential = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^[a-z0-9_-]*(token|secret|password|passwd|passphrase|(api|access|secret|private)key|cookie|authorization)$` +
-		`|(?i)^([a-z0-9_-]*[_-])?(key|auth|pat|pass)$|(?i)^[a-z0-9_-]+[_-]pwd$`)
-})
-
-func isCredential(name string) bool { return credential().MatchString(name) }
 
 // reference is a reference in a configuration file that is resolved when the server starts: ${NAME}, ${NAME:-default},
 // ${env:NAME} or ${workspaceFolder}.

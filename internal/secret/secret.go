@@ -45,7 +45,7 @@ func (s *Scrubber) Add(value string) {
 // AddEnvironment adds the values of our own environment variables whose names are those of credentials.
 func (s *Scrubber) AddEnvironment() {
 	for _, variable := range os.Environ() {
-		if name, value, _ := strings.Cut(variable, "="); isCredential(name) {
+		if name, value, _ := strings.Cut(variable, "="); IsCredential(name) {
 			s.Add(value)
 		}
 	}
@@ -234,8 +234,8 @@ var credentials = sync.OnceValue(func() *regexp.Regexp {
 		`|(?i)^([a-z0-9_-]*[_-])?(key|auth|pat|pass)$|(?i)^[a-z0-9_-]+[_-]pwd$`)
 })
 
-// isCredential reports whether an environment variable with this name holds a credential.
-func isCredential(name string) bool { return credentials().MatchString(name) }
+// IsCredential reports whether an environment variable or header with this name usually holds a credential.
+func IsCredential(name string) bool { return credentials().MatchString(name) }
 
 // urls matches URLs in text. It is compiled on first use to keep the start of the program fast.
 var urls = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>` + "`" + `]+`) })
