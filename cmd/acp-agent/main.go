@@ -44,7 +44,7 @@ func endSignals() []os.Signal {
 // run runs the command line and returns the exit status.
 func run(ctx context.Context, args []string, s streams) int {
 	root := newRoot(s)
-	root.SetArgs(args)
+	root.SetArgs(separateAgentArgs(root, args))
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -20,7 +23,8 @@ const rootHelp = `acp-agent is an ACP agent for sessions with several root folde
 with it over standard input and output.
 
 On its own it answers from the session's folders; type /help in a session. To run another agent
-behind it, name a known one with --agent or put its command after "--".
+behind it, name a known one with --agent or put its command after "--". Arguments after --agent NAME
+that acp-agent does not know are passed to that agent.
 
 Settings are taken from flags, environment variables and a JSON configuration file, in this order. For
 example, --state-dir can be set as ACP_AGENT_STATE_DIR or as {"stateDir": "..."}. --agent is only a flag.
@@ -44,13 +48,7 @@ func newRoot(s streams) *cobra.Command {
 		Example:       rootExample,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
-				return nil
-			}
-			return usagef("unknown command %q%s (to run an agent behind acp-agent, put it after --: acp-agent -- %s)",
-				args[0], suggest(cmd, args[0]), strings.Join(args, " "))
-		},
+		Args:          downstreamArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if showVersion {
 				return printVersion(s)
@@ -74,9 +72,68 @@ func newRoot(s streams) *cobra.Command {
 	root.Flags().AddFlagSet(set.flags)
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 	root.AddCommand(newRun(s, set), newSessions(s, set), newRoots(s, set), newAgents(s, set), newDiscover(s, set), newMCP(s, set),
-		newMCPRelay(s, set), newConsents(s, set), newVersion(s))
+		newMCPRelay(s, set), newConsents(s, set), newVersion(s), newACP(s, set))
 	rejectUnknownArgs(root)
 	return root
+}
+
+// newACP returns the command that does the same as the program without a command.
+func newACP(s streams, set *settings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "acp [flags] [-- COMMAND ARGS...]",
+		Short: "Serve an editor, like acp-agent without a command",
+		Long:  "acp does the same as acp-agent without a command. Some editors start every agent with this argument.",
+		Args:  downstreamArgs,
+		RunE:  func(cmd *cobra.Command, args []string) error { return serve(cmd.Context(), s, set, args) },
+	}
+	cmd.Flags().AddFlagSet(set.flags)
+	return cmd
+}
+
+// downstreamArgs accepts only arguments after "--".
+func downstreamArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
+		return nil
+	}
+	return usagef("unknown command %q%s (to run an agent behind acp-agent, put it after --: acp-agent -- %s)",
+		args[0], suggest(cmd.Root(), args[0]), strings.Join(args, " "))
+}
+
+// separateAgentArgs returns args with "--" before the first one after --agent NAME that is neither a flag of the program nor a
+// command that accepts --agent. Editors append arguments of the agent, such as --terminal-login, to the command that they are configured with.
+func separateAgentArgs(root *cobra.Command, args []string) []string {
+	root.InitDefaultHelpFlag()
+	behindAgent, behindACP := false, false
+	for i := 0; i < len(args); i++ {
+		switch flag, hasValue := findFlag(root, args[i]); {
+		case args[i] == "--":
+			return args
+		case flag != nil:
+			behindAgent = behindAgent || flag.Name == "agent"
+			if !hasValue && flag.NoOptDefVal == "" {
+				i++ // the next argument is its value
+			}
+		case args[i] == "acp" && !behindACP:
+			behindACP = true
+		case !behindAgent || args[i] == "run":
+			return args
+		default:
+			return slices.Insert(slices.Clone(args), i, "--")
+		}
+	}
+	return args
+}
+
+// findFlag returns the flag of the root command that arg names, or nil, and whether arg contains its value.
+func findFlag(root *cobra.Command, arg string) (flag *pflag.Flag, hasValue bool) {
+	name, _, hasValue := strings.Cut(arg, "=")
+	if long, ok := strings.CutPrefix(name, "--"); ok {
+		return cmp.Or(root.Flags().Lookup(long), root.PersistentFlags().Lookup(long)), hasValue
+	}
+	if short, ok := strings.CutPrefix(name, "-"); ok && len(short) == 1 {
+		return root.Flags().ShorthandLookup(short), hasValue
+	}
+	return nil, false
 }
 
 const terminalHelp = `standard input is a terminal, but an editor is expected there.
