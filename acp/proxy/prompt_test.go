@@ -51,6 +51,13 @@ func TestW6_Cancel(t *testing.T) {
 	}
 }
 
+func TestW3_LongResponseFailsThePrompt(t *testing.T) {
+	b := initialized(t, plain+opened+"await session/prompt\n"+`send {"jsonrpc":"2.0","id":$session/prompt$,"result":{"stopReason":"$long$"}}`+"\n", proxy.Options{})
+	s, _ := b.open()
+	_, err := await(t, b.running(s).work)
+	require.ErrorContains(t, err, "longer than the limit of 67108864 bytes")
+}
+
 func TestW5_CancelFollowsPrompt(t *testing.T) {
 	b := initialized(t, plain+opened, proxy.Options{}.With(proxy.Limits{CancelGrace: 1}))
 	s, _ := b.open()

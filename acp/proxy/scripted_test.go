@@ -18,7 +18,8 @@ import (
 //	await METHOD      reads up to a message with this method
 //	await reply ID    reads up to the answer to our request ID
 //	replies N         reads up to the Nth answer from here
-//	send LINE         writes a line, in which $METHOD$ is the id of the last message awaited with it, and $env:NAME$ a variable
+//	send LINE         writes a line, in which $METHOD$ is the id of the last message awaited with it, $env:NAME$ a variable, and
+//	                  $long$ as much text as a line may have
 //	both A B          writes two lines in one write; "} {" is between them
 //	repeat N LINE     the same, N times, in which $i is 0, 1, 2 …
 //	stderr LINE
@@ -110,6 +111,7 @@ func (s *scripted) await(what string) {
 
 func (s *scripted) filled(line string) string {
 	line = variable.ReplaceAllStringFunc(line, func(v string) string { return os.Getenv(variable.FindStringSubmatch(v)[1]) })
+	line = strings.Replace(line, "$long$", strings.Repeat("x", 64<<20), 1)
 	for method, id := range s.ids {
 		line = strings.ReplaceAll(line, "$"+method+"$", id)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync/atomic"
@@ -217,12 +218,24 @@ func (c *Conn) readLoop(ctx context.Context) error {
 			return nil
 		}
 		if rejected {
-			c.reject(ctx, ID{}, Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes", tooLong.Limit))
+			c.rejectTooLong(ctx, line, tooLong.Limit)
 		} else {
 			c.receive(ctx, line)
 		}
 		c.inflight.release()
 	}
+}
+
+// rejectTooLong answers a line over the limit, of which only the beginning was read. If that contains the id, a request gets
+// the error as its response, and a response makes its call fail.
+func (c *Conn) rejectTooLong(ctx context.Context, beginning []byte, limit int) {
+	m := decodeBeginning(beginning)
+	c.log.Warn("rejected a message over the line limit", "id", m.id.raw, "method", shorten(m.method), "response", m.isResponse, "limit", limit)
+	if m.isResponse {
+		c.calls.resolve(m.id.raw, response{err: fmt.Errorf("the peer's response is longer than the limit of %d bytes", limit)})
+		m.id = ID{} // an error with this id would answer a request of the peer
+	}
+	c.reject(ctx, m.id, Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes", limit))
 }
 
 // receive handles one line.

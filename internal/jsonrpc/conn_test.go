@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -447,10 +449,53 @@ func TestW3_LongLineIsNotBuffered(t *testing.T) {
 	runtime.ReadMemStats(&after)
 
 	require.Equal(t, []string{
-		`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the message is longer than the limit of 1048576 bytes"}}`,
+		`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"the message is longer than the limit of 1048576 bytes"}}`,
 		`{"jsonrpc":"2.0","id":2,"result":{}}`,
 	}, lines)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(length/4))
+}
+
+func TestW3_IDOfALongLine(t *testing.T) {
+	long := strings.Repeat("x", 200_000)
+	for name, c := range map[string]struct{ line, id string }{
+		"request":                       {`{"jsonrpc":"2.0","id":7,"method":"echo","params":["` + long + `"]}`, `7`},
+		"string id, last":               {` { "method" : "echo" , "params":{"id":1}, "id" : "a\u0062", "_meta":"` + long + `"}`, `"a\u0062"`},
+		"id before a long method":       {`{"id":-8,"method":"` + long + `"}`, `-8`},
+		"id after long params":          {`{"method":"echo","params":["` + long + `"],"id":7}`, `null`},
+		"notification":                  {`{"jsonrpc":"2.0","method":"echo","params":["` + long + `"]}`, `null`},
+		"response without a call":       {`{"jsonrpc":"2.0","id":7,"result":["` + long + `"]}`, `null`},
+		"neither request nor response":  {`{"jsonrpc":"2.0","id":7,"other":["` + long + `"]}`, `null`},
+		"both a request and a response": {`{"id":7,"method":"echo","result":"` + long + `"}`, `null`},
+		"two ids":                       {`{"id":7,"id":8,"method":"echo","params":["` + long + `"]}`, `null`},
+		"long id":                       {`{"id":"` + long[:1023] + `","method":"echo","params":["` + long + `"]}`, `null`},
+		"id of another type":            {`{"id":[7],"method":"echo","params":["` + long + `"]}`, `null`},
+		"invalid UTF-8":                 {`{"id":"` + "\xff" + `","method":"echo","params":["` + long + `"]}`, `null`},
+		"no JSON":                       {`{id:7,"method":"echo"` + long, `null`},
+		"no object":                     {`[{"id":7,"method":"echo","params":["` + long + `"]}]`, `null`},
+	} {
+		t.Run("W3/"+name, func(t *testing.T) {
+			require.Equal(t, []string{`{"jsonrpc":"2.0","id":` + c.id + `,"error":{"code":-32600,"message":"the message is longer than the limit of 5000 bytes"}}`},
+				serveAll(t, strings.NewReader(c.line), &responder{}, jsonrpc.Options{MaxLine: 5000}))
+		})
+	}
+}
+
+func TestW3_LongResponseFailsItsCall(t *testing.T) {
+	var log output
+	h := &responder{}
+	p := serve(t, h, jsonrpc.Options{MaxLine: 2000, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	h.conn = p.conn
+	p.send(`{"jsonrpc":"2.0","id":"a","method":"ask"}`)
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"question"}`, p.line())
+	p.send(`{"jsonrpc":"2.0","id":1,"result":"` + strings.Repeat("x", 100_000) + `"}`)
+	got := []string{p.line(), p.line()}
+	slices.Sort(got)
+	require.Equal(t, []string{
+		`{"jsonrpc":"2.0","id":"a","error":{"code":-32603,"message":"the peer's response is longer than the limit of 2000 bytes"}}`,
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the message is longer than the limit of 2000 bytes"}}`,
+	}, got)
+	require.NoError(t, p.end())
+	require.Contains(t, string(log.take()), "rejected a message over the line limit")
 }
 
 func TestW3_LimitExcludesTheNewline(t *testing.T) {

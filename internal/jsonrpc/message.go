@@ -69,10 +69,10 @@ func decode(line []byte) (message, *Error) {
 	m := message{isResponse: !o.Field("method").Present()}
 	id := o.Field("id")
 	if id.Present() {
-		switch c := id.Raw()[0]; {
+		switch {
 		case len(id.Raw()) > maxID:
 			return message{}, Errorf(CodeInvalidRequest, "the id is longer than 1 KiB")
-		case c == '"' || c == '-' || '0' <= c && c <= '9':
+		case isID(id.Raw()):
 			m.id = ID{raw: string(id.Raw())}
 		case !m.isResponse || !id.IsNull():
 			return message{}, Errorf(CodeInvalidRequest, "the id is neither a string nor a number")
@@ -85,6 +85,57 @@ func decode(line []byte) (message, *Error) {
 		return decodeResponse(m, o, line)
 	}
 	return decodeRequest(m, o, line)
+}
+
+// isID reports whether raw, a JSON value, is a string or a number.
+func isID(raw json.RawMessage) bool {
+	c := raw[0]
+	return c == '"' || c == '-' || '0' <= c && c <= '9'
+}
+
+// decodeBeginning decodes the members at the beginning of a line, up to one that is incomplete. The message has no id unless
+// the line is known to be a request or a response.
+func decodeBeginning(line []byte) message {
+	const enough = 64 << 10
+	line = line[:min(len(line), enough)]
+	d := json.NewDecoder(bytes.NewReader(line))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return message{}
+	}
+	var (
+		m                   message
+		isRequest, twoNames bool
+		seen                = make(map[string]bool)
+	)
+	for d.More() {
+		token, err := d.Token()
+		name, isName := token.(string)
+		if err != nil || !isName {
+			break
+		}
+		twoNames = twoNames || seen[name]
+		seen[name] = true
+		switch name {
+		case "method", "params":
+			isRequest = true
+		case "result", "error":
+			m.isResponse = true
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			break
+		}
+		switch {
+		case name == "id" && isID(value) && len(value) <= maxID && utf8.Valid(value):
+			m.id = ID{raw: string(value)}
+		case name == "method":
+			_ = json.Unmarshal(value, &m.method) // for the log
+		}
+	}
+	if twoNames || isRequest == m.isResponse {
+		return message{}
+	}
+	return m
 }
 
 func decodeRequest(m message, o strictjson.Object, line []byte) (message, *Error) {
