@@ -128,7 +128,7 @@ func (r row) check() error {
 	for i, name := range r.names {
 		switch _, err := path.Match(name, ""); {
 		case name == "" || name == "." || name == "..":
-			return errors.New("names must be separated by single slashes, and must not be . or ..")
+			return errors.New("names must be separated by single slashes, and must not be \".\" or \"..\"")
 		case strings.ContainsAny(name, "\\:\x00"):
 			return errors.New("names must not contain a backslash, colon or NUL")
 		case err != nil:

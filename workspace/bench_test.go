@@ -76,19 +76,6 @@ func slurp(f *workspace.File) ([]byte, error) {
 	}
 }
 
-// tree makes 20,000 files in 1,111 directories.
-func tree(tb testing.TB) string {
-	root := realDir(tb)
-	for i := range 20_000 {
-		path := filepath.Join(root, fmt.Sprintf("%d/%02d/%02d", i%10, i/10%10, i/100%10), fmt.Sprintf("file%05d.go", i))
-		if i < 1000 {
-			require.NoError(tb, os.MkdirAll(filepath.Dir(path), 0o755))
-		}
-		require.NoError(tb, os.WriteFile(path, []byte("package x\n"), 0o644))
-	}
-	return root
-}
-
 func BenchmarkOpen(b *testing.B) {
 	for _, n := range []int{1, 64} {
 		b.Run(fmt.Sprintf("%d_roots", n), func(b *testing.B) {

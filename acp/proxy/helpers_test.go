@@ -581,13 +581,6 @@ func (h *system) way(id string) string {
 	return proxy.Describe(stored.State)
 }
 
-func must[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
-}
-
 // directories returns those of the latest request of a method that the agent received.
 func (h *system) directories(method string) (list []string) {
 	for _, r := range h.received() {

@@ -2,6 +2,8 @@
 
 package interop
 
+//lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577); they are supported for existing clients and servers
+
 import (
 	"bytes"
 	"context"
@@ -88,7 +90,7 @@ func (b *bearer) readAs(t *testing.T, revision, url, root, path string) (string,
 	t.Helper()
 	b.DisableKeepAlives = true
 	client := mcp.NewClient(&mcp.Implementation{Name: "client"}, nil)
-	client.AddRoots(&mcp.Root{URI: mcptest.URIs(t, root)[0]}) //nolint:staticcheck // roots are supported for existing clients
+	client.AddRoots(&mcp.Root{URI: mcptest.URIs(t, root)[0]})
 	session, err := client.Connect(within(t), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: b}, MaxRetries: -1},
 		&mcp.ClientSessionOptions{ProtocolVersion: revision})
 	if err != nil {

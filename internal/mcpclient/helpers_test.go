@@ -1,5 +1,7 @@
 package mcpclient_test
 
+//lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577); they are supported for existing clients and servers
+
 import (
 	"bufio"
 	"context"

@@ -73,7 +73,7 @@ func start(t *testing.T, o Options) *peer {
 	}()
 	t.Cleanup(func() {
 		_ = p.in.Close()
-		for range p.lines { //nolint:revive // until the server has ended
+		for range p.lines { // until the server has ended
 		}
 	})
 	return p
