@@ -1,10 +1,8 @@
 package explore
 
 import (
-	"cmp"
-	sdk "github.com/coder/acp-go-sdk"
-
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -13,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
