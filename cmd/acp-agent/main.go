@@ -10,15 +10,21 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
+	"os/user"
+	"runtime"
 	"syscall"
+	"time"
 
 	"github.com/mattn/go-isatty"
 
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -43,9 +49,10 @@ func endSignals() []os.Signal {
 
 // run runs the command line and returns the exit status.
 func run(ctx context.Context, args []string, s streams) int {
+	findHome()
 	root := newRoot(s)
 	root.SetArgs(separateAgentArgs(root, args))
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
 	}
@@ -53,11 +60,46 @@ func run(ctx context.Context, args []string, s streams) int {
 		return child.status
 	}
 	fmt.Fprintln(s.err, "acp-agent:", text.Plain(err.Error()))
+	_, served := errors.AsType[*servingError](err)
+	if (cmd == root || cmd.Name() == "acp") && !served && !s.interactive() {
+		answerInitialize(ctx, s, err)
+	}
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return 2
 	}
 	return 1
 }
+
+// findHome sets HOME from the user database if it is not set: some editors start agents without it.
+func findHome() {
+	if runtime.GOOS == "windows" || os.Getenv("HOME") != "" {
+		return
+	}
+	if u, err := user.Current(); err == nil && u.HomeDir != "" {
+		_ = os.Setenv("HOME", u.HomeDir) // fails only for an invalid name
+	}
+}
+
+// answerInitialize answers the editor's first request with the error that prevented the program from starting, because many
+// editors do not show what an agent writes to stderr. It waits only briefly for the request.
+func answerInitialize(ctx context.Context, s streams, failure error) {
+	const wait = 3 * time.Second
+	ctx, stop := context.WithTimeout(ctx, wait)
+	defer stop()
+	answer := jsonrpc.Errorf(jsonrpc.CodeInternal, "acp-agent cannot start: %s", text.Plain(failure.Error()))
+	handler := func(_ context.Context, r *jsonrpc.Request) jsonrpc.Work {
+		r.AfterResponse(stop)
+		return func() (json.RawMessage, error) { return nil, answer }
+	}
+	_ = jsonrpc.NewConn(s.in, s.out, jsonrpc.HandlerFunc(handler), jsonrpc.Options{Logger: slog.New(slog.DiscardHandler)}).Serve(ctx)
+}
+
+// servingError is returned for an error that occurred after the program began to serve the editor.
+type servingError struct{ err error }
+
+func (e *servingError) Error() string { return e.err.Error() }
+
+func (e *servingError) Unwrap() error { return e.err }
 
 // childStatusError is returned when a child process, which has reported its own errors, ended with a status other than 0. The
 // program exits with the same status.

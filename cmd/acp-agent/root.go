@@ -57,9 +57,12 @@ func newRoot(s streams) *cobra.Command {
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			err := set.load()
-			if completing(cmd) {
+			switch {
+			case completing(cmd):
 				completeValues(cmd.Root(), set)
-				return nil // an invalid configuration must not break completion
+				return nil
+			case showVersion, cmd.Name() == "version", cmd.HasParent() && cmd.Parent().Name() == "completion", cmd.Name() == "help":
+				return nil // an invalid configuration must not break these commands
 			}
 			return err
 		},
@@ -188,9 +191,12 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	})
 	logger.Info("ending")
 	if closeErr := store.Close(); err == nil && closeErr != nil {
-		return fmt.Errorf("closing the session store: %w", closeErr)
+		err = fmt.Errorf("closing the session store: %w", closeErr)
 	}
-	return err
+	if err != nil {
+		return &servingError{err}
+	}
+	return nil
 }
 
 // warnIfWritableByOthers warns about a state directory that other users can write to: they could add consents to start MCP
