@@ -43,6 +43,8 @@ type memorySession struct {
 	states  map[Kind]Update // the latest of each kind
 	// imported reports whether the session came from its agent's own list.
 	imported bool
+	// activated reports whether the session was ever activated.
+	activated bool
 	// turn is the index in history at which the running turn starts, -1 between turns.
 	turn int
 }
@@ -143,6 +145,7 @@ func (m *Memory) Activate(ctx context.Context, id ID, a Activation) (Lease, erro
 	if a.Held != 0 && a.Held != s.record.Generation {
 		return Lease{}, &FencedError{ID: id, Held: a.Held, Current: s.record.Generation}
 	}
+	s.activated = true
 	s.record.Keys = a.Keys.WithCwd(s.record.Keys.Roots.Cwd())
 	if a.State != nil {
 		m.setState(s, a.State, a.StateKey)
@@ -634,7 +637,7 @@ func (s *memorySession) replaceHistory(d *memoryDraft) {
 
 // refresh updates a known session from its agent's list.
 func (s *memorySession) refresh(of Imported) {
-	if of.Title != "" {
+	if s.imported && !s.activated && of.Title != "" {
 		s.record.Title = of.Title
 	}
 	if updated := of.Updated.UTC().Truncate(time.Millisecond); updated.After(s.record.Updated) {

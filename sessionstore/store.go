@@ -66,8 +66,8 @@ type Store interface {
 	Fork(ctx context.Context, source ID, s NewSession) (Lease, error)
 
 	// Import stores the sessions that an agent lists itself, all or none, and returns the number of new ones. A new session gets
-	// the id it comes with and an empty history. A known one (by StateKey) gets its title and a later Updated. A session that was
-	// deleted here, or whose StateKey was replaced by another, is skipped as long as the store remembers it: for [TombstoneAge], and
+	// the id it comes with and an empty history. A known one (by StateKey) gets a later Updated, and its title if it came from Import
+	// and was never activated; the titles of other sessions stay, also if they are empty. A session that was deleted here, or whose StateKey was replaced by another, is skipped as long as the store remembers it: for [TombstoneAge], and
 	// up to [MaxTombstones] of them.
 	Import(ctx context.Context, agent Agent, sessions []Imported) (added int, err error)
 

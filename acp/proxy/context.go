@@ -354,7 +354,7 @@ func (t *transcript) String() string {
 
 // withoutContext removes marked blocks from an update. It returns false if nothing else was in it.
 func withoutContext(u backend.Update) (backend.Update, bool) {
-	if !bytes.Contains(u.Raw, []byte(contextTag)) {
+	if u.Kind != sessionstore.SessionInfoUpdate && !bytes.Contains(u.Raw, []byte(contextTag)) {
 		return u, true
 	}
 	inner, _, err := strictjson.Take(u.Raw, "update")
@@ -416,13 +416,19 @@ func withoutBlocks(s string) string {
 	}
 }
 
-// withoutBlocksInTitle removes marked blocks from a title. A title is the beginning of a prompt, so the last block may have been
-// cut off.
+// withoutBlocksInTitle removes marked blocks from a title. A title is the beginning of a prompt, so the last block, or its mark,
+// may have been cut off.
 func withoutBlocksInTitle(title string) string {
+	const recognizable = len("<acp-agent")
 	title = withoutBlocks(title)
 	before, _, begun := strings.Cut(title, contextBegin)
 	if !begun {
-		return title
+		at := max(0, strings.LastIndexByte(title, contextBegin[0]))
+		mark := strings.TrimRight(title[at:], ". …")
+		if len(mark) < recognizable || !strings.HasPrefix(contextBegin, mark) {
+			return title
+		}
+		before = title[:at]
 	}
 	return strings.TrimSpace(before)
 }

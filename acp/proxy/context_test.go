@@ -180,6 +180,12 @@ func TestP7_ContextRemovedFromUpdates(t *testing.T) {
 		{user(`7`), user(`7`)},
 		{`{"sessionUpdate":"session_info_update","title":"<acp-agent-context> This session ha"}`, ""},
 		{`{"sessionUpdate":"session_info_update","title":"Fix it <acp-agent-context> This session ha"}`, `{"sessionUpdate":"session_info_update","title":"Fix it"}`},
+		{`{"sessionUpdate":"session_info_update","title":"<acp-agent-context"}`, ""},
+		{`{"sessionUpdate":"session_info_update","title":"<acp-agent-cont…"}`, ""},
+		{`{"sessionUpdate":"session_info_update","title":"Fix it \u003cacp-agent..."}`, `{"sessionUpdate":"session_info_update","title":"Fix it"}`},
+		{`{"sessionUpdate":"session_info_update","title":"Why a <acp-…"}`, `{"sessionUpdate":"session_info_update","title":"Why a <acp-…"}`},
+		{`{"sessionUpdate":"session_info_update","title":"Why <acp-agents"}`, `{"sessionUpdate":"session_info_update","title":"Why <acp-agents"}`},
+		{`{"sessionUpdate":"session_info_update","title":null}`, `{"sessionUpdate":"session_info_update","title":null}`},
 		{`{"sessionUpdate":"session_info_update","title":"` + told + ` Fix it"}`, `{"sessionUpdate":"session_info_update","title":"Fix it"}`},
 		{`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + told + `"}}`, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + told + `"}}`},
 	} {

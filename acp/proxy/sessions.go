@@ -131,7 +131,7 @@ func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 	if err != nil {
 		updated = time.Time{}
 	}
-	title := text.Line(withoutBlocks(entry.Title), maxTitle)
+	title := text.Line(withoutBlocksInTitle(entry.Title), maxTitle)
 	return backend.ForeignSession{State: saved.encode(), Cwd: cwd, Title: title, Updated: updated}, nil
 }
 

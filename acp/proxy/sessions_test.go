@@ -97,6 +97,22 @@ func TestSessionsMalformed(t *testing.T) {
 	require.NoError(t, f.Delete(t.Context(), all[0].State), "the agent cannot")
 }
 
+func TestA31_ListedTitlesWithContext(t *testing.T) {
+	for title, want := range map[string]string{
+		"<acp-agent-context> This session has the fol": "", "<acp-agent-context>": "", "<acp-agent-conte...": "",
+		"Fix it\n<acp-agent-cont…": "Fix it", "<b>Fix it</b>": "<b>Fix it</b>",
+	} {
+		b := initialized(t, "await initialize\n"+
+			`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}}`+
+			"\nawait session/list\n"+`send {"jsonrpc":"2.0","id":$session/list$,"result":{"sessions":[{"sessionId":"a","cwd":"/a","title":`+
+			string(backend.Encode(title))+`}]}}`+"\n", proxy.Options{})
+		for s, err := range b.backend.(backend.Foreign).Sessions(t.Context(), nil) {
+			require.NoError(t, err)
+			require.Equal(t, want, s.Title, title)
+		}
+	}
+}
+
 func TestSessionsThatCannotBeOpened(t *testing.T) {
 	for range newForeign(t, abilities{List: true}, proxy.Options{}, 2, t.TempDir()).Sessions(t.Context(), nil) {
 		require.Fail(t, "the agent can neither load nor resume")

@@ -56,6 +56,7 @@ func (s *Store) Import(ctx context.Context, agent sessionstore.Agent, sessions [
 type importRecord struct {
 	session, updated int64 // 0 if it is unknown
 	title            string
+	unopened         bool  // it came from an agent's list and was never activated
 	deleted          int64 // when it was deleted or given up, 0 if it was not
 }
 
@@ -65,8 +66,8 @@ func findImported(ctx context.Context, tx *sql.Tx, agent int64, stateKey string)
 		return at, err
 	}
 	err = tx.QueryRowContext(ctx, `
-		SELECT sessions.key, updated, title FROM runtime_keys JOIN sessions ON sessions.key = session
-		WHERE runtime_keys.agent = ? AND name = ?`, agent, stateKey).Scan(&at.session, &at.updated, &at.title)
+		SELECT sessions.key, updated, title, imported AND generation = strand FROM runtime_keys JOIN sessions ON sessions.key = session
+		WHERE runtime_keys.agent = ? AND name = ?`, agent, stateKey).Scan(&at.session, &at.updated, &at.title, &at.unopened)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -102,7 +103,15 @@ func (at importRecord) outdated(n sessionstore.Imported, now int64) bool {
 	case at.session == 0:
 		return true
 	}
-	return n.Title != "" && n.Title != at.title || !n.Updated.IsZero() && n.Updated.UnixMilli() > at.updated
+	return at.newTitle(n) != at.title || !n.Updated.IsZero() && n.Updated.UnixMilli() > at.updated
+}
+
+// newTitle returns the session's title once n is imported.
+func (at importRecord) newTitle(n sessionstore.Imported) string {
+	if at.unopened && n.Title != "" {
+		return n.Title
+	}
+	return at.title
 }
 
 func (s *Store) importOne(ctx context.Context, tx *sql.Tx, agentKey int64, agent sessionstore.Agent, n sessionstore.Imported) (isNew bool, err error) {
@@ -119,8 +128,8 @@ func (s *Store) importOne(ctx context.Context, tx *sql.Tx, agentKey int64, agent
 		_, err = tx.ExecContext(ctx, "UPDATE tombstones SET deleted = ? WHERE agent = ? AND name = ?", now, agentKey, tombstoneName(n.StateKey))
 		return false, err
 	case at.session != 0:
-		_, err = tx.ExecContext(ctx, "UPDATE sessions SET title = CASE ?1 WHEN '' THEN title ELSE ?1 END, updated = max(updated, ?2) WHERE key = ?3",
-			n.Title, updated, at.session)
+		_, err = tx.ExecContext(ctx, "UPDATE sessions SET title = ?, updated = max(updated, ?) WHERE key = ?",
+			at.newTitle(n), updated, at.session)
 		return false, err
 	}
 	if updated == 0 {

@@ -14,6 +14,7 @@ func importTests() []testCase {
 	return []testCase{
 		{"A31/an imported session is like any other", importedIsOne},
 		{"A29/importing again changes only the title and newer activity", importAgain},
+		{"A29/importing keeps the titles of sessions that were opened here", importKeepsTitles},
 		{"A28/a deleted session is not imported again", importDeleted},
 		{"a session that was opened here is not imported again", importOpened},
 		{"A28/a session whose state key was replaced is not imported", importGivenUp},
@@ -79,6 +80,26 @@ func importAgain(t *testing.T, s store) {
 	require.Len(t, listAll(t, s, sessionstore.Query{}), 1)
 }
 
+func importKeepsTitles(t *testing.T, s store) {
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a"})
+	require.NoError(t, err)
+	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Title: "ours"}))
+	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
+	require.Equal(t, 1, importSessions(t, s, a, b))
+	require.Equal(t, "ours", get(t, s, "one").Title)
+
+	require.NoError(t, s.SetTitle(t.Context(), lease, ""))
+	opened, err := s.Activate(t.Context(), "id of b", sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	require.NoError(t, s.SetTitle(t.Context(), opened, ""))
+	b.Updated = b.Updated.Add(time.Hour)
+	require.Zero(t, importSessions(t, s, a, b))
+	require.Empty(t, get(t, s, "one").Title, "cleared")
+	got := get(t, s, "id of b")
+	require.Empty(t, got.Title, "cleared after it was imported")
+	require.Equal(t, b.Updated.Truncate(time.Millisecond), got.Updated)
+}
+
 func importDeleted(t *testing.T, s store) {
 	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
 	importSessions(t, s, a, b)
@@ -99,7 +120,7 @@ func importOpened(t *testing.T, s store) {
 	require.NoError(t, err)
 	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
 	require.Zero(t, importSessions(t, s, a))
-	require.Equal(t, "title of a", get(t, s, "one").Title)
+	require.Empty(t, get(t, s, "one").Title, "the session was not imported")
 	require.NoError(t, s.SaveState(t.Context(), lease, []byte("y"), "b"))
 	require.Zero(t, importSessions(t, s, a, b), "neither its present nor its previous key")
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), State: []byte("z"), StateKey: "c"})
@@ -125,7 +146,7 @@ func importGivenUp(t *testing.T, s store) {
 	require.Zero(t, importSessions(t, s, a, b, c))
 	a.Title = "renamed"
 	require.Zero(t, importSessions(t, s, a))
-	require.Equal(t, "renamed", get(t, s, "id of a").Title)
+	require.Equal(t, "title of a", get(t, s, "id of a").Title, "it was activated")
 
 	require.NoError(t, s.Delete(t.Context(), "id of a"))
 	require.Zero(t, importSessions(t, s, a, b, c))
