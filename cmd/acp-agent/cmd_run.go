@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"log/slog"
 	"os"
@@ -21,6 +23,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // runFlags are the flags of the run command.
@@ -29,13 +32,16 @@ type runFlags struct {
 	json, yes bool
 	// mcp are MCP servers as NAME=COMMAND, and mcpConfigs are files of them.
 	mcp, mcpConfigs []string
-	// load, resume or fork is the stored session to continue; at most one is set.
+	// load, resume or fork is the stored session to continue, and last means the last one of cwd; at most one is set.
 	load, resume, fork string
+	last               bool
+	cwdGiven           bool // cwd is not the default
 }
 
 const runExample = `  acp-agent run --cwd app --dir shared --dir skills /roots
   acp-agent run --dir ../shared "/search func .*Retry"
-  acp-agent run --cwd app --load sess_ABC /help
+  acp-agent run --load sess_ABC /help
+  acp-agent run --continue /roots
   acp-agent run --json --cwd app hello -- opencode acp
   acp-agent run --dir ../shared --mcp "files=npx -y @modelcontextprotocol/server-filesystem" "/mcp tools"`
 
@@ -45,7 +51,10 @@ func newRun(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] PROMPT [-- COMMAND ARGS...]",
 		Short: "Open a session, send a prompt and print the answer",
-		Long: `run starts acp-agent like an editor does, opens a session on the folders, sends the prompt and prints the answer.
+		Long: `run starts acp-agent like an editor does, opens a session on the folders, sends the prompt and prints the answer. The
+session's id is printed to standard error. The exit status is not 0 if the turn failed or was stopped.
+
+A stored session is continued in its stored folders, unless --dir names others.
 
 If the agent asks for permission (to change a file, to call a tool of an MCP server, or to start an MCP server configured
 in a folder), run shows the request and rejects it. With --yes it allows each request once.`,
@@ -59,9 +68,10 @@ in a folder), run shows the request and rejects it. With --yes it allows each re
 			if strings.TrimSpace(text) == "" {
 				return usagef("run needs a prompt, such as /roots; see acp-agent run --help")
 			}
-			if err := exclusive(cmd, "load", "resume", "fork"); err != nil {
+			if err := exclusive(cmd, "load", "resume", "fork", "continue"); err != nil {
 				return err
 			}
+			r.cwdGiven = cmd.Flags().Changed("cwd")
 			return runPrompt(cmd.Context(), s, set, r, text, command)
 		},
 	}
@@ -69,6 +79,7 @@ in a folder), run shows the request and rejects it. With --yes it allows each re
 	cmd.Flags().StringVar(&r.load, "load", "", "continue the stored `SESSION` after showing its conversation")
 	cmd.Flags().StringVar(&r.resume, "resume", "", "continue the stored `SESSION`")
 	cmd.Flags().StringVar(&r.fork, "fork", "", "continue a copy of the stored `SESSION`")
+	cmd.Flags().BoolVar(&r.last, "continue", false, "continue the last session of the working directory")
 	cmd.Flags().Var((*listValue)(&r.mcp), "mcp", "add an MCP server to the session: `NAME=COMMAND`, split into words like in a shell but not expanded; can be repeated")
 	cmd.Flags().Var((*listValue)(&r.mcpConfigs), "mcp-config", "add the MCP servers of a JSON `FILE`, {\"mcpServers\": {...}}, to the session; values are not expanded; can be repeated")
 	cmd.Flags().BoolVar(&r.yes, "yes", false, "allow every permission request once instead of rejecting it")
@@ -123,18 +134,24 @@ func runPrompt(ctx context.Context, s streams, set *settings, r runFlags, prompt
 		stop()
 		err = errors.Join(err, <-served)
 	}()
-	reason, err := r.turn(ctx, c, client.Setup{Roots: roots, MCPServers: servers}, prompt)
+	reason, err := r.turn(ctx, s.err, c, client.Setup{Roots: roots, MCPServers: servers}, prompt)
 	if err != nil {
 		return unwrapError(err)
 	}
 	if !r.json {
-		show.end(reason)
+		show.end()
 	}
-	return show.err()
+	if err := show.err(); err != nil {
+		return err
+	}
+	if reason != sdk.StopReasonEndTurn {
+		return fmt.Errorf("the agent stopped before the end of the turn: %s", reason)
+	}
+	return nil
 }
 
-// turn opens a session, sends the prompt and closes the session.
-func (r runFlags) turn(ctx context.Context, c *client.Client, setup client.Setup, prompt string) (sdk.StopReason, error) {
+// turn opens a session, sends the prompt and closes the session. It prints the session's id to stderr.
+func (r runFlags) turn(ctx context.Context, stderr io.Writer, c *client.Client, setup client.Setup, prompt string) (sdk.StopReason, error) {
 	if _, err := c.Initialize(ctx); err != nil {
 		return "", err
 	}
@@ -142,6 +159,7 @@ func (r runFlags) turn(ctx context.Context, c *client.Client, setup client.Setup
 	if err != nil {
 		return "", err
 	}
+	fmt.Fprintln(stderr, "session", text.Plain(session.ID))
 	end, err := c.Prompt(ctx, session.ID, sdk.TextBlock(prompt))
 	if err != nil {
 		return "", err
@@ -149,18 +167,50 @@ func (r runFlags) turn(ctx context.Context, c *client.Client, setup client.Setup
 	return end.StopReason, c.CloseSession(ctx, session.ID)
 }
 
-// open opens the session that the flags ask for. The given folders replace those of a stored session.
+// open opens the session that the flags ask for. A stored session keeps its folders unless others are given.
 func (r runFlags) open(ctx context.Context, c *client.Client, setup client.Setup) (client.Session, error) {
-	switch {
-	case r.load != "":
-		return c.LoadSession(ctx, r.load, setup)
-	case r.resume != "":
-		return c.ResumeSession(ctx, r.resume, setup)
-	case r.fork != "":
-		return c.ForkSession(ctx, r.fork, setup)
-	default:
+	id := cmp.Or(r.load, r.resume, r.fork)
+	if id == "" && !r.last {
 		return c.NewSession(ctx, setup)
 	}
+	stored, found, err := r.find(ctx, c, setup.Roots.Cwd())
+	switch {
+	case err != nil:
+		return client.Session{}, err
+	case found && len(r.dirs) == 0:
+		cwd := stored.Cwd
+		if r.cwdGiven && !r.last {
+			cwd = setup.Roots.Cwd().String()
+		}
+		if setup.Roots, err = workspace.NewRoots(cwd, stored.AdditionalDirectories); err != nil {
+			return client.Session{}, err
+		}
+	case !found && r.last:
+		return client.Session{}, fmt.Errorf("no session in %s to continue; without --continue a new one is started", setup.Roots.Cwd())
+	}
+	switch {
+	case r.load != "":
+		return c.LoadSession(ctx, id, setup)
+	case r.fork != "":
+		return c.ForkSession(ctx, id, setup)
+	default:
+		return c.ResumeSession(ctx, cmp.Or(id, stored.ID), setup)
+	}
+}
+
+// find returns the stored session to continue: the given one, or the last one of cwd.
+func (r runFlags) find(ctx context.Context, c *client.Client, cwd workspace.Dir) (_ client.SessionInfo, found bool, _ error) {
+	var q client.Query
+	if r.last {
+		q.Cwd = cwd
+	}
+	id := cmp.Or(r.load, r.resume, r.fork)
+	for info, err := range c.Sessions(ctx, q) {
+		if err != nil || r.last || info.ID == id {
+			return info, err == nil, err
+		}
+	}
+	return client.SessionInfo{}, false, nil
 }
 
 // args returns the arguments that give the agent process the same settings.

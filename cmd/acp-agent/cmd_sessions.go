@@ -308,7 +308,7 @@ func (t *transcript) update(ctx context.Context, u sessionstore.Update) error {
 
 func (t *transcript) end() error {
 	if !t.json {
-		t.printer.end("end_turn")
+		t.printer.end()
 	}
 	return t.printer.err()
 }

@@ -8,8 +8,6 @@ import (
 	"io"
 	"sync"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -83,15 +81,12 @@ func (p *printer) update(_ context.Context, u client.Update) {
 	}
 }
 
-// end ends the last line, and prints an unusual stop reason.
-func (p *printer) end(reason sdk.StopReason) {
+// end ends the last line.
+func (p *printer) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.inLine {
 		p.print("\n")
-	}
-	if reason != sdk.StopReasonEndTurn {
-		p.note("(stopped: %s)", text.Printable(string(reason)))
 	}
 }
 
