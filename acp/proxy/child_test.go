@@ -114,10 +114,11 @@ func TestInitializeErrors(t *testing.T) {
 }
 
 func TestCommandNotFound(t *testing.T) {
-	p := proxy.New(process.Command{Path: "no-such-agent"}, proxy.Options{})
+	p := proxy.New(process.Command{Path: "no-such-agent"}, proxy.Options{Profile: proxy.Profile{Title: "Mine", Install: "npm install -g mine"}})
 	_, err := p.Initialize(t.Context(), backend.Raw(`{}`), newFakeClient(t))
 	require.ErrorIs(t, err, exec.ErrNotFound)
 	require.ErrorContains(t, err, "PATH")
+	require.ErrorContains(t, err, "; to install Mine: npm install -g mine")
 	require.NoError(t, p.Close(t.Context()))
 }
 

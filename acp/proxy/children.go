@@ -165,7 +165,7 @@ func (p *proxy) start(ctx context.Context, flags []string) (*child, error) {
 	})
 	if err != nil {
 		p.children.startFailed()
-		return nil, err
+		return nil, p.options.Profile.explainStart(err)
 	}
 	c.flags = flags
 	open := p.children.add(c)

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -54,6 +56,14 @@ type Profile struct {
 // StartCommand returns the command that starts the agent.
 func (p Profile) StartCommand() Command {
 	return Command{Path: p.Command, Args: slices.Clone(p.Args), Env: slices.Clone(p.Env), Name: p.Name}
+}
+
+// explainStart adds to an error how to install the agent, if its program was not found.
+func (p Profile) explainStart(err error) error {
+	if p.Install == "" || !errors.Is(err, exec.ErrNotFound) {
+		return err
+	}
+	return fmt.Errorf("%w; to install %s: %s", err, p.Title, p.Install)
 }
 
 // flags returns the arguments that give the agent's process dirs, or false if they cannot be given by flags.

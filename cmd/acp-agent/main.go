@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -29,9 +30,6 @@ import (
 )
 
 func main() {
-	// If the editor goes away, writing fails and the program ends in an orderly way. SIGPIPE is caught rather than
-	// ignored because child processes would inherit that.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), endSignals()...)
 	code := run(ctx, os.Args[1:], standardStreams())
 	stop()
@@ -49,6 +47,9 @@ func endSignals() []os.Signal {
 
 // run runs the command line and returns the exit status.
 func run(ctx context.Context, args []string, s streams) int {
+	// If the editor goes away, writing fails and the program ends in an orderly way. SIGPIPE is caught rather than
+	// ignored because child processes would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	findHome()
 	root := newRoot(s)
 	root.SetArgs(separateAgentArgs(root, args))
@@ -56,11 +57,14 @@ func run(ctx context.Context, args []string, s streams) int {
 	if err == nil {
 		return 0
 	}
+	_, served := errors.AsType[*servingError](err)
+	if !served && outputClosed(err) {
+		return 0
+	}
 	if child, ok := errors.AsType[*childStatusError](err); ok {
 		return child.status
 	}
 	fmt.Fprintln(s.err, "acp-agent:", text.Plain(err.Error()))
-	_, served := errors.AsType[*servingError](err)
 	if (cmd == root || cmd.Name() == "acp") && !served && !s.interactive() {
 		answerInitialize(ctx, s, err)
 	}
@@ -68,6 +72,12 @@ func run(ctx context.Context, args []string, s streams) int {
 		return 2
 	}
 	return 1
+}
+
+// outputClosed reports whether err means that the reader of standard output, such as head, has read enough.
+func outputClosed(err error) bool {
+	failed, ok := errors.AsType[*fs.PathError](err)
+	return ok && failed.Path == os.Stdout.Name() && errors.Is(failed, syscall.EPIPE)
 }
 
 // findHome sets HOME from the user database if it is not set: some editors start agents without it.

@@ -79,7 +79,11 @@ func Start(ctx context.Context, c Command, o Options) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
+	o = o.withDefaults()
 	cmd, err := c.prepare()
+	if errors.Is(err, exec.ErrNotFound) {
+		o.Logger.Debug("cannot find a program", "program", c.Path, "PATH", os.Getenv("PATH"))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +94,7 @@ func Start(ctx context.Context, c Command, o Options) (*Process, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = pipes.stdin.read, pipes.stdout.write, pipes.stderr.write
 	p := &Process{
 		name:    cmp.Or(c.Name, filepath.Base(c.Path)),
-		options: o.withDefaults(),
+		options: o,
 		stdin:   pipes.stdin.write,
 		stdout:  &output{file: pipes.stdout.read},
 		done:    make(chan struct{}),
@@ -227,8 +231,7 @@ func (c Command) notFoundHint() string {
 	if strings.ContainsRune(c.Path, filepath.Separator) {
 		return "check that the path exists and is executable"
 	}
-	return fmt.Sprintf("searched in PATH, which is %q; editors started from a desktop often have a short PATH: use the command's absolute path",
-		os.Getenv("PATH"))
+	return "if it is installed, use its absolute path"
 }
 
 // startHint explains an error of the operating system for a program that was found.

@@ -122,7 +122,7 @@ func TestStartError(t *testing.T) {
 		says    []string
 	}{
 		"not in PATH": {process.Command{Path: "no-such-agent"}, exec.ErrNotFound,
-			[]string{`cannot start "no-such-agent"`, "searched in PATH", "desktop", "absolute path"}},
+			[]string{`cannot start "no-such-agent"`, "$PATH", "if it is installed, use its absolute path"}},
 		"no such file": {process.Command{Path: filepath.Join(dir, "none")}, os.ErrNotExist, []string{"check that the path exists"}},
 		"no command":   {process.Command{}, nil, []string{"no command given"}},
 		"no directory": {process.Command{Path: "sh", Dir: filepath.Join(dir, "none")}, os.ErrNotExist, []string{"working directory"}},
@@ -133,6 +133,7 @@ func TestStartError(t *testing.T) {
 			_, err := process.Start(t.Context(), c.command, process.Options{})
 			var failed *process.StartError
 			require.ErrorAs(t, err, &failed)
+			require.NotContains(t, err.Error(), os.Getenv("PATH"))
 			require.Equal(t, c.command, failed.Command)
 			if c.is != nil {
 				require.ErrorIs(t, err, c.is)
