@@ -67,8 +67,9 @@ type Store interface {
 
 	// Import stores the sessions that an agent lists itself, all or none, and returns the number of new ones. A new session gets
 	// the id it comes with and an empty history. A known one (by StateKey) gets a later Updated, and its title if it came from Import
-	// and was never activated; the titles of other sessions stay, also if they are empty. A session that was deleted here, or whose StateKey was replaced by another, is skipped as long as the store remembers it: for [TombstoneAge], and
-	// up to [MaxTombstones] of them.
+	// and was never activated; the titles of other sessions stay, also if they are empty. A session that was deleted here, or whose
+	// StateKey was replaced by another, is skipped as long as the store remembers it: for [TombstoneAge], and up to [MaxTombstones]
+	// of them.
 	Import(ctx context.Context, agent Agent, sessions []Imported) (added int, err error)
 
 	// Delete deletes a session and erases its data from the medium. Deleting a session that does not exist is not an error. A session

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -220,8 +221,12 @@ func (c *Conn) readLoop(ctx context.Context) error {
 		if rejected {
 			c.rejectTooLong(ctx, line, tooLong.Limit)
 		} else {
+			if len(line) > large {
+				runtime.GC() // free the pieces that Append copied, before more memory is needed
+			}
 			c.receive(ctx, line)
 		}
+		releaseMemory(len(line))
 		c.inflight.release()
 	}
 }

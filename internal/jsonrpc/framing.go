@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -43,15 +44,29 @@ func (r *Reader) Append(dst []byte) ([]byte, error) {
 			return dst, err
 		}
 	}
-	begin := len(dst)
+	// A long line is collected in pieces, because growing one buffer would allocate several times its length.
+	const pieceSize = 1 << 20
+	var pieces [][]byte
+	begin, length := len(dst), 0 // of the line
 	for r.err == nil {
 		part, more := r.read()
-		dst = append(dst, part...)
-		switch line := dst[begin:]; {
-		case len(line)-len("\r\n") > r.max, !more && len(trimNewline(line)) > r.max:
+		if len(dst) >= pieceSize && len(dst)+len(part) > cap(dst) {
+			pieces, dst = append(pieces, dst), make([]byte, 0, pieceSize)
+		}
+		dst, length = append(dst, part...), length+len(part)
+		tooLong := length-len("\r\n") > r.max
+		if more && !tooLong {
+			continue
+		}
+		if pieces != nil {
+			dst = slices.Concat(append(pieces, dst)...)
+			pieces = nil
+		}
+		switch {
+		case tooLong, len(trimNewline(dst[begin:])) > r.max:
 			r.inLine = more
 			return dst, &TooLongError{Limit: r.max}
-		case !more && len(line) > 0:
+		case length > 0:
 			return dst, nil
 		}
 	}

@@ -186,5 +186,6 @@ func (q *queue) written(lines []byte) {
 	if cap(lines) <= keepBuffer {
 		q.spare = lines
 	}
+	releaseMemory(cap(lines))
 	q.wake()
 }
