@@ -181,11 +181,17 @@ func (c *connection) rootsSent(roots mcproots.Snapshot) {
 	c.readiness.rootsSent()
 	c.mu.Lock()
 	c.sent, c.sentAt = roots.URIs(), time.Now()
-	modern := c.session != nil && c.session.Modern() // it may ask before Connect has returned
+	session := c.session // nil if the server asks before Connect has returned
 	c.mu.Unlock()
-	if modern {
+	if session != nil && session.Modern() && !c.isOwn(session) {
 		c.server.warn(deprecatedRoots)
 	}
+}
+
+// isOwn reports whether the server is a part of this program, such as acp-agent mcp, which will follow the protocol.
+func (c *connection) isOwn(session *mcproots.Session) bool {
+	info := session.InitializeResult().ServerInfo
+	return info != nil && info.Name == c.server.set.options.Name
 }
 
 // sentRoots returns the roots last sent to the server, as URIs, and when. They are nil if it has not asked.

@@ -90,7 +90,10 @@ func fromEach[T any](ctx context.Context, s *Set, ask func(context.Context, *con
 		return nil, context.Cause(ctx)
 	}
 	for i, err := range errs {
-		if err != nil {
+		switch {
+		case isPermanent(err):
+			servers[i].log.Debug("could not list what an MCP server offers", "error", err) // its failure has been logged
+		case err != nil:
 			servers[i].log.Warn("could not list what an MCP server offers", "error", err)
 		}
 	}
