@@ -111,7 +111,9 @@ func (s *scripted) await(what string) {
 
 func (s *scripted) filled(line string) string {
 	line = variable.ReplaceAllStringFunc(line, func(v string) string { return os.Getenv(variable.FindStringSubmatch(v)[1]) })
-	line = strings.Replace(line, "$long$", strings.Repeat("x", 64<<20), 1)
+	if before, after, ok := strings.Cut(line, "$long$"); ok {
+		line = before + strings.Repeat("x", 64<<20) + after
+	}
 	for method, id := range s.ids {
 		line = strings.ReplaceAll(line, "$"+method+"$", id)
 	}
