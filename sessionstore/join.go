@@ -9,10 +9,12 @@ import (
 )
 
 const (
-	// maxJoined is the number of chunks that are joined at most, so that a client still sees a long answer grow.
-	maxJoined = 256
-	// maxJoinedBytes limits the length of a joined chunk. Longer ones are few, and not worth the copying.
-	maxJoinedBytes = 8 << 10
+	// maxReplayed is the number of chunks joined at most for a replay, so that a client still sees a long answer grow.
+	maxReplayed = 256
+	// maxReplayedBytes limits the length of a chunk joined for a replay. Longer ones are few, and not worth the copying.
+	maxReplayedBytes = 8 << 10
+	// maxRecordedBytes limits the length of a chunk joined when it is recorded, so that none becomes a line that a client rejects.
+	maxRecordedBytes = 64 << 10
 )
 
 // Joined yields a history with neighbouring text chunks of the agent joined, which a client shows as one anyway. Chunks are
@@ -20,7 +22,7 @@ const (
 // annotations or an unknown member stays as it is. The user's chunks are not joined: two neighbours may be two prompts.
 func Joined(history iter.Seq2[Update, error]) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
-		var j joiner
+		j := joiner{maxCount: maxReplayed, maxBytes: maxReplayedBytes}
 		for u, err := range history {
 			if err != nil {
 				if j.count == 0 || yield(j.result(), nil) {
@@ -42,10 +44,10 @@ func Joined(history iter.Seq2[Update, error]) iter.Seq2[Update, error] {
 	}
 }
 
-// joinedSlice is [Joined] for a slice.
+// joinedSlice joins the chunks of a segment that is about to be recorded, as [Joined] does.
 func joinedSlice(history []Update) []Update {
 	joined := make([]Update, 0, len(history))
-	var j joiner
+	j := joiner{maxCount: len(history), maxBytes: maxRecordedBytes}
 	for _, u := range history {
 		if j.join(u) {
 			continue
@@ -63,6 +65,8 @@ func joinedSlice(history []Update) []Update {
 
 // joiner holds a chunk and those that were joined to it.
 type joiner struct {
+	maxCount, maxBytes int
+
 	first  Update
 	head   []byte // of first, up to and including the opening quote of its text; nil if nothing can be joined to it
 	tail   []byte // of first, from the closing quote of its text; nil until there is a candidate
@@ -75,7 +79,7 @@ var textMember = []byte(`"text":"`)
 
 // start begins with the update u.
 func (j *joiner) start(u Update) {
-	*j = joiner{first: u, count: 1}
+	*j = joiner{maxCount: j.maxCount, maxBytes: j.maxBytes, first: u, count: 1}
 	if u.Kind != AgentMessageChunk && u.Kind != AgentThoughtChunk {
 		return
 	}
@@ -87,7 +91,7 @@ func (j *joiner) start(u Update) {
 // join appends the text of u if possible, and reports whether it was.
 func (j *joiner) join(u Update) bool {
 	// The cheap conditions come first: most neighbours that are not joined are long or belong to other messages.
-	if j.head == nil || j.count == maxJoined || max(len(j.first.Raw), len(j.joined))+len(u.Raw) > maxJoinedBytes ||
+	if j.head == nil || j.count == j.maxCount || max(len(j.first.Raw), len(j.joined))+len(u.Raw) > j.maxBytes ||
 		!bytes.HasPrefix(u.Raw, j.head) || !j.examine() || !bytes.HasSuffix(u.Raw, j.tail) || len(u.Raw) < len(j.head)+len(j.tail) {
 		return false
 	}
