@@ -99,6 +99,7 @@ func connect(t tester, o acp.Options) *client {
 		c.read(clientIn)
 	}()
 	t.Cleanup(func() {
+		c.setStalled(false) // the test may have failed while it was stalled
 		c.leave()
 		<-read
 		stop()
@@ -151,14 +152,15 @@ func (c *client) read(from io.Reader) {
 
 // stall stops reading, until the returned function is called.
 func (c *client) stall() (goOn func()) {
-	set := func(stalled bool) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.stalled = stalled
-		c.more.Broadcast()
-	}
-	set(true)
-	return func() { set(false) }
+	c.setStalled(true)
+	return func() { c.setStalled(false) }
+}
+
+func (c *client) setStalled(stalled bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stalled = stalled
+	c.more.Broadcast()
 }
 
 // permit answers all further permission requests with an option, or not at all if it is "".
