@@ -86,6 +86,7 @@ type Conn struct {
 	log     *slog.Logger
 
 	queue    *queue
+	memory   memory
 	calls    *calls
 	inflight *inflight
 	serving  atomic.Bool
@@ -118,9 +119,10 @@ func (c *Conn) Serve(ctx context.Context) error {
 	}
 	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(ErrClosed)
+	defer c.memory.stop()
 	read, written := make(chan error, 1), make(chan error, 1)
 	go func() { read <- c.readLoop(base) }()
-	go func() { written <- c.queue.writeTo(c.out, c.options.Tap) }()
+	go func() { written <- c.queue.writeTo(c.out, c.options.Tap, &c.memory) }()
 
 	var err error
 	reading, writing := true, true
@@ -226,7 +228,7 @@ func (c *Conn) readLoop(ctx context.Context) error {
 			}
 			c.receive(ctx, line)
 		}
-		releaseMemory(len(line))
+		c.memory.release(len(line))
 		c.inflight.release()
 	}
 }

@@ -144,8 +144,9 @@ func (q *queue) wake() {
 	}
 }
 
-// writeTo writes queued lines to out, as many at once as there are, until the queue is closed and empty or out fails.
-func (q *queue) writeTo(out io.Writer, tap Tap) error {
+// writeTo writes queued lines to out, as many at once as there are, until the queue is closed and empty or out fails. It tells m
+// how long they were.
+func (q *queue) writeTo(out io.Writer, tap Tap, m *memory) error {
 	for {
 		lines := q.take()
 		if len(lines) == 0 {
@@ -158,6 +159,7 @@ func (q *queue) writeTo(out io.Writer, tap Tap) error {
 		}
 		_, err := out.Write(lines)
 		q.written(lines)
+		m.release(cap(lines))
 		if err != nil {
 			q.close()
 			return err
@@ -186,6 +188,5 @@ func (q *queue) written(lines []byte) {
 	if cap(lines) <= keepBuffer {
 		q.spare = lines
 	}
-	releaseMemory(cap(lines))
 	q.wake()
 }

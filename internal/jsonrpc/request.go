@@ -123,7 +123,7 @@ func (t *task) finish(result json.RawMessage, err error) {
 		return
 	}
 	defer t.cancel(nil)
-	releaseMemory(len(r.Params))
+	t.conn.memory.release(len(r.Params))
 	r.Params = nil // free the memory while the response waits
 	send := t.conn.send
 	if r.before != nil {
