@@ -41,7 +41,7 @@ const (
 	fuseMinorVersion = 31
 )
 
-// mountDisk mounts a disk at dir. What hangs in it goes on with an error once the test has ended.
+// mountDisk mounts a disk at dir. Calls that hang in it fail once the test has ended.
 func mountDisk(t *testing.T, dir string) *disk {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -49,7 +49,7 @@ func mountDisk(t *testing.T, dir string) *disk {
 		err = unix.Mount("disk", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd))
 	}
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
-		t.Skip("this system lets nobody mount a file system of his own: ", err)
+		t.Skip("a FUSE file system cannot be mounted here: ", err)
 	}
 	require.NoError(t, err)
 	d := &disk{device: os.NewFile(uintptr(fd), "/dev/fuse")}

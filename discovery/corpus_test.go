@@ -16,7 +16,7 @@ func corpus(t *testing.T, part string) string {
 	t.Helper()
 	top := os.Getenv("ACP_AGENT_CORPUS")
 	if top == "" {
-		t.Skip("ACP_AGENT_CORPUS names no folder of real files")
+		t.Skip("set ACP_AGENT_CORPUS to the folder with awesome-copilot and awesome-cursorrules")
 	}
 	return filepath.Join(top, part)
 }

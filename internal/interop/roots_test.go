@@ -140,7 +140,7 @@ func TestA6_TooManyRoots(t *testing.T) {
 
 func TestA6_UnreadableRoot(t *testing.T) {
 	if os.Getuid() <= 0 {
-		t.Skip("this user may read everything, or the platform has no modes; the test of package workspace runs as another user")
+		t.Skip("root can read everything, and Windows has no modes; package workspace tests this as an ordinary user")
 	}
 	cwd := folder(t)
 	shut := filepath.Join(cwd, "shut")

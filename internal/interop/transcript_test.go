@@ -181,7 +181,7 @@ func (p *player) rest() []string {
 	return all
 }
 
-// placeholders stand for what differs from run to run.
+// placeholders are the names that transcripts use for values that differ between runs.
 type placeholders struct {
 	work     string
 	sessions []string
@@ -194,7 +194,7 @@ var (
 	release    = regexp.MustCompile(`("name":"acp-agent","version":)"[^"]*"`)
 )
 
-// expand puts what stands behind the placeholders into a line of the client.
+// expand replaces the placeholders in a line of the client by their values.
 func (p *placeholders) expand(line string) string {
 	for i, id := range slices.Backward(p.sessions) {
 		line = strings.ReplaceAll(line, fmt.Sprintf("$S%d", i+1), id)
@@ -202,7 +202,7 @@ func (p *placeholders) expand(line string) string {
 	return strings.ReplaceAll(line, "$WORK", p.work)
 }
 
-// fold puts placeholders into a line of the agent.
+// fold replaces values in a line of the agent by their placeholders.
 func (p *placeholders) fold(line string) string {
 	if m := newSession.FindStringSubmatch(line); m != nil {
 		var id string

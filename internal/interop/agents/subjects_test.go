@@ -138,7 +138,7 @@ func (s subject) install(t *testing.T, bin string) {
 func (s subject) file(t *testing.T, modules, name string) string {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		t.Skip("testdata/node-agents has programs for Linux on x86-64 alone")
+		t.Skip("testdata/node-agents only has programs for Linux on x86-64")
 	}
 	path, err := filepath.Abs(filepath.Join(modules, name))
 	require.NoError(t, err)
