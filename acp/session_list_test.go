@@ -161,6 +161,23 @@ func TestA29_TitleIsOneLine(t *testing.T) {
 	require.NotContains(t, c.find(id).Title, "\n")
 }
 
+func TestA29_TitleIsWhatTheUserTyped(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	for title, blocks := range map[string][]string{
+		"/roots":   {"Sharing `AGENTS.md`:\n\n---\nBe kind.\n---", "/roots"},
+		"say this": {"say this", "<selected_code>\nsay that\n</selected_code>"},
+	} {
+		id := c.open(folder(t))
+		var prompt []any
+		for _, b := range blocks {
+			prompt = append(prompt, map[string]any{"type": "text", "text": b})
+		}
+		c.call("session/prompt", encode(map[string]any{"sessionId": id, "prompt": prompt}))
+		require.Equal(t, title, c.find(id).Title)
+	}
+}
+
 func TestA29_UpdatedAt(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()

@@ -85,14 +85,11 @@ func (p promptParams) updates() []sessionstore.Update {
 	return updates
 }
 
-// title returns the first line of the prompt's text.
+// title returns the first line that the user typed.
 func (p promptParams) title() string {
-	for _, block := range p.blocks {
-		var content struct{ Type, Text string }
-		if json.Unmarshal(block, &content) != nil || content.Type != "text" {
-			continue
-		}
-		for line := range strings.Lines(content.Text) {
+	typed, _ := backend.TypedText(p.rest)
+	for _, block := range typed {
+		for line := range strings.Lines(block.Text) {
 			if title := titleLine(line); title != "" {
 				return title
 			}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -23,7 +24,7 @@ type prompt struct {
 	text    string         // what follows the command, or the whole text
 	line    string         // the rest of the command's own line
 	body    string         // the lines below it, unchanged
-	blocks  int            // number of content blocks of any type
+	blocks  int            // number of content blocks of any type, without text before what the user typed
 	links   []link         // linked files
 	refused []string       // why other links are not used
 	ignored map[string]int // number of unused blocks by type
@@ -32,20 +33,22 @@ type prompt struct {
 // readPrompt parses the params of a session/prompt.
 func readPrompt(params []byte) (prompt, error) {
 	var request struct {
-		Prompt []struct{ Type, Text, URI string } `json:"prompt"`
+		Prompt []struct{ Type, URI string } `json:"prompt"`
 	}
 	if err := json.Unmarshal(params, &request); err != nil {
 		return prompt{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "prompt: %v", err)
 	}
-	p := prompt{ignored: make(map[string]int), blocks: len(request.Prompt)}
-	var texts []string
-	for _, b := range request.Prompt {
+	typed, err := backend.TypedText(params)
+	if err != nil {
+		return prompt{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
+	}
+	p := prompt{ignored: make(map[string]int)}
+	for i, b := range request.Prompt {
+		if b.Type != "text" || i >= typed[0].Index {
+			p.blocks++
+		}
 		switch b.Type {
 		case "text":
-			if len(texts) == 0 {
-				p.line, p.body, _ = strings.Cut(strings.TrimLeftFunc(b.Text, unicode.IsSpace), "\n")
-			}
-			texts = append(texts, strings.TrimSpace(b.Text))
 		case "resource_link":
 			if l, err := parseLink(b.URI); err != nil {
 				p.refused = append(p.refused, fmt.Sprintf("The link %s was left out: %v.", text.Code(text.Truncate(b.URI, 200)), err))
@@ -56,8 +59,14 @@ func readPrompt(params []byte) (prompt, error) {
 			p.ignored[text.Truncate(b.Type, 50)]++
 		}
 	}
+	var texts []string
+	for i, b := range typed {
+		if i == 0 {
+			p.line, p.body, _ = strings.Cut(strings.TrimLeftFunc(b.Text, unicode.IsSpace), "\n")
+		}
+		texts = append(texts, strings.TrimSpace(b.Text))
+	}
 	p.text = strings.TrimSpace(strings.Join(texts, " "))
-	// A slash in a later block does not start a command.
 	if len(texts) > 0 && strings.HasPrefix(texts[0], "/") {
 		p.command, p.text = cutWord(p.text[1:])
 		p.line = strings.TrimSpace(strings.TrimPrefix(p.line, "/"+p.command))

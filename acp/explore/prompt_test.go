@@ -21,7 +21,8 @@ func TestReadPrompt(t *testing.T) {
 		{"a command", `[{"type":"text","text":"/find *.go"}]`, "find", "*.go"},
 		{"a command on its own line", `[{"type":"text","text":"/search\n a b \n"}]`, "search", "a b"},
 		{"several blocks", `[{"type":"text","text":"/read "},{"type":"text","text":"a.go"}]`, "read", "a.go"},
-		{"a slash in a later block", `[{"type":"text","text":"what is"},{"type":"text","text":"/help"}]`, "", "what is /help"},
+		{"a command in a later block", `[{"type":"text","text":"Sharing ` + "`AGENTS.md`" + `:\n\n---\n/find x\n---"},{"type":"text","text":"/search a b"}]`, "search", "a b"},
+		{"a path in a later block", `[{"type":"text","text":"what is"},{"type":"text","text":"/usr/bin"}]`, "", "what is /usr/bin"},
 		{"a slash in the first text behind another block", `[{"type":"image"},{"type":"text","text":"/help"}]`, "help", ""},
 		{"nothing", `[]`, "", ""},
 	} {

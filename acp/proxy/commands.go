@@ -191,22 +191,21 @@ func appendJSON(array backend.Raw, values ...backend.Raw) (longer backend.Raw, o
 	return append(longer, ']'), true
 }
 
-// commandCall is a slash command at the beginning of a prompt.
+// commandCall is a slash command that the user typed.
 type commandCall struct {
 	name      string
 	arguments string // what follows the name
-	typed     string // the whole text
+	typed     string // the whole block
+	block     int    // its index in the prompt
 }
 
 // parseCall returns the slash command that a prompt calls, if any.
 func parseCall(params backend.Raw) (c commandCall, ok bool) {
-	var p struct {
-		Prompt []struct{ Type, Text string }
-	}
-	if json.Unmarshal(params, &p) != nil || len(p.Prompt) == 0 || p.Prompt[0].Type != "text" {
+	blocks, err := backend.TypedText(params)
+	if err != nil || len(blocks) == 0 {
 		return commandCall{}, false
 	}
-	c.typed = p.Prompt[0].Text
+	c.typed, c.block = blocks[0].Text, blocks[0].Index
 	name, isCall := strings.CutPrefix(strings.TrimSpace(c.typed), "/")
 	if !isCall {
 		return commandCall{}, false
@@ -260,11 +259,18 @@ func (s *session) expand(ctx context.Context, params backend.Raw, c commandCall,
 			c.name, size, maxExpansion)
 	}
 	expanded := contextBlock(c.expand(command.Artifact, body)) + "\n" + c.typed
-	first, err := strictjson.Put(blocks[0], "text", backend.Encode(expanded))
+	call, err := strictjson.Put(blocks[c.block], "text", backend.Encode(expanded))
 	if err != nil {
 		return nil, err
 	}
-	return strictjson.Put(params, "prompt", bytes.Replace(prompt, blocks[0], first, 1))
+	start := 0 // of the block in the prompt
+	for i, block := range blocks[:c.block+1] {
+		start += bytes.Index(prompt[start:], block)
+		if i < c.block {
+			start += len(block)
+		}
+	}
+	return strictjson.Put(params, "prompt", slices.Concat(prompt[:start], call, prompt[start+len(blocks[c.block]):]))
 }
 
 // argumentsWord is replaced by the arguments in a command's text.

@@ -113,6 +113,20 @@ func TestA30_CommandExpansion(t *testing.T) {
 	require.Contains(t, got[0], "after the name: rye")
 	require.Equal(t, "and butter", got[1])
 
+	// Some editors send rules and files in blocks before what the user typed, others after it.
+	rules := sdk.TextBlock("Sharing `AGENTS.md`:\n\n---\n/deploy here\n---")
+	selection := sdk.TextBlock("<selected_code>\n/deploy there\n</selected_code>")
+	_, err = v.Prompt(t.Context(), s.ID, rules, sdk.TextBlock("/deploy the moon"), sdk.TextBlock("/deploy the moon"), selection)
+	require.NoError(t, err)
+	got = h.lastPrompt()
+	require.Len(t, got, 4)
+	require.Equal(t, []string{rules.Text.Text, "/deploy the moon", selection.Text.Text}, []string{got[0], got[1], got[3]})
+	require.Contains(t, got[2], "Deploy to the moon.")
+	require.True(t, strings.HasSuffix(got[2], "</acp-agent-context>\n/deploy the moon"), got[2])
+	_, err = v.Prompt(t.Context(), s.ID, rules, sdk.TextBlock("/init now"))
+	require.NoError(t, err)
+	require.Equal(t, []string{rules.Text.Text, "/init now"}, h.lastPrompt())
+
 	v.prompt(s.ID, "/unknown words")
 	require.Equal(t, []string{"/unknown words"}, h.lastPrompt(), "P6: an unknown command passes unchanged")
 

@@ -1,0 +1,72 @@
+package backend
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// TypedBlock is a text block that the user typed.
+type TypedBlock struct {
+	Index int // in the prompt
+	Text  string
+}
+
+// TypedText returns the text blocks in the params of a prompt that the user typed. It leaves out those in which an editor put
+// rules, files or selections, unless nothing else would be left. A slash command is at the beginning of the first block returned:
+// if several blocks call a command, that is the last of them, and those before it are left out too.
+func TypedText(params Raw) ([]TypedBlock, error) {
+	var p struct{ Prompt []textBlock }
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, fmt.Errorf("cannot read the prompt: %w", err)
+	}
+	var all, typed []TypedBlock
+	for i, b := range p.Prompt {
+		if b.Type != "text" {
+			continue
+		}
+		all = append(all, TypedBlock{i, b.Text})
+		if !b.fromEditor() {
+			typed = append(typed, TypedBlock{i, b.Text})
+		}
+	}
+	if len(typed) == 0 {
+		return all, nil
+	}
+	for i := len(typed) - 1; i > 0; i-- {
+		if laterCommand.MatchString(typed[i].Text) {
+			return typed[i:], nil
+		}
+	}
+	return typed, nil
+}
+
+// laterCommand matches a block that calls a slash command although the user may have typed another block before it. A path or a
+// comment is not a command, nor is what continues a line after a mention.
+var laterCommand = regexp.MustCompile(`^(?:\s*\n)?/[\pL\pN_][^\s/]*(?:\s|$)`)
+
+// textBlock is a content block as far as it tells who wrote it.
+type textBlock struct {
+	Type, Text  string
+	Annotations json.RawMessage
+}
+
+// editorBlocks matches the text blocks in which editors put what the user did not type: files and selections as XML elements
+// (several Neovim plugins), rules and files of CodeCompanion, and the hint of agentic.nvim about its selections.
+var editorBlocks = regexp.MustCompile("^(?s:<([A-Za-z][\\w.-]*)[\\s>].*</([A-Za-z][\\w.-]*)>$" +
+	"|Sharing `[^`\n]+`:\n\n---\n.*---$" +
+	"|Sharing the following file as context: [^\n]+$" +
+	"|IMPORTANT: Focus and respect the line numbers provided in the <line_start> )")
+
+// fromEditor reports whether the editor wrote the block, not the user.
+func (b textBlock) fromEditor() bool {
+	var annotations struct{ Audience []string }
+	if json.Unmarshal(b.Annotations, &annotations) == nil && len(annotations.Audience) > 0 && !slices.Contains(annotations.Audience, "user") {
+		return true
+	}
+	m := editorBlocks.FindStringSubmatch(strings.TrimFunc(b.Text, unicode.IsSpace))
+	return m != nil && m[1] == m[2]
+}
