@@ -255,7 +255,7 @@ func (a *agent) shutdown() {
 	defer cancel()
 	var closing sync.WaitGroup
 	for _, s := range a.queues.close() {
-		closing.Go(func() { a.closeSession(ctx, s) })
+		closing.Go(func() { a.closeSession(ctx, s, nil) })
 	}
 	closing.Wait()
 	a.imports.wait(ctx)

@@ -170,20 +170,36 @@ func (s *session) endOpenTurn(ctx context.Context, lease sessionstore.Lease) {
 func (s *session) retire(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
-	if err := s.close(ctx); err != nil {
+	if _, err := s.close(ctx, nil); err != nil {
 		s.agent.log.Warn("closing an activation", "session", s.id, "error", err)
 	}
 }
 
-// close frees what the session holds, once. The caller has ended its last turn.
-func (s *session) close(ctx context.Context) error {
-	var err error
+// close frees what the session holds, once. The caller has ended its last turn. params are those of a session/close, or nil.
+func (s *session) close(ctx context.Context, params backend.Raw) (result json.RawMessage, err error) {
 	s.closed.Do(func() {
 		s.host.close()
 		err = s.record.close(ctx)
-		err = errors.Join(err, s.agent.guard("close", func() error { return s.backend.Close(ctx) }), s.servers.close(ctx), s.workspace.Close())
+		closeErr := s.agent.guard("close", func() (err error) {
+			result, err = s.closeBackend(ctx, params)
+			return err
+		})
+		err = errors.Join(err, closeErr, s.servers.close(ctx), s.workspace.Close())
 	})
-	return err
+	return result, err
+}
+
+// closeBackend closes the backend's session, and passes params on if they are those of a session/close.
+func (s *session) closeBackend(ctx context.Context, params backend.Raw) (json.RawMessage, error) {
+	closer, ok := s.backend.(backend.Closer)
+	if !ok || params == nil {
+		return nil, s.backend.Close(ctx)
+	}
+	result, err := closer.CloseFor(ctx, params)
+	if err != nil || !isObject(result) {
+		return nil, err
+	}
+	return lifecycleResult(result)
 }
 
 // record stores a session's updates with a recorder, and with another one after the store has failed and works again.

@@ -13,9 +13,12 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// acceptClose serves session/close and session/delete. end receives the context of the request, and one that does not end when
-// the client cancels the request.
-func (a *agent) acceptClose(ctx context.Context, r *jsonrpc.Request, end func(ctx, closing context.Context, at *ticket) error) jsonrpc.Work {
+// endFunc ends a session. ctx is the context of the request, closing one that does not end when the client cancels the request.
+// params are those of the request without sessionId.
+type endFunc func(ctx, closing context.Context, at *ticket, params backend.Raw) (json.RawMessage, error)
+
+// acceptClose serves session/close and session/delete.
+func (a *agent) acceptClose(ctx context.Context, r *jsonrpc.Request, end endFunc) jsonrpc.Work {
 	params := parseParams(r.Params, sessionShape)
 	var v strictjson.Violations
 	id := v.Text(params.Field("sessionId"))
@@ -32,7 +35,8 @@ func (a *agent) acceptClose(ctx context.Context, r *jsonrpc.Request, end func(ct
 		if err := at.acquire(ctx); err != nil {
 			return nil, err
 		}
-		return nil, protocolError(end(ctx, closing, at))
+		result, err := end(ctx, closing, at, params.Without("sessionId"))
+		return result, protocolError(err)
 	}
 }
 
@@ -59,48 +63,47 @@ func (a *agent) closingContext(ctx context.Context) (context.Context, context.Ca
 }
 
 // close ends a session's turn and closes the session, which stays stored.
-func (a *agent) close(ctx, closing context.Context, at *ticket) error {
+func (a *agent) close(ctx, closing context.Context, at *ticket, params backend.Raw) (json.RawMessage, error) {
 	s := at.queue.active()
 	if s == nil {
-		return nil
+		return nil, nil
 	}
 	if err := at.queue.endTurn(ctx, backend.ErrCancelled); err != nil {
-		return err
+		return nil, err
 	}
-	a.closeSession(closing, s)
-	return nil
+	return a.closeSession(closing, s, params), nil
 }
 
 // delete closes a session and removes it for good. A session that is gone from the store may still be active here.
-func (a *agent) delete(ctx, closing context.Context, at *ticket) error {
+func (a *agent) delete(ctx, closing context.Context, at *ticket, _ backend.Raw) (json.RawMessage, error) {
 	id := at.queue.id
-	if _, err := a.stored(ctx, id); err != nil {
-		var unknown *jsonrpc.Error
-		if errors.As(err, &unknown) && unknown.Code == codeNotFound {
-			return a.close(ctx, closing, at)
-		}
-		return err
+	_, err := a.stored(ctx, id)
+	if unknown, ok := errors.AsType[*jsonrpc.Error](err); err != nil && !(ok && unknown.Code == codeNotFound) {
+		return nil, err
 	}
-	if err := a.close(ctx, closing, at); err != nil {
-		return err
+	if _, closeErr := a.close(ctx, closing, at, nil); closeErr != nil || err != nil {
+		return nil, closeErr
 	}
 	if err := a.deleteForeign(ctx, id); err != nil && !errors.As(err, new(*sessionstore.NotFoundError)) {
-		return err
+		return nil, err
 	}
-	return a.options.Store.Delete(ctx, id)
+	return nil, a.options.Store.Delete(ctx, id)
 }
 
-// closeSession closes s if it is the active session of its queue.
-func (a *agent) closeSession(ctx context.Context, s *session) {
+// closeSession closes s if it is the active session of its queue. params are those of a session/close, nil for any other reason;
+// the result is the backend's part of its response.
+func (a *agent) closeSession(ctx context.Context, s *session, params backend.Raw) (result json.RawMessage) {
 	if !s.queue.deactivate(s) {
-		return
+		return nil
 	}
 	a.active.Add(-1)
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
-	if err := s.close(ctx); err != nil {
+	result, err := s.close(ctx, params)
+	if err != nil {
 		a.log.Warn("closing a session", "session", s.id, "error", err)
 	}
+	return result
 }
 
 // evict closes a session that another process took over or deleted, once its turn was answered.
@@ -113,7 +116,7 @@ func (a *agent) evict(s *session, cause error) {
 			return
 		}
 		if at.queue.endTurn(a.base, cause) == nil {
-			a.closeSession(a.base, s)
+			a.closeSession(a.base, s, nil)
 		}
 	})
 }

@@ -1,9 +1,11 @@
 package acp_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +57,36 @@ func TestA28_CloseAndDelete(t *testing.T) {
 		require.Equal(t, -32002, m.Error.Code)
 		require.Equal(t, "not_found", m.reason(t))
 	}
+}
+
+// answering is a backend whose sessions answer session/close with its params.
+type answering struct{ scripted }
+
+type answeringSession struct{ backend.Session }
+
+func (r *answering) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+	s, opened, err := r.scripted.Open(ctx, a, h)
+	return answeringSession{s}, opened, err
+}
+
+func (s answeringSession) CloseFor(ctx context.Context, params backend.Raw) (backend.Raw, error) {
+	return backend.Raw(`{"params":` + string(params) + `,"sessionId":"theirs"}`), s.Close(ctx)
+}
+
+func TestP6_CloseKeepsMeta(t *testing.T) {
+	r := &answering{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	require.Equal(t, `{"params":{"_meta":{"n":1.0}}}`, string(c.call("session/close", `{"_meta":{"n":1.0},"sessionId":"`+id+`"}`)))
+	require.Equal(t, "{}", string(c.call("session/close", idParams(id))), "inactive")
+	c.call("session/load", rootsParams(id, a))
+	c.call("session/load", rootsParams(id, a))
+	require.Equal(t, "{}", string(c.call("session/delete", idParams(id))))
+	c.leave()
+	closed := slices.DeleteFunc(r.noted(), func(e string) bool { return e != "close" })
+	require.Len(t, closed, 3, "each activation once")
 }
 
 // ends are the ways in which a session that is active ends in this process.

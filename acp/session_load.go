@@ -90,7 +90,7 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	if l.cause == backend.Load {
 		// A session whose history cannot be shown does not stay open.
 		if err := a.replay(context.WithoutCancel(ctx), s, act.opened, l.limiter); err != nil {
-			a.closeSession(a.base, s)
+			a.closeSession(a.base, s, nil)
 			return nil, nil, err
 		}
 	}

@@ -584,6 +584,30 @@ func take[T any](mu *sync.Mutex, place *T) (taken T) {
 	return taken
 }
 
+// What the agent completed is answered as such, although it can no longer be stored here.
+func TestS3_CompletedTurnKeepsResult(t *testing.T) {
+	for name, takeOver := range map[string]func(newer *client, id, cwd string){
+		"S3/loaded elsewhere":  func(newer *client, id, cwd string) { newer.call("session/load", rootsParams(id, cwd)) },
+		"S3/deleted elsewhere": func(newer *client, id, _ string) { newer.call("session/delete", idParams(id)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, r := sessionstore.NewMemory(), &scripted{release: make(chan struct{})}
+			old, newer := connect(t, acp.Options{Store: store, Backend: r.serve}), connect(t, acp.Options{Store: store})
+			old.initialize()
+			newer.initialize()
+			a := folder(t)
+			id := old.open(a)
+			prompt, line := old.request("session/prompt", promptParams(id, "stubborn"))
+			old.send(line)
+			old.await(0, said("stubborn"))
+			takeOver(newer, id, a)
+			close(r.release)
+			require.Equal(t, "end_turn", old.response(prompt).stopReason(t))
+			require.Equal(t, -32002, old.try("session/prompt", promptParams(id, "say more")).Error.Code, "the session has ended here")
+		})
+	}
+}
+
 func TestS3_ConcurrentTakeovers(t *testing.T) {
 	store := &hooked{Memory: sessionstore.NewMemory()}
 	r := &scripted{release: make(chan struct{})}

@@ -185,17 +185,20 @@ func (s *session) begin(ctx context.Context, p promptParams) error {
 	return nil
 }
 
-// answer stores what was said in the turn and returns the response.
+// answer stores what was said in the turn and returns the response. A turn that the agent completed keeps its result even if
+// another process has opened or deleted the session meanwhile.
 func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
 	if o.err == nil && stopReason(*o) == "" {
 		*o = outcome{err: errors.New("the agent answered the prompt without a stop reason")}
 	}
+	completed := o.err == nil && stopReason(*o) != stopCancelled
 	if t.isCancelled() {
 		*o = outcome{result: cancelledResult(o.result)}
-	} else if cause := t.cause(); cause != nil {
+	} else if cause := t.cause(); cause != nil && !(completed && gone(cause)) {
 		o.err = cause
 	}
-	if err := s.endTurn(t, *o); err != nil && o.err == nil && !t.isCancelled() {
+	err := s.endTurn(t, *o)
+	if err != nil && o.err == nil && !t.isCancelled() && !(completed && gone(err)) {
 		o.err = err // it may also have ended the turn, so the turn's cause says nothing
 	}
 	return o.result, protocolError(o.err)
@@ -223,8 +226,11 @@ func (s *session) endTurn(t *turn, o outcome) error {
 
 // cancelledResult returns result with the stop reason of a cancelled turn.
 func cancelledResult(result json.RawMessage) json.RawMessage {
-	return put(result, "stopReason", json.RawMessage(`"cancelled"`))
+	return put(result, "stopReason", quote(string(stopCancelled)))
 }
+
+// stopCancelled is the stop reason of a cancelled turn.
+const stopCancelled sessionstore.StopReason = "cancelled"
 
 // outcome is what a backend's Work returned.
 type outcome struct {

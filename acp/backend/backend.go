@@ -81,6 +81,13 @@ type Session interface {
 	Close(ctx context.Context) error
 }
 
+// Closer is implemented by a [Session] that passes the client's session/close on to an agent.
+type Closer interface {
+	// CloseFor is called in place of Close for a session/close with these params, without sessionId. It returns members for the
+	// response, nil if there are none.
+	CloseFor(ctx context.Context, params Raw) (Raw, error)
+}
+
 // Info describes a backend.
 type Info struct {
 	// Kind and Profile identify the agent that sessions belong to, such as "explore" and "", or "proxy" and the name of the

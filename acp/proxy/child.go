@@ -160,34 +160,34 @@ func (c *child) callFunc(ctx context.Context, method string, params backend.Raw,
 }
 
 // closeSession closes a session of the child, if the child supports that.
-func (c *child) closeSession(ctx context.Context, id backend.Raw) error {
+func (c *child) closeSession(ctx context.Context, id, params backend.Raw) (backend.Raw, error) {
 	if !c.info.Close || c.ended.Load() {
-		return nil
+		return nil, nil
 	}
-	return c.endSession(ctx, "session/close", id)
+	return c.endSession(ctx, "session/close", id, params)
 }
 
 // endSession calls session/close or session/delete. It is not an error if the session does not exist, or if the child has
 // ended or does not answer in time.
-func (c *child) endSession(ctx context.Context, method string, id backend.Raw) error {
+func (c *child) endSession(ctx context.Context, method string, id, params backend.Raw) (backend.Raw, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.endTimeout, errNoAnswer)
 	defer cancel()
-	params, err := withSessionID(backend.Raw(`{}`), id)
+	params, err := withSessionID(params, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = c.call(ctx, method, params)()
+	result, err := c.call(ctx, method, params)()
 	if _, ended := errors.AsType[*endedError](err); ended {
-		return nil
+		return nil, nil
 	}
 	if e := responseError(err); e != nil && e.Code == codeNotFound {
-		return nil
+		return nil, nil
 	}
 	if errors.Is(err, errNoAnswer) {
 		c.log.Warn("the agent did not answer in time", "method", method, "limit", c.limits.endTimeout)
-		return nil
+		return nil, nil
 	}
-	return err
+	return result, err
 }
 
 // retain adds a session that uses the child.

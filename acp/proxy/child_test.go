@@ -211,3 +211,16 @@ func TestP6_NotificationsToSlowAgent(t *testing.T) {
 		require.Greater(t, len(got[i]), len(got[i-1]))
 	}
 }
+
+func TestP6_CloseKeepsMeta(t *testing.T) {
+	b := initialized(t, capable+opened+"await session/close\n"+
+		`send {"jsonrpc":"2.0","id":$session/close$,"result":{"_meta":{`+odd+`}}}`+"\n", proxy.Options{})
+	s, _ := b.open()
+	result, err := s.(backend.Closer).CloseFor(t.Context(), backend.Raw(`{"_meta":{`+odd+`}}`))
+	require.NoError(t, err)
+	require.Equal(t, `{"_meta":{`+odd+`}}`, string(result))
+	closed := b.received("session/close")
+	require.Len(t, closed, 1)
+	require.Contains(t, closed[0], `{`+odd+`}`)
+	require.Contains(t, closed[0], `"sessionId":"child-1"`)
+}

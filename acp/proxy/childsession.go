@@ -85,17 +85,18 @@ func (cs *childSession) remove(s *session) (left int, before *session) {
 	return left, before
 }
 
-// leave removes a user. After the last one it closes the child's session and releases the child.
-func (cs *childSession) leave(ctx context.Context, s *session) error {
+// leave removes a user. After the last one it closes the child's session with the given params, and releases the child.
+func (cs *childSession) leave(ctx context.Context, s *session, params backend.Raw) (result backend.Raw, err error) {
 	left, before := cs.remove(s)
 	if before != nil {
 		before.restore(ctx, cs, s)
 	}
 	if left > 0 {
-		return nil
+		return nil, nil
 	}
 	defer cs.child.router.detach(cs.key)
-	return errors.Join(cs.child.closeSession(ctx, cs.id), cs.child.release(ctx))
+	result, err = cs.child.closeSession(ctx, cs.id, params)
+	return result, errors.Join(err, cs.child.release(ctx))
 }
 
 // abandon removes a user for which the child's session could not be opened. The user keeps the child. It returns what remove

@@ -93,13 +93,18 @@ func (s *session) Notify(_ context.Context, method string, params backend.Raw) {
 
 // Close implements [backend.Session]: it closes the child's session, unless another activation uses it.
 func (s *session) Close(ctx context.Context) error {
+	_, err := s.CloseFor(ctx, backend.Raw(`{}`))
+	return err
+}
+
+// CloseFor implements [backend.Closer].
+func (s *session) CloseFor(ctx context.Context, params backend.Raw) (result backend.Raw, err error) {
 	s.mu.Lock()
 	cs := s.current
 	s.current, s.closed = nil, true
 	s.mu.Unlock()
-	var err error
 	if cs != nil {
-		err = cs.leave(ctx, s)
+		result, err = cs.leave(ctx, s, params)
 	}
-	return errors.Join(err, s.relays.leave(s))
+	return result, errors.Join(err, s.relays.leave(s))
 }

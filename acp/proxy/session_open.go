@@ -226,7 +226,7 @@ func (s *session) undoJoin(ctx context.Context, cs *childSession, err error) {
 	case before != nil:
 		before.restore(ctx, cs, s)
 	case left == 0:
-		if err := cs.child.closeSession(context.WithoutCancel(ctx), cs.id); err != nil {
+		if _, err := cs.child.closeSession(context.WithoutCancel(ctx), cs.id, backend.Raw(`{}`)); err != nil {
 			cs.child.log.Warn("cannot close a session of the agent", "error", err)
 		}
 	}
@@ -413,7 +413,7 @@ func (cr *creation) discard(id backend.Raw) {
 // commit makes the child session that of s, and announces its roots and commands. If it fails, s leaves the child session.
 func (s *session) commit(ctx context.Context, o openResult, r openRequest) (backend.Opened, error) {
 	if err := s.adopt(ctx, o, r); err != nil {
-		if leaveErr := o.session.leave(context.WithoutCancel(ctx), s); leaveErr != nil {
+		if _, leaveErr := o.session.leave(context.WithoutCancel(ctx), s, backend.Raw(`{}`)); leaveErr != nil {
 			s.proxy.log.Warn("cannot close a session of the agent", "error", leaveErr)
 		}
 		return backend.Opened{}, err
@@ -442,7 +442,8 @@ func (s *session) adopt(ctx context.Context, o openResult, r openRequest) error 
 		return errSessionClosed
 	}
 	if before != nil {
-		return before.leave(ctx, s)
+		_, err = before.leave(ctx, s, backend.Raw(`{}`))
+		return err
 	}
 	return nil
 }

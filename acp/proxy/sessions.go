@@ -145,5 +145,6 @@ func (p *proxy) Delete(ctx context.Context, saved []byte) error {
 	if err != nil || !c.info.Delete {
 		return err
 	}
-	return c.endSession(ctx, "session/delete", s.ID)
+	_, err = c.endSession(ctx, "session/delete", s.ID, backend.Raw(`{}`))
+	return err
 }
