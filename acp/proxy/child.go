@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -29,6 +30,7 @@ type child struct {
 	barrier barrier // for messages that name no session
 	outbox  outbox
 	secrets *secret.Scrubber // in its stderr and errors
+	login   string           // how to log in, in a terminal; empty if unknown
 
 	flags []string     // the arguments for the roots of the one session that it serves; none if it serves any session
 	refs  atomic.Int32 // the sessions that use it
@@ -57,6 +59,7 @@ func (p *proxy) startChild(ctx context.Context, command Command, onEnd func()) (
 		process: process,
 		router:  newRouter(o.limits.maxHeld, o.limits.maxHeldBytes),
 		secrets: p.secrets,
+		login:   o.Profile.Login,
 		done:    make(chan struct{}),
 	}
 	c.conn = jsonrpc.NewConn(process.Stdout(), childInput{process}, jsonrpc.HandlerFunc(c.accept), o.connection())
@@ -75,9 +78,6 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 	c.ended.Store(true)
 	crashed := ctx.Err() == nil
 	c.crashed.Store(crashed)
-	if err != nil && crashed {
-		c.log.Warn("the connection to the agent failed", "error", err)
-	}
 	c.stop()
 	c.outbox.draining.Wait()
 	ctx = context.WithoutCancel(ctx)
@@ -88,9 +88,23 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 		c.exit = &endedError{Name: c.process.Name(), Exit: c.process.Wait(ctx), Reason: c.whyKilled()}
 	}
 	if crashed {
-		c.log.Warn("the agent ended unexpectedly", "error", c.exit)
+		c.logCrash(err)
 	}
 	onEnd()
+}
+
+// logCrash logs how a child ended that was not asked to, and what it wrote to stderr last. err is the connection's error, nil if
+// the child closed it. What a client is told about it is in exit.
+func (c *child) logCrash(err error) {
+	status := "exit status 0"
+	if exit, ok := errors.AsType[*process.ExitError](c.exit); ok {
+		status = exit.State
+	}
+	args := []any{"status", status, "stderr", strings.Join(c.process.Stderr(), "\n")}
+	if err != nil {
+		args = append(args, "error", err)
+	}
+	c.log.Warn("the agent ended unexpectedly", args...)
 }
 
 // childInput is a child's stdin. When writing fails, it ends the process and discards the output, so that the connection
@@ -139,24 +153,38 @@ func (c *child) forward(ctx context.Context, method string, params backend.Raw) 
 	return c.callFunc(ctx, method, params, func(backend.Raw, error) { c.barrier.add(jsonrpc.Answered(ctx)) })
 }
 
-// callFunc sends a request and returns its result unchanged, or its error without secrets. onResponse may be nil; see [jsonrpc.Conn.CallFunc].
+// callFunc sends a request and returns its result unchanged, or its error explained. onResponse may be nil; see [jsonrpc.Conn.CallFunc].
 func (c *child) callFunc(ctx context.Context, method string, params backend.Raw, onResponse func(backend.Raw, error)) backend.Work {
 	work := c.conn.CallFunc(ctx, method, params, onResponse)
 	return func() (backend.Raw, error) {
 		result, err := work()
-		if e := responseError(err); e != nil {
-			return nil, &jsonrpc.Error{Code: e.Code, Message: c.secrets.Text(e.Message), Data: c.secrets.JSON(e.Data)}
-		}
 		if !errors.Is(err, jsonrpc.ErrClosed) {
-			return result, err
+			return result, c.explain(params, err)
 		}
 		select {
 		case <-c.done:
-			return nil, c.exit
+			return nil, c.explain(params, c.exit)
 		case <-ctx.Done():
 			return nil, err
 		}
 	}
+}
+
+// explain returns the error of a request with the given params as the client is told it: without secrets, and with what the user can do.
+func (c *child) explain(params backend.Raw, err error) error {
+	if e := responseError(err); e != nil {
+		explained := &jsonrpc.Error{Code: e.Code, Message: c.secrets.Text(e.Message), Data: c.secrets.JSON(e.Data)}
+		if e.Code == codeAuthRequired && c.login != "" {
+			explained.Message += fmt.Sprintf(" (if your editor does not offer to log in, run in a terminal: %s)", c.login)
+		}
+		return explained
+	}
+	if e, ok := errors.AsType[*endedError](err); ok {
+		explained := *e
+		_, _, explained.InSession = takeSessionID(params)
+		return &explained
+	}
+	return err
 }
 
 // closeSession closes a session of the child, if the child supports that.
@@ -309,9 +337,10 @@ func (c *child) cancel(params backend.Raw) {
 
 // endedError is returned for the requests of a child that has ended or closed its output.
 type endedError struct {
-	Name   string // as in the log
-	Exit   error  // a *process.ExitError, nil for status 0
-	Reason error  // why we ended it, nil if it ended by itself
+	Name      string // as in the log
+	Exit      error  // a *process.ExitError, nil for status 0
+	Reason    error  // why we ended it, nil if it ended by itself
+	InSession bool   // the request names a session
 }
 
 // Error says how the child ended and what to do.
@@ -323,8 +352,15 @@ func (e *endedError) Error() string {
 	if e.Reason != nil {
 		how = fmt.Sprintf("%s was ended: %v", e.Name, e.Reason)
 	}
-	return fmt.Sprintf("the agent %s; see its stderr in acp-agent's log at level info, under child=%s; try again: it is restarted and the session continues",
-		how, e.Name)
+	separator := "; "
+	if strings.Contains(how, "\n") {
+		separator = "\n"
+	}
+	advice := "see its stderr in acp-agent's log, under child=" + e.Name
+	if e.InSession {
+		advice = "try again: it is restarted and the session continues; " + advice
+	}
+	return "the agent " + how + separator + advice
 }
 
 // Unwrap returns how the process ended.

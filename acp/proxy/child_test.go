@@ -45,6 +45,43 @@ func TestCrashDuringTurn(t *testing.T) {
 	require.ErrorContains(t, err, "closed")
 }
 
+// An agent that crashes explains why, and the answer to a request does not speak of a session that does not exist.
+func TestCrashExplained(t *testing.T) {
+	stderr := filepath.Join(t.TempDir(), "stderr")
+	require.NoError(t, os.WriteFile(stderr, []byte("loaded 3 plugins\nat work\nTypeError: x is null\n    at f (a.js:1:2)\n\nNode.js v22.23.3\n"), 0o600))
+	crash := "stderr of " + stderr + "\nexit 1\n"
+	const explained = "the agent scripted ended: exit status 1: TypeError: x is null\n    at f (a.js:1:2)\nNode.js v22.23.3\n"
+	const advice, where = "try again: it is restarted and the session continues; ", "see its stderr in acp-agent's log, under child=scripted"
+	for method, script := range map[string]string{
+		"initialize":     "await initialize\n" + crash,
+		"session/new":    plain + "await session/new\n" + crash,
+		"session/prompt": plain + opened + "await session/prompt\n" + crash,
+	} {
+		t.Run(method, func(t *testing.T) {
+			var log logtest.Text
+			b := start(t, script, proxy.Options{Logger: log.Logger(slog.LevelWarn)})
+			_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`), b.client)
+			if method != "initialize" {
+				require.NoError(t, err)
+				var s backend.Session
+				s, _, err = b.backend.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a"}`)}, host{b.client})
+				if method == "session/prompt" {
+					require.NoError(t, err)
+					_, err = b.prompt(s)
+				}
+			}
+			expect := explained + where
+			if method == "session/prompt" {
+				expect = explained + advice + where
+			}
+			require.EqualError(t, err, expect)
+			require.NoError(t, b.backend.Close(t.Context()))
+			require.Equal(t, 1, strings.Count(log.String(), "\n"), "one record: %s", log.String())
+			require.Contains(t, log.String(), `msg="the agent ended unexpectedly" child=scripted status="exit status 1" stderr="loaded 3 plugins\n`)
+		})
+	}
+}
+
 func TestOutputOfDyingChild(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nrepeat 2000 "+fmt.Sprintf(update, `{"n":$i}`)+"exit 3\n", proxy.Options{})
 	blocked := make(chan struct{})

@@ -23,6 +23,7 @@ import (
 //	both A B          writes two lines in one write; "} {" is between them
 //	repeat N LINE     the same, N times, in which $i is 0, 1, 2 …
 //	stderr LINE
+//	stderr of FILE    copies a file to stderr; unlike text in the script, it is not taken for a secret
 //	close             closes stdout
 //	block             reads nothing more until it is killed
 //	nap               reads nothing for a moment
@@ -67,6 +68,11 @@ func followScript(in *proctest.Input) int {
 				fmt.Println(strings.ReplaceAll(s.filled(line), "$i", strconv.Itoa(i)))
 			}
 		case "stderr":
+			if file, ok := strings.CutPrefix(rest, "of "); ok {
+				content, _ := os.ReadFile(file)
+				_, _ = os.Stderr.Write(content)
+				continue
+			}
 			fmt.Fprintln(os.Stderr, rest)
 		case "close":
 			_ = os.Stdout.Close()

@@ -108,7 +108,7 @@ func (s *session) open(ctx context.Context, r openRequest) (backend.Opened, erro
 	if releaseErr := c.release(context.WithoutCancel(ctx)); releaseErr != nil {
 		c.log.Warn("cannot end an agent", "error", releaseErr)
 	}
-	return backend.Opened{}, s.proxy.withLoginHint(err)
+	return backend.Opened{}, err
 }
 
 // try opens a session in one way.
@@ -117,7 +117,7 @@ func (s *session) try(ctx context.Context, method openMethod, c *child, mode Roo
 	case byReuse:
 		cs := r.current()
 		if cs == nil {
-			return openResult{}, &endedError{Name: c.process.Name()}
+			return openResult{}, &endedError{Name: c.process.Name(), InSession: true}
 		}
 		cs.join(s)
 		c.refs.Add(-1) // cs already has one
@@ -133,17 +133,6 @@ func (s *session) try(ctx context.Context, method openMethod, c *child, mode Roo
 func worthAnotherTry(err error) bool {
 	e := responseError(err)
 	return e != nil && e.Code != codeAuthRequired && e.Code != jsonrpc.CodeCancelled
-}
-
-// withLoginHint adds how to log in to an error that asks for it.
-func (p *proxy) withLoginHint(err error) error {
-	e := responseError(err)
-	if e == nil || e.Code != codeAuthRequired || p.options.Profile.Login == "" {
-		return err
-	}
-	hinted := *e
-	hinted.Message += fmt.Sprintf(" (if your editor does not offer to log in, run in a terminal: %s)", p.options.Profile.Login)
-	return &hinted
 }
 
 // canReuse reports whether the child session of the activation to replace can be used without a lifecycle request, because there is

@@ -248,6 +248,11 @@ func unwrapError(err error) error {
 	if json.Unmarshal(answer.Data, &data) == nil && len(data.Violations) > 0 {
 		return withFlagNames(strictjson.Refuse(data.Violations...), "cwd", "dir")
 	}
+	// Agents often put the cause there and answer with a message like "Internal error".
+	if len(answer.Data) > 0 && string(answer.Data) != "null" {
+		const limit = 4 << 10
+		return fmt.Errorf("%s: %s", answer.Message, text.Shorten(string(answer.Data), limit))
+	}
 	return errors.New(answer.Message)
 }
 

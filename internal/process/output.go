@@ -8,12 +8,16 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // pipe is one stream of a child.
@@ -152,7 +156,7 @@ type stderrLog struct {
 
 	lines   chan string
 	dropped atomic.Int64
-	last    atomic.Pointer[string]
+	recent  []stderrLine  // the last lines; may be read once read is closed
 	read    chan struct{} // closed when stderr has been read to its end
 	logged  chan struct{} // closed when everything has been logged
 }
@@ -186,17 +190,50 @@ func (s *stderrLog) wait(grace time.Duration) {
 	}
 }
 
-// lastLine returns the last line that is not blank, truncated for use in an error.
-func (s *stderrLog) lastLine() string {
-	const limit = 300
-	p := s.last.Load()
-	if p == nil {
-		return ""
+// stderrLine is a line of stderr that is not blank.
+type stderrLine struct {
+	text string
+	read time.Time
+}
+
+// maxRecent is the number of lines that are kept to explain how the child ended.
+const maxRecent = 30
+
+// keep adds a line to the recent ones.
+func (s *stderrLog) keep(text string) {
+	if len(s.recent) == maxRecent {
+		s.recent = s.recent[1:]
 	}
-	if len(*p) > limit {
-		return strings.ToValidUTF8((*p)[:limit], "") + "…"
+	s.recent = append(s.recent, stderrLine{text, time.Now()})
+}
+
+// errorLine matches a line that looks like the message of an error. An indented line is code or a stack frame.
+const errorLine = `(?i)^(|\S|\S.*[^\w/.-])\w*(error|exception|panic|panicked|fatal|uncaught)\b|^npm ERR!`
+
+// explanation returns the lines that explain why a child ended whose stderr ended in recent: the first that looks like an error
+// and what follows it, or the last line. Lines that were written a while before the last one are older messages.
+func explanation(recent []stderrLine) []string {
+	const (
+		maxLines = 5
+		maxBytes = 300 // of a line
+		burst    = time.Second
+	)
+	if len(recent) == 0 {
+		return nil
 	}
-	return *p
+	last := len(recent) - 1
+	isError := regexp.MustCompile(errorLine)
+	first := slices.IndexFunc(recent, func(l stderrLine) bool {
+		return recent[last].read.Sub(l.read) < burst && isError.MatchString(l.text)
+	})
+	if first < 0 {
+		first = last
+	}
+	var lines []string
+	for _, l := range recent[first:min(first+maxLines, len(recent))] {
+		lines = append(lines, text.Plain(text.Truncate(l.text, maxBytes)))
+	}
+	return lines
 }
 
 func (s *stderrLog) readLines(r io.ReadCloser) {
@@ -218,7 +255,7 @@ func (s *stderrLog) readLines(r io.ReadCloser) {
 
 // add queues a line for the logger, or drops it if too many are queued.
 func (s *stderrLog) add(line []byte, truncated bool) {
-	line = bytes.TrimSpace(line)
+	line = bytes.TrimRightFunc(line, unicode.IsSpace)
 	if len(line) == 0 {
 		return
 	}
@@ -229,7 +266,7 @@ func (s *stderrLog) add(line []byte, truncated bool) {
 		text = s.secrets.Text(text)
 	}
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	s.last.Store(&text)
+	s.keep(text)
 	select {
 	case s.lines <- text:
 	default:

@@ -26,7 +26,7 @@ func TestStderrIsLoggedByLine(t *testing.T) {
 	require.Error(t, p.Wait(bounded(t)))
 	require.Equal(t, ``+
 		"level=INFO msg=first child=complain\n"+
-		"level=INFO msg=second child=complain\n"+
+		"level=INFO msg=\"  second\" child=complain\n"+
 		"level=INFO msg=\"bad \uFFFD\" child=complain\n"+
 		"level=INFO msg=longlonglonglonglong… child=complain\n"+
 		"level=INFO msg=last child=complain\n", log.String())
@@ -40,12 +40,12 @@ func TestSecretsInStderr(t *testing.T) {
 	}
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	err := start(t, self("complain"), process.Options{Logger: logger, Secrets: secrets, MaxLogLine: 26}).Wait(bounded(t))
-	require.ErrorContains(t, err, `its last line on stderr: "last"`)
-	require.Equal(t, 1, strings.Count(log.String(), "msg=[secret] "), log.String())
+	require.ErrorContains(t, err, `: last`)
+	require.Equal(t, 1, strings.Count(log.String(), "msg=\"  [secret]\" "), log.String())
 	require.Contains(t, log.String(), "msg=[secret]… ", "a secret that is cut off")
 
 	err = start(t, self("reveal"), process.Options{Logger: logger, Secrets: secrets}).Wait(bounded(t))
-	require.ErrorContains(t, err, `its last line on stderr: "it is [secret]"`)
+	require.ErrorContains(t, err, `: it is [secret]`)
 	require.NotContains(t, log.String(), "quoted")
 }
 

@@ -135,10 +135,10 @@ func (p *Process) run(cmd *exec.Cmd, stderr *output, started chan<- error) {
 	_ = p.stdin.Close()
 	if !cmd.ProcessState.Success() {
 		p.err = &ExitError{
-			Name:     p.name,
-			Code:     cmd.ProcessState.ExitCode(),
-			State:    cmd.ProcessState.String(),
-			LastLine: p.stderr.lastLine(),
+			Name:   p.name,
+			Code:   cmd.ProcessState.ExitCode(),
+			State:  cmd.ProcessState.String(),
+			Stderr: explanation(p.stderr.recent),
 		}
 	}
 	close(p.done)
@@ -159,6 +159,16 @@ func (p *Process) Stdout() io.ReadCloser { return p.stdout }
 
 // Done returns a channel that is closed once the child and its group have ended and its stderr has been logged.
 func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Stderr returns the last lines of the child's stderr, without secrets. It waits for Done.
+func (p *Process) Stderr() []string {
+	<-p.done
+	lines := make([]string, len(p.stderr.recent))
+	for i, l := range p.stderr.recent {
+		lines[i] = l.text
+	}
+	return lines
+}
 
 // Wait waits for Done. It returns nil if the child ended with status 0, an [*ExitError] if it ended otherwise, and the cause
 // of ctx if that ended first.
@@ -284,20 +294,19 @@ type ExitError struct {
 	Code int
 	// State describes how the child ended: "exit status 1", "signal: killed".
 	State string
-	// LastLine is the last line of the child's stderr, or "".
-	LastLine string
+	// Stderr are the lines of the child's stderr that explain why it ended, at most five.
+	Stderr []string
 }
 
 func (e *ExitError) Error() string {
 	text := fmt.Sprintf("%s ended: %s", e.Name, e.State)
-	if e.LastLine != "" {
-		text += fmt.Sprintf("; its last line on stderr: %q", e.LastLine)
-	}
 	// Shells and env(1) report a missing program with this status.
 	const notFound = 127
 	if e.Code == notFound {
-		text += "; status 127 usually means that a program it needs is not in PATH," +
-			" which is short in editors started from a desktop"
+		text += " (usually a program that it needs is not in PATH, which is short in editors started from a desktop)"
+	}
+	if len(e.Stderr) > 0 {
+		text += ": " + strings.Join(e.Stderr, "\n")
 	}
 	return text
 }
