@@ -21,6 +21,12 @@ type Options struct {
 	Store sessionstore.Store
 	// Workspace bounds root sets and says which directories may be roots.
 	Workspace workspace.Options
+	// Folders returns the folders that the user declared for sessions with the working directory cwd. They are the additional
+	// roots of a request that leaves out additionalDirectories, and of no other. It may read disks. Nil declares none.
+	Folders func(cwd workspace.Dir) []Folder
+	// KeepFolders gives a session the roots that it had when it was last opened if it is loaded or resumed by a request that leaves
+	// out additionalDirectories.
+	KeepFolders bool
 	// MaxLine is the length of the longest message that the client may send, in bytes. Default 64 MiB.
 	MaxLine int
 	// Trace, if not nil, is called with every message read from the client (sent is false) or about to be written to it,

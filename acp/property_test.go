@@ -217,7 +217,7 @@ func (m *machine) verifyError(t *rapid.T, s sent) {
 	}
 }
 
-// parts are the conversation among messages; a session's title and state are not, nor is the notice about a root that moved.
+// parts are the conversation among messages; a session's title and state are not, nor are notices about its roots.
 func parts(t *rapid.T, messages []message, id string) []part {
 	var out []part
 	for _, m := range messages {
@@ -234,7 +234,7 @@ func parts(t *rapid.T, messages []message, id string) []part {
 		require.NoError(t, json.Unmarshal(m.Params, &p))
 		kind, isChunk := strings.CutSuffix(p.Update.SessionUpdate, "_message_chunk")
 		switch {
-		case p.SessionID != id, strings.Contains(p.Update.Content.Text, " now leads to "):
+		case p.SessionID != id, strings.Contains(p.Update.Content.Text, " now leads to "), strings.Contains(p.Update.Content.Text, " no longer has "):
 		case isChunk:
 			out = append(out, part{kind, p.Update.Content.Text})
 		default:

@@ -21,6 +21,9 @@ func (a *agent) acceptFork(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		if err != nil {
 			return nil, err
 		}
+		if err := a.addFolders(ctx, &p, nil); err != nil {
+			return nil, err
+		}
 		return a.create(ctx, r, p, &source)
 	}
 }

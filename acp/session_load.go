@@ -65,7 +65,7 @@ type load struct {
 
 	stored   sessionstore.Session
 	previous *session // the active session, nil if there is none
-	notice   string   // for the user, from movedRoots
+	notice   string   // for the user, about its roots
 }
 
 // run activates a stored session. Everything that can fail comes first; then the running turn of the active session ends, the
@@ -80,6 +80,9 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 		return nil, nil, err
 	}
 	if err := a.matchCwd(ctx, l.params.roots.Cwd(), l.stored.Keys); err != nil {
+		return nil, nil, err
+	}
+	if err := a.addFolders(ctx, &l.params, &l.stored); err != nil {
 		return nil, nil, err
 	}
 	l.previous = l.at.queue.active()
@@ -112,7 +115,7 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	l.notice = act.movedRoots(l.stored.Keys)
+	l.notice = act.movedRoots(l.stored.Keys) + act.droppedFolders(l.params, l.stored.Keys)
 	lease, err := l.takeOver(ctx, act)
 	if err != nil {
 		act.abandon()

@@ -24,6 +24,9 @@ func (a *agent) acceptNew(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work 
 		if err != nil {
 			return nil, err
 		}
+		if err := a.addFolders(ctx, &p, nil); err != nil {
+			return nil, err
+		}
 		return a.create(ctx, r, p, nil)
 	}
 }
@@ -155,7 +158,7 @@ func (act *activation) count() error {
 func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 	a := act.agent
 	act.workspace, err = workspace.Open(ctx, o.params.roots, a.options.Workspace)
-	if wrong := rootViolations(err); wrong != nil {
+	if wrong := o.params.rootViolations(err); wrong != nil {
 		return strictjson.Refuse(wrong...)
 	}
 	if err != nil {
@@ -239,8 +242,10 @@ func newID() sessionstore.ID { return sessionstore.ID("sess_" + rand.Text()) }
 type sessionParams struct {
 	id      sessionstore.ID // of load, resume and fork
 	roots   workspace.Roots
+	listed  bool     // the client sent additionalDirectories
+	folders []Folder // the additional roots if it did not
 	servers []mcpclient.Config
-	rest    backend.Raw // the params without sessionId
+	rest    backend.Raw // the params without sessionId, with the additional roots
 }
 
 // sessionFields says which members a lifecycle method has.
@@ -272,7 +277,7 @@ func (a *agent) decodeSession(ctx context.Context, params params, f sessionField
 		return sessionParams{}, params.err
 	}
 	var v strictjson.Violations
-	p := sessionParams{rest: params.Without("sessionId")}
+	p := sessionParams{rest: params.Without("sessionId"), listed: params.Field(directoriesMember).Present()}
 	if f.id == required {
 		p.id = sessionstore.ID(v.Text(params.Field("sessionId")))
 	}
@@ -289,7 +294,7 @@ func decodeRoots(v *strictjson.Violations, params strictjson.Object) workspace.R
 		_, err := workspace.ParseDir(path)
 		v.Add(rootViolations(err)...)
 	}
-	additional := decodeDirectories(v, params.Field("additionalDirectories"))
+	additional := decodeDirectories(v, params.Field(directoriesMember))
 	if !v.Empty() {
 		return workspace.Roots{}
 	}
@@ -332,11 +337,11 @@ func rootViolations(err error) []strictjson.Violation {
 		reason := strictjson.Reason(e.Reason) // workspace's reasons are among the protocol's
 		switch {
 		case e.Root < 0:
-			wrong[i] = strictjson.NewViolation("additionalDirectories", nil, reason)
+			wrong[i] = strictjson.NewViolation(directoriesMember, nil, reason)
 		case e.Root == 0:
 			wrong[i] = strictjson.NewViolation("cwd", e.Path, reason)
 		default:
-			wrong[i] = strictjson.NewViolation("additionalDirectories", e.Path, reason).At(e.Root - 1)
+			wrong[i] = strictjson.NewViolation(directoriesMember, e.Path, reason).At(e.Root - 1)
 		}
 		wrong[i].Expected = e.Detail
 	}

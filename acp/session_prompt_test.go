@@ -105,7 +105,7 @@ func TestW5_Order(t *testing.T) {
 	for i := range 40 {
 		roots := []string{b}
 		if i%2 == 1 {
-			roots = nil
+			roots = []string{}
 		}
 		n, line := c.request("session/resume", rootsParams(id, a, roots...))
 		lines, ids = append(lines, line), append(ids, n)

@@ -129,7 +129,8 @@ const (
 type Activation struct {
 	Cause Cause
 	// Params are the params of the request as the client sent them, without sessionId. The adapter has validated cwd,
-	// additionalDirectories and mcpServers.
+	// additionalDirectories and mcpServers. If the client left additionalDirectories out, they are the folders that the user
+	// declared, if any.
 	Params Raw
 	// State is what the session last saved with [Host.SaveState], nil if nothing. A fork is given the state of its source.
 	State []byte

@@ -15,6 +15,9 @@ import (
 type Setup struct {
 	// Roots are its directories. Additional ones need an agent that advertises sessionCapabilities.additionalDirectories.
 	Roots workspace.Roots
+	// OmitAdditional leaves additionalDirectories out of the request, instead of sending those of Roots. Agents that have folders of
+	// their own configuration, such as acp-agent, then use these.
+	OmitAdditional bool
 	// MCPServers are its MCP servers.
 	MCPServers []sdk.McpServer
 }
@@ -100,6 +103,7 @@ func (c *Client) open(ctx context.Context, agent Agent, method, id string, s Set
 		MCPServers: append([]sdk.McpServer{}, s.MCPServers...),
 	}
 	switch additional := s.Roots.Additional(); {
+	case s.OmitAdditional:
 	case agent.AdditionalDirectories:
 		params.Additional = &additional // the full list, even if it is empty
 	case additional.Len() > 0:

@@ -26,7 +26,8 @@ func newRoots(s streams, set *settings) *cobra.Command {
 		Use:   "roots [--cwd DIR] [--dir DIR]...",
 		Short: "Check a set of root folders and explain the result",
 		Long: `roots shows what a session on these folders would work with: for each root its path as given, its real path and file
-URI, in order, and what is wrong with it. The exit status is 1 if such a session would be rejected.`,
+URI, in order, what names it, and what is wrong with it. Without --dir it shows the folders that ACP_AGENT_DIRS and the
+configuration file add to sessions whose editor names none. The exit status is 1 if such a session would be rejected.`,
 		Example: "  acp-agent roots --cwd app --dir ../shared --dir ../skills",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -69,6 +70,7 @@ func (r rootFlags) roots() (workspace.Roots, error) {
 type rootReport struct {
 	Index   int    `json:"index"`
 	Path    string `json:"path"`
+	From    string `json:"from"` // the flag or setting that names it
 	Real    string `json:"realPath,omitempty"`
 	URI     string `json:"uri,omitempty"`
 	Verdict string `json:"verdict"`
@@ -83,9 +85,18 @@ func checkRoots(ctx context.Context, set *settings, r rootFlags) ([]rootReport, 
 	if err != nil {
 		return nil, err
 	}
+	var settings map[workspace.Dir]string
+	if len(r.dirs) == 0 {
+		if roots, settings, err = set.declaredRoots(roots.Cwd()); err != nil {
+			return nil, err
+		}
+	}
 	reports := make([]rootReport, roots.Len())
 	for i, dir := range roots.All() {
-		reports[i] = rootReport{Index: i, Path: dir.String(), Verdict: "ok"}
+		reports[i] = rootReport{Index: i, Path: dir.String(), From: "--cwd", Verdict: "ok"}
+		if i > 0 {
+			reports[i].From = cmp.Or(settings[dir], "--dir")
+		}
 	}
 	options, err := set.workspace()
 	if err != nil {
@@ -96,7 +107,7 @@ func checkRoots(ctx context.Context, set *settings, r rootFlags) ([]rootReport, 
 		for _, problem := range problems {
 			for i := range reports {
 				if problem.Root < 0 || problem.Path == reports[i].Path {
-					reports[i].Verdict = describeRootError(problem, "cwd", "dir")
+					reports[i].Verdict = describeRootError(problem, "--cwd", reports[i].From)
 				}
 			}
 		}
@@ -112,33 +123,50 @@ func checkRoots(ctx context.Context, set *settings, r rootFlags) ([]rootReport, 
 	return reports, nil
 }
 
+// declaredRoots returns the root set of a session in cwd whose editor names no folders, and the setting that declares each root
+// after cwd.
+func (set *settings) declaredRoots(cwd workspace.Dir) (workspace.Roots, map[workspace.Dir]string, error) {
+	var paths []string
+	settings := make(map[workspace.Dir]string)
+	for _, f := range set.folders(cwd) {
+		dir, err := workspace.ParseDir(f.Path)
+		if roots, ok := errors.AsType[workspace.RootErrors](err); ok {
+			return workspace.Roots{}, nil, errors.New(describeRootError(roots[0], f.Setting, f.Setting))
+		}
+		settings[dir] = cmp.Or(settings[dir], f.Setting)
+		paths = append(paths, f.Path)
+	}
+	roots, err := workspace.NewRoots(cwd.String(), paths)
+	return roots, settings, err
+}
+
 func printRoots(s streams, reports []rootReport, asJSON bool) error {
 	if asJSON {
 		return writeJSON(s.out, reports)
 	}
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "#\tPATH\tREAL PATH\tURI\tVERDICT")
+	fmt.Fprintln(table, "#\tPATH\tREAL PATH\tURI\tFROM\tVERDICT")
 	for _, p := range reports {
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", p.Index, text.Printable(p.Path), cmp.Or(text.Printable(p.Real), "-"), cmp.Or(p.URI, "-"), p.Verdict)
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\n", p.Index, text.Printable(p.Path), cmp.Or(text.Printable(p.Real), "-"), cmp.Or(p.URI, "-"), text.Printable(p.From), p.Verdict)
 	}
 	return table.Flush()
 }
 
-// describeRootError explains what is wrong with a folder, naming the flag it was given with: cwd for root 0 and dir for others.
+// describeRootError explains what is wrong with a folder, naming what it was given with: cwd for root 0 and dir for others.
 func describeRootError(e workspace.RootError, cwd, dir string) string {
 	switch {
 	case e.Root < 0:
-		return fmt.Sprintf("--%s: %s; --max-roots N changes it", dir, e.Problem())
+		return fmt.Sprintf("%s: %s; --max-roots N changes it", dir, e.Problem())
 	case e.Root == 0:
 		dir = cwd
 	}
-	return fmt.Sprintf("--%s %q %s", dir, e.Path, e.Problem())
+	return fmt.Sprintf("%s %q %s", dir, e.Path, e.Problem())
 }
 
 // withFlagNames returns err with the names of flags instead of roots or fields of a request.
 func withFlagNames(err error, cwd, dir string) error {
 	if roots, ok := errors.AsType[workspace.RootErrors](err); ok {
-		first := describeRootError(roots[0], cwd, dir)
+		first := describeRootError(roots[0], "--"+cwd, "--"+dir)
 		if more := len(roots) - 1; more > 0 {
 			return fmt.Errorf("%s (and %d more)", first, more)
 		}

@@ -54,7 +54,8 @@ func newRun(s streams, set *settings) *cobra.Command {
 		Long: `run starts acp-agent like an editor does, opens a session on the folders, sends the prompt and prints the answer. The
 session's id is printed to standard error. The exit status is not 0 if the turn failed or was stopped.
 
-A stored session is continued in its stored folders, unless --dir names others.
+Without --dir, a new session gets the folders that are configured for its working directory, and a stored one is continued
+in its own.
 
 If the agent asks for permission (to change a file, to call a tool of an MCP server, or to start an MCP server configured
 in a folder), run shows the request and rejects it. With --yes it allows each request once.`,
@@ -171,6 +172,7 @@ func (r runFlags) turn(ctx context.Context, stderr io.Writer, c *client.Client, 
 func (r runFlags) open(ctx context.Context, c *client.Client, setup client.Setup) (client.Session, error) {
 	id := cmp.Or(r.load, r.resume, r.fork)
 	if id == "" && !r.last {
+		setup.OmitAdditional = len(r.dirs) == 0
 		return c.NewSession(ctx, setup)
 	}
 	stored, found, err := r.find(ctx, c, setup.Roots.Cwd())

@@ -21,6 +21,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // config is the content of the configuration file. The zero value means that there is none.
@@ -33,11 +34,21 @@ type config struct {
 	MaxRoots   *int                    `json:"maxRoots"`
 	Mounts     string                  `json:"mounts"`
 	ReplayRate *int                    `json:"replayRate"`
+	Workspaces []workspaceConfig       `json:"workspaces"`
+	Omitted    whenOmitted             `json:"whenOmitted"`
 	Agents     map[string]agentConfig  `json:"agents"`     // by name
 	MCPServers map[string]serverConfig `json:"mcpServers"` // by name, or "*" for all others
 
 	path string
 }
+
+// whenOmitted says which folders a session has that is loaded by a request without additionalDirectories.
+type whenOmitted string
+
+const (
+	useConfigured whenOmitted = "configured" // those of --dir and workspaces
+	useStored     whenOmitted = "stored"     // those that it had
+)
 
 // agentConfig changes a known agent or describes another one. What is absent stays as it is.
 type agentConfig struct {
@@ -79,7 +90,19 @@ func (c config) settings() []setting {
 		{"max-roots", "maxRoots", number(c.MaxRoots)},
 		{"mounts", "mounts", c.Mounts},
 		{"replay-rate", "replayRate", number(c.ReplayRate)},
+		{"keep-dirs", "whenOmitted", c.keepDirs()},
 	}
+}
+
+// keepDirs returns the value of --keep-dirs.
+func (c config) keepDirs() string {
+	switch c.Omitted {
+	case useStored:
+		return "true"
+	case useConfigured:
+		return "false"
+	}
+	return ""
 }
 
 // readConfig reads the configuration file: the given one, that of ACP_AGENT_CONFIG, or the default one if it exists.
@@ -135,6 +158,11 @@ func parseConfig(path string, text []byte) (config, error) {
 			return config{}, usagef("%s: %v", path, err)
 		}
 	}
+	for i := range c.Workspaces {
+		if err := c.resolveWorkspace(i); err != nil {
+			return config{}, usagef("%s: workspaces[%d]: %v", path, i, err)
+		}
+	}
 	for name, a := range c.Agents {
 		err := a.check(name)
 		if err == nil && strings.Contains(filepath.ToSlash(a.Command), "/") { // otherwise it is looked up in PATH
@@ -155,6 +183,7 @@ func configOptions() json.Options {
 		json.WithUnmarshalers(json.JoinUnmarshalers(
 			parsed(proxy.ParseRootsMode),
 			parsed(proxy.ParseToolsMode),
+			parsed(choice(map[string]whenOmitted{"configured": useConfigured, "stored": useStored})),
 			parsed(choice(map[string]mcpclient.Switch{"on": mcpclient.On, "off": mcpclient.Off})),
 			parsed(choice(map[string]mcpclient.OnShrink{"restart": mcpclient.Restart, "notify": mcpclient.Notify})),
 			parsed(choice(map[string]mcpclient.ReadOnly{"ask": mcpclient.Ask, "allow": mcpclient.Allow})),
@@ -238,6 +267,9 @@ func jsonType(t reflect.Type) string {
 	case reflect.Int:
 		return "a whole number"
 	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Struct {
+			return "a list of objects"
+		}
 		return "a list of strings"
 	case reflect.Map, reflect.Struct:
 		return "an object"
@@ -259,6 +291,26 @@ func (a agentConfig) check(name string) error {
 			return fmt.Errorf("env: %q is not a valid variable name", variable)
 		}
 	}
+	return nil
+}
+
+// resolveWorkspace makes the cwd of an entry absolute and checks it.
+func (c config) resolveWorkspace(i int) error {
+	w := &c.Workspaces[i]
+	path, err := resolvePath(c.path, w.Cwd)
+	if err != nil {
+		return err
+	}
+	dir, err := workspace.ParseDir(path)
+	if err != nil {
+		return fmt.Errorf("cwd %q %s", w.Cwd, err.(workspace.RootErrors)[0].Problem())
+	}
+	for j, other := range c.Workspaces[:i] {
+		if other.Cwd == dir.String() {
+			return fmt.Errorf("workspaces[%d] has the same cwd: put the directories of both into one", j)
+		}
+	}
+	w.Cwd = dir.String()
 	return nil
 }
 

@@ -27,7 +27,12 @@ behind it, name a known one with --agent or put its command after "--". Argument
 that acp-agent does not know are passed to that agent.
 
 Settings are taken from flags, environment variables and a JSON configuration file, in this order. For
-example, --state-dir can be set as ACP_AGENT_STATE_DIR or as {"stateDir": "..."}. --agent is only a flag.
+example, --state-dir can be set as ACP_AGENT_STATE_DIR or as {"stateDir": "..."}. --agent is only a flag,
+--dir can be set as ACP_AGENT_DIRS, a list like PATH, and --keep-dirs as {"whenOmitted": "stored"}.
+
+Editors that cannot send additional folders get those of --dir and of the section "workspaces" of the
+configuration file: {"workspaces": [{"cwd": "~/src/app", "directories": ["../shared"]}]}. Each entry is
+for sessions in its cwd or below; the deepest one counts.
 
 The exit status is 0 if the editor closed the connection or the program was asked to end (SIGINT,
 SIGTERM, SIGHUP), 2 if the command line or the configuration is invalid, and 1 for other errors.`
@@ -35,6 +40,7 @@ SIGTERM, SIGHUP), 2 if the command line or the configuration is invalid, and 1 f
 const rootExample = `  acp-agent                                     what an editor starts
   acp-agent -- opencode acp                     run an agent behind it
   acp-agent --agent gemini                      run a known agent behind it; see acp-agent agents
+  acp-agent --dir ../shared                     add a folder to sessions of editors that send none
   acp-agent run --cwd app --dir shared /roots   try it from a shell`
 
 // newRoot returns the whole command line. Without a subcommand the program serves an editor.
@@ -178,16 +184,18 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	warnIfWritableByOthers(logger, dir)
 	store := sqlite.New(sqlite.Options{Dir: dir, Retention: sessionstore.Retention, Logger: logger})
 	err = acp.Serve(ctx, s.in, s.out, acp.Options{
-		Backend:    func() backend.Backend { return newBackend(d, dir, logger) },
-		Store:      store,
-		Workspace:  roots,
-		MaxLine:    set.maxLine,
-		Trace:      trace,
-		MCPPolicy:  set.config.mcpPolicy,
-		ConsentDir: consentDir(dir),
-		ReplayRate: set.replayRate,
-		Version:    version(),
-		Logger:     logger,
+		Backend:     func() backend.Backend { return newBackend(d, dir, logger) },
+		Store:       store,
+		Workspace:   roots,
+		Folders:     set.folders,
+		KeepFolders: set.keepDirs,
+		MaxLine:     set.maxLine,
+		Trace:       trace,
+		MCPPolicy:   set.config.mcpPolicy,
+		ConsentDir:  consentDir(dir),
+		ReplayRate:  set.replayRate,
+		Version:     version(),
+		Logger:      logger,
 	})
 	logger.Info("ending")
 	if closeErr := store.Close(); err == nil && closeErr != nil {

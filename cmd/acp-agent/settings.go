@@ -18,8 +18,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// settings are the values of the program's flags. Except for --agent and --config, the flag state-dir can also be given as the
-// environment variable ACP_AGENT_STATE_DIR and as stateDir in the configuration file. A flag takes precedence over the
+// settings are the values of the program's flags. Except for --agent, --config and --dir, the flag state-dir can also be given as
+// the environment variable ACP_AGENT_STATE_DIR and as stateDir in the configuration file. A flag takes precedence over the
 // environment, and the environment over the file. An empty variable counts as unset.
 type settings struct {
 	stateDir   string
@@ -31,6 +31,8 @@ type settings struct {
 	mounts     workspace.Mounts
 	replayRate int
 	agent      string
+	dirs       []string
+	keepDirs   bool
 
 	// flags has a flag for each of the settings above. Commands share the flags that they accept.
 	flags      *pflag.FlagSet
@@ -45,6 +47,8 @@ func newSettings() *settings {
 	}
 	f := set.flags
 	f.StringVar(&set.agent, "agent", "", "run the known agent `NAME` behind acp-agent; see acp-agent agents")
+	f.Var((*listValue)(&set.dirs), "dir", "add `DIR` to sessions whose editor names no folders; relative to the session's working directory; can be repeated")
+	f.BoolVar(&set.keepDirs, "keep-dirs", false, "when an editor loads a session without naming folders, keep those that it had")
 	f.StringVar(&set.stateDir, "state-dir", "", "keep sessions in `DIR` (default "+defaultStateDirText()+")")
 	f.Var(levelValue{&set.logLevel}, "log-level", "log messages of `LEVEL` and above: debug, info, warn or error")
 	f.StringVar(&set.logFile, "log-file", "", "append the log to `FILE` instead of writing it to standard error")

@@ -35,7 +35,7 @@ const (
 // Violation is one mistake in a request.
 type Violation struct {
 	// Field is the member, as a path from params: "cwd", "additionalDirectories",
-	// "mcpServers[0].env".
+	// "mcpServers[0].env". For a folder that the user declared it is the setting.
 	Field string `json:"field"`
 	// Index is the position in Field's array. It is nil if Field is not an array or the whole array is wrong.
 	Index *int `json:"index,omitempty"`

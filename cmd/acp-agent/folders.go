@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// dirsVariable is the environment variable that stands for --dir, a list like PATH.
+const dirsVariable = "ACP_AGENT_DIRS"
+
+// workspaceConfig declares the folders of sessions whose working directory is Cwd or below it.
+type workspaceConfig struct {
+	Cwd         string   `json:"cwd"`
+	Directories []string `json:"directories"`
+}
+
+// folders returns the folders that the user declared for sessions with the working directory cwd: those of --dir or the environment,
+// then those of the configuration file.
+func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
+	var folders []acp.Folder
+	add := func(setting string, from workspace.Dir, paths []string) {
+		for _, path := range paths {
+			folders = append(folders, acp.Folder{Path: resolveFolder(from, path), Setting: setting})
+		}
+	}
+	if len(set.dirs) > 0 {
+		add("--dir", cwd, set.dirs)
+	} else {
+		for _, path := range filepath.SplitList(os.Getenv(dirsVariable)) {
+			if path != "" {
+				add(dirsVariable, cwd, []string{path})
+			}
+		}
+	}
+	if i := set.config.workspaceOf(cwd); i >= 0 {
+		w := set.config.Workspaces[i]
+		from, err := workspace.ParseDir(w.Cwd)
+		if err == nil { // parseConfig checked it
+			add(fmt.Sprintf("workspaces[%d] in %s", i, set.config.path), from, w.Directories)
+		}
+	}
+	return folders
+}
+
+// workspaceOf returns the index of the entry for sessions with the working directory cwd, -1 if there is none: of the entries whose
+// cwd is that directory or above it, as spelled or without links, the deepest.
+func (c config) workspaceOf(cwd workspace.Dir) int {
+	found, depth := -1, 0
+	if len(c.Workspaces) == 0 {
+		return found
+	}
+	session := []workspace.Dir{cwd, workspace.Real(cwd)}
+	for i, w := range c.Workspaces {
+		dir, err := workspace.ParseDir(w.Cwd)
+		if err != nil {
+			continue
+		}
+		real := workspace.Real(dir)
+		for _, at := range session {
+			if d := len(components(real)); (isBelow(at, dir) || isBelow(at, real)) && d > depth {
+				found, depth = i, d
+			}
+		}
+	}
+	return found
+}
+
+// components returns the names in a path, preceded by "".
+func components(dir workspace.Dir) []string {
+	return strings.Split(strings.TrimRight(dir.String(), string(filepath.Separator)), string(filepath.Separator))
+}
+
+// isBelow reports whether the path of dir is that of other or below it.
+func isBelow(dir, other workspace.Dir) bool {
+	names, above := components(dir), components(other)
+	if len(names) < len(above) {
+		return false
+	}
+	for i, name := range above {
+		if names[i] != name {
+			return false
+		}
+	}
+	return true
+}
+
+// resolveFolder returns the absolute path of a folder in a setting. "~" is the home directory, and a relative path starts at from. As
+// the system would, it takes ".." at the beginning on the path of from without links.
+func resolveFolder(from workspace.Dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	const separator = string(filepath.Separator)
+	path = filepath.FromSlash(path)
+	if rest, inHome := strings.CutPrefix(path+separator, "~"+separator); inHome {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return path // it is rejected as relative
+		}
+		return filepath.Join(home, rest)
+	}
+	base, isReal := from.String(), false
+	for path != "" {
+		name, rest, _ := strings.Cut(path, separator)
+		switch {
+		case name == "" || name == ".":
+		case name != "..":
+			return strings.TrimRight(base, separator) + separator + path
+		case !isReal:
+			base, isReal = workspace.Real(from).String(), true
+			fallthrough
+		default:
+			base = filepath.Dir(base)
+		}
+		path = rest
+	}
+	return base
+}
