@@ -52,6 +52,9 @@ type Folder struct {
 	// Entries are the entries of the directory, or of the part of it, sorted by name, without those that the options leave out. It
 	// includes directories, and links as links.
 	Entries []Entry
+	// System are the names of the directories among them that were left out because they hold no files: proc, sys and dev at the top
+	// of the file system.
+	System []string
 	// Err is why the directory could not be opened or read to its end.
 	Err error
 
@@ -99,8 +102,8 @@ func (f *Folder) Open(e Entry) (*File, error) {
 //
 // If a delivery fails or ctx ends, Scan delivers nothing more, and returns the error once all calls of look have returned; for
 // [fs.SkipAll] it returns nil. A directory that cannot be opened or read is a folder with Err set, and the scan
-// continues. Scan does not follow links; [Folder.Open] does. It buffers a bounded number of folders ahead of their turn,
-// and holds some hundreds of directories open at most.
+// continues. Scan does not follow links; [Folder.Open] does. It leaves out /proc, /sys and /dev unless it starts there or below. It
+// buffers a bounded number of folders ahead of their turn, and holds some hundreds of directories open at most.
 func (w *Workspace) Scan(ctx context.Context, start string, o ScanOptions, look func(*Folder) (deliver func() error)) error {
 	if err := w.begin(); err != nil {
 		return err
@@ -360,7 +363,14 @@ func (s *scan) read(d *scanDir, outer *gitignore.Matcher) (deliver func() error,
 	if s.o.Ignored == LeaveIgnored {
 		d.rules = s.enter(d.dir, entries, outer)
 	}
-	entries = slices.DeleteFunc(entries, func(e Entry) bool { return s.ctx.Err() != nil || d.ignores(e) })
+	var system []string
+	entries = slices.DeleteFunc(entries, func(e Entry) bool {
+		if d.isSystem(e) {
+			system = append(system, e.Name)
+			return true
+		}
+		return s.ctx.Err() != nil || d.ignores(e)
+	})
 	first := entries
 	if len(entries) > partSize {
 		first = entries[:partSize]
@@ -373,7 +383,7 @@ func (s *scan) read(d *scanDir, outer *gitignore.Matcher) (deliver func() error,
 			below = append(below, &scanNode{in: d, name: e.Name})
 		}
 	}
-	deliver = s.look(&Folder{Entries: first, Err: err, dir: d.dir, ref: d.dir.ref})
+	deliver = s.look(&Folder{Entries: first, System: system, Err: err, dir: d.dir, ref: d.dir.ref})
 	d.users.Add(int32(len(below))) // not before look, which may panic
 	return deliver, below
 }
@@ -381,6 +391,11 @@ func (s *scan) read(d *scanDir, outer *gitignore.Matcher) (deliver func() error,
 // ignores reports whether an entry of d is left out.
 func (d *scanDir) ignores(e Entry) bool {
 	return d.rules != nil && (e.Name == repository || d.rules.Match(e.Name, kindOf(e)) == gitignore.Ignored)
+}
+
+// isSystem reports whether e is a directory in which the system shows its own state instead of files.
+func (d *scanDir) isSystem(e Entry) bool {
+	return len(d.dir.at.names) == 0 && d.dir.at.top == "/" && e.Type.IsDir() && slices.Contains([]string{"dev", "proc", "sys"}, e.Name)
 }
 
 func kindOf(e Entry) gitignore.Kind {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -71,6 +72,36 @@ func TestScanLargeDirectory(t *testing.T) {
 	write(t, filepath.Join(dir, "a/below"), "")
 	ws := open(t, dir)
 	require.Equal(t, append(want, "a/below"), scanned(t, ws, ".", workspace.ScanOptions{}.WithWorkers(4)))
+}
+
+func TestScanLeavesOutSystemDirectories(t *testing.T) {
+	if _, err := os.Stat("/proc/self"); err != nil {
+		t.Skip("no /proc here")
+	}
+	visit := func(ws *workspace.Workspace, start string) (dirs, system []string) {
+		o := workspace.ScanOptions{MaxDepth: 1}
+		require.NoError(t, ws.Scan(t.Context(), start, o, func(f *workspace.Folder) func() error {
+			return func() error {
+				dirs = append(dirs, f.Ref().Real())
+				system = append(system, f.System...)
+				return nil
+			}
+		}))
+		return dirs, system
+	}
+	dirs, system := visit(open(t, "/"), "/")
+	require.Contains(t, dirs, "/usr")
+	require.NotContains(t, dirs, "/proc")
+	require.Subset(t, system, []string{"dev", "proc"})
+	dirs, system = visit(open(t, "/"), "/proc/sys")
+	require.Equal(t, "/proc/sys", dirs[0], "what is named is visited")
+	require.Greater(t, len(dirs), 1)
+	require.Empty(t, system)
+
+	below := realDir(t)
+	write(t, filepath.Join(below, "proc", "a"), "")
+	dirs, _ = visit(open(t, below), ".")
+	require.Contains(t, dirs, filepath.Join(below, "proc"))
 }
 
 func TestScanIgnored(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -16,11 +17,15 @@ type limits struct {
 	hits     int   // lines or files shown in an answer
 	bytes    int   // bytes of found text in an answer
 	fileSize int64 // bytes of a file that is searched or written
-	files    int   // files examined for an answer
+	files    int   // files of a root examined for an answer
 	commands int   // slash commands of the roots that are announced
+
+	progress time.Duration // between reports of a search
 }
 
-var defaultLimits = limits{hits: 200, bytes: 64 << 10, fileSize: 1 << 20, files: 200_000, commands: 500}
+var defaultLimits = limits{
+	hits: 200, bytes: 64 << 10, fileSize: 1 << 20, files: 200_000, commands: 500, progress: 2 * time.Second,
+}
 
 // New returns the backend. It is safe for concurrent use and keeps nothing between calls.
 func New() backend.Backend { return explorer{defaultLimits} }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -14,9 +16,20 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// scan returns the search that /find and /search have in common.
-func (t *turn) scan() tools.Scan {
-	return tools.Scan{Workspace: t.workspace(), Ignored: workspace.LeaveIgnored, MaxFiles: t.limits.files}
+// scan returns the search that /find and /search have in common. It reports its progress in call.
+func (t *turn) scan(call activeCall) tools.Scan {
+	reported := time.Now()
+	return tools.Scan{
+		Workspace: t.workspace(), Ignored: workspace.LeaveIgnored, MaxFiles: t.limits.files,
+		Progress: func(tally tools.Tally) error {
+			if time.Since(reported) < t.limits.progress {
+				return nil
+			}
+			reported = time.Now()
+			return call.progress(fmt.Sprintf("Looked at %s so far, now in %s.",
+				text.Count(tally.Files, "file", "files"), text.Code(t.roots[slices.Index(tally.Roots, tools.Stopped)].label)))
+		},
+	}
 }
 
 // find answers /find.
@@ -24,9 +37,8 @@ func (t *turn) find(ctx context.Context, p prompt) error {
 	if p.text == "" {
 		return t.write("Give a glob: " + text.Code("/find GLOB") + ", for example " + text.Code("/find **/*.go") + ".\n")
 	}
-	scan := t.scan()
-	var err error
-	if scan.Only, err = tools.NewGlob(p.text); err != nil {
+	only, err := tools.NewGlob(p.text)
+	if err != nil {
 		var invalid *tools.GlobError
 		_ = errors.As(err, &invalid)
 		return t.write("Invalid glob " + text.Code(p.text) + ": " + invalid.Why + ".\n")
@@ -36,6 +48,8 @@ func (t *turn) find(ctx context.Context, p prompt) error {
 		return err
 	}
 	list := t.newListing("file", "files")
+	scan := t.scan(call)
+	scan.Only = only
 	folder := ""
 	tally, err := scan.Files(ctx, func(f tools.File) error {
 		if now := filepath.Dir(f.Path()); now != folder {
@@ -60,6 +74,7 @@ type listing struct {
 	noun, plural string     // of what is counted
 	left         int        // how many more hits may be shown
 	truncated    string     // what is shown if not all hits are, otherwise ""
+	stopped      int        // the root in which the answer was full, -1 for none
 	open         int        // the root whose group is being written, -1 for none
 	counts       []hitCount // by root
 	locations    []sdk.ToolCallLocation
@@ -70,17 +85,19 @@ type hitCount struct{ hits, files int }
 func (t *turn) newListing(noun, plural string) *listing {
 	return &listing{
 		reply: t.reply, roots: t.roots, noun: noun, plural: plural,
-		left: t.limits.hits, open: -1, counts: make([]hitCount, len(t.roots)),
+		left: t.limits.hits, stopped: -1, open: -1, counts: make([]hitCount, len(t.roots)),
 	}
 }
 
 // add writes a hit on a line of its own. The error is errFull if the answer is full.
 func (l *listing) add(root int, line, path string, number int) error {
 	if l.left == 0 {
+		l.stopped = root
 		l.truncated = fmt.Sprintf("the first %s are shown", text.Count(l.hits(), l.noun, l.plural))
 		return errFull
 	}
 	if !l.reply.take(len(line) + 1) {
+		l.stopped = root
 		l.truncated = fmt.Sprintf("the first %s are shown, because an answer is limited to %s", text.Count(l.hits(), l.noun, l.plural), text.Size(l.reply.bound))
 		return errFull
 	}
@@ -113,22 +130,35 @@ func (l *listing) hits() int {
 	return n
 }
 
-// summary says what was found in each root.
-func (l *listing) summary() string {
+// summary says what was found in each root. It says that there is nothing only about roots that were searched completely.
+func (l *listing) summary(tally tools.Tally, maxFiles int) string {
 	var parts, names []string
+	complete := true
 	for i, c := range l.counts {
 		label := text.Code(l.roots[i].label)
 		names = append(names, label)
-		switch {
-		case c.hits == 0:
-			parts = append(parts, label+": none")
-		case c.files == 0:
-			parts = append(parts, label+": "+text.Count(c.hits, l.noun, l.plural))
-		default:
-			parts = append(parts, fmt.Sprintf("%s: %s in %s", label, text.Count(c.hits, l.noun, l.plural), text.Count(c.files, "file", "files")))
+		coverage := tally.Roots[i]
+		complete = complete && coverage == tools.Complete
+		found := text.Count(c.hits, l.noun, l.plural)
+		if c.files > 0 {
+			found += " in " + text.Count(c.files, "file", "files")
 		}
+		if c.hits == 0 {
+			found = "none"
+		}
+		switch {
+		case coverage == tools.NotVisited:
+			found = "not searched"
+		case c.hits == 0 && l.stopped == i:
+			found = "not shown"
+		case coverage == tools.Limited:
+			found += " among the first " + text.Count(maxFiles, "file", "files")
+		case c.hits == 0 && coverage == tools.Incomplete:
+			found = "none in what was searched"
+		}
+		parts = append(parts, label+": "+found)
 	}
-	if l.hits() == 0 {
+	if l.hits() == 0 && complete {
 		return fmt.Sprintf("No %s found in %s.", l.plural, strings.Join(names, ", "))
 	}
 	return strings.Join(parts, "; ") + "."
@@ -142,9 +172,9 @@ func (t *turn) finish(err error, call activeCall, list *listing, tally tools.Tal
 	if err := t.write(list.end()); err != nil {
 		return err
 	}
-	summary := list.summary()
+	summary := list.summary(tally, t.limits.files)
 	if tally.Full {
-		summary += fmt.Sprintf(" Only the first %d files were searched, which is the limit.", t.limits.files)
+		summary += fmt.Sprintf(" Only the first %d files of a root are searched, which is the limit.", t.limits.files)
 	}
 	if list.truncated != "" {
 		summary += " Only " + list.truncated + ". Narrow the search to see the rest."
@@ -169,6 +199,9 @@ func (t *turn) leftOut(s tools.Skipped) string {
 	if s.Unreadable > 0 {
 		first := t.roots[s.First.Root.Index].show(s.First.Rel) + ": " + reason(s.First.Err)
 		parts = append(parts, text.Count(s.Unreadable, "entry", "entries")+" that could not be read ("+first+")")
+	}
+	for _, dir := range s.System {
+		parts = append(parts, text.Code(dir))
 	}
 	if len(parts) == 0 {
 		return ""

@@ -133,6 +133,53 @@ func TestLocations(t *testing.T) {
 	require.Equal(t, []location{{want, 2}}, c.ask("/read sub/a.txt:2").call(t).Places)
 }
 
+// Nothing is said to be absent from a root that was not searched completely.
+func TestIncompleteSearch(t *testing.T) {
+	large := plant(t, fileTree{"1": "x\n", "2": "x\n", "3": "needle\n"})
+	small := plant(t, fileTree{"a": "needle\nneedle\n"})
+	l, s := "`"+filepath.Base(large)+"`", "`"+filepath.Base(small)+"`"
+	t.Run("every root has its own limit of files", func(t *testing.T) {
+		a := open(t, limits{files: 2}, large, small).ask("/search needle")
+		require.Contains(t, a.text(), l+": none among the first 2 files; "+s+": 2 lines in 1 file.")
+		a = open(t, limits{files: 2}, large, small).ask("/find 3")
+		require.Contains(t, a.text(), l+": none among the first 2 files; "+s+": none.")
+		require.NotContains(t, a.text(), "No files found")
+	})
+	t.Run("roots behind a full answer", func(t *testing.T) {
+		a := open(t, limits{hits: 1}, small, large).ask("/search needle")
+		require.Contains(t, a.text(), s+": 1 line in 1 file; "+l+": not searched.")
+		a = open(t, limits{hits: 2}, small, large).ask("/search needle")
+		require.Contains(t, a.text(), s+": 2 lines in 1 file; "+l+": not shown.")
+	})
+	t.Run("files that are too large", func(t *testing.T) {
+		a := open(t, limits{fileSize: 3}, small).ask("/search x")
+		require.Contains(t, a.text(), s+": none in what was searched. Left out: 1 file over 3 bytes.")
+	})
+}
+
+func TestSearchReportsProgress(t *testing.T) {
+	cwd, other := plant(t, fileTree{"a/1": "x\n", "b/2": "x\n"}), plant(t, fileTree{"c/3": "needle\n"})
+	a := open(t, limits{progress: -1}, cwd, other).ask("/search needle")
+	var reports []string
+	for _, u := range a.updates {
+		if u.Kind == "tool_call_update" && u.Status == "" {
+			reports = append(reports, u.text())
+		}
+	}
+	require.Contains(t, reports, "Looked at 2 files so far, now in `"+filepath.Base(cwd)+"`.")
+	require.Contains(t, reports, "Looked at 3 files so far, now in `"+filepath.Base(other)+"`.")
+	require.Contains(t, a.updates[len(a.updates)-2].text(), "1 line in 1 file", "the last one has the result")
+}
+
+func TestSystemDirectoriesAreLeftOut(t *testing.T) {
+	if _, err := os.Stat("/proc/self"); err != nil {
+		t.Skip("no /proc here")
+	}
+	a := open(t, limits{files: 1}, "/proc/self/task", "/").ask("/find no such file")
+	require.Contains(t, a.text(), "`/`: none among the first 1 file")
+	require.Regexp(t, "Left out: .*`/dev`, `/proc`", a.text())
+}
+
 func TestMaxDepth(t *testing.T) {
 	deep := strings.Repeat("d/", 100)
 	cwd := plant(t, fileTree{deep + "a.txt": "needle\n", deep + "d/b.txt": "needle\n"})

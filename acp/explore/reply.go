@@ -151,6 +151,11 @@ func (a activeCall) update(c toolCall) error {
 	return a.reply.updates.Update(a.reply.ctx, encodeUpdate(c))
 }
 
+// progress replaces what the tool call shows.
+func (a activeCall) progress(message string) error {
+	return a.update(toolCall{Content: []any{sdk.ToolContent(sdk.TextBlock(message))}})
+}
+
 // end ends the tool call with a summary and the locations it concerned.
 func (a activeCall) end(status sdk.ToolCallStatus, summary string, locations []sdk.ToolCallLocation) error {
 	return a.update(toolCall{

@@ -52,7 +52,7 @@ func TestAnswersAreTruncated(t *testing.T) {
 			require.Contains(t, a.text(), "because an answer is limited to 300 bytes")
 
 			a = open(t, limits{files: 5}, cwd).ask(question)
-			require.Contains(t, a.text(), "Only the first 5 files were searched")
+			require.Contains(t, a.text(), "among the first 5 files. Only the first 5 files of a root are searched")
 		})
 	}
 }

@@ -52,7 +52,7 @@ func (t *turn) searchFor(ctx context.Context, query tools.Query, title string, i
 		Query: query, MaxFileSize: t.limits.fileSize, MaxHits: t.limits.hits + 1, // one more shows that there are more
 		Show: func(line []byte, at int) string { return excerpt(string(line), at) },
 	}
-	tally, err := t.scan().Search(ctx, options, list.addFile)
+	tally, err := t.scan(call).Search(ctx, options, list.addFile)
 	return t.finish(err, call, list, tally)
 }
 

@@ -74,6 +74,7 @@ func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 	}
 	if out.Cut != nil {
 		out.Cut.How = "Use a narrower glob, or a path."
+		out.Cut.Roots = s.unfinished(tally)
 		if n := len(out.Files); n > 0 {
 			out.Cut.After = out.Files[n-1].Path
 		}
@@ -110,6 +111,17 @@ func (s *Set) runScan(ctx context.Context, scan func(context.Context) (Tally, er
 	default:
 		return tally, nil, err
 	}
+}
+
+// unfinished returns the roots that a scan did not visit to the end.
+func (s *Set) unfinished(tally Tally) []string {
+	var paths []string
+	for i, coverage := range tally.Roots {
+		if coverage < Incomplete {
+			paths = append(paths, representable(s.ws.Roots().At(i).String()))
+		}
+	}
+	return paths
 }
 
 func (f foundFiles) String() string {

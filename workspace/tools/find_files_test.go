@@ -47,7 +47,7 @@ func TestFindFiles(t *testing.T) {
 	h = serve(t, openRoots(t, app, lib), Options{limits: limits{entries: 3}})
 	cut := do[foundFiles](h, "find_files", args{})
 	require.Len(t, cut.Files, 3)
-	require.Equal(t, truncation{Limit: "entries", Bound: 3, After: filepath.Join(app, "x/util.go"), How: cut.Cut.How}, *cut.Cut)
+	require.Equal(t, truncation{Limit: "entries", Bound: 3, After: filepath.Join(app, "x/util.go"), How: cut.Cut.How, Roots: []string{app, lib}}, *cut.Cut)
 	h = serve(t, openRoots(t, app, lib), Options{limits: limits{bytes: 2*len(app+app) + 30}})
 	require.Equal(t, "bytes", do[foundFiles](h, "find_files", args{}).Cut.Limit)
 	h = serve(t, openRoots(t, app, lib), Options{limits: limits{files: 2}})

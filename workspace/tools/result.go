@@ -52,6 +52,8 @@ type truncation struct {
 	After string `json:"after,omitempty" jsonschema:"the last item that is shown"`
 	Next  int    `json:"next_offset,omitempty" jsonschema:"the line to continue with"`
 	How   string `json:"how" jsonschema:"how to see more"`
+	// Roots are those that a scan did not visit to the end.
+	Roots []string `json:"roots,omitempty" jsonschema:"the roots of which not everything was looked at"`
 }
 
 // note returns the line that tells a model about the truncation, "" for a nil cut.
@@ -66,7 +68,11 @@ func (c *truncation) note() string {
 	if unit == "time" {
 		unit = "ms"
 	}
-	return fmt.Sprintf("[truncated%s: the limit of %d %s was reached. %s]\n", after, c.Bound, unit, c.How)
+	roots := ""
+	if len(c.Roots) > 0 {
+		roots = " Not everything was looked at in " + text.Printable(strings.Join(c.Roots, ", ")) + "."
+	}
+	return fmt.Sprintf("[truncated%s: the limit of %d %s was reached.%s %s]\n", after, c.Bound, unit, roots, c.How)
 }
 
 // omissions counts what a result leaves out.
@@ -76,11 +82,12 @@ type omissions struct {
 	Unreadable int    `json:"unreadable,omitempty" jsonschema:"files and directories that could not be opened or read"`
 	First      string `json:"first_unreadable,omitempty" jsonschema:"the first unreadable one, and why"`
 	Unnameable int    `json:"unnameable,omitempty" jsonschema:"names that are not Unicode text, which JSON cannot represent"`
+	System     string `json:"system,omitempty" jsonschema:"directories that hold the state of the system, not files"`
 }
 
 // omitted returns what a scan left out, nil for nothing.
 func omitted(s Skipped, unnameable int) *omissions {
-	o := omissions{Binary: s.Binary, Large: s.Large, Unreadable: s.Unreadable, Unnameable: unnameable}
+	o := omissions{Binary: s.Binary, Large: s.Large, Unreadable: s.Unreadable, Unnameable: unnameable, System: strings.Join(s.System, ", ")}
 	if s.Unreadable > 0 {
 		o.First = representable(joinSlash(s.First.Root.Dir.String(), s.First.Rel) + ": " + s.First.Err.Error())
 	}
@@ -103,6 +110,9 @@ func (o *omissions) note() string {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
 		}
+	}
+	if o.System != "" {
+		parts = append(parts, o.System)
 	}
 	note := "[left out: " + strings.Join(parts, ", ")
 	if o.First != "" {

@@ -34,8 +34,11 @@ type Scan struct {
 	Ignored workspace.IgnoredFiles
 	// Only, if not nil, must match the path of a file relative to Path or its root.
 	Only *Glob
-	// MaxFiles is the most files that are visited, whether they match Only or not. Default 1,000,000.
+	// MaxFiles is the most files that are visited in each root, whether they match Only or not. Default 1,000,000.
 	MaxFiles int
+	// Progress, if not nil, is called from time to time with what has been visited so far, while nothing else is called. An error
+	// stops the scan and is returned.
+	Progress func(Tally) error
 
 	maxDepth int // default defaultMaxDepth
 }
@@ -44,10 +47,29 @@ type Scan struct {
 type Tally struct {
 	// Files is the number of files visited.
 	Files int
-	// Full reports whether there were more than MaxFiles.
+	// Roots says how much of each root was visited, by index. It is nil if the scan has a Path.
+	Roots []Coverage
+	// Full reports whether a root has more than MaxFiles.
 	Full    bool
 	Skipped Skipped
 }
+
+// Coverage says how much of a root a [Scan] visited.
+type Coverage int
+
+const (
+	// NotVisited means that the scan ended before the root.
+	NotVisited Coverage = iota
+	// Stopped means that the scan ended within the root.
+	Stopped
+	// Limited means that the root has more than MaxFiles.
+	Limited
+	// Incomplete means that files or directories were left out because of their size, or because they could not be read or are the
+	// system's.
+	Incomplete
+	// Complete means that every file was visited.
+	Complete
+)
 
 // Skipped counts what a [Scan] left out.
 type Skipped struct {
@@ -58,7 +80,12 @@ type Skipped struct {
 	// Unreadable counts files and directories that could not be opened or read, and First is the first of them.
 	Unreadable int
 	First      Failure
+	// System are the paths of directories that hold the state of the system, not files, such as /proc.
+	System []string
 }
+
+// incomplete counts what might have had matches.
+func (s *Skipped) incomplete() int { return s.Large + s.Unreadable + len(s.System) }
 
 // Failure describes a file or directory that could not be opened or read.
 type Failure struct {
@@ -140,7 +167,7 @@ func (s Scan) run(ctx context.Context, o *SearchOptions, each func(Found) error)
 		err = r.path(ctx, s.Path)
 	}
 	switch err {
-	case errFull:
+	case errFull: // of a path
 		r.tally.Full, err = true, nil
 	case errStop:
 		err = nil
@@ -157,7 +184,7 @@ type run struct {
 
 	// The following are only used while results are delivered, one at a time.
 	tally Tally
-	left  int // files that may still be visited
+	left  int // files that may still be visited in this root
 	// visited holds the real paths of visited files if roots overlap, so that a file may be found twice; otherwise it is nil.
 	visited map[string]bool
 }
@@ -187,6 +214,7 @@ type folder struct {
 	files      int      // how many files it has
 	names      []string // of them, if run.visited is used
 	found      []result
+	system     []string // the names of directories that are the system's
 }
 
 // result is a file of a folder that matches.
@@ -204,15 +232,25 @@ func (r *run) roots(ctx context.Context) error {
 	if overlap(opened) {
 		r.visited = make(map[string]bool)
 	}
-	for _, root := range opened {
+	r.tally.Roots = make([]Coverage, len(opened))
+	for i, root := range opened {
+		r.tally.Roots[i] = Stopped
+		before := r.tally.Skipped.incomplete()
+		r.left = r.scan.MaxFiles
 		from := &start{root: root, real: root.Real.String()}
 		err := r.tree(ctx, root.Dir.String(), from)
-		if err != nil && !from.opened.Load() && ctx.Err() == nil && !errors.Is(err, workspace.ErrClosed) {
-			r.tally.Skipped.unreadable(root, "", err)
+		switch {
+		case err == errFull:
+			r.tally.Roots[i], r.tally.Full = Limited, true
 			continue
-		}
-		if err != nil {
+		case err != nil && !from.opened.Load() && ctx.Err() == nil && !errors.Is(err, workspace.ErrClosed):
+			r.tally.Skipped.unreadable(root, "", err)
+		case err != nil:
 			return err
+		}
+		r.tally.Roots[i] = Complete
+		if r.tally.Skipped.incomplete() > before {
+			r.tally.Roots[i] = Incomplete
 		}
 	}
 	return nil
@@ -290,7 +328,7 @@ func (r *run) tree(ctx context.Context, path string, from *start) error {
 // folder visits the files of a directory.
 func (r *run) folder(ctx context.Context, from *start, in *workspace.Folder) *folder {
 	ref := in.Ref()
-	f := &folder{start: from, path: ref.Path(), root: ref.Root().Dir.String(), real: ref.Real(), err: in.Err}
+	f := &folder{start: from, path: ref.Path(), root: ref.Root().Dir.String(), real: ref.Real(), err: in.Err, system: in.System}
 	below, _ := strings.CutPrefix(f.real, from.real)
 	f.below = filepath.ToSlash(strings.TrimLeft(below, string(filepath.Separator)))
 	f.rel = joinSlash(from.rel, f.below)
@@ -349,6 +387,9 @@ func (r *run) deliver(ctx context.Context, f *folder) error {
 	if f.err != nil {
 		r.tally.Skipped.unreadable(f.start.root, f.rel, f.err)
 	}
+	for _, name := range f.system {
+		r.tally.Skipped.System = append(r.tally.Skipped.System, joinNative(f.path, name))
+	}
 	skip, fresh := r.duplicates(f)
 	visited := min(fresh, r.left)
 	r.left -= visited
@@ -366,6 +407,9 @@ func (r *run) deliver(ctx context.Context, f *folder) error {
 	}
 	if visited < fresh {
 		return errFull
+	}
+	if r.scan.Progress != nil {
+		return r.scan.Progress(r.tally)
 	}
 	return nil
 }

@@ -90,11 +90,11 @@ func TestScanOverlappingRoots(t *testing.T) {
 			got, tally := rels(t, Scan{Workspace: ws, Ignored: workspace.LeaveIgnored})
 			require.Equal(t, c.want, got)
 			require.Equal(t, len(c.want), tally.Files)
-			for most := range len(c.want) {
-				got, tally = rels(t, Scan{Workspace: ws, Ignored: workspace.LeaveIgnored, MaxFiles: most + 1})
-				require.Equal(t, c.want[:most+1], got)
-				require.Equal(t, most+1 < len(c.want), tally.Full)
-			}
+			require.Equal(t, []Coverage{Complete, Complete}, tally.Roots)
+			got, tally = rels(t, Scan{Workspace: ws, Ignored: workspace.LeaveIgnored, MaxFiles: 1})
+			require.Equal(t, c.want[0], got[0])
+			require.Len(t, got, tally.Files)
+			require.LessOrEqual(t, len(got), 2, "one of each root")
 		})
 	}
 	t.Run("the owner is the deepest root", func(t *testing.T) {
@@ -127,6 +127,23 @@ func TestScanLimits(t *testing.T) {
 		require.Equal(t, most < 1900, tally.Full)
 		require.Equal(t, most, tally.Files)
 	}
+	t.Run("of each root", func(t *testing.T) {
+		small := plant(t, fileTree{"a": "", "b": ""})
+		ws := openRoots(t, small, plant(t, files), small)
+		got, tally := rels(t, Scan{Workspace: ws, MaxFiles: 2})
+		require.Equal(t, []string{"0:a", "0:b", "1:0000", "1:0001"}, got)
+		require.Equal(t, Tally{Files: 4, Full: true, Roots: []Coverage{Complete, Limited}}, tally)
+		last := Tally{}
+		tally, err := Scan{Workspace: ws, Progress: func(now Tally) error { last = now; return nil }}.Files(t.Context(), func(f File) error {
+			if f.Root().Index == 1 {
+				return fs.SkipAll
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, []Coverage{Complete, Stopped}, tally.Roots)
+		require.Equal(t, 2, last.Files)
+	})
 	deep := openRoots(t, plant(t, fileTree{"1/2/3/f": "", "1/g": ""}))
 	got, tally := rels(t, Scan{Workspace: deep, maxDepth: 2})
 	require.Equal(t, []string{"0:1/g"}, got)
@@ -178,7 +195,7 @@ func TestScanCountsSkippedFiles(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, []string{"fits"}, names)
-	require.Equal(t, Tally{Files: 5, Skipped: Skipped{Binary: 2, Large: 1}}, tally)
+	require.Equal(t, Tally{Files: 5, Roots: []Coverage{Incomplete}, Skipped: Skipped{Binary: 2, Large: 1}}, tally)
 }
 
 // A search finds what reading every file line by line finds.

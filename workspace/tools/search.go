@@ -106,6 +106,7 @@ func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) 
 	}
 	if out.Cut != nil {
 		out.Cut.How = "Use a narrower pattern, a glob, or a path."
+		out.Cut.Roots = s.unfinished(tally)
 		out.Cut.After = out.last()
 	}
 	out.Visited, out.LeftOut = tally.Files, omitted(tally.Skipped, unnameable)

@@ -67,7 +67,7 @@ func TestSearchIsBounded(t *testing.T) {
 	h := serve(t, openRoots(t, app), Options{limits: limits{matches: 3, line: 40}})
 	got := do[searchResult](h, "search", args{"pattern": "needle"})
 	require.Equal(t, 3, got.Matches)
-	require.Equal(t, truncation{Limit: "matches", Bound: 3, After: a + ":3", How: got.Cut.How}, *got.Cut)
+	require.Equal(t, truncation{Limit: "matches", Bound: 3, After: a + ":3", How: got.Cut.How, Roots: []string{app}}, *got.Cut)
 	long := do[searchResult](h, "search", args{"pattern": "needle", "path": "b"}).Files[0].Lines[0].Text
 	require.Contains(t, long, "éneedleé")
 	require.LessOrEqual(t, len(long), 40+len("……")+1)
