@@ -274,10 +274,38 @@ func (h *host) SaveState(ctx context.Context, state []byte) error {
 
 // Call implements [backend.Client].
 func (h *host) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	if method == methodPermission && h.check(method, params) == nil {
+		if s := h.live(); s != nil {
+			return s.requestPermission(ctx, params, func() backend.Work { return h.call(ctx, method, params) })
+		}
+	}
+	return h.call(ctx, method, params)
+}
+
+// call checks and sends a request.
+func (h *host) call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if err := h.check(method, params); err != nil {
 		return func() (backend.Raw, error) { return nil, err }
 	}
 	return backend.Work(h.agent.conn.Call(ctx, method, putSessionID(params, h.id)))
+}
+
+// live returns the session once the updates that were buffered for it are sent, nil before.
+func (h *host) live() *session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase != hostLive {
+		return nil
+	}
+	return h.session
+}
+
+// unrecorded is a host whose permission requests are not about tool calls of the agent.
+type unrecorded struct{ *host }
+
+// Call implements [backend.Client].
+func (u unrecorded) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	return u.call(ctx, method, params)
 }
 
 // Notify implements [backend.Client].

@@ -127,7 +127,7 @@ func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error 
 		return fmt.Errorf("cannot start MCP server %s of %s: %w", found.Name, found.Path, err)
 	}
 	server.Config.Dir, server.Start.Dir = dir, dir
-	if err := mcpclient.NewConsents(h.agent.options.ConsentDir).Ask(ctx, h, h.workspace, server); err != nil {
+	if err := mcpclient.NewConsents(h.agent.options.ConsentDir).Ask(ctx, unrecorded{h}, h.workspace, server); err != nil {
 		return err
 	}
 	if err := h.workspace.HandOverDir(dir); err != nil { // the user may have taken a while

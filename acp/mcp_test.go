@@ -439,7 +439,11 @@ func TestA25_StartServer(t *testing.T) {
 	require.Len(t, c.questions(), from+2, "as long as it stays the same")
 	require.Contains(t, c.use(id, "found.where"), "with --two", "it takes the place of the first")
 
+	before := len(c.messages())
 	c.call("session/load", servedParams(id, []string{a, b}))
+	for _, m := range c.messages()[before:] {
+		require.NotContains(t, string(m.Params), "Start MCP server", "the question whether to start it is not a tool call of the agent")
+	}
 	require.Equal(t, []string{""}, c.texts(id, "servers"), "M15: the list of a load is the complete list")
 }
 

@@ -34,6 +34,7 @@ const (
 	methodReadFile       = "fs/read_text_file"
 	methodWriteFile      = "fs/write_text_file"
 	methodCreateTerminal = "terminal/create"
+	methodPermission     = "session/request_permission"
 )
 
 // Serve serves an ACP client that writes to in and reads from out, until in or ctx ends. Requests read by then are answered,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -27,6 +28,8 @@ type session struct {
 
 	calls   sync.Mutex    // held while a method of the backend's session is called that must not overlap another
 	updates chan struct{} // holds one value while an update is shown, so that wire and record have the same order
+
+	toolCalls map[string]bool // ids of those that the client knows; guarded by updates
 
 	leasing sync.RWMutex // held for reading by writes, for writing while the lease changes
 	lease   sessionstore.Lease
@@ -95,19 +98,37 @@ func (s *session) update(ctx context.Context, u backend.Update) error {
 	if err := checkUpdate(u); err != nil {
 		return err
 	}
-	select {
-	case s.updates <- struct{}{}:
-		defer func() { <-s.updates }()
-	case <-ctx.Done():
+	if err := s.beginUpdate(ctx); err != nil {
+		return err
 	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx) // even if there was room
-	}
+	defer s.endUpdate()
 	if err := s.show(ctx, u); err != nil {
 		return err
 	}
+	if u.Kind == sessionstore.ToolCall {
+		var id string
+		if json.Unmarshal(strictjson.Find(u.Raw, "update", "toolCallId"), &id) == nil {
+			s.noteToolCall(id)
+		}
+	}
 	return s.record.current().Record(ctx, u)
 }
+
+// beginUpdate waits until no other update is being shown, or ctx ends. After nil the caller must call endUpdate.
+func (s *session) beginUpdate(ctx context.Context) error {
+	select {
+	case s.updates <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if ctx.Err() != nil { // even if there was room
+		s.endUpdate()
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func (s *session) endUpdate() { <-s.updates }
 
 // checkUpdate rejects an update that is not a JSON object, which a backend can build without ParseUpdate.
 func checkUpdate(u backend.Update) error {

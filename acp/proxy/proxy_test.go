@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -223,6 +224,23 @@ func (l *lines) order(texts ...string) []string {
 			if strings.Contains(line, text) {
 				found = append(found, text)
 			}
+		}
+	}
+	return found
+}
+
+// toolCalls returns the updates about tool calls so far.
+func (l *lines) toolCalls(t *testing.T) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for _, line := range l.all {
+		var m struct {
+			Params struct{ Update json.RawMessage }
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &m))
+		if strings.HasPrefix(string(m.Params.Update), `{"sessionUpdate":"tool_call`) {
+			found = append(found, string(m.Params.Update))
 		}
 	}
 	return found
@@ -463,4 +481,58 @@ func BenchmarkUpdates(b *testing.B) {
 			return through(b, c, sessionstore.NewMemory(), o)
 		})
 	})
+}
+
+// Some agents mention an edit only in the permission request, and say nothing more about one that was rejected.
+func TestA27_ToolCallsOfPermissionRequests(t *testing.T) {
+	ask := func(id int, call string) string {
+		return fmt.Sprintf(`send {"jsonrpc":"2.0","id":%d,"method":"session/request_permission","params":{"sessionId":"child-1","options":[`+
+			`{"optionId":"go","kind":"allow_once","name":"Yes"},{"optionId":"stop","kind":"reject_once","name":"No"}],"toolCall":%s}}`, id, call) +
+			fmt.Sprintf("\nawait reply %d\n", id)
+	}
+	edit := func(id string) string {
+		return `{"toolCallId":"` + id + `","status":"pending","title":"Edit","kind":"edit","content":[{"type":"diff","path":"/a","newText":"n"}],"locations":null,"_meta":{"n":1.0}}`
+	}
+	shown := func(kind, members string) string { return `{"sessionUpdate":"` + kind + `",` + members[1:] }
+	send := func(u string) string { return "send " + fmt.Sprintf(update, u) }
+	recorded := func(id string) string {
+		return strings.Replace(shown("tool_call", edit(id)), `"locations":null,`, "", 1)
+	}
+	failed := func(id string) string { return shown("tool_call_update", `{"status":"failed","toolCallId":"`+id+`"}`) }
+	done := shown("tool_call_update", `{"toolCallId":"allowed","status":"completed"}`)
+	announced := shown("tool_call", `{"toolCallId":"announced","title":"Run"}`)
+	untitled := `{"toolCallId":"untitled","title":null}`
+
+	c, _ := command(t, plain+opened+"await session/prompt\n"+
+		ask(11, edit("allowed"))+send(done)+ask(12, edit("rejected"))+
+		send(announced)+ask(13, `{"toolCallId":"announced"}`)+send(failed("announced"))+
+		ask(14, edit("cancelled"))+ask(15, untitled)+ask(16, `{}`)+answered)
+	var got lines
+	cl := through(t, c, sessionstore.NewMemory(), client.Options{
+		Tap: got.tap,
+		Permission: func(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+			outcome := sdk.NewRequestPermissionOutcomeSelected("stop")
+			switch r.ToolCall.ToolCallId {
+			case "allowed":
+				outcome = sdk.NewRequestPermissionOutcomeSelected("go")
+			case "cancelled":
+				outcome = sdk.NewRequestPermissionOutcomeCancelled()
+			case "untitled":
+				return sdk.RequestPermissionResponse{}, errors.New("cannot ask")
+			}
+			return sdk.RequestPermissionResponse{Outcome: outcome}, nil
+		},
+	})
+	roots := oneRoot(t)
+	s, err := cl.NewSession(t.Context(), client.Setup{Roots: roots})
+	require.NoError(t, err)
+	_, err = cl.Prompt(t.Context(), s.ID, sdk.TextBlock("edit"))
+	require.NoError(t, err)
+	require.Equal(t, []string{done, announced, failed("announced")}, got.toolCalls(t), "the client learns the others from the requests")
+	_, err = cl.LoadSession(t.Context(), s.ID, client.Setup{Roots: roots})
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		recorded("allowed"), done, recorded("rejected"), failed("rejected"), announced, failed("announced"),
+		recorded("cancelled"), failed("cancelled"), shown("tool_call", `{"toolCallId":"untitled","title":"Tool call"}`), failed("untitled"),
+	}, got.toolCalls(t)[3:], "a load shows each")
 }

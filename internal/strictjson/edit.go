@@ -27,6 +27,22 @@ func Take(raw json.RawMessage, name string) (value, rest json.RawMessage, err er
 	return value, found.cut(raw), nil
 }
 
+// Find returns the value at a path of member names, nil if there is none. It reads no further than the value, so it is not an error
+// if what follows is malformed, and if a name is given twice the first one counts.
+func Find(raw json.RawMessage, path ...string) json.RawMessage {
+	s := newScanner(raw)
+	for _, name := range path {
+		if !s.enter(name) {
+			return nil
+		}
+	}
+	start, end, err := s.value()
+	if err != nil {
+		return nil
+	}
+	return raw[start:end:end]
+}
+
 // Put sets a member of an object to value, which must be valid JSON. An existing member keeps its position; a new one comes
 // first. All other members are the same bytes as before. If the name is given twice one is left. Empty input and null are an
 // empty object. The errors are those of [ParseObject].

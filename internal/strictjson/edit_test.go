@@ -149,3 +149,24 @@ func BenchmarkParseObject(b *testing.B) {
 		}
 	}
 }
+
+func TestFind(t *testing.T) {
+	for _, c := range []struct {
+		raw, want string
+		path      []string
+	}{
+		{`{"a":1}`, `{"a":1}`, nil},
+		{` {"x":{"b":0}, "a" : {"y":[{"b":9}],"\u0062": "v" }}`, `"v"`, []string{"a", "b"}},
+		{`{"a":{"b":1,"b":2},"a":3}`, `1`, []string{"a", "b"}},
+		{`{"a":{"b":1}, malformed`, `1`, []string{"a", "b"}},
+		{`{"a":{"b":1}}`, ``, []string{"a", "c"}},
+		{`{"a":[{"b":1}]}`, ``, []string{"a", "b"}},
+		{`{"x":malformed,"a":1}`, ``, []string{"a"}},
+		{`{"a":malformed}`, ``, []string{"a"}},
+		{`{"a":{}}`, ``, []string{"b"}},
+		{``, ``, []string{"a"}},
+		{`null`, ``, []string{"a"}},
+	} {
+		require.Equal(t, c.want, string(strictjson.Find(json.RawMessage(c.raw), c.path...)), "%s %v", c.raw, c.path)
+	}
+}

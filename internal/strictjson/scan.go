@@ -39,6 +39,26 @@ func (s scanner) value() (start, end int, err error) {
 	return end - len(v), end, nil
 }
 
+// enter reads up to the value of a member of the object that comes next. It reports whether there is one.
+func (s scanner) enter(wanted string) bool {
+	if s.dec.PeekKind() != '{' || s.delim() != nil {
+		return false
+	}
+	for s.dec.PeekKind() == '"' {
+		start, end, err := s.value()
+		if err != nil {
+			return false
+		}
+		if name(s.raw[start:end]).is(wanted) {
+			return true
+		}
+		if s.dec.SkipValue() != nil {
+			return false
+		}
+	}
+	return false
+}
+
 // delim reads the next token, one of {}[], which the caller has peeked.
 func (s scanner) delim() error {
 	_, err := s.dec.ReadToken()

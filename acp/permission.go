@@ -1,0 +1,111 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// requestPermission sends the client a permission request. Some agents mention a tool call only there, and say nothing more about
+// one that was rejected. Such a call is recorded as the client knows it from the request, with its outcome.
+func (s *session) requestPermission(ctx context.Context, params backend.Raw, send func() backend.Work) backend.Work {
+	if err := s.beginUpdate(ctx); err != nil {
+		return func() (backend.Raw, error) { return nil, err }
+	}
+	defer s.endUpdate()
+	work := send()
+	call, err := strictjson.ParseObject(strictjson.Find(params, "toolCall"))
+	id := ""
+	if err == nil {
+		id, _ = call.Field("toolCallId").Text()
+	}
+	if id == "" || s.toolCalls[id] {
+		return work
+	}
+	s.recordToolCall(ctx, id, toolCallOf(call))
+	return func() (backend.Raw, error) {
+		result, err := work()
+		if err != nil || !allows(params, result) {
+			s.recordRejected(ctx, id)
+		}
+		return result, err
+	}
+}
+
+// recordToolCall records an update about a tool call that the client has learned in another way. The caller has begun an update.
+func (s *session) recordToolCall(ctx context.Context, id string, u backend.Update) {
+	s.noteToolCall(id)
+	if err := s.record.current().Record(ctx, u); err != nil {
+		s.agent.log.Debug("a tool call is not in the history", "session", s.id, "error", err)
+	}
+}
+
+// recordRejected records that a tool call failed because the user did not allow it.
+func (s *session) recordRejected(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	if s.beginUpdate(ctx) != nil {
+		return // a load shows the call as failed, because it has not ended
+	}
+	defer s.endUpdate()
+	s.recordToolCall(ctx, id, backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id), sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))))
+}
+
+// noteToolCall notes that the client knows a tool call.
+func (s *session) noteToolCall(id string) {
+	if s.toolCalls == nil {
+		s.toolCalls = make(map[string]bool)
+	}
+	s.toolCalls[id] = true
+}
+
+// toolCallOf returns the tool call of a permission request as an update. A tool_call needs a title, and its members must not be null.
+func toolCallOf(call strictjson.Object) backend.Update {
+	raw := []byte(`{"update":{"sessionUpdate":"tool_call"`)
+	add := func(name string, value json.RawMessage) {
+		raw = append(strictjson.AppendText(append(raw, ','), name), ':')
+		raw = append(raw, value...)
+	}
+	titled := false
+	for name, value := range call.All() {
+		if name != "sessionUpdate" && string(value) != "null" {
+			add(name, value)
+			titled = titled || name == "title"
+		}
+	}
+	if !titled {
+		add("title", quote("Tool call"))
+	}
+	return backend.Update{Kind: sessionstore.ToolCall, Raw: append(raw, "}}"...)}
+}
+
+// allows reports whether the client's answer to a permission request allows the tool call.
+func allows(params, result backend.Raw) bool {
+	var request struct {
+		Options []struct {
+			ID   string `json:"optionId"`
+			Kind string `json:"kind"`
+		} `json:"options"`
+	}
+	var answer struct {
+		Outcome struct {
+			Outcome string `json:"outcome"`
+			ID      string `json:"optionId"`
+		} `json:"outcome"`
+	}
+	if json.Unmarshal(params, &request) != nil || json.Unmarshal(result, &answer) != nil || answer.Outcome.Outcome != "selected" {
+		return false
+	}
+	for _, o := range request.Options {
+		if o.ID == answer.Outcome.ID {
+			return !strings.HasPrefix(o.Kind, "reject")
+		}
+	}
+	return false
+}
