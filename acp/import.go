@@ -143,7 +143,7 @@ func (a *agent) importSome(ctx context.Context, batch []sessionstore.Imported) b
 
 // imported converts a backend's session for the store.
 func imported(f backend.Foreign, s backend.ForeignSession, reals realPaths) (sessionstore.Imported, error) {
-	n := sessionstore.Imported{ID: newID(), State: s.State, Title: titleLine(s.Title), Updated: s.Updated}
+	n := sessionstore.Imported{ID: sessionstore.NewID(), State: s.State, Title: titleLine(s.Title), Updated: s.Updated}
 	switch {
 	case len(s.State) > maxState:
 		return n, fmt.Errorf("its state is over the limit of 64 KiB")

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -113,7 +116,7 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 	}
 	act, err := a.open(ctx, o)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, a.hintMissing(ctx, err, l.params.roots.Cwd())
 	}
 	l.notice = act.movedRoots(l.stored.Keys) + act.droppedFolders(l.params, l.stored.Keys)
 	lease, err := l.takeOver(ctx, act)
@@ -168,7 +171,8 @@ func (a *agent) stored(ctx context.Context, id sessionstore.ID) (sessionstore.Se
 		return s, protocolError(err)
 	}
 	if s.Agent != a.init.owner() {
-		return s, strictjson.Refuse(strictjson.NewViolation("sessionId", string(id), strictjson.OtherAgent).Expecting(commandOf(s.Agent)))
+		return s, strictjson.Refuse(strictjson.NewViolation("sessionId", string(id), strictjson.OtherAgent).
+			Expecting(commandOf(s.Agent)).Hinting(transferHint(id, a.init.owner())))
 	}
 	return s, nil
 }
@@ -181,14 +185,25 @@ func commandOf(owner sessionstore.Agent) string {
 	return "acp-agent"
 }
 
+// transferHint returns how to continue a session with another agent.
+func transferHint(id sessionstore.ID, to sessionstore.Agent) string {
+	agent := "--to " + text.ShellWord(to.Kind)
+	if to.Kind == "proxy" {
+		agent = "-- " + to.Profile
+	}
+	return "to continue a copy of it with this agent, run: acp-agent sessions transfer " + text.ShellWord(string(id)) + " " + agent
+}
+
 // matchCwd checks that cwd is the session's, by its spelling or its real path.
 func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessionstore.Keys) error {
 	if cwd == stored.Roots.Cwd() {
 		return nil
 	}
 	var real workspace.Dir
+	var hint string
 	err := a.onDisk(ctx, func() error {
 		real = workspace.Real(cwd)
+		hint = moveHint(stored.Roots.Cwd(), cwd.String())
 		return nil
 	}, nil)
 	if err != nil {
@@ -197,7 +212,51 @@ func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessions
 	if len(stored.Real) > 0 && real == stored.Real[0] {
 		return nil
 	}
-	return strictjson.Refuse(strictjson.NewViolation("cwd", cwd.String(), strictjson.CwdMismatch).Expecting(stored.Roots.Cwd().String()))
+	return strictjson.Refuse(strictjson.NewViolation("cwd", cwd.String(), strictjson.CwdMismatch).
+		Expecting(stored.Roots.Cwd().String()).Hinting(hint))
+}
+
+// hintMissing adds to the error for a missing cwd how to move the session.
+func (a *agent) hintMissing(ctx context.Context, err error, cwd workspace.Dir) error {
+	for i, v := range strictjson.ViolationsOf(err) {
+		if v.Field != "cwd" || v.Reason != strictjson.Missing {
+			continue
+		}
+		hint := ""
+		if err := a.onDisk(ctx, func() error { hint = moveHint(cwd, ""); return nil }, nil); err != nil {
+			return err
+		}
+		strictjson.ViolationsOf(err)[i] = v.Hinting(hint)
+	}
+	return err
+}
+
+// moveHint returns how to move sessions after the folder that cwd is in was renamed, "" if cwd exists. now is where cwd may be now, "" if
+// that is unknown.
+func moveHint(cwd workspace.Dir, now string) string {
+	if !isMissing(cwd.String()) {
+		return ""
+	}
+	// The renamed folder may contain cwd: it is the first one on the way that is missing.
+	folder, below := cwd.String(), ""
+	for parent := filepath.Dir(folder); filepath.Clean(folder) == folder && isMissing(parent); parent = filepath.Dir(folder) {
+		below = string(filepath.Separator) + filepath.Base(folder) + below
+		folder = parent
+	}
+	to := "NEW-FOLDER"
+	if now != "" {
+		var found bool
+		if to, found = strings.CutSuffix(now, below); !found || to == "" {
+			folder, to = cwd.String(), now
+		}
+		to = text.ShellWord(to)
+	}
+	return "if the folder was renamed, run: acp-agent sessions move " + text.ShellWord(folder) + " " + to
+}
+
+func isMissing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // movedRoots returns a message to the user about roots that no longer lead where they did when the session was last opened, "" if

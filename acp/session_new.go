@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,7 +32,7 @@ func (a *agent) acceptNew(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work 
 
 // create opens a session, stores it and returns the response. source is the session that it is a fork of, nil for a new one.
 func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams, source *sessionstore.Session) (json.RawMessage, error) {
-	o := opening{id: newID(), params: p, activation: backend.Activation{Cause: backend.New}}
+	o := opening{id: sessionstore.NewID(), params: p, activation: backend.Activation{Cause: backend.New}}
 	title, notice := "", ""
 	if source != nil {
 		title = source.Title
@@ -234,9 +233,6 @@ func lifecycleResult(result backend.Raw) (json.RawMessage, error) {
 	}
 	return rest, nil
 }
-
-// newID returns a new session id, unguessable and unique.
-func newID() sessionstore.ID { return sessionstore.ID("sess_" + rand.Text()) }
 
 // sessionParams are the params of new, load, resume and fork, checked as far as possible without the store and the file system.
 type sessionParams struct {

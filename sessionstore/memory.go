@@ -76,7 +76,7 @@ func (m *Memory) Fork(ctx context.Context, source ID, s NewSession) (Lease, erro
 		if err != nil {
 			return nil, err
 		}
-		return from.fork(), nil
+		return from.fork(s.Agent), nil
 	})
 }
 
@@ -157,6 +157,18 @@ func (m *Memory) Activate(ctx context.Context, id ID, a Activation) (Lease, erro
 		s.replaceHistory(draft)
 	}
 	return m.issueLease(s), nil
+}
+
+// Move implements [Store].
+func (m *Memory) Move(ctx context.Context, l Lease, k Keys) (moved Lease, err error) {
+	if err := k.Validate(); err != nil {
+		return Lease{}, err
+	}
+	err = m.update(ctx, l, func(s *memorySession) {
+		s.record.Keys = cloneKeys(k)
+		moved = m.issueLease(s)
+	})
+	return moved, err
 }
 
 // Delete implements [Store].
@@ -597,15 +609,18 @@ func (m *Memory) addTombstone(key stateKey) {
 }
 
 // fork returns a copy of s up to its last finished turn.
-func (s *memorySession) fork() *memorySession {
+func (s *memorySession) fork(agent Agent) *memorySession {
 	f := newMemorySession()
-	f.record.Title, f.record.State = s.record.Title, bytes.Clone(s.record.State)
+	f.record.Title = s.record.Title
 	f.record.Turns = s.record.Turns
 	if s.turn >= 0 {
 		f.record.Turns--
 	}
 	f.history = slices.Clip(s.finished()) // so that an append copies it
-	maps.Copy(f.states, s.states)
+	if agent == s.record.Agent {
+		f.record.State = bytes.Clone(s.record.State)
+		maps.Copy(f.states, s.states)
+	}
 	return f
 }
 

@@ -1,11 +1,15 @@
 package sessionstore
 
 import (
+	"crypto/rand"
 	"time"
 )
 
 // ID identifies a session. It is opaque, and unique in a store.
 type ID string
+
+// NewID returns an id that is unguessable and unique.
+func NewID() ID { return ID("sess_" + rand.Text()) }
 
 // Agent identifies the agent that a session belongs to.
 type Agent struct {
@@ -45,7 +49,7 @@ type NewSession struct {
 	ID    ID
 	Agent Agent
 	Keys  Keys
-	// State is an opaque value of the backend. In a fork, nil copies the source's.
+	// State is an opaque value of the backend. In a fork, nil copies the source's if both belong to the same agent.
 	State []byte
 	// StateKey is the name that the backend's agent has for the session, or "". A fork does not copy it: the copied state belongs to
 	// the source until the fork saves its own.

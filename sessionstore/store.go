@@ -23,6 +23,10 @@ type Store interface {
 	// holder continues it (see Activation.Held).
 	Activate(ctx context.Context, id ID, a Activation) (Lease, error)
 
+	// Move gives a session other roots and real paths, including its cwd, and issues a new lease: whoever has the session open must
+	// load it again. Nothing else changes.
+	Move(ctx context.Context, l Lease, k Keys) (Lease, error)
+
 	// NewDraft starts a history with which an activation of the session can replace the present one.
 	NewDraft(ctx context.Context, id ID) (Draft, error)
 
@@ -61,8 +65,8 @@ type Store interface {
 	// List returns a page of sessions in the order of [Position]: those with the newest activity first.
 	List(ctx context.Context, q Query) (Page, error)
 
-	// Fork stores a session with the source's history up to its last finished turn and its latest states. The source does not
-	// change, and may be in a turn.
+	// Fork stores a session with the source's history up to its last finished turn and, if both belong to the same agent, its latest
+	// states. The source does not change, and may be in a turn.
 	Fork(ctx context.Context, source ID, s NewSession) (Lease, error)
 
 	// Import stores the sessions that an agent lists itself, all or none, and returns the number of new ones. A new session gets

@@ -3,6 +3,7 @@ package workspace
 import (
 	"encoding/json"
 	"iter"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -32,6 +33,19 @@ func (d Dir) String() string { return d.path }
 
 // IsZero reports whether d is the zero Dir.
 func (d Dir) IsZero() bool { return d.path == "" }
+
+// Moved returns d with its beginning from replaced by to, if d is from or a path below it. It compares the text of the paths.
+func (d Dir) Moved(from, to Dir) (Dir, bool) {
+	if d == from {
+		return to, true
+	}
+	separator := string(filepath.Separator)
+	rest, below := strings.CutPrefix(d.path, strings.TrimSuffix(from.path, separator)+separator)
+	if !below || from.IsZero() {
+		return d, false
+	}
+	return Dir{strings.TrimSuffix(to.path, separator) + separator + rest}, true
+}
 
 // URI returns the directory as a file URI (RFC 8089), percent-encoded so that the path can be recovered byte for byte. A drive
 // becomes file:///C:/dir, and a directory on a server file://server/share/dir. Most readers collapse "..", so give them the

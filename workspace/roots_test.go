@@ -176,3 +176,29 @@ func FuzzParseDir(f *testing.F) {
 		}
 	})
 }
+
+func TestDirMoved(t *testing.T) {
+	at := func(path string) workspace.Dir {
+		d, err := workspace.ParseDir(abs("/" + path))
+		require.NoError(t, err)
+		return d
+	}
+	for _, c := range []struct{ dir, from, to, want string }{
+		{"a", "a", "b", "b"},
+		{"a/x/y", "a", "b", "b/x/y"},
+		{"a/x", "a", "a/x", "a/x/x"},
+		{"a/../c", "a", "b", "b/../c"},
+		{"a", "", "b", "b/a"},
+		{"a/x", "a", "", "x"},
+		{"a-2", "a", "b", ""},
+		{"c/a", "a", "b", ""},
+		{"a", "a/x", "b", ""},
+	} {
+		moved, ok := at(c.dir).Moved(at(c.from), at(c.to))
+		require.Equal(t, c.want != "", ok, c)
+		if c.want == "" {
+			c.want = c.dir
+		}
+		require.Equal(t, at(c.want), moved, c)
+	}
+}

@@ -27,13 +27,16 @@ var defaultLimits = limits{
 	hits: 200, bytes: 64 << 10, fileSize: 1 << 20, files: 200_000, commands: 500, progress: 2 * time.Second,
 }
 
+// Kind is the backend.Info.Kind.
+const Kind = "explore"
+
 // New returns the backend. It is safe for concurrent use and keeps nothing between calls.
 func New() backend.Backend { return explorer{defaultLimits} }
 
 type explorer struct{ limits limits }
 
 func (explorer) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
-	return backend.Info{Kind: "explore", Command: "acp-agent"}, nil
+	return backend.Info{Kind: Kind, Command: "acp-agent"}, nil
 }
 
 // Open opens a session and announces its commands.

@@ -12,6 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // Kind is the backend.Info.Kind of every proxy. The Profile that is stored with it is the base name of the agent's program with
@@ -186,6 +188,11 @@ func failed(err error) backend.Work {
 	return func() (backend.Raw, error) { return nil, err }
 }
 
+// Owner returns the agent that sessions of c's agent belong to in a store.
+func Owner(c Command) sessionstore.Agent {
+	return sessionstore.Agent{Kind: Kind, Profile: agentName(c)}
+}
+
 // agentName returns the name under which sessions of a command's agent are stored, such as "opencode acp". It must not change
 // when the program moves.
 func agentName(c Command) string {
@@ -194,16 +201,9 @@ func agentName(c Command) string {
 
 // shellLine returns a command line as it is typed into a shell.
 func shellLine(program string, args []string) string {
-	words := []string{shellWord(program)}
+	words := []string{text.ShellWord(program)}
 	for _, arg := range args {
-		words = append(words, shellWord(arg))
+		words = append(words, text.ShellWord(arg))
 	}
 	return strings.Join(words, " ")
-}
-
-func shellWord(w string) string {
-	if w != "" && !strings.ContainsAny(w, " \t\n\"'`\\$&|;<>()*?[]{}#~!") {
-		return w
-	}
-	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }

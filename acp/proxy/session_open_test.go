@@ -595,3 +595,100 @@ func TestLoginHint(t *testing.T) {
 	_, err = v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 	require.ErrorContains(t, err, "Authentication required")
 }
+
+// A session whose folder was moved opens in its new place. An agent that does not open its own session there gets a new one, and is told the
+// conversation.
+func TestP7_MovedSession(t *testing.T) {
+	for _, method := range []string{"session/load", "session/resume"} {
+		for _, bound := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/bound %v", method, bound), func(t *testing.T) {
+				h := newSystem(t, abilities{Load: true, Resume: method == "session/resume", Roots: true, Bound: bound}, proxy.Options{})
+				before, after := roots(t, 1), roots(t, 1)
+				v := h.connect()
+				s, err := v.NewSession(t.Context(), client.Setup{Roots: before})
+				require.NoError(t, err)
+				require.Equal(t, "agent N:one", v.prompt(s.ID, "one"))
+				v.disconnect()
+
+				stored, err := h.store.Get(t.Context(), sessionstore.ID(s.ID))
+				require.NoError(t, err)
+				keys := sessionstore.Keys{Roots: after}
+				for _, dir := range after.All() {
+					keys.Real = append(keys.Real, dir)
+				}
+				_, err = h.store.Move(t.Context(), sessionstore.Lease{ID: stored.ID, Generation: stored.Generation}, keys)
+				require.NoError(t, err)
+
+				v = h.connect()
+				told := "one"
+				if bound {
+					told = "~one"
+				}
+				if method == "session/load" {
+					_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: after})
+					require.Equal(t, []string{"user one", "agent N:one"}, v.shown())
+				} else {
+					_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: after})
+					require.Empty(t, v.shown())
+				}
+				require.NoError(t, err)
+				require.Equal(t, "agent N:"+told+"+two", v.prompt(s.ID, "two"))
+				require.Equal(t, "agent N:"+told+"+two+three", v.prompt(s.ID, "three"), "it is told once")
+				require.Equal(t, []string{"one", "N:one", "two", "N:" + told + "+two", "three", "N:" + told + "+two+three"}, h.history(s.ID))
+			})
+		}
+	}
+}
+
+// A session that was stored for another agent opens with its conversation.
+func TestA31_TransferredSession(t *testing.T) {
+	for _, a := range []abilities{{}, {Load: true}, {Load: true, Resume: true}} {
+		from := newSystem(t, abilities{Load: true}, proxy.Options{})
+		to := newSystem(t, a, proxy.Options{})
+		to.store = from.store
+		to.command.Args = append(to.command.Args, "-test.v=false") // another command line is another agent
+		list := roots(t, 1)
+		v := from.connect()
+		s, err := v.NewSession(t.Context(), client.Setup{Roots: list})
+		require.NoError(t, err)
+		v.prompt(s.ID, "mode m")
+		v.prompt(s.ID, "one")
+		original := from.history(s.ID)
+		v.disconnect()
+
+		source, err := from.store.Get(t.Context(), sessionstore.ID(s.ID))
+		require.NoError(t, err)
+		require.Equal(t, proxy.Owner(from.command), source.Agent)
+		_, err = from.store.Fork(t.Context(), source.ID, sessionstore.NewSession{ID: "copy", Agent: proxy.Owner(to.command), Keys: source.Keys})
+		require.NoError(t, err)
+
+		v = to.connect()
+		opened, err := v.LoadSession(t.Context(), "copy", client.Setup{Roots: list})
+		require.NoError(t, err)
+		require.Contains(t, string(opened.Result), `"currentModeId":"ask"`, "the mode is that of the new agent")
+		v.mu.Lock()
+		seen := slices.Clone(v.seen)
+		v.mu.Unlock()
+		require.NotContains(t, seen, "current_mode_update")
+		require.Len(t, v.shown(), 4)
+		require.Equal(t, "agent N:~mode m+~one+two", v.prompt("copy", "two"))
+		require.Len(t, to.history("copy"), 6)
+		v.disconnect()
+
+		v = to.connect()
+		_, err = v.ResumeSession(t.Context(), "copy", client.Setup{Roots: list})
+		require.NoError(t, err)
+		known := "~mode m+~one+two"
+		if !a.Load && !a.Resume {
+			known = "~mode m+~one+~two"
+		}
+		require.Equal(t, "agent N:"+known+"+three", v.prompt("copy", "three"))
+		v.disconnect()
+
+		v = from.connect()
+		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: list})
+		require.NoError(t, err)
+		require.Equal(t, original, from.history(s.ID))
+		require.Equal(t, "agent N:mode m+one+two", v.prompt(s.ID, "two"), "the original is untouched")
+	}
+}

@@ -34,6 +34,8 @@ type abilities struct {
 	Load, Resume, Fork, List, Close, Delete, Roots bool
 
 	Dir string // of the session files
+	// Bound: it does not open a session in another working directory than the one it was created in.
+	Bound bool
 	// Updated: from its second start on it takes roots by the protocol.
 	Updated bool
 	// LateReplay: it replays after its response to session/load.
@@ -179,6 +181,10 @@ func (s *simulated) reopen(m simulatedMessage) {
 	kept, ok := s.read(id)
 	if !ok {
 		s.fail(m, -32002, "unknown session")
+		return
+	}
+	if s.Bound && kept.Cwd != m.Params.Cwd {
+		s.fail(m, -32602, "session of "+kept.Cwd)
 		return
 	}
 	kept.Roots = m.Params.AdditionalDirectories

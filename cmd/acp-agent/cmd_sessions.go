@@ -30,8 +30,9 @@ import (
 func newSessions(s streams, set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "sessions",
-		Short: "List, show, delete, prune and repair stored sessions",
-	}, newSessionsList(s, set), newSessionsShow(s, set), newSessionsDelete(s, set), newSessionsPrune(s, set), newSessionsRepair(s, set))
+		Short: "List, show, move, transfer, delete, prune and repair stored sessions",
+	}, newSessionsList(s, set), newSessionsShow(s, set), newSessionsMove(s, set), newSessionsTransfer(s, set),
+		newSessionsDelete(s, set), newSessionsPrune(s, set), newSessionsRepair(s, set))
 }
 
 // withStore calls do with the session store. Warnings about its files are written to stderr.
@@ -225,15 +226,10 @@ type showFlags struct{ json bool }
 func newSessionsShow(s streams, set *settings) *cobra.Command {
 	var show showFlags
 	cmd := &cobra.Command{
-		Use:   "show SESSION",
-		Short: "Show a session's folders and conversation",
-		Args:  sessionArgs(1),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return set.completeSessions(cmd, args, word)
-		},
+		Use:               "show SESSION",
+		Short:             "Show a session's folders and conversation",
+		Args:              sessionArgs(1),
+		ValidArgsFunction: set.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return set.withStore(s.err, func(store sessionstore.Store) error {
 				return show.session(cmd.Context(), s, store, sessionstore.ID(args[0]))

@@ -56,6 +56,14 @@ func completeSubcommands(cmd *cobra.Command, set *settings) {
 	}
 }
 
+// completeSession offers the ids of stored sessions for the first argument.
+func (set *settings) completeSession(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return set.completeSessions(cmd, args, prefix)
+}
+
 // completeSessions offers the latest stored sessions that begin with prefix and are not among args.
 func (set *settings) completeSessions(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	const limit = 50

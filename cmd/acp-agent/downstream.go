@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -29,21 +30,9 @@ func (set *settings) downstream(args []string) (downstream, error) {
 	if set.agent == "" && len(args) == 0 {
 		return downstream{}, nil
 	}
-	profiles := set.config.profiles()
-	var command process.Command
-	var profile proxy.Profile
-	if set.agent == "" {
-		command = process.Command{Path: args[0], Args: args[1:]}
-		profile, _ = proxy.MatchProfile(profiles, command)
-	} else {
-		var known bool
-		profile, known = proxy.FindProfile(profiles, set.agent)
-		if !known {
-			return downstream{}, usagef("--agent: unknown agent %q; known agents: %s (acp-agent agents --help explains how to add one)",
-				set.agent, strings.Join(profileNames(profiles), ", "))
-		}
-		command = profile.StartCommand()
-		command.Args = append(command.Args, args...)
+	command, profile, err := set.agentCommand(set.agent, args)
+	if err != nil {
+		return downstream{}, usagef("--agent: %v", err)
 	}
 	return downstream{
 		command: command,
@@ -51,6 +40,25 @@ func (set *settings) downstream(args []string) (downstream, error) {
 		tools:   set.self("mcp", "--mounts", set.mounts.String(), "--max-roots", strconv.Itoa(set.maxRoots)),
 		relay:   set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
 	}, nil
+}
+
+// agentCommand returns the command and profile of the known agent with the given name, with args added to its own, or of the agent that the
+// command args starts if name is "".
+func (set *settings) agentCommand(name string, args []string) (process.Command, proxy.Profile, error) {
+	profiles := set.config.profiles()
+	if name == "" {
+		command := process.Command{Path: args[0], Args: args[1:]}
+		profile, _ := proxy.MatchProfile(profiles, command)
+		return command, profile, nil
+	}
+	profile, known := proxy.FindProfile(profiles, name)
+	if !known {
+		return process.Command{}, profile, fmt.Errorf("unknown agent %q; known agents: %s (acp-agent agents --help explains how to add one)",
+			name, strings.Join(profileNames(profiles), ", "))
+	}
+	command := profile.StartCommand()
+	command.Args = append(command.Args, args...)
+	return command, profile, nil
 }
 
 // self returns a subcommand of this program with the same configuration file, or the zero Command if the program's path is

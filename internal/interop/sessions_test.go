@@ -3,13 +3,18 @@ package interop
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/interop/program"
+	"github.com/acp-agent/acp-agent/internal/testutil/proctest"
 )
 
 func TestA19_SessionSurvivesKill(t *testing.T) {
@@ -175,4 +180,91 @@ func TestS3_LastWindowOwnsSession(t *testing.T) {
 	require.NotContains(t, history, "/search lost", "what was refused left no trace")
 	require.NotNil(t, second.try("session/prompt", promptParams(id, "/roots")).Error)
 	require.Equal(t, "end_turn", first.prompt(id, "/roots"))
+}
+
+// sessionsCommand runs acp-agent sessions and returns its standard output.
+func sessionsCommand(t *testing.T, state string, args ...string) string {
+	t.Helper()
+	c := exec.CommandContext(within(t), program.Path(), append([]string{"--state-dir", state, "sessions"}, args...)...)
+	out, err := c.Output()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// A folder is renamed while a session in it is open in an editor.
+func TestA17_MoveFencesAndIsFoundAgain(t *testing.T) {
+	for name, args := range map[string][]string{"alone": nil, "behind": behind()} {
+		t.Run(name, func(t *testing.T) {
+			state, parent, lib := filepath.Join(t.TempDir(), "state"), folder(t), folder(t)
+			before, after := filepath.Join(parent, "before"), filepath.Join(parent, "after")
+			require.NoError(t, os.Mkdir(before, 0o700))
+			a := startIn(t, state, args...).initialize()
+			id := a.open(before, lib)
+			require.Equal(t, "end_turn", a.prompt(id, "say tangerine"))
+			params := func(cwd string) map[string]any {
+				return map[string]any{"sessionId": id, "cwd": cwd, "additionalDirectories": []string{lib}, "mcpServers": []any{}}
+			}
+			require.NoError(t, os.Rename(before, after))
+			command := "acp-agent sessions move " + before + " "
+			require.Contains(t, a.try("session/load", params(before)).Error.Message, command+"NEW-FOLDER")
+			require.Contains(t, a.try("session/load", params(after)).Error.Message, command+after)
+			require.NotContains(t, a.try("session/load", params(lib)).Error.Message, "NEW-FOLDER")
+			require.Equal(t, []listed{{id, before, []string{lib}}}, a.list(nil), "nothing has changed")
+
+			require.Contains(t, sessionsCommand(t, state, "move", before, after, "--yes"), "moved 1 session")
+			m := a.try("session/prompt", promptParams(id, "say more"))
+			require.NotNil(t, m.Error, "the window no longer owns the session")
+			require.Contains(t, m.Error.Message, "load it again")
+			require.Equal(t, []listed{{id, after, []string{lib}}}, a.list(nil))
+			require.Equal(t, []listed{{id, after, []string{lib}}}, a.list(map[string]any{"cwd": after}))
+			require.Contains(t, a.try("session/load", params(before)).Error.Message, "use "+after)
+			from := len(a.Messages())
+			a.call("session/load", params(after), nil)
+			require.Contains(t, a.updates(from, id), "say tangerine")
+			require.Equal(t, "end_turn", a.prompt(id, "say more"))
+			require.NotContains(t, a.updates(0, id), "leads elsewhere")
+		})
+	}
+}
+
+// A conversation continues with another agent, which is told it, and without an agent.
+func TestA31_Transfer(t *testing.T) {
+	state, cwd, lib := filepath.Join(t.TempDir(), "state"), folder(t), folder(t)
+	a := startIn(t, state, behind()...).initialize()
+	id := a.open(cwd, lib)
+	a.prompt(id, "say tangerine")
+	original := a.list(nil)
+	a.leave()
+	shown := sessionsCommand(t, state, "show", "--json", id)
+
+	other := filepath.Join(t.TempDir(), "other-agent")
+	require.NoError(t, os.Symlink(proctest.Executable(), other))
+	for name, to := range map[string][]string{"agent": {"--", other}, "explore": {"--to", "explore"}} {
+		t.Run(name, func(t *testing.T) {
+			args := to
+			if name == "explore" {
+				args = nil
+			}
+			b := startIn(t, state, args...).initialize()
+			require.Empty(t, b.list(nil))
+			params := map[string]any{"sessionId": id, "cwd": cwd, "additionalDirectories": []string{lib}, "mcpServers": []any{}}
+			named := strings.Join(append([]string{"acp-agent sessions transfer", id}, to...), " ")
+			require.Contains(t, b.try("session/load", params).Error.Message, strings.ReplaceAll(named, other, filepath.Base(other)))
+
+			copied := strings.TrimSpace(sessionsCommand(t, state, append([]string{"transfer", id}, to...)...))
+			require.Equal(t, []listed{{copied, cwd, []string{lib}}}, b.list(nil))
+			params["sessionId"] = copied
+			from := len(b.Messages())
+			b.call("session/load", params, nil)
+			require.Contains(t, b.updates(from, copied), "tangerine")
+			from = len(b.Messages())
+			require.Equal(t, "end_turn", b.prompt(copied, "say more"))
+			if name == "agent" { // it says what it was told
+				require.Contains(t, b.updates(from, copied), "User: say tangerine")
+			}
+			b.leave()
+		})
+	}
+	require.Equal(t, shown, sessionsCommand(t, state, "show", "--json", id))
+	require.Equal(t, original, startIn(t, state, behind()...).initialize().list(nil))
 }

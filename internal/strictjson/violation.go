@@ -45,6 +45,8 @@ type Violation struct {
 	Reason Reason `json:"reason"`
 	// Expected is the right value, if there is just one: the stored working directory, the limit, the right spelling.
 	Expected string `json:"expected,omitempty"`
+	// Hint tells a person what else to do, if there is something: a command to run.
+	Hint string `json:"hint,omitempty"`
 }
 
 // maxValue bounds the length of a value in a violation, in bytes.
@@ -92,6 +94,12 @@ func (v Violation) Expecting(expected string) Violation {
 	return v
 }
 
+// Hinting returns v with a hint.
+func (v Violation) Hinting(hint string) Violation {
+	v.Hint = hint
+	return v
+}
+
 // String describes v and says what to do.
 func (v Violation) String() string {
 	where := v.Field
@@ -101,7 +109,11 @@ func (v Violation) String() string {
 	if len(v.Value) > 0 && v.Reason != Null {
 		where += " " + string(v.Value)
 	}
-	return where + " " + v.words()
+	where += " " + v.words()
+	if v.Hint != "" {
+		where += "; " + v.Hint
+	}
+	return where
 }
 
 func (v Violation) words() string {

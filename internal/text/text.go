@@ -83,6 +83,14 @@ func Quote(s string) string {
 	return b.String()
 }
 
+// ShellWord returns s as one word of a shell's command line.
+func ShellWord(s string) string {
+	if s != "" && !strings.ContainsAny(s, " \t\n\"'`\\$&|;<>()*?[]{}#~!") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 // Plain returns s without what would be obeyed instead of shown: carriage returns are removed, other control characters except
 // tabs and line feeds, and characters that reorder text or are not visible, become U+FFFD.
 func Plain(s string) string {

@@ -221,7 +221,11 @@ func (s *Store) Activate(ctx context.Context, id sessionstore.ID, a sessionstore
 				return err
 			}
 		}
-		if err := setKeys(ctx, tx, &r, a.Keys); err != nil {
+		cwd, err := workspace.ParseDir(r.cwd)
+		if err != nil {
+			return &damageError{err}
+		}
+		if err := setKeys(ctx, tx, &r, a.Keys.WithCwd(cwd)); err != nil {
 			return err
 		}
 		if a.State != nil {
@@ -240,16 +244,29 @@ func (s *Store) Activate(ctx context.Context, id sessionstore.ID, a sessionstore
 	return lease, err
 }
 
-// setKeys stores new roots, with the recorded spelling of cwd, and a new generation, which it sets in r.
-func setKeys(ctx context.Context, tx *sql.Tx, r *row, k sessionstore.Keys) error {
-	cwd, err := workspace.ParseDir(r.cwd)
-	if err != nil {
-		return &damageError{err}
+// Move implements [sessionstore.Store].
+func (s *Store) Move(ctx context.Context, l sessionstore.Lease, k sessionstore.Keys) (sessionstore.Lease, error) {
+	if err := k.Validate(); err != nil {
+		return sessionstore.Lease{}, err
 	}
+	var moved sessionstore.Lease
+	err := s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
+		err := setKeys(ctx, tx, &r, k)
+		moved = sessionstore.Lease{ID: l.ID, Generation: r.generation}
+		return err
+	})
+	if err != nil {
+		return sessionstore.Lease{}, err
+	}
+	return moved, nil
+}
+
+// setKeys stores new roots and a new generation, which it sets in r.
+func setKeys(ctx context.Context, tx *sql.Tx, r *row, k sessionstore.Keys) (err error) {
 	if r.generation, err = nextGeneration(ctx, tx); err != nil {
 		return err
 	}
-	values := append(columnsOf(k.WithCwd(cwd)).values(), r.generation, r.key)
+	values := append(columnsOf(k).values(), r.generation, r.key)
 	_, err = tx.ExecContext(ctx, `
 		UPDATE sessions SET cwd = ?, dirs = ?, real_cwd = ?, real_dirs = ?,
 			cwd_hash = ?, dirs_hash = ?, real_cwd_hash = ?, real_dirs_hash = ?, generation = ?
@@ -324,7 +341,7 @@ func (s *Store) Fork(ctx context.Context, source sessionstore.ID, n sessionstore
 	return lease, err
 }
 
-// withSourceDefaults returns n with the title and state of the source where n has none.
+// withSourceDefaults returns n with the title of the source, and the state if it belongs to the same agent, where n has none.
 func withSourceDefaults(ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, from row) (sessionstore.NewSession, error) {
 	if n.Title == "" {
 		if err := tx.QueryRowContext(ctx, "SELECT title FROM sessions WHERE key = ?", from.key).Scan(&n.Title); err != nil {
@@ -332,7 +349,9 @@ func withSourceDefaults(ctx context.Context, tx *sql.Tx, n sessionstore.NewSessi
 		}
 	}
 	if n.State == nil {
-		err := tx.QueryRowContext(ctx, "SELECT body FROM runtime_states WHERE session = ?", from.key).Scan(&n.State)
+		err := tx.QueryRowContext(ctx, `
+			SELECT body FROM runtime_states JOIN sessions ON sessions.key = session JOIN agents ON agents.key = sessions.agent
+			WHERE session = ? AND kind = ? AND profile = ?`, from.key, n.Agent.Kind, n.Agent.Profile).Scan(&n.State)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return n, err
 		}
@@ -340,7 +359,8 @@ func withSourceDefaults(ctx context.Context, tx *sql.Tx, n sessionstore.NewSessi
 	return n, nil
 }
 
-// inherit gives the session with the given key the history, finished turns and states of its source.
+// inherit gives the session with the given key the history and finished turns of its source, and its states if both belong to the same
+// agent.
 func inherit(ctx context.Context, tx *sql.Tx, key int64, from row, spans []span, finished finishedPart) error {
 	for _, s := range spans {
 		_, err := tx.ExecContext(ctx, "INSERT INTO inherits (session, last, strand) VALUES (?, ?, ?)", key, s.last, s.branch)
@@ -354,8 +374,9 @@ func inherit(ctx context.Context, tx *sql.Tx, key int64, from row, spans []span,
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "INSERT INTO states (session, kind, body) SELECT ?, kind, body FROM states WHERE session = ?",
-		key, from.key)
+	_, err = tx.ExecContext(ctx, `
+		INSERT INTO states (session, kind, body) SELECT ?1, kind, body FROM states
+		WHERE session = ?2 AND (SELECT agent FROM sessions WHERE key = ?1) = (SELECT agent FROM sessions WHERE key = ?2)`, key, from.key)
 	return err
 }
 

@@ -16,6 +16,7 @@ func fencingTests() []testCase {
 		{"S3/histories never interleave", neverInterleave},
 		{"S3/an activation by a fenced holder fails", fencedHolder},
 		{"S8/a turn continues under its holder's new lease", turnGoesOn},
+		{"S3, A17/a move changes both keys and fences the holder", moveFences},
 	}
 }
 
@@ -129,4 +130,36 @@ func turnGoesOn(t *testing.T, s store) {
 	require.NoError(t, s.EndTurn(t.Context(), next, "cancelled"))
 	require.Equal(t, texts(say("asked"), say("answered")), fork("f2"))
 	requireNow(get(t, s, "one").Updated)
+}
+
+func moveFences(t *testing.T, s store) {
+	old := create(t, s, "one")
+	record(t, s, old, "asked", say("answered"), mode("m"))
+	require.NoError(t, s.SaveState(t.Context(), old, []byte("state"), "key"))
+	before := get(t, s, "one")
+	to := linked(t, "link", []string{"a", "b"}, []string{"real", "a", "c"})
+	moved, err := s.Move(t.Context(), old, to)
+	require.NoError(t, err)
+	require.Greater(t, moved.Generation, old.Generation)
+
+	after := get(t, s, "one")
+	requireKeys(t, to, after.Keys)
+	require.Equal(t, moved.Generation, after.Generation)
+	after.Keys, after.Generation = before.Keys, before.Generation
+	require.Equal(t, before, after, "nothing else changed")
+	require.Equal(t, texts(text("user_message_chunk", "asked"), say("answered")), history(t, s, "one"))
+	for _, f := range []*sessionstore.DirFilter{{Spelling: dir(t, "link"), Real: dir(t, "x")}, {Spelling: dir(t, "x"), Real: dir(t, "real")}} {
+		require.Equal(t, []string{"one"}, ids(listAll(t, s, sessionstore.Query{Cwd: f})))
+	}
+	require.Empty(t, listAll(t, s, sessionstore.Query{Cwd: &sessionstore.DirFilter{Spelling: dir(t, "app"), Real: dir(t, "app")}}))
+
+	require.ErrorAs(t, s.Append(t.Context(), old, []update{say("late")}), new(*sessionstore.FencedError))
+	_, err = s.Move(t.Context(), old, before.Keys)
+	require.ErrorAs(t, err, new(*sessionstore.FencedError))
+	_, err = s.Move(t.Context(), moved, sessionstore.Keys{})
+	require.Error(t, err)
+	_, err = s.Move(t.Context(), sessionstore.Lease{ID: "none"}, to)
+	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
+	requireKeys(t, to, get(t, s, "one").Keys)
+	require.NoError(t, s.Check(t.Context(), moved))
 }

@@ -12,6 +12,7 @@ func forkTests() []testCase {
 	return []testCase{
 		{"A14/a fork has the history up to the last finished turn", forkInTurn},
 		{"A14/a fork has its own roots, and the title and states of its source", forkKeeps},
+		{"A31/a fork for another agent has neither the state nor the states of its source", forkForAnotherAgent},
 		{"A14/a fork and its source are independent", separateWays},
 		{"A14/forks of forks outlive their sources", forkOfForks},
 	}
@@ -127,4 +128,27 @@ func forkOfForks(t *testing.T, s store) {
 	require.NoError(t, err)
 	require.Equal(t, want["2"], history(t, s, "again"))
 	require.Equal(t, texts(say("new")), history(t, s, "2"))
+}
+
+func forkForAnotherAgent(t *testing.T, s store) {
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+		ID: "one", Agent: explore(), Keys: keys(t, "app", "lib"), Title: "title", State: []byte("state"), StateKey: "key",
+	})
+	require.NoError(t, err)
+	record(t, s, lease, "ask", say("answer"), mode("plan"))
+	before := get(t, s, "one")
+	other := sessionstore.Agent{Kind: "proxy", Profile: "child"}
+	fork(t, s, "one", sessionstore.NewSession{ID: "two", Agent: other, Keys: before.Keys})
+	got := get(t, s, "two")
+	require.Equal(t, other, got.Agent)
+	requireKeys(t, before.Keys, got.Keys)
+	require.Equal(t, "title", got.Title)
+	require.EqualValues(t, 1, got.Turns)
+	require.Nil(t, got.State)
+	require.Empty(t, got.StateKey)
+	require.Empty(t, states(t, s, "two"))
+	require.Equal(t, history(t, s, "one"), history(t, s, "two"))
+	require.Equal(t, []string{"two"}, ids(listAll(t, s, sessionstore.Query{Agent: other})))
+	require.Equal(t, before, get(t, s, "one"))
+	require.Equal(t, texts(mode("plan")), states(t, s, "one"))
 }

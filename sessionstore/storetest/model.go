@@ -97,7 +97,7 @@ func randomOperations(t *testing.T, s store) {
 		m := &model{store: s, agent: sessionstore.Agent{Kind: "model", Profile: fmt.Sprint(checks)}, sessions: map[string]*modelSession{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"create": m.create, "fork": m.fork, "activate": m.activate, "delete": m.delete,
-			"begin": m.begin, "append": m.append, "end": m.end, "title": m.title,
+			"begin": m.begin, "append": m.append, "end": m.end, "title": m.title, "move": m.move,
 		})
 		m.check(t)
 	})
@@ -196,6 +196,15 @@ func (m *model) activate(t *rapid.T) {
 	require.Greater(t, lease.Generation, s.lease.Generation)
 	m.stale = append(m.stale, s.lease)
 	s.lease, s.open, s.keys = lease, -1, a.Keys.WithCwd(s.keys.Roots.Cwd())
+}
+
+func (m *model) move(t *rapid.T) {
+	_, s := m.pick(t)
+	to := drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))
+	lease, err := m.store.Move(t.Context(), s.lease, to)
+	require.NoError(t, err)
+	m.stale = append(m.stale, s.lease)
+	s.lease, s.keys = lease, to
 }
 
 func (m *model) delete(t *rapid.T) {

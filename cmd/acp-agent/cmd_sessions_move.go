@@ -1,0 +1,302 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// moveFlags are the flags of sessions move.
+type moveFlags struct{ yes bool }
+
+func newSessionsMove(s streams, set *settings) *cobra.Command {
+	var f moveFlags
+	cmd := &cobra.Command{
+		Use:   "move OLD NEW [--yes]",
+		Short: "Let sessions follow a folder that was renamed or moved",
+		Long: `move replaces OLD, and everything below it, by NEW in the folders of all stored sessions. Move the folder itself first. Without --yes
+it only shows what would change.
+
+A session that is open in an editor ends there with an error: load it again. An agent behind acp-agent keeps its own record of a
+session and may not open it in another folder. Then it gets a new one, and is told the last part of the conversation.`,
+		Example: "  mv ~/src/app ~/src/shop\n  acp-agent sessions move ~/src/app ~/src/shop --yes",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usagef("%s needs the OLD and the NEW path of the folder (got %d arguments)", cmd.CommandPath(), len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			m, err := newMove(args[0], args[1])
+			if err != nil {
+				return err
+			}
+			return set.withStore(s.err, func(store sessionstore.Store) error { return f.sessions(cmd.Context(), s, store, m) })
+		},
+	}
+	set.accept(cmd, "state-dir")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "change the sessions instead of only showing what would change")
+	return cmd
+}
+
+// sessions shows the sessions that m changes, and changes them with --yes.
+func (f moveFlags) sessions(ctx context.Context, s streams, store sessionstore.Store, m move) error {
+	q := sessionstore.Query{Limit: sessionstore.MaxPageSize}
+	for n := 0; ; {
+		page, err := store.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, session := range page.Sessions {
+			to, changed, err := m.keys(session.Keys)
+			if err != nil {
+				return err
+			}
+			if !changed {
+				continue
+			}
+			if f.yes {
+				err := moveSession(ctx, store, session, to)
+				if errors.As(err, new(*sessionstore.NotFoundError)) {
+					continue // deleted meanwhile
+				}
+				if err != nil {
+					return err
+				}
+			}
+			n++
+			if err := showMove(s, session, to); err != nil {
+				return err
+			}
+		}
+		if q.Cursor = page.Next; q.Cursor != "" { // a move does not change the order
+			continue
+		}
+		switch count := text.Count(n, "session", "sessions"); {
+		case n == 0:
+			_, err = fmt.Fprintf(s.err, "acp-agent: no session has a folder in %s\n", text.Printable(m.from[0].String()))
+		case f.yes:
+			_, err = fmt.Fprintf(s.out, "moved %s\n", count)
+		default:
+			_, err = fmt.Fprintf(s.out, "would move %s; add --yes to do it\n", count)
+		}
+		return err
+	}
+}
+
+// moveSession gives a session other keys, unless it was opened since it was listed.
+func moveSession(ctx context.Context, store sessionstore.Store, s sessionstore.Session, to sessionstore.Keys) error {
+	_, err := store.Move(ctx, sessionstore.Lease{ID: s.ID, Generation: s.Generation}, to)
+	if errors.As(err, new(*sessionstore.FencedError)) {
+		return fmt.Errorf("session %s was opened in the meantime: run the command again", s.ID)
+	}
+	return err
+}
+
+func showMove(s streams, session sessionstore.Session, to sessionstore.Keys) error {
+	if _, err := fmt.Fprintf(s.out, "%s  %s\n", session.ID, text.Line(text.Plain(session.Title), 80)); err != nil {
+		return err
+	}
+	before, after := folders(session.Keys.Roots), folders(to.Roots)
+	if before == after {
+		_, err := fmt.Fprintf(s.out, "  %s (only its real path changes)\n", before)
+		return err
+	}
+	_, err := fmt.Fprintf(s.out, "  from %s\n  to   %s\n", before, after)
+	return err
+}
+
+// move is a folder's change of place.
+type move struct {
+	from     []workspace.Dir // its old path, as given and without links
+	to, real workspace.Dir   // its new path, as given and without links
+}
+
+// newMove returns the move of the folder at the path from to the path to, where it must be.
+func newMove(from, to string) (move, error) {
+	dirs, err := absolute(from, to)
+	if err != nil {
+		return move{}, err
+	}
+	if dirs.Len() < 2 {
+		return move{}, usagef("the old and the new path are the same")
+	}
+	m := move{from: []workspace.Dir{dirs.At(0)}, to: dirs.At(1)}
+	if info, err := os.Stat(m.to.String()); err != nil || !info.IsDir() {
+		return move{}, usagef("there is no folder %s: move the folder first, then its sessions", text.Printable(m.to.String()))
+	}
+	m.real = workspace.Real(m.to)
+	if hasDotDot(m.to) {
+		m.to = m.real
+	}
+	// Nothing may be left at the old path, so its real path is that of its parent with its name.
+	if parent, name := filepath.Split(m.from[0].String()); name != ".." {
+		dir, err := workspace.ParseDir(parent)
+		if err != nil {
+			return move{}, err
+		}
+		real, err := workspace.ParseDir(filepath.Join(workspace.Real(dir).String(), name))
+		if err != nil {
+			return move{}, err
+		}
+		m.from = append(m.from, real)
+	}
+	return m, nil
+}
+
+func hasDotDot(d workspace.Dir) bool {
+	return slices.Contains(strings.Split(filepath.ToSlash(d.String()), "/"), "..")
+}
+
+// spelling returns the path of a folder after the move, and whether its text shows that it was in the moved one.
+func (m move) spelling(d workspace.Dir) (workspace.Dir, bool) {
+	if moved, ok := d.Moved(m.from[0], m.to); ok {
+		return moved, true
+	}
+	return m.realPath(d)
+}
+
+// realPath returns the path without links of a folder after the move, and whether it was in the moved one.
+func (m move) realPath(d workspace.Dir) (workspace.Dir, bool) {
+	for _, from := range m.from {
+		if moved, ok := d.Moved(from, m.real); ok {
+			return moved, true
+		}
+	}
+	return d, false
+}
+
+// keys returns what k is after the move, and whether that differs.
+func (m move) keys(k sessionstore.Keys) (moved sessionstore.Keys, changed bool, err error) {
+	var spellings []string
+	for i, dir := range k.Roots.All() {
+		real, realMoved := m.realPath(k.Real[i])
+		to, ok := m.spelling(dir)
+		if !ok && realMoved && !exists(dir) {
+			to, ok = real, true // it was spelled through a link
+		}
+		changed = changed || ok || realMoved
+		if slices.Contains(spellings, to.String()) {
+			continue // roots contain no path twice
+		}
+		spellings = append(spellings, to.String())
+		moved.Real = append(moved.Real, real)
+	}
+	moved.Roots, err = workspace.NewRoots(spellings[0], spellings[1:])
+	return moved, changed, err
+}
+
+func exists(d workspace.Dir) bool {
+	_, err := os.Stat(d.String())
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// transferFlags are the flags of sessions transfer.
+type transferFlags struct{ to string }
+
+func newSessionsTransfer(s streams, set *settings) *cobra.Command {
+	var f transferFlags
+	cmd := &cobra.Command{
+		Use:   "transfer SESSION (--to AGENT | -- COMMAND ARGS...)",
+		Short: "Continue a copy of a session with another agent",
+		Long: `transfer creates a session for another agent, with the folders and the conversation of SESSION up to its last finished turn, and
+prints its id. AGENT is "explore", which is acp-agent without an agent behind it, or a known agent; see acp-agent agents. To name an
+agent by its command line, put that after "--".
+
+SESSION stays as it is. Editors show the whole conversation in the new session. The other agent is told the last part of it as
+marked text with the first prompt, as if it had lost the session.`,
+		Example: "  acp-agent sessions transfer sess_A --to opencode\n  acp-agent sessions transfer sess_A -- opencode acp",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if at := cmd.ArgsLenAtDash(); at >= 0 {
+				args = args[:at]
+			}
+			return sessionArgs(1)(cmd, args)
+		},
+		ValidArgsFunction: set.completeSession,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			to, err := f.agent(set, args[1:])
+			if err != nil {
+				return err
+			}
+			return set.withStore(s.err, func(store sessionstore.Store) error {
+				return transferSession(cmd.Context(), s, store, sessionstore.ID(args[0]), to)
+			})
+		},
+	}
+	set.accept(cmd, "state-dir")
+	cmd.Flags().StringVar(&f.to, "to", "", "create the session for `AGENT`: explore, or a known agent")
+	return cmd
+}
+
+// target is the agent that a session is transferred to.
+type target struct {
+	agent   sessionstore.Agent
+	command string // what an editor runs
+}
+
+// agent returns the agent that --to names or that command starts.
+func (f transferFlags) agent(set *settings, command []string) (target, error) {
+	switch {
+	case f.to == "" && len(command) == 0:
+		return target{}, usagef("name the agent that the session is for: --to AGENT, or its command line after --")
+	case f.to == explore.Kind:
+		return target{sessionstore.Agent{Kind: explore.Kind}, "acp-agent"}, nil
+	}
+	start, _, err := set.agentCommand(f.to, command)
+	if err != nil {
+		return target{}, usagef("--to: %v", err)
+	}
+	words := []string{"acp-agent"}
+	if f.to != "" {
+		words = append(words, "--agent", f.to)
+	}
+	if len(command) > 0 {
+		words = append(words, "--")
+	}
+	for _, word := range command {
+		words = append(words, text.ShellWord(word))
+	}
+	return target{proxy.Owner(start), strings.Join(words, " ")}, nil
+}
+
+// transferSession copies a session for another agent and prints the copy's id.
+func transferSession(ctx context.Context, s streams, store sessionstore.Store, id sessionstore.ID, to target) error {
+	source, err := store.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if source.Agent == to.agent {
+		return fmt.Errorf("session %s already belongs to this agent; to copy it, use acp-agent run --fork %[1]s", id)
+	}
+	empty := true
+	for _, err := range store.Finished(ctx, id) {
+		if err != nil {
+			return err
+		}
+		empty = false
+		break
+	}
+	if empty {
+		return fmt.Errorf("session %s has no conversation here to pass on; if its agent has one, load the session with that agent first", id)
+	}
+	copied := sessionstore.NewSession{ID: sessionstore.NewID(), Agent: to.agent, Keys: source.Keys}
+	if _, err := store.Fork(ctx, id, copied); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.err, "acp-agent: load it in an editor that runs: %s\n", to.command)
+	_, err = fmt.Fprintln(s.out, copied.ID)
+	return err
+}
