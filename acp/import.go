@@ -3,8 +3,6 @@ package acp
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -152,7 +150,9 @@ func imported(f backend.Foreign, s backend.ForeignSession, reals realPaths) (ses
 	}
 	n.StateKey = f.Key(s.State)
 	n.Keys = sessionstore.Keys{Roots: workspace.RootsFrom(s.Cwd, workspace.Dirs{}), Real: []workspace.Dir{reals.of(s.Cwd)}}
-	if reals.tooBroad(s.Cwd) {
+	// A session may have such a working directory, but not because the agent says so: clients load a listed session with the
+	// directory that is listed.
+	if broadDir(reals.of(s.Cwd)) != "" {
 		return n, fmt.Errorf("its working directory %s contains your home directory; start a new session to work there", text.Printable(s.Cwd.String()))
 	}
 	return n, n.Validate()
@@ -168,25 +168,6 @@ func (r realPaths) of(dir workspace.Dir) workspace.Dir {
 		r[dir] = real
 	}
 	return real
-}
-
-// tooBroad reports whether dir is the top of a file system, or is or contains the home directory. A session may have such a
-// working directory, but not because the agent says so: clients load a listed session with the directory that is listed.
-func (r realPaths) tooBroad(dir workspace.Dir) bool {
-	path := filepath.Clean(r.of(dir).String())
-	if filepath.Dir(path) == path {
-		return true
-	}
-	name, err := os.UserHomeDir()
-	if err != nil {
-		return false
-	}
-	home, err := workspace.ParseDir(name)
-	if err != nil {
-		return false
-	}
-	rel, err := filepath.Rel(path, r.of(home).String())
-	return err == nil && filepath.IsLocal(rel)
 }
 
 // deleteForeign also deletes a session in its backend, if the backend knows it by itself. A failure is only logged: the store

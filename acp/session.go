@@ -35,6 +35,7 @@ type session struct {
 	lease   sessionstore.Lease
 
 	titled   atomic.Bool // the session has a title
+	notice   string      // for the user, at the next prompt; guarded by the queue
 	openTurn bool        // the end of a turn could not be stored; guarded by the queue and the turn
 	evicted  sync.Once
 	closed   sync.Once

@@ -132,6 +132,9 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 		l.previous.servers.passOn()
 	}
 	s, err := act.activate(q, lease, l.stored.Title)
+	if err == nil {
+		s.notice = l.promptNotice(act)
+	}
 	if l.previous != nil {
 		l.previous.endOpenTurn(a.base, lease)
 		l.previous.retire(a.base)
@@ -140,6 +143,19 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 		a.log.Warn("dropping a replay", "session", l.stored.ID, "error", err)
 	}
 	return s, act, err
+}
+
+// promptNotice returns what to tell the user at the next prompt: what was not told before, because the session was never prompted,
+// and what is new about its roots.
+func (l *load) promptNotice(act *activation) string {
+	switch {
+	case l.previous != nil:
+		return l.previous.notice + act.broadRoots(l.stored.Keys.Roots)
+	case l.stored.Title == "":
+		return act.broadRoots(workspace.Roots{})
+	default:
+		return act.broadRoots(l.stored.Keys.Roots)
+	}
 }
 
 // takeOver stores the session's new roots and returns a new lease, which the previous session uses from now on, unless

@@ -68,6 +68,7 @@ func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams,
 		at.release()
 		return nil, err
 	}
+	s.notice = act.broadRoots(workspace.Roots{})
 	a.releaseAfterResponse(r, at, s, notice)
 	return put(act.opened.Result, "sessionId", quote(string(act.id))), nil
 }
@@ -101,6 +102,7 @@ type activation struct {
 	id        sessionstore.ID
 	counted   bool // against the limit of active sessions
 	workspace *workspace.Workspace
+	broad     []string // by root, from broadDir
 	servers   serverChange
 	host      *host
 	backend   backend.Session
@@ -162,6 +164,9 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 	}
 	if err != nil {
 		return err
+	}
+	for _, root := range act.workspace.Opened() {
+		act.broad = append(act.broad, broadDir(root.Real))
 	}
 	act.host = newHost(a, act.id, act.workspace)
 	act.host.stop, act.host.limiter = o.activation.Stop, o.limiter

@@ -1,0 +1,69 @@
+package acp
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// broadRoots returns a message to the user about roots with far more in them than a project, "" if there are none. It leaves out
+// those of known, about which the user was told before.
+func (act *activation) broadRoots(known workspace.Roots) string {
+	told := make(map[workspace.Dir]bool)
+	for _, dir := range known.All() {
+		told[dir] = true
+	}
+	var b strings.Builder
+	for _, root := range act.workspace.Opened() {
+		if what := act.broad[root.Index]; what != "" && !told[root.Dir] {
+			act.agent.log.Warn("a root is very large", "session", act.id, "root", root.Dir, "reason", what)
+			fmt.Fprintf(&b, "The folder %s %s. This session reaches everything in it, and searches take long. "+
+				"Open a project folder instead to avoid that.\n\n", text.Code(text.Printable(root.Dir.String())), what)
+		}
+	}
+	return b.String()
+}
+
+// broadDir says why dir, a real path, has far more in it than a project: it is the top of a file system, or it is or contains the
+// home directory. It is "" for other directories.
+func broadDir(dir workspace.Dir) string {
+	path := filepath.Clean(dir.String())
+	if filepath.Dir(path) == path {
+		return "is the top of the file system"
+	}
+	name, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	home, err := workspace.ParseDir(name)
+	if err != nil {
+		return ""
+	}
+	switch rel, err := filepath.Rel(path, workspace.Real(home).String()); {
+	case err != nil || !filepath.IsLocal(rel):
+		return ""
+	case rel == ".":
+		return "is your home directory"
+	default:
+		return "contains your home directory"
+	}
+}
+
+// showNotice shows the user what is to be said once in the session. It is not recorded. The first prompt is the time for it:
+// some editors drop what they are sent between prompts.
+func (s *session) showNotice(ctx context.Context) {
+	if s.notice == "" {
+		return
+	}
+	if err := s.show(ctx, backend.Text(s.notice)); err != nil {
+		s.agent.log.Debug("notice not sent", "session", s.id, "error", err)
+		return
+	}
+	s.notice = ""
+}
