@@ -62,12 +62,26 @@ func (p *proxy) startChild(ctx context.Context, command Command, onEnd func()) (
 		login:   o.Profile.Login,
 		done:    make(chan struct{}),
 	}
-	c.conn = jsonrpc.NewConn(process.Stdout(), childInput{process}, jsonrpc.HandlerFunc(c.accept), o.connection())
+	c.conn = jsonrpc.NewConn(process.Stdout(), childInput{process}, jsonrpc.HandlerFunc(c.accept), o.connection(c.tap(o.Trace)))
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.outbox.serving = serving
 	go c.serve(serving, onEnd)
 	return c, nil
+}
+
+// tap returns what observes the connection for trace, nil if trace is nil.
+func (c *child) tap(trace func(process string, sent bool, line []byte)) jsonrpc.Tap {
+	if trace == nil {
+		return nil
+	}
+	name := fmt.Sprintf("%s[%d]", strings.ReplaceAll(c.process.Name(), " ", "_"), c.process.PID())
+	return func(d jsonrpc.Direction, line []byte) {
+		if clean := c.secrets.JSON(line); clean != nil { // otherwise it is not JSON
+			line = clean
+		}
+		trace(name, d == jsonrpc.Sent, line)
+	}
 }
 
 // serve runs the connection until it ends, and then ends the process.

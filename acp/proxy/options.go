@@ -28,6 +28,11 @@ type Options struct {
 	// RelayDir is the directory for the sockets that connect relays to this process. It is created when needed. If it is empty,
 	// no relay is used.
 	RelayDir string
+	// Trace, if not nil, is called with every message read from a process of the agent (sent is false) or about to be written
+	// to it, without its line break, and the name of the process, such as "opencode[123]". It is called concurrently, must
+	// not keep or change line, and delays the connection while it runs. The secrets that are replaced in the agent's stderr
+	// and errors are replaced in line too; messages to the agent may hold others.
+	Trace func(process string, sent bool, line []byte)
 	// Logger receives the agent's stderr and what cannot be passed on. Nil discards it.
 	Logger *slog.Logger
 
@@ -77,8 +82,8 @@ func (o Options) process(secrets *secret.Scrubber) process.Options {
 }
 
 // connection returns the options of the connection to the agent.
-func (o Options) connection() jsonrpc.Options {
+func (o Options) connection(tap jsonrpc.Tap) jsonrpc.Options {
 	return jsonrpc.Options{
-		OpaqueParams: true, MaxQueue: o.limits.maxQueue, Grace: 100 * time.Millisecond, Logger: o.Logger,
+		OpaqueParams: true, Tap: tap, MaxQueue: o.limits.maxQueue, Grace: 100 * time.Millisecond, Logger: o.Logger,
 	}
 }

@@ -95,13 +95,13 @@ func (d downstream) name() string {
 }
 
 // newBackend returns the backend that answers: a proxy for the downstream agent, or the built-in one.
-func newBackend(d downstream, stateDir string, logger *slog.Logger) backend.Backend {
+func newBackend(d downstream, stateDir string, trace traceFunc, logger *slog.Logger) backend.Backend {
 	if d.command.Path == "" {
 		return explore.New()
 	}
 	return proxy.New(d.command, proxy.Options{
 		Profile: d.profile, RootsTools: d.tools,
-		Relay: d.relay, RelayDir: filepath.Join(stateDir, "relay"), Logger: logger,
+		Relay: d.relay, RelayDir: filepath.Join(stateDir, "relay"), Trace: trace, Logger: logger,
 	})
 }
 

@@ -52,7 +52,7 @@ func newSettings() *settings {
 	f.StringVar(&set.stateDir, "state-dir", "", "keep sessions in `DIR` (default "+defaultStateDirText()+")")
 	f.Var(levelValue{&set.logLevel}, "log-level", "log messages of `LEVEL` and above: debug, info, warn or error")
 	f.StringVar(&set.logFile, "log-file", "", "append the log to `FILE` instead of writing it to standard error")
-	f.StringVar(&set.trace, "trace", "", "append every message with its time and direction to `FILE`; values of env and headers and secrets in URLs are masked")
+	f.StringVar(&set.trace, "trace", "", "append every message of the editor and of the agent behind, with its time and direction, to `FILE`; values of env and headers and secrets in URLs are masked")
 	f.Var(intValue{&set.maxLine, 1}, "max-line", "reject messages longer than `BYTES`")
 	f.Var(intValue{&set.maxRoots, 1}, "max-roots", "reject sessions with more than `N` root folders")
 	f.TextVar(&set.mounts, "mounts", workspace.ExistingMounts, "`POLICY` for file systems mounted below a root: none, existing (only those mounted when the session opened) or any can be accessed")

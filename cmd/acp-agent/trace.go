@@ -13,8 +13,11 @@ import (
 	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
-// openTrace returns a function that appends a message to a file, which is nil if path is "", and a function that closes it.
-func openTrace(path string) (trace func(sent bool, line []byte), end func(), err error) {
+// traceFunc appends a message to the trace: one that was sent to peer, or received from it.
+type traceFunc func(peer string, sent bool, line []byte)
+
+// openTrace returns a function that appends messages to a file, which is nil if path is "", and a function that closes it.
+func openTrace(path string) (trace traceFunc, end func(), err error) {
 	if path == "" {
 		return nil, func() {}, nil
 	}
@@ -23,17 +26,25 @@ func openTrace(path string) (trace func(sent bool, line []byte), end func(), err
 		return nil, nil, usagef("--trace: %v", err)
 	}
 	var mu sync.Mutex
-	trace = func(sent bool, line []byte) {
+	trace = func(peer string, sent bool, line []byte) {
 		arrow := "<-"
 		if sent {
 			arrow = "->"
 		}
-		text := fmt.Appendf(nil, "%s %s %s\n", time.Now().UTC().Format(time.RFC3339Nano), arrow, masked(line))
+		text := fmt.Appendf(nil, "%s %s %s %s\n", time.Now().UTC().Format(time.RFC3339Nano), arrow, peer, masked(line))
 		mu.Lock()
 		defer mu.Unlock()
 		_, _ = file.Write(text)
 	}
 	return trace, func() { _ = file.Close() }, nil
+}
+
+// editor returns the function for the messages of the editor, nil if there is no trace.
+func (t traceFunc) editor() func(sent bool, line []byte) {
+	if t == nil {
+		return nil
+	}
+	return func(sent bool, line []byte) { t("editor", sent, line) }
 }
 
 // mayHoldSecrets matches messages that may have members called env, headers, url or args, perhaps spelled with escapes. It is

@@ -85,8 +85,12 @@ func (a *acpx) requests(t *testing.T, command int) (methods []string) {
 	var lines []pipes.Line
 	for line := range strings.Lines(string(text)) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		mark, message, whole := strings.Cut(rest, " ")
+		mark, rest, _ := strings.Cut(rest, " ")
+		peer, message, whole := strings.Cut(rest, " ")
 		require.True(t, whole, line)
+		if peer != "editor" {
+			continue
+		}
 		lines = append(lines, pipes.Line{FromAgent: mark == "->", Text: message})
 		var m pipes.Message
 		require.NoError(t, json.Unmarshal([]byte(message), &m), line)
