@@ -120,6 +120,8 @@ type Agent struct {
 	MCP sdk.McpCapabilities
 	// Load is the capability loadSession. The others are the session capabilities of these names.
 	Load, Resume, Fork, List, Close, Delete, AdditionalDirectories bool
+	// SystemPrompt is the capability of a draft: lifecycle requests may have a systemPrompt.
+	SystemPrompt bool
 	// Raw is its response to initialize as sent.
 	Raw json.RawMessage
 }
@@ -146,7 +148,7 @@ func ParseAgent(raw json.RawMessage) (Agent, error) {
 	_ = json.Unmarshal(r.AgentCapabilities["sessionCapabilities"], &session)
 	for name, has := range map[string]*bool{
 		"resume": &a.Resume, "fork": &a.Fork, "list": &a.List, "close": &a.Close, "delete": &a.Delete,
-		"additionalDirectories": &a.AdditionalDirectories,
+		"additionalDirectories": &a.AdditionalDirectories, "systemPrompt": &a.SystemPrompt,
 	} {
 		*has = len(session[name]) > 0 && session[name][0] == '{' // {} means yes, null means no
 	}

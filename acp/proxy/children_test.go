@@ -93,7 +93,7 @@ func TestP7_RestartWithoutLoad(t *testing.T) {
 	prompts := b.received("session/prompt")
 	require.Contains(t, prompts[0], `"prompt":[{"type":"text","text":"hello"}]`)
 	require.Contains(t, prompts[1], `oldest first:\nUser: hello\nYou: how are you?\nYou used a tool: Look around\nUser: again\nEnd of the conversation`)
-	require.Contains(t, prompts[1], `{"type":"text","text":"hello"}]`)
+	require.Contains(t, prompts[1], `"prompt":[{"type":"text","text":"hello"},`)
 }
 
 func TestRestartWithUnreadableHistory(t *testing.T) {

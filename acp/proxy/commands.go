@@ -218,7 +218,7 @@ func parseCall(params backend.Raw) (c commandCall, ok bool) {
 }
 
 // childPrompt returns a prompt as it is sent to the child, and the context that it includes. A call of the child's own commands is
-// sent as it was typed, because the child would not recognise it after other text.
+// sent as it was typed, because the child may take any other text for its arguments.
 func (s *session) childPrompt(ctx context.Context, params backend.Raw) (backend.Raw, promptContext, error) {
 	if c, ok := parseCall(params); ok {
 		childNames := commandNames(s.announced.childCommands())
@@ -234,7 +234,7 @@ func (s *session) childPrompt(ctx context.Context, params backend.Raw) (backend.
 		}
 	}
 	pc := s.nextContext()
-	params, err := prependText(params, pc.text())
+	params, err := appendText(params, pc.text())
 	return params, pc, err
 }
 

@@ -91,19 +91,19 @@ func TestA30_CommandExpansion(t *testing.T) {
 	require.NoError(t, err)
 	v.announcements()
 
-	// A call of the child's own command is sent without context: the child would not recognise it after other text.
+	// A call of the child's own command is sent without context, which the child may take for arguments.
 	v.prompt(s.ID, "/init now")
 	require.Equal(t, []string{"/init now"}, h.lastPrompt())
 
 	v.prompt(s.ID, "/deploy the moon")
 	got := h.lastPrompt()
-	require.Contains(t, got[0], "Be kind.", "it is sent with the next prompt")
-	require.Contains(t, got[1], "Deploy to the moon.")
-	require.Contains(t, got[1], file)
-	require.Contains(t, got[1], other.String())
-	require.True(t, strings.HasPrefix(got[1], "<acp-agent-context>\n"), got[1])
-	require.True(t, strings.HasSuffix(got[1], "</acp-agent-context>\n/deploy the moon"), got[1])
-	require.Equal(t, 1, strings.Count(got[1], "</acp-agent-context>"))
+	require.Contains(t, got[1], "Be kind.", "it is sent with the next prompt")
+	require.Contains(t, got[0], "Deploy to the moon.")
+	require.Contains(t, got[0], file)
+	require.Contains(t, got[0], other.String())
+	require.True(t, strings.HasPrefix(got[0], "<acp-agent-context>\n"), got[0])
+	require.True(t, strings.HasSuffix(got[0], "</acp-agent-context>\n/deploy the moon"), got[0])
+	require.Equal(t, 1, strings.Count(got[0], "</acp-agent-context>"))
 
 	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("/baking rye"), sdk.TextBlock("and butter"))
 	require.NoError(t, err)

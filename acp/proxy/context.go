@@ -18,64 +18,159 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// What a child is told in words is a block of text between these marks, before a prompt. It is for the child alone and is removed
-// where it comes back, in a replay or a title.
+// What a child is told in words goes to its system prompt if it takes text for that when a session is created. Otherwise, and when
+// it changes later, it is a block of text between these marks, after the content of a prompt. Such a block is for the child alone
+// and is removed where it comes back, in a replay or a title.
 const (
 	contextTag   = "acp-agent-context"
 	contextBegin = "<" + contextTag + ">"
 	contextEnd   = "</" + contextTag + ">"
 )
 
-// pendingContext is what the child must be told since its session was opened.
-type pendingContext struct {
-	roots       string
-	rootsDigest string // "" if roots is empty
-	history     string
+// topic is a subject that a child is told about in words.
+type topic struct {
+	// text returns what there is to say now, "" for nothing, and its digest.
+	text func(s *session, mode RootsMode) (text, digest string)
+	// sent returns where a state has the digest of what was said last, "" for nothing.
+	sent func(saved *state) *string
+	// changed introduces a text that replaces an earlier one, and gone replaces one that there is no longer.
+	changed, gone string
 }
 
-// promptContext is what the child is told with a prompt.
+// topics returns all topics, in the order in which a child is told about them.
+func topics() []topic {
+	return []topic{
+		{
+			text: (*session).rootsText,
+			sent: func(saved *state) *string { return &saved.SentRoots },
+			gone: "This session no longer has any directory other than the working directory.\n",
+		},
+		{
+			text:    (*session).instructionsText,
+			sent:    func(saved *state) *string { return &saved.SentInstructions },
+			changed: "These instructions replace those that you were given before in this session.\n",
+			gone:    "The instructions of other directories that you were given before in this session no longer apply.\n",
+		},
+	}
+}
+
+// contextPart is what a child is told about a topic.
+type contextPart struct {
+	topic        topic
+	text, digest string
+}
+
+// promptContext is what a child is told with a prompt.
 type promptContext struct {
-	pendingContext
-	instructions       string
-	instructionsDigest string
+	parts   []contextPart
+	history string
 }
 
 // text returns the marked block, "" if there is nothing to tell.
-func (pc promptContext) text() string { return contextBlock(pc.roots, pc.instructions, pc.history) }
+func (pc promptContext) text() string {
+	return contextBlock(append(partTexts(pc.parts), pc.history)...)
+}
 
-// nextContext returns what to tell the child with the next prompt: what is pending, and the instructions of the other roots if
-// they have changed.
+func partTexts(parts []contextPart) []string {
+	texts := make([]string, len(parts))
+	for i, part := range parts {
+		texts[i] = part.text
+	}
+	return texts
+}
+
+// nextContext returns what to tell the child with the next prompt: what has changed since it was told last.
 func (s *session) nextContext() promptContext {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	pc := promptContext{pendingContext: s.pending}
-	pc.instructions, pc.instructionsDigest = newInstructions(s.host.Catalog(), s.state.SentInstructions, s.proxy.options.limits.maxInstructions)
+	pc := promptContext{history: s.pendingHistory}
+	for _, t := range topics() {
+		known := *t.sent(&s.state)
+		text, now := t.text(s, s.state.RootsMode)
+		switch {
+		case now == known:
+			continue
+		case text == "":
+			text = t.gone
+		case known != "":
+			text = t.changed + text
+		}
+		pc.parts = append(pc.parts, contextPart{t, text, now})
+	}
 	return pc
 }
 
-// contextDelivered records that the child has answered a prompt with pc.
-func (s *session) contextDelivered(ctx context.Context, pc promptContext) {
+// contextDelivered records that the child has answered a prompt with pc in cs.
+func (s *session) contextDelivered(ctx context.Context, cs *childSession, pc promptContext) {
 	if pc.text() == "" {
 		return
 	}
 	s.mu.Lock()
-	if s.pending != pc.pendingContext { // the session was opened again meanwhile
+	if s.current != cs { // the session was opened again meanwhile
 		s.mu.Unlock()
 		return
 	}
-	s.pending = pendingContext{}
-	if pc.rootsDigest != "" {
-		s.state.SentRoots = pc.rootsDigest
+	for _, part := range pc.parts {
+		*part.topic.sent(&s.state) = part.digest
 	}
-	if pc.instructions != "" {
-		s.state.SentInstructions = pc.instructionsDigest
+	if pc.history != "" {
+		s.pendingHistory, s.state.HistoryDue = "", false
 	}
-	s.state.HistoryDue = s.state.HistoryDue && pc.history == ""
 	saved := s.state
 	s.mu.Unlock()
 	if err := s.save(ctx, saved); err != nil {
 		s.proxy.log.Warn("cannot record what the agent was told: it will be told again", "error", err)
 	}
+}
+
+const (
+	systemPromptMember = "systemPrompt"
+	// systemIntro begins what a child is told in its system prompt.
+	systemIntro = "acp-agent, which connects you with the user's editor, adds the following. " +
+		"What " + contextBegin + " blocks in the conversation say is newer.\n\n"
+)
+
+// systemParts returns what a child is told in its system prompt when the session is opened, nil if it takes none or the client
+// uses an extension for it that excludes the standard way. It counts only for a new session: Claude Code keeps the system prompt
+// that a session began with, so changes are also told in a prompt.
+func (s *session) systemParts(c *child, mode RootsMode) (parts []contextPart) {
+	var p struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+	}
+	_ = json.Unmarshal(s.params, &p)
+	if !c.info.SystemPrompt || p.Meta[systemPromptMember] != nil {
+		return nil
+	}
+	for _, t := range topics() {
+		if text, now := t.text(s, mode); text != "" {
+			parts = append(parts, contextPart{t, text, now})
+		}
+	}
+	return parts
+}
+
+// withSystemPrompt returns the params of a lifecycle request with parts added to the system prompt, after the client's text. If
+// that is malformed, it is left for the child to reject.
+func withSystemPrompt(params backend.Raw, parts []contextPart) (backend.Raw, error) {
+	if len(parts) == 0 {
+		return params, nil
+	}
+	prompt, _, err := strictjson.Take(params, systemPromptMember)
+	if err != nil {
+		return nil, err
+	}
+	if prompt == nil || string(prompt) == "null" {
+		prompt = backend.Raw(`{"mode":"append"}`)
+	}
+	content, _, err := strictjson.Take(prompt, "content")
+	if err != nil {
+		return params, nil
+	}
+	content, ok := appendJSON(content, backend.Encode(sdk.TextBlock(systemIntro+strings.Join(partTexts(parts), "\n"))))
+	if !ok {
+		return params, nil
+	}
+	return strictjson.Put(params, systemPromptMember, replaced(prompt, "content", content))
 }
 
 // contextBlock returns the parts that are not empty as a marked block, "" if there are none. End marks in them are escaped.
@@ -92,9 +187,9 @@ func contextBlock(parts ...string) string {
 	return contextBegin + "\n" + strings.Join(kept, "\n") + contextEnd
 }
 
-// prependText returns the params of a prompt with a text block before its own content. A prompt that is not an array is left for
-// the child to reject.
-func prependText(params backend.Raw, text string) (backend.Raw, error) {
+// appendText returns the params of a prompt with a text block after its own content, which may begin with a command of the child. A
+// prompt that is not an array is left for the child to reject.
+func appendText(params backend.Raw, text string) (backend.Raw, error) {
 	if text == "" {
 		return params, nil
 	}
@@ -102,16 +197,11 @@ func prependText(params backend.Raw, text string) (backend.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	content := bytes.TrimSpace(prompt)
-	if len(content) == 0 || content[0] != '[' {
+	longer, ok := appendJSON(prompt, backend.Encode(sdk.TextBlock(text)))
+	if !ok || len(prompt) == 0 {
 		return params, nil
 	}
-	longer, _ := appendJSON(nil, backend.Encode(sdk.TextBlock(text)))
-	longer = longer[:len(longer)-1] // its closing bracket
-	if rest := bytes.TrimSpace(content[1:]); len(rest) > 0 && rest[0] != ']' {
-		longer = append(longer, ',')
-	}
-	return strictjson.Put(params, "prompt", append(longer, content[1:]...))
+	return strictjson.Put(params, "prompt", longer)
 }
 
 // countBlocks returns the number of content blocks of a prompt.
@@ -121,109 +211,58 @@ func countBlocks(params backend.Raw) int {
 	return len(p.Prompt)
 }
 
-// Bounds of describeRoots.
-const (
-	maxRootsText = 16 << 10 // bytes of paths and names
-	maxEntries   = 12       // names of entries of a root
-)
+// maxRootsText is how many bytes of paths describeRoots returns.
+const maxRootsText = 16 << 10
 
-// describeRoots tells a child about the session's roots, in order, with their first entries, and about the tools for them if it
-// has any.
-func describeRoots(ctx context.Context, roots workspace.Roots, w *workspace.Workspace, tools toolServer) string {
-	if roots.Additional().Len() == 0 {
-		return "This session no longer has any directory other than the working directory.\n"
+// rootsText returns the text about the session's roots for a child that is given them in words.
+func (s *session) rootsText(mode RootsMode) (text, digest string) {
+	if mode != RootsByContext || s.roots.Additional().Len() == 0 {
+		return "", ""
 	}
+	tools := s.toolServer(mode)
+	return describeRoots(s.roots, tools), rootsDigest(s.roots, tools)
+}
+
+// describeRoots tells a child about a session's roots, in order, and about the tools for them if it has any.
+func describeRoots(roots workspace.Roots, tools toolServer) string {
 	var b strings.Builder
-	b.WriteString("This session has several root directories, in this order:\n")
+	b.WriteString("This session has several root directories:\n")
 	for i, dir := range roots.All() {
 		line := fmt.Sprintf("%d. %q", i+1, dir)
 		if i == 0 {
 			line += " (the working directory)"
 		}
-		line += listEntries(ctx, w, dir) + "\n"
 		if b.Len()+len(line) > maxRootsText {
 			fmt.Fprintf(&b, "and %d more\n", roots.Len()-i)
 			break
 		}
-		b.WriteString(line)
+		b.WriteString(line + "\n")
 	}
-	b.WriteString("You may read and change files in all of them as in the working directory. " +
-		"Relative paths start at the working directory: use absolute paths for files in the others.\n")
+	b.WriteString("You may read and change files in all of them. Use absolute paths outside the working directory.\n")
 	if tools.name != "" {
 		does := "lists, reads, searches, writes and edits"
 		if tools.readOnly {
 			does = "lists, reads and searches"
 		}
-		fmt.Fprintf(&b, "The MCP server %q of this session has tools for all of them: it %s files there. "+
-			"Use them where your own tools do not reach.\n", tools.name, does)
+		fmt.Fprintf(&b, "Where your own tools do not reach, use the MCP server %q: it %s files in all of them.\n", tools.name, does)
 	}
 	return b.String()
 }
 
-// listEntries returns the names of a root's first entries that are not hidden, "" if there are none.
-func listEntries(ctx context.Context, w *workspace.Workspace, dir workspace.Dir) string {
-	if w == nil {
-		return ""
-	}
-	opened, err := w.OpenDir(dir.String())
-	if err != nil {
-		return ""
-	}
-	defer opened.Close()
-	entries, err := opened.Entries(ctx)
-	if err != nil {
-		return ""
-	}
-	var names []string
-	more := 0
-	for _, e := range entries {
-		switch {
-		case strings.HasPrefix(e.Name, "."):
-		case len(names) == maxEntries:
-			more++
-		case e.Type.IsDir():
-			names = append(names, fmt.Sprintf("%q", e.Name+"/"))
-		default:
-			names = append(names, fmt.Sprintf("%q", e.Name))
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	list := ", with " + strings.Join(names, ", ")
-	if more > 0 {
-		list += fmt.Sprintf(" and %d more", more)
-	}
-	return list
-}
-
-const (
-	instructionsChanged = "These instructions replace those that you were given before in this session.\n"
-	instructionsGone    = "The instructions of other directories that you were given before in this session no longer apply.\n"
-	instructionsCut     = "\n(cut: the rest did not fit)\n"
-)
-
-// newInstructions returns the instructions of the other roots, in at most limit bytes, and their digest. The child finds those
-// under its working directory itself. The text is empty if the digest is known, the digest of what the child was told last.
-func newInstructions(catalog *discovery.Catalog, known string, limit int) (instructions, digestNow string) {
+// instructionsText returns the instructions of the other roots, of limited length. The child finds those under its working
+// directory itself.
+func (s *session) instructionsText(RootsMode) (instructions, digestNow string) {
+	catalog := s.host.Catalog()
 	if catalog == nil {
-		return "", known
+		return "", ""
 	}
 	instructions = catalog.Instructions(discovery.OtherRoots).String()
-	if instructions != "" {
-		digestNow = digest(instructions)
+	if instructions == "" {
+		return "", ""
 	}
-	switch {
-	case digestNow == known:
-		return "", digestNow
-	case instructions == "":
-		return instructionsGone, digestNow
-	}
-	if len(instructions) > limit {
-		instructions = text.Prefix(instructions, limit) + instructionsCut
-	}
-	if known != "" {
-		instructions = instructionsChanged + instructions
+	digestNow = digest(instructions)
+	if limit := s.proxy.options.limits.maxInstructions; len(instructions) > limit {
+		instructions = text.Prefix(instructions, limit) + "\n(cut: the rest did not fit)\n"
 	}
 	return instructions, digestNow
 }
@@ -349,7 +388,7 @@ func (t *transcript) String() string {
 		what = "The last part of the conversation so far"
 	}
 	return "This session continues one whose messages you do not have. " + what + ", oldest first:\n" +
-		b.String() + "End of the conversation so far. What follows this block is new.\n"
+		b.String() + "End of the conversation so far. The message before this block is new.\n"
 }
 
 // withoutContext removes marked blocks from an update. It returns false if nothing else was in it.

@@ -39,19 +39,19 @@ func TestA25_Instructions(t *testing.T) {
 			v.prompt(s.ID, "one")
 			told := h.lastPrompt()
 			require.Len(t, told, 2)
-			require.Equal(t, "one", told[1])
-			require.Contains(t, told[0], "Of the first.")
-			require.Contains(t, told[0], "Of the second.")
-			require.Contains(t, told[0], all.At(1).String(), "A30: labelled with its root")
-			require.NotContains(t, told[0], "Of the working directory.", "the child finds these itself")
-			require.Equal(t, 1, strings.Count(told[0], "</acp-agent-context>"), "P7: a file cannot end the block")
+			require.Equal(t, "one", told[0], "the user's text comes first")
+			require.Contains(t, told[1], "Of the first.")
+			require.Contains(t, told[1], "Of the second.")
+			require.Contains(t, told[1], all.At(1).String(), "A30: labelled with its root")
+			require.NotContains(t, told[1], "Of the working directory.", "the child finds these itself")
+			require.Equal(t, 1, strings.Count(told[1], "</acp-agent-context>"), "P7: a file cannot end the block")
 			v.prompt(s.ID, "two")
 			require.Equal(t, []string{"two"}, h.lastPrompt(), "P6: only once")
 
 			require.NoError(t, os.WriteFile(first, []byte("Changed."), 0o644))
 			v.prompt(s.ID, "three")
-			require.Contains(t, h.lastPrompt()[0], "Changed.", "after a change")
-			require.Contains(t, h.lastPrompt()[0], "replace those")
+			require.Contains(t, h.lastPrompt()[1], "Changed.", "after a change")
+			require.Contains(t, h.lastPrompt()[1], "replace those")
 			v.disconnect()
 
 			// Another process, with other roots.
@@ -59,16 +59,119 @@ func TestA25_Instructions(t *testing.T) {
 			_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: with(all, all.At(2).String())})
 			require.NoError(t, err)
 			v.prompt(s.ID, "four")
-			require.Contains(t, h.lastPrompt()[0], "Of the second.")
-			require.NotContains(t, h.lastPrompt()[0], "Changed.")
+			require.Contains(t, h.lastPrompt()[1], "Of the second.")
+			require.NotContains(t, h.lastPrompt()[1], "Changed.")
 			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
 			require.NoError(t, err)
 			v.prompt(s.ID, "five")
-			require.Contains(t, h.lastPrompt()[0], "no longer apply")
+			require.Contains(t, h.lastPrompt()[1], "no longer apply")
 			v.prompt(s.ID, "six")
 			require.Equal(t, []string{"six"}, h.lastPrompt())
 			h.history(s.ID) // it does not have it
 		})
+	}
+}
+
+// systemPrompts returns the system prompts in the requests of a method that the agent received.
+func (h *system) systemPrompts(method string) (prompts []string) {
+	for _, r := range h.received() {
+		if r.method != method {
+			continue
+		}
+		var p struct {
+			SystemPrompt struct {
+				Mode    string
+				Content []struct{ Text string }
+			}
+		}
+		require.NoError(h.t, json.Unmarshal([]byte(r.params), &p))
+		prompt := p.SystemPrompt.Mode
+		for _, block := range p.SystemPrompt.Content {
+			prompt += " " + block.Text
+		}
+		prompts = append(prompts, prompt)
+	}
+	return prompts
+}
+
+func TestA25_SystemPrompt(t *testing.T) {
+	for _, c := range []struct {
+		way  proxy.RootsMode
+		able abilities
+	}{
+		{proxy.RootsByProtocol, abilities{Load: true, Resume: true, Roots: true, SystemPrompt: true}},
+		{proxy.RootsByContext, abilities{Load: true, Resume: true, SystemPrompt: true}},
+	} {
+		t.Run(string(c.way), func(t *testing.T) {
+			t.Parallel()
+			h := newSystem(t, c.able, proxy.Options{})
+			all := roots(t, 2)
+			first := put(t, all.At(1), "AGENTS.md", "Of the first.")
+			put(t, all.At(2), "AGENTS.md", "Of the second.")
+			v := h.connect()
+			s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+			require.NoError(t, err)
+			v.prompt(s.ID, "one")
+			told := h.systemPrompts("session/new")[0]
+			require.Contains(t, told, "append ")
+			require.Contains(t, told, "Of the first.")
+			require.Contains(t, told, "Of the second.")
+			require.Equal(t, c.way == proxy.RootsByContext, strings.Contains(told, "several root directories"))
+			require.Equal(t, []string{"one"}, h.lastPrompt(), "P7: the prompt is the user's alone")
+
+			require.NoError(t, os.WriteFile(first, []byte("Changed."), 0o644))
+			v.prompt(s.ID, "two")
+			require.Equal(t, "two", h.lastPrompt()[0])
+			require.Contains(t, h.lastPrompt()[1], "Changed.", "after a change in the session")
+
+			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all, all.At(2).String())})
+			require.NoError(t, err)
+			told = h.systemPrompts("session/load")[0]
+			require.NotContains(t, told, "Changed.")
+			require.Contains(t, told, "Of the second.")
+			v.prompt(s.ID, "three")
+			require.Equal(t, "three", h.lastPrompt()[0])
+			require.Contains(t, h.lastPrompt()[1], "Of the second.", "the agent may have kept its system prompt")
+			require.NotContains(t, h.lastPrompt()[1], "Changed.")
+			v.disconnect()
+
+			v = h.connect() // the agent has started again
+			_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: with(all, all.At(2).String())})
+			require.NoError(t, err)
+			require.Equal(t, told, h.systemPrompts("session/resume")[0], "the same, so that the agent's cache stays valid")
+			v.prompt(s.ID, "three again")
+			require.Equal(t, []string{"three again"}, h.lastPrompt())
+			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
+			require.NoError(t, err)
+			require.Empty(t, h.systemPrompts("session/load")[1])
+			v.prompt(s.ID, "four")
+			require.Contains(t, h.lastPrompt()[1], "no longer apply")
+			v.prompt(s.ID, "five")
+			require.Equal(t, []string{"five"}, h.lastPrompt())
+			h.history(s.ID)
+		})
+	}
+}
+
+func TestP6_SystemPromptOfTheClient(t *testing.T) {
+	const able = "await initialize\n" +
+		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"systemPrompt":{}}}}}` + "\n"
+	for given, want := range map[string]string{
+		`"systemPrompt":{"mode":"override","content":[{"type":"text","text":"Mine."}]}`: `"systemPrompt":{"mode":"override","content":[{"type":"text","text":"Mine."},{"text":"acp-agent`,
+		`"systemPrompt":null`:                   `"systemPrompt":{"content":[{"text":"acp-agent`,
+		`"systemPrompt":7`:                      `"systemPrompt":7`,
+		`"systemPrompt":{"content":7}`:          `"systemPrompt":{"content":7}`,
+		`"_meta":{"systemPrompt":"Mine alone"}`: `"_meta":{"systemPrompt":"Mine alone"}`,
+	} {
+		b := initialized(t, able+opened+"await session/prompt\n"+answered, proxy.Options{})
+		s, _ := b.openWith(`{"cwd":"/a","additionalDirectories":["/b"],"mcpServers":[],` + given + `}`)
+		_, err := b.prompt(s)
+		require.NoError(t, err)
+		require.Contains(t, b.received("session/new")[0], want)
+		if strings.HasPrefix(given, `"_meta"`) {
+			require.NotContains(t, b.received("session/new")[0], "acp-agent", "it takes precedence over the client's")
+			require.Contains(t, b.received("session/prompt")[0], "several root directories")
+		}
 	}
 }
 
@@ -80,8 +183,8 @@ func TestP7_InstructionsLimit(t *testing.T) {
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
 	require.NoError(t, err)
 	v.prompt(s.ID, "one")
-	require.Less(t, len(h.lastPrompt()[0]), 1200)
-	require.Contains(t, h.lastPrompt()[0], "(cut: ")
+	require.Less(t, len(h.lastPrompt()[1]), 1200)
+	require.Contains(t, h.lastPrompt()[1], "(cut: ")
 }
 
 func TestP7_ConversationLimit(t *testing.T) {
@@ -126,11 +229,11 @@ func TestP1_RootsInFirstPrompt(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(got[1]), &first))
 	require.Len(t, first.Params.Prompt, 2)
-	context := first.Params.Prompt[0]
+	context := first.Params.Prompt[1]
 	require.Equal(t, "text", context.Type)
 	require.True(t, strings.HasPrefix(context.Text, "<acp-agent-context>\n") && strings.HasSuffix(context.Text, "\n</acp-agent-context>"))
 	require.Contains(t, context.Text, "1. \"/a\" (the working directory)\n2. \"/b\"\n3. \"/c d\"\n")
-	require.Equal(t, "hello", first.Params.Prompt[1].Text)
+	require.Equal(t, "hello", first.Params.Prompt[0].Text)
 	require.Contains(t, got[2], `"prompt":[{"type":"text","text":"hello"}]`, "the second prompt is unchanged")
 }
 
@@ -150,7 +253,7 @@ func TestP7_RootsTextLimit(t *testing.T) {
 
 func TestP1_RootsInEmptyPrompt(t *testing.T) {
 	for prompt, want := range map[string]string{
-		`{"prompt":[ ]}`:   `</acp-agent-context>","type":"text"} ]`,
+		`{"prompt":[ ]}`:   `</acp-agent-context>","type":"text"}]`,
 		`{"prompt":"odd"}`: `"prompt":"odd"`,
 		`{}`:               `"params":{"sessionId":"child-1"}`,
 	} {
@@ -170,6 +273,7 @@ func TestP7_ContextRemovedFromUpdates(t *testing.T) {
 	}
 	for _, c := range []struct{ sent, want string }{
 		{user(`"hello"`), user(`"hello"`)},
+		{user(`"hello\n` + told + `"`), user(`"hello"`)},
 		{user(`"` + told + `"`), ""},
 		{user(`"` + told + `\nhello"`), user(`"hello"`)},
 		{user(`"before ` + told + ` and ` + told + ` behind"`), user(`"before  and  behind"`)},

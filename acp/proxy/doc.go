@@ -45,12 +45,12 @@
 // # Roots
 //
 // A child that advertises additionalDirectories is sent the list. An agent whose profile has a flag for directories is started with
-// it, in a process of its own for each session with more than one root. Any other agent is told in its next prompt, in a marked
-// block that names the roots and their first entries, and is given an MCP server with tools for them ([Options].RootsTools). The
-// mode in use is saved with the session; see [Describe].
+// it, in a process of its own for each session with more than one root. Any other agent is told in words that name the roots, and
+// is given an MCP server with tools for them ([Options].RootsTools). The mode in use is saved with the session; see [Describe].
 //
 // A child finds instructions and commands under its working directory itself. It is told the instructions of the other roots in
-// the same kind of block, and again when they change. Commands and skills of all roots are announced after the child's own. A
+// words, and again when they change. A child that advertises systemPrompt is told in words when its session is created, by that
+// member; others, and changes later, are told in a marked block after the content of the next prompt. Commands and skills of all roots are announced after the child's own. A
 // prompt that calls one is sent with its text. What the child is told in marked blocks never becomes part of the history.
 //
 // # Failures

@@ -81,7 +81,7 @@ func TestP1_ToolServer(t *testing.T) {
 	require.Equal(t, rootArgs(all), given[0].Args, "A20: cwd first")
 	require.NotNil(t, given[0].Env)
 	v.prompt(s.ID, "one")
-	require.Contains(t, h.lastPrompt()[0], `"acp_agent_roots"`)
+	require.Contains(t, h.lastPrompt()[1], `"acp_agent_roots"`)
 
 	t.Run("A24/with other roots", func(t *testing.T) {
 		fewer := with(all, all.At(2).String())
@@ -154,9 +154,9 @@ func TestA30_WritingTools(t *testing.T) {
 		args    string
 		told    string
 	}{
-		"not known to ask":      {proxy.Profile{}, "mcp --read-only --root", "it lists, reads and searches files there"},
-		"known to ask":          {proxy.Profile{AskEnv: []string{"ACP_PROXY_TEST_ASK=ask"}}, "mcp --root", "writes and edits files there"},
-		"as its user allows it": {proxy.Profile{Tools: proxy.ToolsWrite}, "mcp --root", "writes and edits files there"},
+		"not known to ask":      {proxy.Profile{}, "mcp --read-only --root", "it lists, reads and searches files in all of them"},
+		"known to ask":          {proxy.Profile{AskEnv: []string{"ACP_PROXY_TEST_ASK=ask"}}, "mcp --root", "writes and edits files in all of them"},
+		"as its user allows it": {proxy.Profile{Tools: proxy.ToolsWrite}, "mcp --root", "writes and edits files in all of them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newSystem(t, abilities{}, proxy.Options{RootsTools: rootsTools, Profile: c.profile})
@@ -165,7 +165,7 @@ func TestA30_WritingTools(t *testing.T) {
 			require.NoError(t, err)
 			require.Contains(t, strings.Join(h.servers("session/new")[0].Args, " "), c.args)
 			v.prompt(s.ID, "one")
-			require.Contains(t, h.lastPrompt()[0], c.told)
+			require.Contains(t, h.lastPrompt()[1], c.told)
 		})
 	}
 }

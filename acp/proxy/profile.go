@@ -142,7 +142,7 @@ const (
 	RootsAuto       RootsMode = ""         // by the protocol if the agent advertises it, else by flags if it has one, else in the prompt
 	RootsByProtocol RootsMode = "protocol" // as additionalDirectories in lifecycle requests
 	RootsByFlags    RootsMode = "flags"    // as arguments of its process; each session then has its own process
-	RootsByContext  RootsMode = "context"  // in a marked block before the first prompt
+	RootsByContext  RootsMode = "context"  // in words: in the system prompt, or in a marked block after the first prompt
 )
 
 // ParseRootsMode parses auto, protocol, flags or context.

@@ -78,7 +78,7 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 		switch {
 		case err == nil:
 			s.proxy.children.answered()
-			s.contextDelivered(lasting, told)
+			s.contextDelivered(lasting, cs, told)
 		case errors.Is(err, jsonrpc.ErrQueueFull):
 			cs.endTurn(t) // it was not sent
 		case errors.Is(err, errNoAnswer):

@@ -29,8 +29,9 @@ type session struct {
 	current *childSession // nil once closed
 	closed  bool
 	state   state // as saved
-	pending pendingContext
-	updates updateFilter
+	// pendingHistory is the conversation that the child must be told in its next prompt, "" if none.
+	pendingHistory string
+	updates        updateFilter
 }
 
 var errSessionClosed = errors.New("the session was closed")
@@ -46,14 +47,14 @@ func (s *session) running() *childSession {
 }
 
 // replace sets the child session and returns the one before. It returns false if s was closed.
-func (s *session) replace(cs *childSession, saved state, p pendingContext) (before *childSession, ok bool) {
+func (s *session) replace(cs *childSession, saved state, pendingHistory string) (before *childSession, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, false
 	}
 	before = s.current
-	s.current, s.state, s.pending = cs, saved, p
+	s.current, s.state, s.pendingHistory = cs, saved, pendingHistory
 	return before, true
 }
 

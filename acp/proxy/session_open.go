@@ -24,6 +24,8 @@ type openRequest struct {
 	historyOptional bool // the history need not be readable
 	hideReplay      bool // the child's replay must not be shown
 	reusable        bool // the child session of previous can be used as it is
+
+	systemParts []contextPart // what the child is told in its system prompt
 }
 
 // current returns the child session of the activation to replace, nil if none.
@@ -88,10 +90,11 @@ func (s *session) open(ctx context.Context, r openRequest) (backend.Opened, erro
 		return backend.Opened{}, err
 	}
 	if others := s.roots.Additional(); mode == RootsByContext && others.Len() > 0 {
-		c.log.Warn("the agent does not support additional directories: it is told about them in its next prompt",
+		c.log.Warn("the agent does not support additional directories: it is told about them in words",
 			"agent", c.info.Name, "directories", others.Strings())
 	}
 	r.reusable = s.canReuse(c, mode, r)
+	r.systemParts = s.systemParts(c, mode)
 	methods := r.methods(c.info)
 	for i, method := range methods {
 		var o openResult
@@ -152,7 +155,7 @@ func (s *session) sameServers(other *session) bool {
 }
 
 // lifecycleParams returns the params of a lifecycle request to the child. id is the child session that it names; byNew has none.
-func (s *session) lifecycleParams(method openMethod, mode RootsMode, id backend.Raw) (backend.Raw, error) {
+func (s *session) lifecycleParams(method openMethod, mode RootsMode, id backend.Raw, system []contextPart) (backend.Raw, error) {
 	params, err := paramsWithRoots(s.params, mode, backend.Cause(method), s.roots)
 	if err != nil {
 		return nil, err
@@ -163,15 +166,15 @@ func (s *session) lifecycleParams(method openMethod, mode RootsMode, id backend.
 	if params, err = s.withToolServer(params, s.toolServer(mode)); err != nil {
 		return nil, err
 	}
-	if method == byNew {
-		return params, nil
+	if params, err = withSystemPrompt(params, system); err != nil || method == byNew {
+		return params, err
 	}
 	return withSessionID(params, id)
 }
 
 // reopen loads or resumes the child session that was saved.
 func (s *session) reopen(ctx context.Context, method openMethod, c *child, mode RootsMode, r openRequest) (o openResult, err error) {
-	params, err := s.lifecycleParams(method, mode, r.state.ID)
+	params, err := s.lifecycleParams(method, mode, r.state.ID, r.systemParts)
 	if err != nil {
 		return o, err
 	}
@@ -275,7 +278,7 @@ func (s *session) restore(ctx context.Context, cs *childSession, other *session)
 	s.mu.Lock()
 	mode := s.state.RootsMode
 	s.mu.Unlock()
-	params, err := s.lifecycleParams(method, mode, cs.id)
+	params, err := s.lifecycleParams(method, mode, cs.id, s.systemParts(c, mode))
 	if err == nil {
 		lasting := context.WithoutCancel(ctx)
 		ctx, cancel := context.WithTimeoutCause(lasting, c.limits.endTimeout, errNoAnswer)
@@ -293,7 +296,7 @@ func (s *session) restore(ctx context.Context, cs *childSession, other *session)
 
 // create has the child create a session, as a copy of the one that was saved if method is byFork.
 func (s *session) create(ctx context.Context, method openMethod, c *child, mode RootsMode, r openRequest) (openResult, error) {
-	params, err := s.lifecycleParams(method, mode, r.state.ID)
+	params, err := s.lifecycleParams(method, mode, r.state.ID, r.systemParts)
 	if err != nil {
 		return openResult{}, err
 	}
@@ -419,14 +422,14 @@ func (s *session) commit(ctx context.Context, o openResult, r openRequest) (back
 
 // adopt saves the state of the child session, makes it that of s, and leaves the one before.
 func (s *session) adopt(ctx context.Context, o openResult, r openRequest) error {
-	saved, pending, err := s.plan(ctx, o, r)
+	saved, pendingHistory, err := s.plan(o, r)
 	if err != nil {
 		return err
 	}
 	if err := s.save(ctx, saved); err != nil {
 		return err
 	}
-	before, ok := s.replace(o.session, saved, pending)
+	before, ok := s.replace(o.session, saved, pendingHistory)
 	if !ok {
 		return errSessionClosed
 	}
@@ -437,8 +440,8 @@ func (s *session) adopt(ctx context.Context, o openResult, r openRequest) error 
 	return nil
 }
 
-// plan returns the state to save for a child session, and what the child must be told in its next prompt.
-func (s *session) plan(ctx context.Context, o openResult, r openRequest) (saved state, pending pendingContext, err error) {
+// plan returns the state to save for a child session, and the conversation that the child must be told in its next prompt.
+func (s *session) plan(o openResult, r openRequest) (saved state, pendingHistory string, err error) {
 	if o.method != byNew {
 		saved = r.state
 	}
@@ -446,24 +449,21 @@ func (s *session) plan(ctx context.Context, o openResult, r openRequest) (saved 
 	saved.Offered = len(s.rootCommands(commandNames(s.announced.childCommands()))) > 0
 	lacksHistory := o.method == byNew && r.cause != backend.New
 	if lacksHistory || saved.HistoryDue {
-		if pending.history, err = s.conversation(r); err != nil {
-			return state{}, pendingContext{}, err
+		if pendingHistory, err = s.conversation(r); err != nil {
+			return state{}, "", err
 		}
-		saved.HistoryDue = pending.history != "" || r.historyOptional
+		saved.HistoryDue = pendingHistory != "" || r.historyOptional
 		saved.Partial = saved.Partial || saved.HistoryDue
 	}
 	if o.roots != RootsByContext {
 		saved.SentRoots = ""
-		return saved, pending, nil
 	}
-	tools := s.toolServer(o.roots)
-	now := rootsDigest(s.roots, tools)
-	nothingToSay := saved.SentRoots == "" && s.roots.Additional().Len() == 0
-	if saved.SentRoots != now && !nothingToSay {
-		pending.rootsDigest = now
-		pending.roots = describeRoots(ctx, s.roots, s.host.Workspace(), tools)
+	if o.method == byNew {
+		for _, part := range r.systemParts {
+			*part.topic.sent(&saved) = part.digest
+		}
 	}
-	return saved, pending, nil
+	return saved, pendingHistory, nil
 }
 
 // conversation returns the stored conversation so far as text. If the history is optional and cannot be read, the child is told about it

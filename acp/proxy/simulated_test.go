@@ -31,7 +31,7 @@ const (
 
 // abilities are what a simulated agent can do, and how it does it.
 type abilities struct {
-	Load, Resume, Fork, List, Close, Delete, Roots bool
+	Load, Resume, Fork, List, Close, Delete, Roots, SystemPrompt bool
 
 	Dir string // of the session files
 	// Bound: it does not open a session in another working directory than the one it was created in.
@@ -162,6 +162,7 @@ func (s *simulated) initialize() string {
 	sessions := map[string]any{}
 	for name, has := range map[string]bool{
 		"resume": s.Resume, "fork": s.Fork, "list": s.List, "close": s.Close, "delete": s.Delete, "additionalDirectories": s.Roots,
+		"systemPrompt": s.SystemPrompt,
 	} {
 		if has {
 			sessions[name] = map[string]any{}
@@ -270,7 +271,7 @@ func known(kept simulatedSession) []string {
 		switch text := c.Content.Text; {
 		case c.SessionUpdate != "user_message_chunk":
 		case strings.HasPrefix(text, "<acp-agent-context>"):
-			words = append(words, quotedPrompts(text)...)
+			words = slices.Insert(words, len(words)-1, quotedPrompts(text)...) // it follows the prompt that it came with
 		default:
 			words = append(words, text)
 		}

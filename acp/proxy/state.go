@@ -19,7 +19,7 @@ type state struct {
 	ID backend.Raw `json:"id,omitempty"`
 	// RootsMode is how the child was given the roots.
 	RootsMode RootsMode `json:"way,omitempty"`
-	// SentRoots is the digest of the roots that the child was told about in a prompt.
+	// SentRoots is the digest of the roots that the child was told about in words.
 	SentRoots string `json:"told,omitempty"`
 	// SentInstructions is the digest of the instructions of the other roots that it was told, "" if none.
 	SentInstructions string `json:"taught,omitempty"`
@@ -81,7 +81,7 @@ func Describe(state []byte) string {
 	case RootsByFlags:
 		return "by flags: the agent has its own process for the session"
 	case RootsByContext:
-		return "by context: the agent is told about them in a prompt"
+		return "by context: the agent is told about them in words"
 	}
 	return ""
 }

@@ -1,6 +1,8 @@
 package agents
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,6 +31,47 @@ func TestA12_ARealAgentIsToldOfItsNewRoots(t *testing.T) {
 		require.NotContains(t, lastRemoval(t, loaded), s.second)
 		require.Contains(t, lastRemoval(t, resumed), s.second)
 	})
+}
+
+func TestA25_ARealAgentIsToldOfItsOtherRoots(t *testing.T) {
+	t.Parallel()
+	const words, rule = "Please look at the fruit.", "Bananas are to be peeled."
+	for _, c := range []struct {
+		subject
+		inSystemPrompt bool
+	}{{opencode, false}, {claude, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := onStage(t, c.subject)
+			require.NoError(t, os.WriteFile(filepath.Join(s.first, "AGENTS.md"), []byte(rule), 0o644))
+			e := s.behind(t, noFiles)
+			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+			require.NoError(t, err)
+			told := s.prompt(e, made.ID, words, modelserver.Say("It is a banana."))[0]
+			require.Contains(t, told.Text(), rule)
+			conversation := strings.Join(told.Of(modelserver.User), "\n")
+			if c.inSystemPrompt {
+				require.Contains(t, told.Instructions, rule)
+				require.NotContains(t, conversation, onlyForTheAgent, "P7: its history is the user's conversation")
+			} else {
+				before, _, found := strings.Cut(conversation, "<"+onlyForTheAgent)
+				require.True(t, found)
+				require.Contains(t, before, words, "what the user typed comes first")
+			}
+			const other = "Bananas are to be boiled."
+			require.NoError(t, os.WriteFile(filepath.Join(s.second, "AGENTS.md"), []byte(other), 0o644))
+			_, err = e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t, s.second)})
+			require.NoError(t, err)
+			require.NotContains(t, e.heard(made.ID), onlyForTheAgent, "P7")
+			told = s.prompt(e, made.ID, "And now?", modelserver.Say("There is none."))[0]
+			require.Contains(t, lastBlock(t, told), other, "Claude Code keeps the system prompt that the session began with")
+			require.NotContains(t, lastBlock(t, told), rule)
+			for session, err := range e.Sessions(within(t), client.Query{}) {
+				require.NoError(t, err)
+				require.NotContains(t, *session.Title, onlyForTheAgent)
+			}
+		})
+	}
 }
 
 // narrowing removes a session's roots, one by a load and one by a resume, and returns the first request to the model after
