@@ -56,14 +56,16 @@ func (q Query) From() (p Position, ok bool, err error) {
 	return Position{Updated: time.UnixMilli(ms).UTC(), ID: ID(raw[cursorHead:])}, true, nil
 }
 
-// digest identifies q's filters. It does not include real paths, so that a cursor stays valid if a link changes between two pages.
+// digest identifies q's filters. It does not include real paths and unused sessions, so that a cursor stays valid if a link or the time
+// changes between two pages.
 func (q Query) digest() []byte {
 	filters := struct {
 		Agent    Agent
 		Cwd      *string
 		Dirs     []string
 		HaveDirs bool
-	}{Agent: q.Agent}
+		Archive  ArchiveFilter `json:",omitempty"`
+	}{Agent: q.Agent, Archive: q.Archive}
 	if q.Cwd != nil {
 		cwd := q.Cwd.Spelling.String()
 		filters.Cwd = &cwd

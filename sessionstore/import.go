@@ -1,6 +1,7 @@
 package sessionstore
 
 import (
+	"encoding/json"
 	"errors"
 	"time"
 )
@@ -26,6 +27,10 @@ type Imported struct {
 	Title string
 	// Updated is the time of its last activity; the zero time means now.
 	Updated time.Time
+	// Archived says that the agent lists it as archived.
+	Archived bool
+	// Meta is its _meta in the agent's list, or nil.
+	Meta json.RawMessage
 }
 
 // Validate returns an error unless the session can be stored.

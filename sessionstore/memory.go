@@ -120,7 +120,7 @@ func (m *Memory) Get(ctx context.Context, id ID) (Session, error) {
 		return Session{}, err
 	}
 	record := s.record
-	record.Keys, record.State = cloneKeys(record.Keys), bytes.Clone(record.State)
+	record.Keys, record.State, record.Meta = cloneKeys(record.Keys), bytes.Clone(record.State), bytes.Clone(record.Meta)
 	return record, nil
 }
 
@@ -210,6 +210,35 @@ func (m *Memory) EndTurn(ctx context.Context, l Lease, _ StopReason) error {
 // SetTitle implements [Store].
 func (m *Memory) SetTitle(ctx context.Context, l Lease, title string) error {
 	return m.update(ctx, l, func(s *memorySession) { s.record.Title = title })
+}
+
+// Rename implements [Store].
+func (m *Memory) Rename(ctx context.Context, id ID, title string) error {
+	return m.label(ctx, id, func(r *Session) { r.Title, r.Renamed = title, true })
+}
+
+// Archive implements [Store].
+func (m *Memory) Archive(ctx context.Context, id ID) error {
+	return m.label(ctx, id, func(r *Session) { r.Archived = true })
+}
+
+// Unarchive implements [Store].
+func (m *Memory) Unarchive(ctx context.Context, id ID) error {
+	return m.label(ctx, id, func(r *Session) { r.Archived = false })
+}
+
+// label calls change with the record of a session, while the lock is held.
+func (m *Memory) label(ctx context.Context, id ID, change func(*Session)) error {
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s, err := m.find(id)
+	if err == nil {
+		change(&s.record)
+	}
+	return err
 }
 
 // SaveState implements [Store].
@@ -373,7 +402,7 @@ func (m *Memory) List(ctx context.Context, q Query) (Page, error) {
 	defer unlock()
 	found := []Session{}
 	for _, s := range m.sessions {
-		if matches(q, s.record) && (!paging || from.Before(position(s.record))) {
+		if q.matches(s) && (!paging || from.Before(position(s.record))) {
 			found = append(found, s.record)
 		}
 	}
@@ -391,7 +420,7 @@ func pageOf(q Query, found []Session) Page {
 		page.Next = q.After(position(found[size-1]))
 	}
 	for i := range page.Sessions {
-		page.Sessions[i].Keys = cloneKeys(page.Sessions[i].Keys)
+		page.Sessions[i].Keys, page.Sessions[i].Meta = cloneKeys(page.Sessions[i].Keys), bytes.Clone(page.Sessions[i].Meta)
 		page.Sessions[i].State, page.Sessions[i].StateKey = nil, ""
 	}
 	return page
@@ -401,7 +430,18 @@ func pageOf(q Query, found []Session) Page {
 func position(s Session) Position { return Position{Updated: s.Updated, ID: s.ID} }
 
 // matches reports whether the filters of q match s.
-func matches(q Query, s Session) bool {
+func (q Query) matches(s *memorySession) bool {
+	switch {
+	case q.Archive == WithoutArchived && s.record.Archived, q.Archive == OnlyArchived && !s.record.Archived:
+		return false
+	case s.unused() && !s.record.Archived && s.record.Updated.Before(q.Unused.Before) && !slices.Contains(q.Unused.Keep, s.record.ID):
+		return false
+	}
+	return q.matchesKeys(s.record)
+}
+
+// matchesKeys reports whether the filters by agent and roots match s.
+func (q Query) matchesKeys(s Session) bool {
 	if q.Agent.Kind != "" && q.Agent != s.Agent {
 		return false
 	}
@@ -450,7 +490,7 @@ func (m *Memory) newImported(agent Agent, of Imported) *memorySession {
 	s := newMemorySession()
 	s.imported = true
 	s.record = Session{
-		ID: of.ID, Agent: agent, Keys: cloneKeys(of.Keys), Title: of.Title,
+		ID: of.ID, Agent: agent, Keys: cloneKeys(of.Keys), Title: of.Title, Archived: of.Archived, Meta: bytes.Clone(of.Meta),
 		State: cloneState(of.State), StateKey: of.StateKey, Created: m.clock(), Updated: m.clock(),
 	}
 	if !of.Updated.IsZero() {
@@ -481,7 +521,7 @@ func (m *Memory) Prune(ctx context.Context, q PruneQuery) (n int, err error) {
 	unused, all := q.Bounds()
 	for _, s := range m.sessions {
 		updated := s.record.Updated.UnixMilli()
-		if updated >= all && (updated >= unused || s.imported || s.used()) {
+		if updated >= all && (updated >= unused || !s.unused()) {
 			continue
 		}
 		n++
@@ -575,6 +615,7 @@ func (m *Memory) setState(s *memorySession, state []byte, key string) {
 	}
 	if before != "" && before != key {
 		m.addTombstone(stateKey{s.record.Agent, before})
+		s.record.Meta = nil
 	}
 	named := stateKey{s.record.Agent, key}
 	if other := m.findKey(named); other != nil {
@@ -652,9 +693,11 @@ func (s *memorySession) replaceHistory(d *memoryDraft) {
 
 // refresh updates a known session from its agent's list.
 func (s *memorySession) refresh(of Imported) {
-	if s.imported && !s.activated && of.Title != "" {
+	if s.imported && !s.activated && !s.record.Renamed && of.Title != "" {
 		s.record.Title = of.Title
 	}
+	s.record.Meta = bytes.Clone(of.Meta)
+	s.imported = s.imported || s.unused() && of.Updated.Sub(s.record.Created) > UnusedGrace
 	if updated := of.Updated.UTC().Truncate(time.Millisecond); updated.After(s.record.Updated) {
 		s.record.Updated = updated
 	}
@@ -662,6 +705,9 @@ func (s *memorySession) refresh(of Imported) {
 
 // used reports whether the session has ever had a turn or a history.
 func (s *memorySession) used() bool { return s.record.Turns > 0 || len(s.history) > 0 }
+
+// unused reports whether it is unused as in [UnusedFilter].
+func (s *memorySession) unused() bool { return !s.used() && !s.imported }
 
 func (u Update) clone() Update { return Update{Kind: u.Kind, Raw: bytes.Clone(u.Raw)} }
 

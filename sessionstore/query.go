@@ -23,6 +23,10 @@ type Query struct {
 	// Additional matches sessions whose additional roots are exactly this list, in this order. An empty list matches sessions
 	// without any.
 	Additional *DirsFilter
+	// Archive matches sessions by whether they are archived.
+	Archive ArchiveFilter
+	// Unused leaves out unused sessions.
+	Unused UnusedFilter
 	// Cursor continues a list; "" starts one.
 	Cursor Cursor
 	// Limit is the maximum number of sessions in the page; 0 means [PageSize]. It is limited to [MaxPageSize].
@@ -35,6 +39,29 @@ func (q Query) Size() int {
 		return PageSize
 	}
 	return min(q.Limit, MaxPageSize)
+}
+
+// ArchiveFilter says which sessions a list contains.
+type ArchiveFilter int
+
+// All archive filters.
+const (
+	ArchivedToo ArchiveFilter = iota
+	WithoutArchived
+	OnlyArchived
+)
+
+// UnusedGrace is how long a session may be unused before lists leave it out. One that its agent lists with activity later than that
+// after its creation counts as used.
+const UnusedGrace = time.Minute
+
+// UnusedFilter leaves out unused sessions: no turn was started, the history is empty, and the session was not imported. Archived
+// sessions are never left out.
+type UnusedFilter struct {
+	// Before is the time since which a session had no activity if it is left out. The zero time leaves out none.
+	Before time.Time
+	// Keep are sessions that are not left out, because they are open.
+	Keep []ID
 }
 
 // DirFilter matches a session if its directory is spelled as Spelling, or its recorded real path is Real.

@@ -2,6 +2,7 @@ package sessionstore
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"time"
 )
 
@@ -36,6 +37,10 @@ type Session struct {
 	StateKey string
 	// Turns is the number of turns that were started. In a fork it includes the source's finished turns.
 	Turns int64
+	// Archived is set by [Store.Archive], Renamed by [Store.Rename].
+	Archived, Renamed bool
+	// Meta is the _meta of the session in its agent's own list, or nil.
+	Meta json.RawMessage
 }
 
 // Lease is the right to write to a session until a newer lease is issued.

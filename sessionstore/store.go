@@ -44,6 +44,14 @@ type Store interface {
 	// SetTitle sets the title; "" removes it. It does not change Updated.
 	SetTitle(ctx context.Context, l Lease, title string) error
 
+	// Rename sets the title that a client chose, and notes that (see [Session]). Unlike SetTitle it needs no lease: any session can be
+	// renamed. It does not change Updated.
+	Rename(ctx context.Context, id ID, title string) error
+
+	// Archive archives a session, Unarchive undoes that. Nothing changes but what lists contain, see [ArchiveFilter].
+	Archive(ctx context.Context, id ID) error
+	Unarchive(ctx context.Context, id ID) error
+
 	// SaveState stores the state and the state key of a session; "" removes the key. Another session with this key loses it. If
 	// that session was imported and never used it is the same session, and is deleted.
 	SaveState(ctx context.Context, l Lease, state []byte, key string) error
@@ -70,10 +78,11 @@ type Store interface {
 	Fork(ctx context.Context, source ID, s NewSession) (Lease, error)
 
 	// Import stores the sessions that an agent lists itself, all or none, and returns the number of new ones. A new session gets
-	// the id it comes with and an empty history. A known one (by StateKey) gets a later Updated, and its title if it came from Import
-	// and was never activated; the titles of other sessions stay, also if they are empty. A session that was deleted here, or whose
-	// StateKey was replaced by another, is skipped as long as the store remembers it: for [TombstoneAge], and up to [MaxTombstones]
-	// of them.
+	// the id it comes with and an empty history. A known one (by StateKey) gets a later Updated, the Meta, and its title if it came from
+	// Import and was never activated or renamed; the titles of other sessions stay, also if they are empty. Whether it is archived
+	// stays. An unused one that the agent lists with later activity counts as imported from then on, see [UnusedGrace]. A session that
+	// was deleted here, or whose StateKey was replaced by another, is skipped as long as the store remembers it: for [TombstoneAge],
+	// and up to [MaxTombstones] of them.
 	Import(ctx context.Context, agent Agent, sessions []Imported) (added int, err error)
 
 	// Delete deletes a session and erases its data from the medium. Deleting a session that does not exist is not an error. A session

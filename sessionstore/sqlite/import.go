@@ -54,10 +54,11 @@ func (s *Store) Import(ctx context.Context, agent sessionstore.Agent, sessions [
 
 // importRecord is what the store knows about a session that an agent lists.
 type importRecord struct {
-	session, updated int64 // 0 if it is unknown
-	title            string
-	unopened         bool  // it came from an agent's list and was never activated
-	deleted          int64 // when it was deleted or given up, 0 if it was not
+	session, created, updated int64 // 0 if it is unknown
+	title, meta               string
+	ownTitle                  bool  // the agent's title does not replace it
+	unused                    bool  // as in [sessionstore.UnusedFilter]
+	deleted                   int64 // when it was deleted or given up, 0 if it was not
 }
 
 func findImported(ctx context.Context, tx *sql.Tx, agent int64, stateKey string) (at importRecord, err error) {
@@ -66,8 +67,11 @@ func findImported(ctx context.Context, tx *sql.Tx, agent int64, stateKey string)
 		return at, err
 	}
 	err = tx.QueryRowContext(ctx, `
-		SELECT sessions.key, updated, title, imported AND generation = strand FROM runtime_keys JOIN sessions ON sessions.key = session
-		WHERE runtime_keys.agent = ? AND name = ?`, agent, stateKey).Scan(&at.session, &at.updated, &at.title, &at.unopened)
+		SELECT sessions.key, created, updated, title, coalesce(meta, ''),
+			NOT imported OR generation <> strand OR coalesce(renamed, 0), NOT imported AND turns = 0 AND last = 0
+		FROM runtime_keys JOIN sessions ON sessions.key = runtime_keys.session LEFT JOIN labels ON labels.session = sessions.key
+		WHERE runtime_keys.agent = ? AND name = ?`, agent, stateKey).
+		Scan(&at.session, &at.created, &at.updated, &at.title, &at.meta, &at.ownTitle, &at.unused)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -103,12 +107,18 @@ func (at importRecord) outdated(n sessionstore.Imported, now int64) bool {
 	case at.session == 0:
 		return true
 	}
-	return at.newTitle(n) != at.title || !n.Updated.IsZero() && n.Updated.UnixMilli() > at.updated
+	return at.newTitle(n) != at.title || string(n.Meta) != at.meta || at.usedSince(n) ||
+		!n.Updated.IsZero() && n.Updated.UnixMilli() > at.updated
+}
+
+// usedSince reports whether n shows that an unused session was used without this program.
+func (at importRecord) usedSince(n sessionstore.Imported) bool {
+	return at.unused && !n.Updated.IsZero() && n.Updated.UnixMilli()-at.created > sessionstore.UnusedGrace.Milliseconds()
 }
 
 // newTitle returns the session's title once n is imported.
 func (at importRecord) newTitle(n sessionstore.Imported) string {
-	if at.unopened && n.Title != "" {
+	if !at.ownTitle && n.Title != "" {
 		return n.Title
 	}
 	return at.title
@@ -128,9 +138,7 @@ func (s *Store) importOne(ctx context.Context, tx *sql.Tx, agentKey int64, agent
 		_, err = tx.ExecContext(ctx, "UPDATE tombstones SET deleted = ? WHERE agent = ? AND name = ?", now, agentKey, tombstoneName(n.StateKey))
 		return false, err
 	case at.session != 0:
-		_, err = tx.ExecContext(ctx, "UPDATE sessions SET title = ?, updated = max(updated, ?) WHERE key = ?",
-			at.newTitle(n), updated, at.session)
-		return false, err
+		return false, importKnown(ctx, tx, at, n, updated)
 	}
 	if updated == 0 {
 		updated = now
@@ -141,8 +149,36 @@ func (s *Store) importOne(ctx context.Context, tx *sql.Tx, agentKey int64, agent
 	if err != nil {
 		return false, err
 	}
-	_, err = tx.ExecContext(ctx, "UPDATE runtime_keys SET imported = 1 WHERE session = ?", key)
-	return true, err
+	if err := markImported(ctx, tx, key); err != nil {
+		return false, err
+	}
+	if n.Archived {
+		if err := setLabel(ctx, tx, key, "archived", 1); err != nil {
+			return false, err
+		}
+	}
+	if len(n.Meta) == 0 {
+		return true, nil
+	}
+	return true, setLabel(ctx, tx, key, "meta", string(n.Meta))
+}
+
+// importKnown updates the session at from its agent's list.
+func importKnown(ctx context.Context, tx *sql.Tx, at importRecord, n sessionstore.Imported, updated int64) error {
+	_, err := tx.ExecContext(ctx, "UPDATE sessions SET title = ?, updated = max(updated, ?) WHERE key = ?",
+		at.newTitle(n), updated, at.session)
+	if err == nil && string(n.Meta) != at.meta {
+		err = setLabel(ctx, tx, at.session, "meta", string(n.Meta))
+	}
+	if err == nil && at.usedSince(n) {
+		err = markImported(ctx, tx, at.session)
+	}
+	return err
+}
+
+func markImported(ctx context.Context, tx *sql.Tx, key int64) error {
+	_, err := tx.ExecContext(ctx, "UPDATE runtime_keys SET imported = 1 WHERE session = ?", key)
+	return err
 }
 
 // setStateKey stores the state key of a session. Another session with this key loses it, and is deleted if it was imported and never
@@ -164,6 +200,9 @@ func (s *Store) setStateKey(ctx context.Context, tx *sql.Tx, session int64, name
 	}
 	if before != "" && before != name {
 		if err := s.addTombstone(ctx, tx, agent, before); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "UPDATE labels SET meta = '' WHERE session = ?", session); err != nil {
 			return err
 		}
 	}

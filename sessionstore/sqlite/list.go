@@ -13,8 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// List implements [sessionstore.Store]. A page is the beginning of a few merged index ranges: one for each agent and each combination of
-// spelled and real paths that the filters match.
+// List implements [sessionstore.Store]. A page is the beginning of a few merged index ranges: one for each agent, listing and combination
+// of spelled and real paths that the filters match.
 func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Page, error) {
 	from, paging, err := q.From()
 	if err != nil {
@@ -66,7 +66,8 @@ func firstPositions(ctx context.Context, tx *sql.Tx, q sessionstore.Query, agent
 	var all []position
 	for agent := range agents {
 		for _, r := range indexRanges(q) {
-			positions, err := r.read(ctx, tx, agent, start, q.Size()+1)
+			text, args := r.query(agent, start, q.Size()+1)
+			positions, err := readPositions(ctx, tx, text, args)
 			if err != nil {
 				return nil, err
 			}
@@ -134,22 +135,56 @@ func records(ctx context.Context, tx *sql.Tx, positions []position, agents map[i
 	return sessions, rows.Err()
 }
 
-const recordsQuery = "SELECT " + recordColumns + " FROM sessions WHERE key IN (SELECT value FROM json_each(?))"
+const recordsQuery = "SELECT " + recordColumns + " FROM " + recordTables + " WHERE key IN (SELECT value FROM json_each(?))"
 
-// indexRange is a part of an index: the sessions of an agent with certain values in some columns, in the order of a list.
+// The values of the column listing: which lists show a session.
+const (
+	ordinaryListing = iota
+	archivedListing
+	unusedListing
+)
+
+// indexRange is a part of an index: the sessions of an agent with a listing and certain values in some columns, in the order of a list.
 type indexRange struct {
 	columns []string // of cwd, real_cwd, dirs, real_dirs
 	values  []column
+	listing int
+	since   int64  // of updated, 0 for all
+	keep    string // if not "", it is not a range but these sessions before since: a JSON array of ids
 }
 
 // indexRanges returns the ranges whose union is what q's filters match. A filter matches by its spelling or its real path.
 func indexRanges(q sessionstore.Query) []indexRange {
-	ranges := []indexRange{{}}
+	ranges := listingRanges(q)
 	if f := q.Cwd; f != nil {
 		ranges = either(ranges, "cwd", dirColumn(f.Spelling), dirColumn(f.Real))
 	}
 	if f := q.Additional; f != nil {
 		ranges = either(ranges, "dirs", dirsColumn(f.Spelling), realColumn(f.Real))
+	}
+	return ranges
+}
+
+// listingRanges returns the ranges of the sessions that q matches without regard to their roots.
+func listingRanges(q sessionstore.Query) []indexRange {
+	if q.Archive == sessionstore.OnlyArchived {
+		return []indexRange{{listing: archivedListing}}
+	}
+	unused := indexRange{listing: unusedListing}
+	if !q.Unused.Before.IsZero() {
+		unused.since = q.Unused.Before.UnixMilli()
+	}
+	ranges := []indexRange{{listing: ordinaryListing}, unused}
+	if q.Archive == sessionstore.ArchivedToo {
+		ranges = append(ranges, indexRange{listing: archivedListing})
+	}
+	if unused.since != 0 && len(q.Unused.Keep) > 0 {
+		keep, err := json.Marshal(q.Unused.Keep)
+		if err != nil {
+			panic("sqlite: strings cannot be encoded: " + err.Error())
+		}
+		unused.keep = string(keep)
+		ranges = append(ranges, unused)
 	}
 	return ranges
 }
@@ -164,30 +199,38 @@ func either(ranges []indexRange, name string, spelling, real column) []indexRang
 }
 
 func (r indexRange) and(name string, value column) indexRange {
-	return indexRange{
-		columns: append(r.columns[:len(r.columns):len(r.columns)], name),
-		values:  append(r.values[:len(r.values):len(r.values)], value),
-	}
+	r.columns = append(r.columns[:len(r.columns):len(r.columns)], name)
+	r.values = append(r.values[:len(r.values):len(r.values)], value)
+	return r
 }
 
 // query returns a query and its arguments. It names the index, so that statistics cannot make SQLite choose another plan.
 func (r indexRange) query(agent int64, start position, limit int) (string, []any) {
-	index := "by_" + strings.Join(r.columns, "_")
-	if len(r.columns) == 0 {
-		index = "by_activity"
-	}
 	where, args := "agent = ?", []any{agent}
 	for i, name := range r.columns {
 		where += " AND " + name + "_hash = ? AND " + name + " = ?"
 		args = append(args, r.values[i].hash, r.values[i].text)
 	}
+	where += " AND listing = ? AND (updated, id) < (?, ?)"
+	args = append(args, r.listing, start.updated, start.id)
+	if r.keep != "" {
+		return "SELECT updated, id, key FROM sessions INDEXED BY sqlite_autoindex_sessions_1 WHERE " + where +
+			" AND updated < ? AND id IN (SELECT value FROM json_each(?))", append(args, r.since, r.keep)
+	}
+	index := "by_" + strings.Join(r.columns, "_")
+	if len(r.columns) == 0 {
+		index = "by_activity"
+	}
+	if r.since != 0 {
+		where += " AND updated >= ?"
+		args = append(args, r.since)
+	}
 	return "SELECT updated, id, key FROM sessions INDEXED BY " + index + " WHERE " + where +
-		" AND (updated, id) < (?, ?) ORDER BY updated DESC, id DESC LIMIT ?", append(args, start.updated, start.id, limit)
+		" ORDER BY updated DESC, id DESC LIMIT ?", append(args, limit)
 }
 
-func (r indexRange) read(ctx context.Context, tx *sql.Tx, agent int64, start position, limit int) ([]position, error) {
-	text, args := r.query(agent, start, limit)
-	rows, err := tx.QueryContext(ctx, text, args...)
+func readPositions(ctx context.Context, tx *sql.Tx, query string, args []any) ([]position, error) {
+	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,19 +35,30 @@ func TestS7_QueryPlans(t *testing.T) {
 		return plan
 	}
 	for name, q := range manyQueries(t) {
-		for _, r := range indexRanges(q) {
-			t.Run("S7/"+name+"/"+strings.Join(r.columns, " and "), func(t *testing.T) {
-				text, args := r.query(1, position{updated: math.MaxInt64}, 51)
-				plan := explain(text, args...)
-				require.Len(t, plan, 1, plan)
-				require.Regexp(t, `^SEARCH sessions USING (COVERING )?INDEX by_\w+ \(agent=\?( AND \w+_hash=\?){`+
-					string(rune('0'+len(r.columns)))+`} AND \(updated,id\)<\(\?,\?\)\)$`, plan[0])
-			})
+		for _, archive := range []sessionstore.ArchiveFilter{sessionstore.ArchivedToo, sessionstore.WithoutArchived, sessionstore.OnlyArchived} {
+			for _, unused := range []sessionstore.UnusedFilter{{}, {Before: time.UnixMilli(1_700_000_010_000), Keep: []sessionstore.ID{"a", "b"}}} {
+				q.Archive, q.Unused = archive, unused
+				for _, r := range indexRanges(q) {
+					t.Run(fmt.Sprintf("S7/A35/%s/%s/archive %d, listing %d, since %d %s", name, strings.Join(r.columns, " and "), archive, r.listing, r.since, r.keep), func(t *testing.T) {
+						text, args := r.query(1, position{updated: math.MaxInt64}, 51)
+						plan := explain(text, args...)
+						if r.keep != "" {
+							require.Equal(t, "SEARCH sessions USING INDEX sqlite_autoindex_sessions_1 (id=?)", plan[0])
+							require.NotContains(t, strings.Join(plan, "\n"), "SCAN sessions")
+							return
+						}
+						require.Len(t, plan, 1, plan)
+						require.Regexp(t, `^SEARCH sessions USING (COVERING )?INDEX by_\w+ \(agent=\?( AND \w+_hash=\?){`+
+							string(rune('0'+len(r.columns)))+`} AND listing=\? AND (updated>\? AND )?\(updated,id\)<\(\?,\?\)\)$`, plan[0])
+					})
+				}
+			}
 		}
 	}
 	t.Run("S7/the page's records", func(t *testing.T) {
 		plan := strings.Join(explain(recordsQuery, "[1,2]"), "\n")
 		require.Contains(t, plan, "SEARCH sessions USING INTEGER PRIMARY KEY")
+		require.Contains(t, plan, "SEARCH labels USING INTEGER PRIMARY KEY")
 		require.NotContains(t, plan, "SCAN sessions")
 		require.NotContains(t, plan, "TEMP B-TREE")
 	})
@@ -75,7 +87,7 @@ func TestA18_PagesOfLargeStore(t *testing.T) {
 }
 
 // A large store has sessions in 500 projects, half of them with one of 5 lists of additional roots. Every tenth was opened through a
-// symbolic link.
+// symbolic link. A third of the sessions is archived, and a third unused.
 const (
 	projects = 500
 	lists    = 5
@@ -125,13 +137,13 @@ func large(t testing.TB, n int) *Store {
 		indexes := dropIndexes(ctx, t, tx)
 		insert, err := tx.PrepareContext(ctx, `
 			INSERT INTO sessions (cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash,
-				id, updated, strand, agent, title, created, generation, turns, open, last)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 'a title of some words', 1700000000000, 1, 0, 0, 0)`)
+				id, updated, strand, listing, agent, title, created, generation, turns, open, last)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, 'a title of some words', 1700000000000, 1, 0, 0, 0)`)
 		require.NoError(t, err)
 		defer insert.Close()
 		for i := range n {
 			id := fmt.Sprintf("%08x-0000-4000-8000-%012x", i*2654435761%(1<<32), i)
-			values := append(columnsOf(manyKeys(t, i)).values(), id, 1_700_000_000_000+i/3, i+1)
+			values := append(columnsOf(manyKeys(t, i)).values(), id, 1_700_000_000_000+i/3, i+1, i/7%3)
 			_, err := insert.ExecContext(ctx, values...)
 			require.NoError(t, err)
 		}

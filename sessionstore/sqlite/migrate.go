@@ -23,6 +23,7 @@ func steps() []step {
 	return []step{
 		{sql: schemaText(1), oldest: 1},
 		{sql: schemaText(2), oldest: 1},
+		{sql: schemaText(3), oldest: 1},
 	}
 }
 

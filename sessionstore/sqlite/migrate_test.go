@@ -1,11 +1,15 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -49,6 +53,50 @@ func TestS6_MigrateEveryVersion(t *testing.T) {
 		}
 		require.Equal(t, 5, n)
 		require.NoError(t, older.Delete(t.Context(), "one"))
+	}
+}
+
+// A program of schema version 2 that is still open lists with the queries that it has, and what it writes is listed rightly.
+func TestS6_A35_ListsOfOlderProgram(t *testing.T) {
+	dir := t.TempDir()
+	older := opened(t, dir, steps()[:2])
+	lease := made(t, older, "used before")
+	require.NoError(t, older.BeginTurn(t.Context(), lease, sessionstore.Turn{}))
+	made(t, older, "unused")
+	lease = made(t, older, "used later")
+	newer := opened(t, dir, steps())
+	hidden := sessionstore.Query{Unused: sessionstore.UnusedFilter{Before: time.Now().Add(time.Hour)}}
+	listed := func() (ids []string) {
+		page, err := newer.List(t.Context(), hidden)
+		require.NoError(t, err)
+		for _, s := range page.Sessions {
+			ids = append(ids, string(s.ID))
+		}
+		return ids
+	}
+	require.Equal(t, []string{"used before"}, listed())
+	require.NoError(t, older.Append(t.Context(), lease, updates(1)))
+	require.ElementsMatch(t, []string{"used before", "used later"}, listed())
+
+	k := columnsOf(manyKeys(t, 1))
+	for query, args := range map[string][]any{
+		"by_activity WHERE agent = ?":                                                                                           {1},
+		"by_cwd WHERE agent = ? AND cwd_hash = ? AND cwd = ?":                                                                   {1, k.cwd.hash, k.cwd.text},
+		"by_real_cwd WHERE agent = ? AND real_cwd_hash = ? AND real_cwd = ?":                                                    {1, k.realCwd.hash, k.realCwd.text},
+		"by_dirs WHERE agent = ? AND dirs_hash = ? AND dirs = ?":                                                                {1, k.dirs.hash, k.dirs.text},
+		"by_real_dirs WHERE agent = ? AND real_dirs_hash = ? AND real_dirs = ?":                                                 {1, k.realDirs.hash, k.realDirs.text},
+		"by_cwd_dirs WHERE agent = ? AND cwd_hash = ? AND cwd = ? AND dirs_hash = ? AND dirs = ?":                               {1, k.cwd.hash, k.cwd.text, k.dirs.hash, k.dirs.text},
+		"by_cwd_real_dirs WHERE agent = ? AND cwd_hash = ? AND cwd = ? AND real_dirs_hash = ? AND real_dirs = ?":                {1, k.cwd.hash, k.cwd.text, k.realDirs.hash, k.realDirs.text},
+		"by_real_cwd_dirs WHERE agent = ? AND real_cwd_hash = ? AND real_cwd = ? AND dirs_hash = ? AND dirs = ?":                {1, k.realCwd.hash, k.realCwd.text, k.dirs.hash, k.dirs.text},
+		"by_real_cwd_real_dirs WHERE agent = ? AND real_cwd_hash = ? AND real_cwd = ? AND real_dirs_hash = ? AND real_dirs = ?": {1, k.realCwd.hash, k.realCwd.text, k.realDirs.hash, k.realDirs.text},
+	} {
+		require.NoError(t, older.read(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
+			rows, err := readPositions(ctx, tx, "SELECT updated, id, key FROM sessions INDEXED BY "+query+
+				" AND (updated, id) < (?, ?) ORDER BY updated DESC, id DESC LIMIT ?", append(args, int64(math.MaxInt64), "", 51))
+			require.Len(t, rows, 3, query)
+			require.True(t, slices.IsSortedFunc(rows, position.compare))
+			return err
+		}))
 	}
 }
 

@@ -224,6 +224,7 @@ var detailTables = [][2]string{
 	{"turns", "session, number, started, ended, reason"},
 	{"inherits", "session, last, strand"},
 	{"states", "session, kind, body"},
+	{"labels", "session, archived, renamed, meta"},
 }
 
 func (c *copier) copy(ctx context.Context) (report Report, err error) {

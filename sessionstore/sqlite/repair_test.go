@@ -95,6 +95,41 @@ func TestS4_Repair(t *testing.T) {
 	}
 }
 
+func TestS4_RepairKeepsLabels(t *testing.T) {
+	dir := filled(t, 10)
+	s := open(t, sqlite.Options{Dir: dir})
+	create(t, s, "unused")
+	require.NoError(t, s.Archive(t.Context(), "fork"))
+	require.NoError(t, s.Rename(t.Context(), "fork", "chosen"))
+	_, err := s.Import(t.Context(), sessionstore.Agent{Kind: "agent"}, []sessionstore.Imported{
+		{ID: "theirs", StateKey: "a", State: []byte("x"), Keys: rooted(t, "app"), Meta: []byte(`{"n":1.0}`)},
+	})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	damage(t, dir, func(page int) bool { return page > 60 && page%9 == 0 })
+	_, err = sqlite.Repair(t.Context(), sqlite.Options{Dir: dir})
+	require.NoError(t, err)
+	s = open(t, sqlite.Options{Dir: dir})
+	listed := func(q sessionstore.Query) map[sessionstore.ID]sessionstore.Session {
+		q.Unused.Before, q.Limit = time.Now().Add(time.Hour), sessionstore.MaxPageSize
+		page, err := s.List(t.Context(), q)
+		require.NoError(t, err)
+		found := map[sessionstore.ID]sessionstore.Session{}
+		for _, session := range page.Sessions {
+			found[session.ID] = session
+		}
+		return found
+	}
+	archived := listed(sessionstore.Query{Archive: sessionstore.OnlyArchived})
+	require.Len(t, archived, 1)
+	require.Equal(t, "chosen", archived["fork"].Title)
+	require.True(t, archived["fork"].Renamed && archived["fork"].Archived)
+	others := listed(sessionstore.Query{Archive: sessionstore.WithoutArchived})
+	require.NotContains(t, others, sessionstore.ID("unused"))
+	require.Equal(t, `{"n":1.0}`, string(others["theirs"].Meta))
+	require.Contains(t, others, sessionstore.ID("session 0"))
+}
+
 func TestS4_RepairKeepsStateKeys(t *testing.T) {
 	dir := filled(t, 10)
 	theirs := []sessionstore.Imported{

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -160,7 +161,7 @@ func nextGeneration(ctx context.Context, tx *sql.Tx) (generation int64, err erro
 func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.Session, err error) {
 	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
 		var key int64
-		record := tx.QueryRowContext(ctx, "SELECT "+recordColumns+" FROM sessions WHERE id = ?", string(id))
+		record := tx.QueryRowContext(ctx, "SELECT "+recordColumns+" FROM "+recordTables+" WHERE id = ?", string(id))
 		key, _, got, err = scanRecord(record, parsedKeys{})
 		if err == nil {
 			err = tx.QueryRowContext(ctx, `
@@ -178,8 +179,12 @@ func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.S
 	return got, err
 }
 
-// recordColumns are the columns that scanRecord reads.
-const recordColumns = "key, agent, id, cwd, dirs, real_cwd, real_dirs, title, created, updated, generation, turns"
+// recordColumns are the columns that scanRecord reads, of recordTables.
+const (
+	recordColumns = "key, agent, id, cwd, dirs, real_cwd, real_dirs, title, created, updated, generation, turns, " +
+		"coalesce(archived, 0), coalesce(renamed, 0), coalesce(meta, '')"
+	recordTables = "sessions LEFT JOIN labels ON labels.session = sessions.key"
+)
 
 // scanRecord reads a session without its agent and state from a [sql.Row] or [sql.Rows]. It returns the key of the session and
 // that of its agent too.
@@ -187,14 +192,18 @@ func scanRecord(row interface{ Scan(...any) error }, parsed parsedKeys) (key, ag
 	var (
 		texts            keyTexts
 		created, updated int64
+		meta             string
 	)
 	err = row.Scan(&key, &agent, (*string)(&r.ID), &texts[0], &texts[1], &texts[2], &texts[3],
-		&r.Title, &created, &updated, &r.Generation, &r.Turns)
+		&r.Title, &created, &updated, &r.Generation, &r.Turns, &r.Archived, &r.Renamed, &meta)
 	if err != nil {
 		return 0, 0, r, err
 	}
 	r.Keys, err = parsed.parse(texts)
 	r.Created, r.Updated = timeOf(created), timeOf(updated)
+	if meta != "" {
+		r.Meta = json.RawMessage(meta)
+	}
 	return key, agent, r, err
 }
 
@@ -280,6 +289,46 @@ func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string
 		_, err := tx.ExecContext(ctx, "UPDATE sessions SET title = ? WHERE key = ?", title, r.key)
 		return err
 	})
+}
+
+// Rename implements [sessionstore.Store].
+func (s *Store) Rename(ctx context.Context, id sessionstore.ID, title string) error {
+	return s.label(ctx, id, "renamed", 1, func(ctx context.Context, tx *sql.Tx, key int64) error {
+		_, err := tx.ExecContext(ctx, "UPDATE sessions SET title = ? WHERE key = ?", title, key)
+		return err
+	})
+}
+
+// Archive implements [sessionstore.Store].
+func (s *Store) Archive(ctx context.Context, id sessionstore.ID) error {
+	return s.label(ctx, id, "archived", 1, nil)
+}
+
+// Unarchive implements [sessionstore.Store].
+func (s *Store) Unarchive(ctx context.Context, id sessionstore.ID) error {
+	return s.label(ctx, id, "archived", 0, nil)
+}
+
+// label sets a column of a session's labels, and calls also, if it is not nil, in the same transaction.
+func (s *Store) label(
+	ctx context.Context, id sessionstore.ID, column string, value any, also func(context.Context, *sql.Tx, int64) error,
+) error {
+	return s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		r, err := find(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := setLabel(ctx, tx, r.key, column, value); err != nil || also == nil {
+			return err
+		}
+		return also(ctx, tx, r.key)
+	})
+}
+
+func setLabel(ctx context.Context, tx *sql.Tx, key int64, column string, value any) error {
+	_, err := tx.ExecContext(ctx, "INSERT INTO labels (session, "+column+") VALUES (?, ?) "+
+		"ON CONFLICT (session) DO UPDATE SET "+column+" = excluded."+column, key, value)
+	return err
 }
 
 // SaveState implements [sessionstore.Store].

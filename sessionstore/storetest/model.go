@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -98,6 +99,7 @@ func randomOperations(t *testing.T, s store) {
 		t.Repeat(map[string]func(*rapid.T){
 			"create": m.create, "fork": m.fork, "activate": m.activate, "delete": m.delete,
 			"begin": m.begin, "append": m.append, "end": m.end, "title": m.title, "move": m.move,
+			"rename": m.rename, "archive": m.archive, "unarchive": m.unarchive,
 		})
 		m.check(t)
 	})
@@ -121,6 +123,8 @@ type modelSession struct {
 	mode    string
 	history []string
 	open    int // where the open turn starts, -1 if none
+
+	renamed, archived bool
 }
 
 func (m *model) id(name string) sessionstore.ID {
@@ -255,14 +259,46 @@ func (m *model) title(t *rapid.T) {
 	require.NoError(t, m.store.SetTitle(t.Context(), s.lease, s.title))
 }
 
-func (m *model) check(t *rapid.T) {
+func (m *model) rename(t *rapid.T) {
+	name, s := m.pick(t)
+	s.title, s.renamed = rapid.SampledFrom([]string{"v", "w"}).Draw(t, "chosen"), true
+	require.NoError(t, m.store.Rename(t.Context(), m.id(name), s.title))
+}
+
+func (m *model) archive(t *rapid.T) {
+	name, s := m.pick(t)
+	s.archived = true
+	require.NoError(t, m.store.Archive(t.Context(), m.id(name)))
+}
+
+func (m *model) unarchive(t *rapid.T) {
+	name, s := m.pick(t)
+	s.archived = false
+	require.NoError(t, m.store.Unarchive(t.Context(), m.id(name)))
+}
+
+// listed returns the ids that a list with these filters must have, in order of name.
+func (m *model) listed(archive sessionstore.ArchiveFilter, unused sessionstore.UnusedFilter) []string {
 	names := []string{}
+	for name, s := range m.sessions {
+		hidden := archive == sessionstore.WithoutArchived && s.archived || archive == sessionstore.OnlyArchived && !s.archived ||
+			!s.archived && s.turns == 0 && len(s.history) == 0 && !unused.Before.IsZero() && !slices.Contains(unused.Keep, m.id(name))
+		if !hidden {
+			names = append(names, string(m.id(name)))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (m *model) check(t *rapid.T) {
 	for name, want := range m.sessions {
 		id := string(m.id(name))
-		names = append(names, id)
 		got := get(t, m.store, id)
 		requireKeys(t, want.keys, got.Keys)
 		require.Equal(t, want.title, got.Title)
+		require.Equal(t, want.renamed, got.Renamed)
+		require.Equal(t, want.archived, got.Archived)
 		require.Equal(t, want.turns, got.Turns)
 		require.Equal(t, want.lease.Generation, got.Generation)
 		require.Equal(t, append([]string{}, want.history...), history(t, m.store, id))
@@ -272,10 +308,14 @@ func (m *model) check(t *rapid.T) {
 		}
 		require.Equal(t, wantStates, states(t, m.store, id))
 	}
-	slices.Sort(names)
-	listed := ids(listAll(t, m.store, sessionstore.Query{Agent: m.agent}))
-	slices.Sort(listed)
-	require.Equal(t, names, listed)
+	future := time.Now().Add(24 * time.Hour)
+	for _, archive := range []sessionstore.ArchiveFilter{sessionstore.ArchivedToo, sessionstore.WithoutArchived, sessionstore.OnlyArchived} {
+		for _, unused := range []sessionstore.UnusedFilter{{}, {Before: future}, {Before: future, Keep: []sessionstore.ID{m.id("a"), m.id("b")}}} {
+			listed := ids(listAll(t, m.store, sessionstore.Query{Agent: m.agent, Archive: archive, Unused: unused}))
+			slices.Sort(listed)
+			require.Equal(t, m.listed(archive, unused), listed)
+		}
+	}
 	for _, lease := range m.stale {
 		m.checkStaleLease(t, lease, m.store.Check(t.Context(), lease))
 	}

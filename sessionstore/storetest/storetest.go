@@ -24,7 +24,7 @@ type Open = func(t *testing.T) sessionstore.Store
 // Test tests the stores that open returns.
 func Test(t *testing.T, open Open) {
 	for _, group := range [][]testCase{
-		lifecycleTests(), turnTests(), fencingTests(), historyTests(), draftTests(), importTests(), forkTests(), listTests(), pruneTests(), modelTests(),
+		lifecycleTests(), turnTests(), fencingTests(), historyTests(), draftTests(), importTests(), forkTests(), listTests(), labelTests(), pruneTests(), modelTests(),
 	} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
