@@ -32,8 +32,7 @@ type child struct {
 	secrets *secret.Scrubber // in its stderr and errors
 	login   string           // how to log in, in a terminal; empty if unknown
 
-	flags []string     // the arguments for the roots of the one session that it serves; none if it serves any session
-	refs  atomic.Int32 // the sessions that use it
+	flags []string // the arguments for the roots of the sessions that it serves; none for the main child
 
 	stop    context.CancelFunc // ends the connection
 	ended   atomic.Bool        // the connection has ended
@@ -41,8 +40,10 @@ type child struct {
 	done    chan struct{}      // closed when the connection and the process have ended
 	exit    error              // why they ended, usually an *endedError; set before done is closed
 
-	mu     sync.Mutex
-	reason error // why we ended it, nil if we did not or if it was closed
+	mu      sync.Mutex
+	reason  error // why we ended it, nil if we did not or if it was closed
+	refs    int   // the sessions that use it
+	retired bool  // no other session may use it, because it is being ended
 }
 
 // startChild starts a process of the agent. onEnd is called once it has ended.
@@ -232,12 +233,31 @@ func (c *child) endSession(ctx context.Context, method string, id, params backen
 	return result, err
 }
 
-// retain adds a session that uses the child.
-func (c *child) retain() { c.refs.Add(1) }
+// running reports whether sessions can use the child.
+func (c *child) running() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.retired && !c.ended.Load()
+}
 
-// release undoes retain. A child that serves one session ends with it.
+// retain adds a session that uses the child. It returns false if there can be none, because the child is being ended.
+func (c *child) retain() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.retired {
+		c.refs++
+	}
+	return !c.retired
+}
+
+// release undoes retain. A child with flags ends with the last session that uses it.
 func (c *child) release(ctx context.Context) error {
-	if c.refs.Add(-1) > 0 || len(c.flags) == 0 {
+	c.mu.Lock()
+	c.refs--
+	last := c.refs == 0 && len(c.flags) > 0
+	c.retired = c.retired || last
+	c.mu.Unlock()
+	if !last {
 		return nil
 	}
 	return c.close(ctx)

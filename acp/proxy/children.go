@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,31 +15,51 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// children are the running processes of the agent. The main child serves every session that needs no flags, and everything
-// that names no session.
+// children are the running processes of the agent. Sessions whose roots need the same flags share one. The main child has no
+// flags, and also serves everything that names no session.
 type children struct {
-	starting chan struct{} // a semaphore, held while the main child is started
-
 	mu       sync.Mutex
-	main     *child
+	slots    map[string]*slot // by flags, joined by NUL
 	all      map[*child]struct{}
 	failures int // failed starts and unexpected ends since a prompt was last answered
 	closed   bool
 }
 
-func newChildren() children {
-	return children{starting: make(chan struct{}, 1), all: make(map[*child]struct{})}
+// slot is the place of the one child that runs with certain flags.
+type slot struct {
+	starting chan struct{} // a semaphore, held while the child is started
+	child    *child        // nil if there is none; guarded by children.mu
 }
 
-// running returns the main child, or nil if it is not running.
-func (cs *children) running() *child {
+func newChildren() children {
+	return children{slots: make(map[string]*slot), all: make(map[*child]struct{})}
+}
+
+// slot returns the slot of the child with flags.
+func (cs *children) slot(flags []string) *slot {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if cs.main == nil || cs.main.ended.Load() {
+	key := strings.Join(flags, "\x00")
+	s := cs.slots[key]
+	if s == nil {
+		s = &slot{starting: make(chan struct{}, 1)}
+		cs.slots[key] = s
+	}
+	return s
+}
+
+// running returns the child in a slot, or nil if it is not running.
+func (cs *children) running(s *slot) *child {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if s.child == nil || !s.child.running() {
 		return nil
 	}
-	return cs.main
+	return s.child
 }
+
+// main returns the main child, or nil if it is not running.
+func (cs *children) main() *child { return cs.running(cs.slot(nil)) }
 
 // list returns all children that are running.
 func (cs *children) list() []*child {
@@ -60,6 +81,11 @@ func (cs *children) remove(c *child) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	delete(cs.all, c)
+	for _, s := range cs.slots {
+		if s.child == c {
+			s.child = nil
+		}
+	}
 	if c.crashed.Load() || c.whyKilled() != nil {
 		cs.failures++
 	}
@@ -95,58 +121,49 @@ func (cs *children) close(ctx context.Context) error {
 }
 
 // mainChild returns the main child, and starts it if it is not running.
-func (p *proxy) mainChild(ctx context.Context) (*child, error) {
-	if c := p.children.running(); c != nil {
+func (p *proxy) mainChild(ctx context.Context) (*child, error) { return p.childWithFlags(ctx, nil) }
+
+// childWithFlags returns the child with flags, and starts it if it is not running.
+func (p *proxy) childWithFlags(ctx context.Context, flags []string) (*child, error) {
+	s := p.children.slot(flags)
+	if c := p.children.running(s); c != nil {
 		return c, nil
 	}
 	select {
-	case p.children.starting <- struct{}{}:
-		defer func() { <-p.children.starting }()
+	case s.starting <- struct{}{}:
+		defer func() { <-s.starting }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if c := p.children.running(); c != nil {
+	if c := p.children.running(s); c != nil {
 		return c, nil
 	}
-	c, err := p.start(ctx, nil)
+	c, err := p.start(ctx, flags)
 	if err != nil {
 		return nil, err
 	}
 	p.children.mu.Lock()
 	defer p.children.mu.Unlock()
-	p.children.main = c
+	s.child = c
 	return c, nil
 }
 
-// childFor returns a child for a session with roots, which the caller must release, and how it takes the roots. It prefers the
-// child of current, which may be nil. A child may have other capabilities than the last one, because programs are updated
-// while they run; then its own count.
-func (p *proxy) childFor(ctx context.Context, roots workspace.Roots, current *childSession) (*child, RootsMode, error) {
+// childFor returns a child for a session with roots, which the caller must release, and how it takes the roots. A child may have
+// other capabilities than the last one, because programs are updated while they run; then its own count.
+func (p *proxy) childFor(ctx context.Context, roots workspace.Roots) (*child, RootsMode, error) {
 	_, flags := rootsMode(p.options.Profile, p.agentInfo(), roots)
-	c, err := p.childWithFlags(ctx, flags, current)
-	if err != nil {
-		return nil, "", err
-	}
-	mode, wanted := rootsMode(p.options.Profile, c.info, roots)
-	if len(flags) == 0 && len(wanted) > 0 {
-		if c, err = p.childWithFlags(ctx, wanted, current); err != nil {
+	for {
+		c, err := p.childWithFlags(ctx, flags)
+		if err != nil {
 			return nil, "", err
 		}
-		mode, _ = rootsMode(p.options.Profile, c.info, roots)
+		mode, wanted := rootsMode(p.options.Profile, c.info, roots)
+		if len(flags) == 0 && len(wanted) > 0 {
+			flags = wanted
+		} else if c.retain() {
+			return c, mode, nil
+		}
 	}
-	c.retain()
-	return c, mode, nil
-}
-
-// childWithFlags returns a child that was started with flags.
-func (p *proxy) childWithFlags(ctx context.Context, flags []string, current *childSession) (*child, error) {
-	if len(flags) == 0 {
-		return p.mainChild(ctx)
-	}
-	if current != nil && current.alive() && slices.Equal(current.child.flags, flags) {
-		return current.child, nil
-	}
-	return p.start(ctx, flags)
 }
 
 // start starts a child and initializes it. After repeated failures it waits first.

@@ -37,7 +37,7 @@ func newChildSession(c *child, id backend.Raw) *childSession {
 }
 
 // alive reports whether the child is running.
-func (cs *childSession) alive() bool { return !cs.child.ended.Load() }
+func (cs *childSession) alive() bool { return cs.child.running() }
 
 // join adds a user.
 func (cs *childSession) join(s *session) {

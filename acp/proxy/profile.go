@@ -141,7 +141,7 @@ type RootsMode string
 const (
 	RootsAuto       RootsMode = ""         // by the protocol if the agent advertises it, else by flags if it has one, else in the prompt
 	RootsByProtocol RootsMode = "protocol" // as additionalDirectories in lifecycle requests
-	RootsByFlags    RootsMode = "flags"    // as arguments of its process; each session then has its own process
+	RootsByFlags    RootsMode = "flags"    // as arguments of its process, which sessions with the same ones share
 	RootsByContext  RootsMode = "context"  // in words: in the system prompt, or in a marked block after the first prompt
 )
 

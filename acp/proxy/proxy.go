@@ -130,7 +130,7 @@ func (p *proxy) Call(ctx context.Context, method string, params backend.Raw) bac
 	if p.upstream() == nil {
 		return failed(errNotInitialized)
 	}
-	if c := p.children.running(); c != nil {
+	if c := p.children.main(); c != nil {
 		return p.trackLogin(ctx, c, method, params, c.forward(ctx, method, params))
 	}
 	return func() (backend.Raw, error) {
@@ -175,7 +175,7 @@ func (p *proxy) trackLogin(ctx context.Context, c *child, method string, params 
 
 // Notify implements [backend.Backend]: it passes the notification on.
 func (p *proxy) Notify(_ context.Context, method string, params backend.Raw) {
-	if c := p.children.running(); c != nil {
+	if c := p.children.main(); c != nil {
 		c.notify(method, params)
 	}
 }

@@ -85,7 +85,7 @@ type openResult struct {
 
 // open connects s to a session of a child. It tries the possible ways until one succeeds.
 func (s *session) open(ctx context.Context, r openRequest) (backend.Opened, error) {
-	c, mode, err := s.proxy.childFor(ctx, s.roots, r.current())
+	c, mode, err := s.proxy.childFor(ctx, s.roots)
 	if err != nil {
 		return backend.Opened{}, err
 	}
@@ -123,7 +123,7 @@ func (s *session) try(ctx context.Context, method openMethod, c *child, mode Roo
 			return openResult{}, &endedError{Name: c.process.Name(), InSession: true}
 		}
 		cs.join(s)
-		c.refs.Add(-1) // cs already has one
+		_ = c.release(ctx) // cs has the child already
 		return openResult{session: cs, method: method, roots: mode, result: cs.currentResult()}, nil
 	case byLoad, byResume:
 		return s.reopen(ctx, method, c, mode, r)
@@ -239,7 +239,7 @@ func (s *session) joinSaved(ctx context.Context, c *child, r openRequest) (*chil
 	if current != nil && current.child == c {
 		current.join(s)
 		current.setOwner(s)
-		c.refs.Add(-1) // current already has one
+		_ = c.release(ctx) // current has the child already
 		return current, nil
 	}
 	cs := newChildSession(c, r.state.ID)

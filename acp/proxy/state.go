@@ -79,7 +79,7 @@ func Describe(state []byte) string {
 	case RootsByProtocol:
 		return "by the protocol: the agent takes additionalDirectories"
 	case RootsByFlags:
-		return "by flags: the agent has its own process for the session"
+		return "by flags: the agent has a process for the directories"
 	case RootsByContext:
 		return "by context: the agent is told about them in words"
 	}
