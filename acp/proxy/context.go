@@ -219,7 +219,7 @@ func (s *session) rootsText(mode RootsMode) (text, digest string) {
 	if mode != RootsByContext || s.roots.Additional().Len() == 0 {
 		return "", ""
 	}
-	tools := s.toolServer(mode)
+	tools := s.toolServer(mode, false)
 	return describeRoots(s.roots, tools), rootsDigest(s.roots, tools)
 }
 

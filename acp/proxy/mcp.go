@@ -57,18 +57,24 @@ func (p *proxy) addSecrets(params backend.Raw) {
 // toolServerName is the name of our MCP server, unless the client has given it to another one.
 const toolServerName = "acp_agent_roots"
 
-// toolServer is an MCP server of ours with tools for all roots, for a child that is told about its roots in a prompt. It is sent
-// with a lifecycle request and works in the roots of that request: other roots need another one.
+// toolServer is an MCP server of ours with tools for all roots, for a child that is told about its roots in a prompt. It asks us for the
+// session's roots in each call, so it has none once the session is closed.
 type toolServer struct {
 	name     string // "" for none
 	readOnly bool
 }
 
-// toolServer returns the server for a child that is given its roots in the given way. It can write only if the child is known to
-// ask the user first, or if the user has allowed it.
-func (s *session) toolServer(mode RootsMode) toolServer {
-	o := s.proxy.options
-	if mode != RootsByContext || s.roots.Additional().Len() == 0 || o.Profile.Tools == ToolsOff || o.RootsTools.Path == "" {
+// offersTools reports whether a child that is told about its roots in a prompt gets the server.
+func (p *proxy) offersTools() bool {
+	o := p.options
+	return o.Profile.Tools != ToolsOff && o.RootsTools.Path != "" && o.RelayDir != ""
+}
+
+// toolServer returns the server for a child that is given its roots in the given way. sent says that the child session has the server
+// already: it is given it again even if there is only one root, because some agents keep a server that is not named any more. The server
+// can write only if the child is known to ask the user first, or if the user has allowed it.
+func (s *session) toolServer(mode RootsMode, sent bool) toolServer {
+	if mode != RootsByContext || s.relays == nil || !s.proxy.offersTools() || s.roots.Additional().Len() == 0 && !sent {
 		return toolServer{}
 	}
 	var servers []struct{ Name string }
@@ -81,17 +87,17 @@ func (s *session) toolServer(mode RootsMode) toolServer {
 	for n := 2; taken[name]; n++ {
 		name = fmt.Sprintf("%s_%d", toolServerName, n)
 	}
-	return toolServer{name: name, readOnly: o.Profile.Tools != ToolsWrite && len(o.Profile.AskEnv) == 0}
+	profile := s.proxy.options.Profile
+	return toolServer{name: name, readOnly: profile.Tools != ToolsWrite && len(profile.AskEnv) == 0}
 }
 
 // askEnv returns the environment that makes the agent ask before it writes by the server's tools. Variables that the user has set
 // are left alone.
 func (p *proxy) askEnv() []string {
-	o := p.options
-	if o.Profile.Tools == ToolsOff || o.RootsTools.Path == "" {
+	if !p.offersTools() {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(o.Profile.AskEnv), func(variable string) bool {
+	return slices.DeleteFunc(slices.Clone(p.options.Profile.AskEnv), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		_, set := os.LookupEnv(name)
 		return set || slices.ContainsFunc(p.command.Env, func(own string) bool { return strings.HasPrefix(own, name+"=") })
@@ -108,10 +114,8 @@ func (s *session) withToolServer(params backend.Raw, tools toolServer) (backend.
 	if tools.readOnly {
 		args = append(args, "--read-only")
 	}
-	for _, dir := range s.roots.All() {
-		args = append(args, "--root", dir.String())
-	}
-	server := sdk.McpServerStdio{Name: tools.name, Command: command.Path, Args: args, Env: []sdk.EnvVariable{}}
+	args = append(args, "--roots-from", s.relays.publisher.Address())
+	server := sdk.McpServerStdio{Name: tools.name, Command: command.Path, Args: args, Env: []sdk.EnvVariable{s.relays.secret()}}
 	servers, ok := appendJSON(mcpServers(params), backend.Encode(server))
 	if !ok {
 		return params, nil // the agent will say what is wrong with them
@@ -119,9 +123,9 @@ func (s *session) withToolServer(params backend.Raw, tools toolServer) (backend.
 	return strictjson.Put(params, serversMember, servers)
 }
 
-// relays tells the MCP servers of a session its roots, where the agent does not: each stdio server is started behind a relay that
-// answers roots/list. HTTP servers and our own tool server have none. Activations that replace each other share the relays, so that
-// a server that keeps running is told about changes.
+// relays tells the MCP servers of a session its roots. Where the agent does not tell them, each stdio server is started behind a relay
+// that answers roots/list; HTTP servers have none. Our own tool server always asks here. Activations that replace each other share the
+// relays, so that a server that keeps running is told about changes.
 type relays struct {
 	publisher *mcprelay.Publisher
 
@@ -136,23 +140,23 @@ type relayUser struct {
 	published bool
 }
 
-// joinRelays returns the relays of the activation that is replaced, or new ones if the session has servers for them. It returns nil
-// if the agent needs no relays, or if there can be none: then the servers are started as the client says.
-func (s *session) joinRelays(previous *session) *relays {
+// joinRelays returns the relays of the activation that is replaced, or new ones if the session has servers for them or gets our tool
+// server. sentTools says that the child session has that server already. It returns nil if there can be no relays: then the servers are
+// started as the client says.
+func (s *session) joinRelays(previous *session, sentTools bool) *relays {
 	p := s.proxy
-	if !p.options.Profile.Relay || p.options.Relay.Path == "" || p.options.RelayDir == "" {
-		return nil
-	}
 	if previous != nil && previous.relays != nil {
 		previous.relays.join(s)
 		return previous.relays
 	}
-	if !slices.ContainsFunc(listServers(s.params), isStdio) {
+	mode, _ := rootsMode(p.options.Profile, p.agentInfo(), s.roots)
+	tools := mode == RootsByContext && p.offersTools() && (s.roots.Additional().Len() > 0 || sentTools)
+	if !tools && !(p.wrapsServers() && slices.ContainsFunc(listServers(s.params), isStdio)) {
 		return nil
 	}
 	publisher, err := mcprelay.Listen(p.options.RelayDir, p.log)
 	if err != nil {
-		p.log.Warn("the agent's MCP servers are not told the session's roots", "error", err)
+		p.log.Warn("the agent's MCP servers are not told the session's roots, and it is given none with tools for them", "error", err)
 		return nil
 	}
 	p.secrets.Add(publisher.Secret())
@@ -160,6 +164,17 @@ func (s *session) joinRelays(previous *session) *relays {
 	r.join(s)
 	r.publish(s) // the child may start servers before it responds
 	return r
+}
+
+// wrapsServers reports whether the agent's stdio servers are started behind relays.
+func (p *proxy) wrapsServers() bool {
+	o := p.options
+	return o.Profile.Relay && o.Relay.Path != "" && o.RelayDir != ""
+}
+
+// secret returns the environment variable that lets a server ask for the session's roots.
+func (r *relays) secret() sdk.EnvVariable {
+	return sdk.EnvVariable{Name: mcprelay.SecretVariable, Value: r.publisher.Secret()}
 }
 
 // join adds a user.
@@ -223,7 +238,7 @@ func isStdio(server json.RawMessage) bool {
 
 // withRelays puts a relay in front of each stdio server in the params of a lifecycle request.
 func (s *session) withRelays(params backend.Raw) (backend.Raw, error) {
-	if s.relays == nil {
+	if s.relays == nil || !s.proxy.wrapsServers() {
 		return params, nil
 	}
 	servers := listServers(params)
@@ -255,7 +270,7 @@ func (r *relays) wrap(relay Command, server json.RawMessage) (json.RawMessage, e
 	if err != nil {
 		return nil, err
 	}
-	env, ok := appendJSON(env, backend.Encode(sdk.EnvVariable{Name: mcprelay.SecretVariable, Value: r.publisher.Secret()}))
+	env, ok := appendJSON(env, backend.Encode(r.secret()))
 	if !ok {
 		return server, nil // the agent will say what is wrong with it
 	}

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/mcprelay"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
 	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
@@ -60,16 +62,51 @@ func parsed(t testing.TB, server json.RawMessage) (s sentServer) {
 
 var rootsTools = process.Command{Path: "/opt/acp-agent", Args: []string{"mcp"}}
 
-func rootArgs(all workspace.Roots) []string {
-	args := []string{"mcp", "--read-only"}
-	for _, dir := range all.All() {
-		args = append(args, "--root", dir.String())
+// withTools returns options with a tool server for an agent with this profile.
+func withTools(t testing.TB, profile proxy.Profile) proxy.Options {
+	t.Helper()
+	return proxy.Options{Profile: profile, RootsTools: rootsTools, RelayDir: filepath.Join(dirtest.Short(t), "relay")}
+}
+
+// folders returns the folders that our tool server would serve.
+func (s sentServer) folders(t testing.TB) ([]string, error) {
+	t.Helper()
+	require.Equal(t, "--roots-from", s.Args[len(s.Args)-2])
+	require.Len(t, s.Env, 1)
+	require.Equal(t, "ACP_AGENT_RELAY_SECRET", s.Env[0].Name)
+	roots, err := mcprelay.Ask(t.Context(), s.Args[len(s.Args)-1], s.Env[0].Value)
+	var dirs []string
+	for _, r := range roots {
+		dirs = append(dirs, r.Dir.String())
 	}
-	return args
+	return dirs, err
+}
+
+// serves fails unless the tool server serves the folders of all.
+func (s sentServer) serves(t testing.TB, all workspace.Roots) {
+	t.Helper()
+	dirs, err := s.folders(t)
+	require.NoError(t, err)
+	require.Equal(t, dirsOf(all), dirs)
+}
+
+// servesNothing fails if the tool server serves anything.
+func (s sentServer) servesNothing(t testing.TB) {
+	t.Helper()
+	dirs, err := s.folders(t)
+	require.NoError(t, err)
+	require.Empty(t, dirs)
+}
+
+func dirsOf(all workspace.Roots) (dirs []string) {
+	for _, dir := range all.All() {
+		dirs = append(dirs, dir.String())
+	}
+	return dirs
 }
 
 func TestP1_ToolServer(t *testing.T) {
-	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true}, proxy.Options{RootsTools: rootsTools})
+	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true}, withTools(t, proxy.Profile{}))
 	all := roots(t, 2)
 	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
@@ -78,8 +115,9 @@ func TestP1_ToolServer(t *testing.T) {
 	require.Len(t, given, 1)
 	require.Equal(t, "acp_agent_roots", given[0].Name)
 	require.Equal(t, "/opt/acp-agent", given[0].Command)
-	require.Equal(t, rootArgs(all), given[0].Args, "A20: cwd first")
-	require.NotNil(t, given[0].Env)
+	require.Equal(t, []string{"mcp", "--read-only", "--roots-from"}, given[0].Args[:3])
+	require.Len(t, given[0].Args, 4, "A24: it has no folders of its own")
+	given[0].serves(t, all)
 	v.prompt(s.ID, "one")
 	require.Contains(t, h.lastPrompt()[1], `"acp_agent_roots"`)
 
@@ -87,34 +125,73 @@ func TestP1_ToolServer(t *testing.T) {
 		fewer := with(all, all.At(2).String())
 		_, err := v.LoadSession(t.Context(), s.ID, client.Setup{Roots: fewer})
 		require.NoError(t, err)
-		require.Equal(t, rootArgs(fewer), h.servers("session/load")[0].Args)
+		require.Equal(t, given, h.servers("session/load"), "the agent may keep its server")
+		given[0].serves(t, fewer)
 		_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: all})
 		require.NoError(t, err)
-		require.Equal(t, rootArgs(all), h.servers("session/resume")[0].Args)
-		_, err = v.ForkSession(t.Context(), s.ID, client.Setup{Roots: fewer})
+		require.Equal(t, given, h.servers("session/resume"))
+		given[0].serves(t, all)
+		fork, err := v.ForkSession(t.Context(), s.ID, client.Setup{Roots: fewer})
 		require.NoError(t, err)
-		require.Equal(t, rootArgs(fewer), h.servers("session/fork")[0].Args)
-		_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
+		forked := h.servers("session/fork")[0]
+		forked.serves(t, fewer)
+		given[0].serves(t, all)
+		require.NoError(t, v.CloseSession(t.Context(), fork.ID))
+		_, err = forked.folders(t)
+		require.ErrorContains(t, err, "open it with acp-agent to use them again")
+	})
+	t.Run("A24/without other roots", func(t *testing.T) {
+		_, err := v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
 		require.NoError(t, err)
-		require.Empty(t, h.servers("session/resume"), "not for one root")
+		require.Equal(t, given, h.servers("session/resume"), "an agent may keep a server that is not named")
+		given[0].servesNothing(t)
+		v.prompt(s.ID, "two")
+		require.Contains(t, h.lastPrompt()[1], "no longer has any directory other than the working directory")
+		v.disconnect()
+		_, err = given[0].folders(t)
+		require.ErrorContains(t, err, "open it with acp-agent to use them again")
+
+		v = h.connect()
+		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
+		require.NoError(t, err)
+		again := h.servers("session/load")
+		require.Len(t, again, 1, "another process of the agent may keep it too")
+		again[0].servesNothing(t)
+		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
+		require.NoError(t, err)
+		again[0].serves(t, all)
+	})
+	t.Run("A24/never sent", func(t *testing.T) {
+		s, err := v.NewSession(t.Context(), client.Setup{Roots: with(all)})
+		require.NoError(t, err)
+		require.Empty(t, h.servers("session/new"))
+		v.prompt(s.ID, "one")
+		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
+		require.NoError(t, err)
+		require.Empty(t, h.servers("session/load"))
 	})
 }
 
 // A server must not keep roots that were removed, even if the child cannot load or resume.
 func TestA24_ToolServerWithOtherRoots(t *testing.T) {
-	h := newSystem(t, abilities{}, proxy.Options{RootsTools: rootsTools})
+	h := newSystem(t, abilities{}, withTools(t, proxy.Profile{}))
 	all := roots(t, 2)
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: with(all)})
 	require.NoError(t, err)
 	v.prompt(s.ID, "one")
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
 	require.NoError(t, err)
-	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "not for the same roots")
+	require.Equal(t, "agent N:~one+two", v.prompt(s.ID, "two"), "only a new session is given the server")
+	given := h.servers("session/new")
+	require.Len(t, given, 1)
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all, all.At(2).String())})
+	require.NoError(t, err)
+	given[0].serves(t, with(all, all.At(2).String()))
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
 	require.NoError(t, err)
-	require.Empty(t, h.servers("session/new"))
-	require.Equal(t, "agent N:~one+~two+three", v.prompt(s.ID, "three"))
+	given[0].servesNothing(t)
+	require.Equal(t, "agent N:~one+two+three", v.prompt(s.ID, "three"), "the server that it has follows")
 }
 
 func TestP1_NoToolServer(t *testing.T) {
@@ -123,11 +200,12 @@ func TestP1_NoToolServer(t *testing.T) {
 		options proxy.Options
 		roots   int
 	}{
-		"by protocol":      {abilities{Roots: true}, proxy.Options{RootsTools: rootsTools}, 2},
-		"by flags":         {abilities{}, proxy.Options{RootsTools: rootsTools, Profile: proxy.Profile{Flag: "--dir"}}, 2},
-		"turned off":       {abilities{}, proxy.Options{RootsTools: rootsTools, Profile: proxy.Profile{Tools: proxy.ToolsOff}}, 2},
-		"one root":         {abilities{}, proxy.Options{RootsTools: rootsTools}, 0},
+		"by protocol":      {abilities{Roots: true}, withTools(t, proxy.Profile{}), 2},
+		"by flags":         {abilities{}, withTools(t, proxy.Profile{Flag: "--dir"}), 2},
+		"turned off":       {abilities{}, withTools(t, proxy.Profile{Tools: proxy.ToolsOff}), 2},
+		"one root":         {abilities{}, withTools(t, proxy.Profile{}), 0},
 		"no program named": {abilities{}, proxy.Options{}, 2},
+		"no directory":     {abilities{}, proxy.Options{RootsTools: rootsTools}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newSystem(t, c.able, c.options)
@@ -142,10 +220,19 @@ func TestP1_NoToolServer(t *testing.T) {
 }
 
 func TestP6_ToolServerAfterOthers(t *testing.T) {
-	b := initialized(t, plain+opened, proxy.Options{RootsTools: rootsTools})
-	b.openWith(`{"cwd":"/a","additionalDirectories":["/b"],"mcpServers":[ {"name":"acp_agent_roots","n":1.0} ]}`)
-	require.Equal(t, newRequest(`{"cwd":"/a","mcpServers":[ {"name":"acp_agent_roots","n":1.0} ,`+
-		`{"args":["mcp","--read-only","--root","/a","--root","/b"],"command":"/opt/acp-agent","env":[],"name":"acp_agent_roots_2"}]}`), b.received("session/new"))
+	o := withTools(t, proxy.Profile{})
+	b := initialized(t, plain+opened, o)
+	all := roots(t, 1)
+	w, err := workspace.Open(t.Context(), all, workspace.Options{})
+	require.NoError(t, err)
+	defer w.Close()
+	params := backend.Raw(fmt.Sprintf(`{"cwd":%q,"additionalDirectories":[%q],"mcpServers":[ {"name":"acp_agent_roots","n":1.0} ]}`, all.Cwd(), all.At(1)))
+	s, _, err := b.backend.Open(t.Context(), backend.Activation{Cause: backend.New, Params: params}, workspaceHost{host{b.client}, w})
+	require.NoError(t, err)
+	defer s.Close(t.Context())
+	received := b.received("session/new")[0]
+	require.Contains(t, received, `"mcpServers":[ {"name":"acp_agent_roots","n":1.0} ,{"args":["mcp","--read-only","--roots-from",`)
+	require.Contains(t, received, `"name":"acp_agent_roots_2"`)
 }
 
 func TestA30_WritingTools(t *testing.T) {
@@ -154,12 +241,12 @@ func TestA30_WritingTools(t *testing.T) {
 		args    string
 		told    string
 	}{
-		"not known to ask":      {proxy.Profile{}, "mcp --read-only --root", "it lists, reads and searches files in all of them"},
-		"known to ask":          {proxy.Profile{AskEnv: []string{"ACP_PROXY_TEST_ASK=ask"}}, "mcp --root", "writes and edits files in all of them"},
-		"as its user allows it": {proxy.Profile{Tools: proxy.ToolsWrite}, "mcp --root", "writes and edits files in all of them"},
+		"not known to ask":      {proxy.Profile{}, "mcp --read-only --roots-from", "it lists, reads and searches files in all of them"},
+		"known to ask":          {proxy.Profile{AskEnv: []string{"ACP_PROXY_TEST_ASK=ask"}}, "mcp --roots-from", "writes and edits files in all of them"},
+		"as its user allows it": {proxy.Profile{Tools: proxy.ToolsWrite}, "mcp --roots-from", "writes and edits files in all of them"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newSystem(t, abilities{}, proxy.Options{RootsTools: rootsTools, Profile: c.profile})
+			h := newSystem(t, abilities{}, withTools(t, c.profile))
 			v := h.connect()
 			s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
 			require.NoError(t, err)
@@ -179,8 +266,8 @@ func TestA30_AskEnv(t *testing.T) {
 		own     []string
 		want    string
 	}{
-		{"as its profile says", proxy.Options{Profile: ask, RootsTools: rootsTools}, nil, "ask"},
-		{"but as its user says", proxy.Options{Profile: ask, RootsTools: rootsTools}, []string{name + "=allow"}, "allow"},
+		{"as its profile says", withTools(t, ask), nil, "ask"},
+		{"but as its user says", withTools(t, ask), []string{name + "=allow"}, "allow"},
 		{"and without tools as ever", proxy.Options{Profile: ask}, nil, ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -320,9 +407,10 @@ func TestP6_NoRelay(t *testing.T) {
 	on := withRelay(t)
 	off, nowhere, none := on, on, on
 	off.Profile.Relay, nowhere.RelayDir, none.Relay = false, "", process.Command{}
-	long := on
-	long.RelayDir = filepath.Join(t.TempDir(), strings.Repeat("long", 30))
-	for name, o := range map[string]proxy.Options{"off": off, "no directory": nowhere, "no program": none, "no socket": long} {
+	file := on
+	file.RelayDir = filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file.RelayDir, nil, 0o600))
+	for name, o := range map[string]proxy.Options{"off": off, "no directory": nowhere, "no program": none, "no socket": file} {
 		t.Run(name, func(t *testing.T) {
 			h := newSystem(t, abilities{}, o)
 			v := h.connect()

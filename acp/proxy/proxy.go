@@ -117,7 +117,7 @@ func (p *proxy) Open(ctx context.Context, a backend.Activation, h backend.Host) 
 	if previous, _ := a.Previous.(*session); previous != nil {
 		r.previous, s.announced = previous, previous.announced
 	}
-	s.relays = s.joinRelays(r.previous)
+	s.relays = s.joinRelays(r.previous, r.state.SentTools)
 	opened, err := s.open(ctx, r)
 	if err != nil {
 		return nil, backend.Opened{}, errors.Join(err, s.relays.leave(s))

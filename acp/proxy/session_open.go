@@ -145,8 +145,8 @@ func (s *session) canReuse(c *child, mode RootsMode, r openRequest) bool {
 	if current == nil || current.child != c || r.cause == backend.Fork || !s.sameServers(r.previous) {
 		return false
 	}
-	toldInPrompts := mode == RootsByContext && s.toolServer(mode).name == "" && r.previous.toolServer(mode).name == ""
-	return toldInPrompts || s.roots.Equal(r.previous.roots)
+	hasTools := r.state.SentTools || s.toolServer(mode, false).name == ""
+	return mode == RootsByContext && hasTools || s.roots.Equal(r.previous.roots)
 }
 
 // sameServers reports whether the client gave both sessions the same MCP servers.
@@ -154,8 +154,9 @@ func (s *session) sameServers(other *session) bool {
 	return bytes.Equal(mcpServers(s.params), mcpServers(other.params))
 }
 
-// lifecycleParams returns the params of a lifecycle request to the child. id is the child session that it names; byNew has none.
-func (s *session) lifecycleParams(method openMethod, mode RootsMode, id backend.Raw, system []contextPart) (backend.Raw, error) {
+// lifecycleParams returns the params of a lifecycle request to the child about the session of saved. byNew names none. system is what the
+// child is told in its system prompt.
+func (s *session) lifecycleParams(method openMethod, mode RootsMode, saved state, system []contextPart) (backend.Raw, error) {
 	params, err := paramsWithRoots(s.params, mode, backend.Cause(method), s.roots)
 	if err != nil {
 		return nil, err
@@ -163,18 +164,18 @@ func (s *session) lifecycleParams(method openMethod, mode RootsMode, id backend.
 	if params, err = s.withRelays(params); err != nil {
 		return nil, err
 	}
-	if params, err = s.withToolServer(params, s.toolServer(mode)); err != nil {
+	if params, err = s.withToolServer(params, s.toolServer(mode, method != byNew && saved.SentTools)); err != nil {
 		return nil, err
 	}
 	if params, err = withSystemPrompt(params, system); err != nil || method == byNew {
 		return params, err
 	}
-	return withSessionID(params, id)
+	return withSessionID(params, saved.ID)
 }
 
 // reopen loads or resumes the child session that was saved.
 func (s *session) reopen(ctx context.Context, method openMethod, c *child, mode RootsMode, r openRequest) (o openResult, err error) {
-	params, err := s.lifecycleParams(method, mode, r.state.ID, r.systemParts)
+	params, err := s.lifecycleParams(method, mode, r.state, r.systemParts)
 	if err != nil {
 		return o, err
 	}
@@ -276,9 +277,10 @@ func (s *session) restore(ctx context.Context, cs *childSession, other *session)
 		s.setUpdateMode(discardingLate)
 	}
 	s.mu.Lock()
-	mode := s.state.RootsMode
+	saved := s.state
 	s.mu.Unlock()
-	params, err := s.lifecycleParams(method, mode, cs.id, s.systemParts(c, mode))
+	saved.ID = cs.id
+	params, err := s.lifecycleParams(method, saved.RootsMode, saved, s.systemParts(c, saved.RootsMode))
 	if err == nil {
 		lasting := context.WithoutCancel(ctx)
 		ctx, cancel := context.WithTimeoutCause(lasting, c.limits.endTimeout, errNoAnswer)
@@ -296,7 +298,7 @@ func (s *session) restore(ctx context.Context, cs *childSession, other *session)
 
 // create has the child create a session, as a copy of the one that was saved if method is byFork.
 func (s *session) create(ctx context.Context, method openMethod, c *child, mode RootsMode, r openRequest) (openResult, error) {
-	params, err := s.lifecycleParams(method, mode, r.state.ID, r.systemParts)
+	params, err := s.lifecycleParams(method, mode, r.state, r.systemParts)
 	if err != nil {
 		return openResult{}, err
 	}
@@ -446,6 +448,7 @@ func (s *session) plan(o openResult, r openRequest) (saved state, pendingHistory
 		saved = r.state
 	}
 	saved.ID, saved.RootsMode = o.session.id, o.roots
+	saved.SentTools = s.toolServer(o.roots, saved.SentTools).name != ""
 	saved.Offered = len(s.rootCommands(commandNames(s.announced.childCommands()))) > 0
 	lacksHistory := o.method == byNew && r.cause != backend.New
 	if lacksHistory || saved.HistoryDue {

@@ -23,6 +23,8 @@ type state struct {
 	SentRoots string `json:"told,omitempty"`
 	// SentInstructions is the digest of the instructions of the other roots that it was told, "" if none.
 	SentInstructions string `json:"taught,omitempty"`
+	// SentTools says that the child's session was given our MCP server with tools for the roots.
+	SentTools bool `json:"tools,omitempty"`
 	// Offered says that commands of the roots were announced when it was opened.
 	Offered bool `json:"offered,omitempty"`
 	// Partial says that the child's own history lacks the beginning, because its session began in the middle of ours.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/mcprelay"
 	"github.com/acp-agent/acp-agent/internal/mcpserver"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -29,6 +30,7 @@ import (
 // mcpFlags are the flags of the mcp subcommand.
 type mcpFlags struct {
 	roots     []string
+	session   string // the socket of an acp-agent session that provides the roots
 	fallbacks []string
 	within    []string
 	http      string
@@ -85,6 +87,8 @@ this limit. A Unix socket can only be opened by you: the directory it is created
 		},
 	}
 	cmd.Flags().Var((*listValue)(&m.roots), "root", "a root folder `DIR`, instead of the client's; can be repeated")
+	cmd.Flags().StringVar(&m.session, "roots-from", "", "the `SOCKET` of the acp-agent session that provides the roots")
+	_ = cmd.Flags().MarkHidden("roots-from") // acp-agent adds it when it gives an agent this server
 	cmd.Flags().Var((*listValue)(&m.fallbacks), "fallback-root", "a root folder `DIR` for clients that cannot declare roots; can be repeated")
 	cmd.Flags().Var((*listValue)(&m.within), "within", "reject roots outside `DIR`; can be repeated")
 	cmd.Flags().StringVar(&m.http, "http", "", "serve streamable HTTP on `ADDR`, a loopback address such as 127.0.0.1:8080 or a Unix socket such as unix:DIR/socket")
@@ -141,6 +145,10 @@ func (m mcpFlags) options(set *settings, logger *slog.Logger) (o mcpserver.Optio
 	}
 	if !m.readOnly {
 		o.Permit = permitAll
+	}
+	if m.session != "" {
+		secret := os.Getenv(mcprelay.SecretVariable)
+		o.Session = func(ctx context.Context) ([]workspace.Root, error) { return mcprelay.Ask(ctx, m.session, secret) }
 	}
 	if o.Roots, err = rootsOf(m.roots); err != nil {
 		return o, withFlagNames(err, "root", "root")

@@ -26,12 +26,14 @@ import (
 // SecretVariable is the environment variable that holds the secret a relay sends to its publisher.
 const SecretVariable = "ACP_AGENT_RELAY_SECRET"
 
-// Publisher sends a session's roots to its relays. It is safe for concurrent use and must be closed.
+// Publisher sends a session's roots to its relays, and to whoever asks for them with [Ask]. It is safe for concurrent use and must be
+// closed.
 type Publisher struct {
 	log      *slog.Logger
 	timeout  time.Duration // for a relay to send the secret and to read a list
 	check    time.Duration // between checks for roots that vanished or came back
 	listener net.Listener
+	tempDir  string // of the socket, "" if it is in the directory given to Listen
 	secret   string
 	serving  sync.WaitGroup
 
@@ -42,7 +44,8 @@ type Publisher struct {
 }
 
 // Listen returns a publisher with a socket in dir. It creates dir if necessary and makes it accessible to this user only; dir
-// should hold nothing else. Relays that connect before the first Set wait for it.
+// should hold nothing else. If the path of dir is too long for a socket, a private temporary directory takes its place. Relays that
+// connect before the first Set wait for it.
 func Listen(dir string, log *slog.Logger) (*Publisher, error) {
 	return listen(dir, log, 5*time.Second, 5*time.Second)
 }
@@ -55,20 +58,32 @@ func listen(dir string, log *slog.Logger, timeout, check time.Duration) (*Publis
 		return nil, fmt.Errorf("cannot create the directory for MCP relays: %w", err)
 	}
 	removeStale(dir)
-	path := filepath.Join(dir, randomHex(8))
-	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("the path %s for MCP relays is longer than %d bytes; choose a shorter state directory with --state-dir", path, maxSocketPath)
-	}
-	listener, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen for MCP relays: %w", err)
-	}
 	p := &Publisher{
-		log: log, timeout: timeout, check: check, listener: listener, secret: randomHex(32),
+		log: log, timeout: timeout, check: check, secret: randomHex(32),
 		changed: make(chan struct{}), relays: map[net.Conn]struct{}{},
+	}
+	name := randomHex(8)
+	path := filepath.Join(dir, name)
+	var err error
+	if len(path) > maxSocketPath {
+		if p.tempDir, err = os.MkdirTemp("", "acp-agent-"); err != nil {
+			return nil, fmt.Errorf("cannot create the directory for MCP relays: %w", err)
+		}
+		path = filepath.Join(p.tempDir, name)
+	}
+	if p.listener, err = net.Listen("unix", path); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot listen for MCP relays on %s: %w", path, err), p.removeTempDir())
 	}
 	p.serving.Go(p.accept)
 	return p, nil
+}
+
+// removeTempDir removes the temporary directory of the socket if there is one.
+func (p *Publisher) removeTempDir() error {
+	if p.tempDir == "" {
+		return nil
+	}
+	return os.Remove(p.tempDir)
 }
 
 // removeStale removes sockets that killed processes left behind. It leaves recent ones alone, since another process may be about
@@ -130,7 +145,7 @@ func (p *Publisher) Close() error {
 	p.mu.Lock()
 	var err error
 	if p.relays != nil {
-		err = p.listener.Close()
+		err = errors.Join(p.listener.Close(), p.removeTempDir())
 		for conn := range p.relays {
 			_ = conn.Close()
 		}
@@ -173,8 +188,13 @@ func (p *Publisher) serve(conn net.Conn) {
 		delete(p.relays, conn)
 	}()
 	_ = conn.SetReadDeadline(time.Now().Add(p.timeout))
-	if !p.sendsSecret(conn) {
+	wants, ok := p.readSecret(conn)
+	switch {
+	case !ok:
 		p.log.Warn("an MCP relay did not send the secret of this session")
+		return
+	case wants == foldersOnce:
+		p.answer(conn)
 		return
 	}
 	_ = conn.SetReadDeadline(time.Time{})
@@ -209,11 +229,51 @@ func (p *Publisher) serve(conn net.Conn) {
 	}
 }
 
-// sendsSecret reports whether the relay sends the secret as its first line. It reads no more than that.
-func (p *Publisher) sendsSecret(conn net.Conn) bool {
-	line := make([]byte, len(p.secret)+1)
-	n, _ := io.ReadFull(conn, line)
-	return subtle.ConstantTimeCompare(line[:n], []byte(p.secret+"\n")) == 1
+// What the byte after the secret asks for.
+const (
+	allLists    = '\n' // the roots as results of roots/list, now and when they change
+	foldersOnce = '?'  // the session's folders, once
+)
+
+// readSecret reports whether the relay sends the secret, and returns the byte after it. It reads no more than that.
+func (p *Publisher) readSecret(conn net.Conn) (wants byte, ok bool) {
+	sent := make([]byte, len(p.secret)+1)
+	n, _ := io.ReadFull(conn, sent)
+	if n < len(sent) || subtle.ConstantTimeCompare(sent[:len(p.secret)], []byte(p.secret)) != 1 {
+		return 0, false
+	}
+	wants = sent[len(p.secret)]
+	return wants, wants == allLists || wants == foldersOnce
+}
+
+// answer sends the folders of the session, none if it has only one root.
+func (p *Publisher) answer(conn net.Conn) {
+	p.mu.Lock()
+	roots := p.roots
+	p.mu.Unlock()
+	if roots == nil {
+		return
+	}
+	named := 0
+	for _, r := range roots.All() {
+		named += len(r.Dirs)
+	}
+	a := answer{Folders: []folder{}}
+	if named > 1 {
+		for _, r := range roots.Existing().All() {
+			for _, dir := range r.Dirs {
+				a.Folders = append(a.Folders, folder{dir.String(), r.Real.String()})
+			}
+		}
+	}
+	line, err := json.Marshal(a)
+	if err != nil {
+		panic(err) // strings can be encoded
+	}
+	_ = conn.SetWriteDeadline(time.Now().Add(p.timeout))
+	if _, err := conn.Write(append(line, '\n')); err != nil {
+		p.log.Debug("the session's folders were not received", "error", err)
+	}
 }
 
 // encodeRoots returns a result of roots/list, as a line.

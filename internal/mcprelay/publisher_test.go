@@ -152,6 +152,53 @@ func TestSocketDirectory(t *testing.T) {
 	require.NoError(t, os.Symlink(dir, link))
 	_, err = mcprelay.Listen(link, slog.New(slog.DiscardHandler))
 	require.Error(t, err)
-	_, err = mcprelay.Listen(filepath.Join(dir, strings.Repeat("long", 30)), slog.New(slog.DiscardHandler))
-	require.ErrorContains(t, err, "--state-dir")
+
+	t.Run("too long for a socket", func(t *testing.T) {
+		t.Setenv("TMPDIR", dir)
+		p, err := mcprelay.Listen(filepath.Join(dir, strings.Repeat("long", 30)), slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		p.Set(snapshot(t, folders(t, "a")...))
+		require.NotEmpty(t, dial(t, p.Address(), p.Secret()+"\n").next())
+		info, err := os.Stat(filepath.Dir(p.Address()))
+		require.NoError(t, err)
+		require.Equal(t, fs.FileMode(0o700), info.Mode().Perm())
+		require.NoError(t, p.Close())
+		_, err = os.Lstat(filepath.Dir(p.Address()))
+		require.ErrorIs(t, err, fs.ErrNotExist)
+	})
+}
+
+func TestA24_Ask(t *testing.T) {
+	dirs := folders(t, "z", "a", "m")
+	link := dirs[0] + "-link"
+	require.NoError(t, os.Symlink(dirs[1], link))
+	p := publish(t, dirs[0], link, dirs[2])
+	ask := func() ([]string, error) {
+		roots, err := mcprelay.Ask(t.Context(), p.Address(), p.Secret())
+		var named []string
+		for _, r := range roots {
+			named = append(named, r.Dir.String()+" "+r.Real.String())
+		}
+		return named, err
+	}
+	asked := func() []string {
+		t.Helper()
+		named, err := ask()
+		require.NoError(t, err)
+		return named
+	}
+	require.Equal(t, []string{dirs[0] + " " + dirs[0], link + " " + dirs[1], dirs[2] + " " + dirs[2]}, asked())
+
+	require.NoError(t, os.Rename(dirs[2], dirs[2]+"-away"))
+	require.Equal(t, []string{dirs[0] + " " + dirs[0], link + " " + dirs[1]}, asked(), "without a root that vanished")
+	p.Set(snapshot(t, dirs[1], link))
+	require.Equal(t, []string{dirs[1] + " " + dirs[1], link + " " + dirs[1]}, asked(), "both paths of a root")
+	p.Set(snapshot(t, dirs[0]))
+	require.Empty(t, asked(), "nothing without additional roots")
+
+	_, err := mcprelay.Ask(t.Context(), p.Address(), strings.Repeat("0", 64))
+	require.ErrorContains(t, err, "not open")
+	require.NoError(t, p.Close())
+	_, err = ask()
+	require.ErrorContains(t, err, "open it with acp-agent")
 }

@@ -100,18 +100,13 @@ type subscription struct {
 
 // subscribe connects to the publisher and waits a bounded time for the first list.
 func subscribe(ctx context.Context, o Options) *subscription {
-	const timeout, maxList = 2 * time.Second, 16 << 20
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	s := &subscription{log: o.Logger}
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "unix", o.Address)
+	conn, in, err := dial(ctx, o.Address, o.Secret, allLists)
 	if err == nil {
-		s.conn, s.in = conn, jsonrpc.NewReader(conn, maxList)
-		_ = conn.SetDeadline(time.Now().Add(timeout))
-		if _, err = io.WriteString(conn, o.Secret+"\n"); err == nil {
-			err = s.receive()
-		}
+		s.conn, s.in = conn, in
+		err = s.receive()
 		_ = conn.SetDeadline(time.Time{})
 	}
 	if err != nil {

@@ -19,6 +19,8 @@ type Root struct {
 	Name string
 	// Real is the real path when the root was granted.
 	Real workspace.Dir
+	// Dirs are the paths under which the workspace names it, in order.
+	Dirs []workspace.Dir
 
 	granted fs.FileInfo
 }
@@ -31,14 +33,15 @@ type Snapshot struct{ roots []Root }
 func Take(w *workspace.Workspace) (Snapshot, error) {
 	var s Snapshot
 	for _, root := range w.Opened() {
-		if s.Has(root.Real) {
+		if at := slices.IndexFunc(s.roots, func(r Root) bool { return r.Real == root.Real }); at >= 0 {
+			s.roots[at].Dirs = append(s.roots[at].Dirs, root.Dir)
 			continue
 		}
 		info, err := w.Stat(root.Real.String())
 		if err != nil {
 			return Snapshot{}, err
 		}
-		s.roots = append(s.roots, Root{URI: root.Real.URI(), Real: root.Real, granted: info.FileInfo})
+		s.roots = append(s.roots, Root{URI: root.Real.URI(), Real: root.Real, Dirs: []workspace.Dir{root.Dir}, granted: info.FileInfo})
 	}
 	setNames(s.roots)
 	return s.Existing(), nil

@@ -8,6 +8,7 @@
 // The scope of a call is the first of these that exists:
 //
 //   - the configured roots ([Options.Roots]); the client is not asked for its own
+//   - the roots that a session of acp-agent has at the time of the call ([Options.Session])
 //   - the client's roots, if it has the roots capability
 //   - the fallback roots ([Options.Fallback]), for clients without that capability
 //   - nothing: no file is accessible, and the tools say why

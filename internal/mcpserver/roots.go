@@ -92,7 +92,7 @@ func (c *client) initialize(r mcp.Request) error {
 		return err
 	}
 	c.initialized = true
-	if c.server.configured != nil || params.Capabilities == nil || params.Capabilities.RootsV2 == nil {
+	if c.server.configured != nil || c.server.options.Session != nil || params.Capabilities == nil || params.Capabilities.RootsV2 == nil {
 		return nil
 	}
 	o := mcproots.FollowOptions[*scope]{
@@ -158,6 +158,10 @@ func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope
 	switch {
 	case c.server.configured != nil:
 		return use(c.server.configured)
+	case c.server.options.Session != nil:
+		sc := c.server.openSession(ctx)
+		defer sc.close()
+		return use(sc)
 	case r.revision >= modern:
 		return c.withModernScope(ctx, r, use)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -25,6 +26,7 @@ type source string
 
 const (
 	sourceConfigured source = "configured"
+	sourceSession    source = "session"
 	sourceClient     source = "client"
 	sourceFallback   source = "fallback"
 	sourceNone       source = "none"
@@ -65,6 +67,39 @@ func (s *Server) openConfigured(ctx context.Context, from source, roots workspac
 		opened = append(opened, scopeRoot{Entry: mcproots.Entry{URI: root.Real.URI(), Dir: root.Dir}, opened: &root})
 	}
 	return s.openScope(from, ws, opened), nil
+}
+
+// openSession opens the roots that the session has now.
+func (s *Server) openSession(ctx context.Context) *scope {
+	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
+	roots, err := s.options.Session(ctx)
+	if err != nil {
+		return closedScope(sourceSession, err.Error(), nil)
+	}
+	if len(roots) == 0 {
+		return closedScope(sourceSession, "the session has no folders other than its working directory", nil)
+	}
+	var dirs []string
+	for _, r := range roots {
+		dirs = append(dirs, r.Dir.String())
+	}
+	set, err := workspace.NewRoots(dirs[0], dirs[1:])
+	if err != nil {
+		return closedScope(sourceSession, err.Error(), nil)
+	}
+	sc, err := s.openConfigured(ctx, sourceSession, set)
+	if err != nil {
+		return closedScope(sourceSession, err.Error(), nil)
+	}
+	for _, opened := range sc.ws.Opened() {
+		if !slices.ContainsFunc(roots, func(r workspace.Root) bool { return r.Dir == opened.Dir && r.Real == opened.Real }) {
+			sc.close()
+			return closedScope(sourceSession, fmt.Sprintf("%s no longer leads where it did when the session was opened: load the session again",
+				text.Printable(opened.Dir.String())), nil)
+		}
+	}
+	return sc
 }
 
 // openList opens the valid roots of a client's list. The error is that of ctx.

@@ -27,6 +27,9 @@ type Options struct {
 	Version string
 	// Roots, if not zero, are the scope of every client.
 	Roots workspace.Roots
+	// Session, if not nil, returns the roots of the session that the server belongs to, where each must still lead. It is asked in each
+	// call, and its answer is the scope of every client. Without roots no file is accessible.
+	Session func(context.Context) ([]workspace.Root, error)
 	// Fallback, if not zero, is the scope of clients without the roots capability.
 	Fallback workspace.Roots
 	// Workspace limits and restricts all root sets, including those of clients.

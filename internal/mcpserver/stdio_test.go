@@ -3,9 +3,11 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -84,6 +86,43 @@ func TestM8_FallbackAndConfiguredRoots(t *testing.T) {
 			require.Equal(t, c.source, structured(p.answerTo(2))["source"])
 		})
 	}
+}
+
+func TestA24_RootsOfASession(t *testing.T) {
+	first, second := tree(t, map[string]string{"f": "in first"}), tree(t, map[string]string{"f": "in second"})
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(first, link))
+	var answer []workspace.Root
+	var ended error
+	p := start(t, Options{Session: func(context.Context) ([]workspace.Root, error) { return answer, ended }})
+	p.begin(`{"roots":{"listChanged":true}}`)
+	root := func(dir, real string) workspace.Root {
+		d, err := workspace.ParseDir(dir)
+		require.NoError(t, err)
+		r, err := workspace.ParseDir(real)
+		require.NoError(t, err)
+		return workspace.Root{Dir: d, Real: r}
+	}
+	id := 1
+	reads := func(path string) string {
+		id++
+		p.write(call(id, "read_file", read(path)))
+		return p.answerTo(float64(id)).text()
+	}
+	answer = []workspace.Root{root(link, first), root(second, second)}
+	require.Contains(t, reads("f"), "in first", "A20")
+	require.Contains(t, reads(filepath.Join(second, "f")), "in second")
+	p.write(call(1, "list_roots", `{}`))
+	require.Equal(t, "session", structured(p.answerTo(1))["source"])
+
+	answer = answer[:1]
+	require.NotContains(t, reads(filepath.Join(second, "f")), "in second", "it was removed")
+	answer = nil
+	require.Contains(t, reads("f"), "no folders other than its working directory")
+	answer = []workspace.Root{root(link, second)}
+	require.Contains(t, reads("f"), "no longer leads where it did")
+	answer, ended = nil, errors.New("the session is over")
+	require.Contains(t, reads("f"), "No files are accessible: the session is over")
 }
 
 func TestM8_ListExpiresWithoutListChanged(t *testing.T) {

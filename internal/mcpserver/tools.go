@@ -91,7 +91,7 @@ func listRootsTool() *mcp.Tool {
 		Description: "List the accessible root directories in order and where they come from, and the roots that are not accessible, with the reason. Relative paths start at the first root.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
 		OutputSchema: json.RawMessage(`{"type":"object","required":["source","roots","left_out"],"properties":{
-			"source":{"type":"string","enum":["configured","client","fallback","none"],"description":"where the roots come from"},
+			"source":{"type":"string","enum":["configured","session","client","fallback","none"],"description":"where the roots come from"},
 			"roots":{"type":"array","description":"the accessible roots in order","items":{"type":"object","required":["path","real","uri"],"properties":{
 				"path":{"type":"string"},"real":{"type":"string","description":"the path with links resolved"},"uri":{"type":"string"},"name":{"type":"string"}}}},
 			"left_out":{"type":"array","description":"roots that are not accessible","items":{"type":"object","required":["uri","reason"],"properties":{

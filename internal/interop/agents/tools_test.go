@@ -48,3 +48,38 @@ func TestP1_ARealAgentIsGivenToolsForItsOtherRoots(t *testing.T) {
 	require.NotContains(t, results[len(results)-2], "cherry", "A24: the tools follow the roots")
 	require.Contains(t, results[len(results)-1], "banana")
 }
+
+// opencode keeps the MCP servers of a session that a load does not name.
+func TestA24_ARealAgentHasNoToolsForRemovedRoots(t *testing.T) {
+	t.Parallel()
+	s := onStage(t, opencode)
+	e := s.behind(t, noFiles)
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
+	require.NoError(t, err)
+	read, edit := modelserver.Read(fruit(s.second)).By(rootsTools), modelserver.Edit(fruit(s.second), "cherry", "damson").By(rootsTools)
+	turn := s.prompt(e, made.ID, "Please mend the fruit.", read, modelserver.Edit(fruit(s.second), "banana", "cherry").By(rootsTools),
+		modelserver.Say("The fruit is mended."))
+	require.Contains(t, turn[1].Of(modelserver.Result)[0], "banana")
+	require.Equal(t, "cherry\n", content(t, s.second))
+
+	removed := func(t *testing.T, e *editor) {
+		_, err := e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t)})
+		require.NoError(t, err)
+		turn := s.prompt(e, made.ID, "And now?", read, edit, modelserver.Say("Seen."))
+		results := turn[len(turn)-1].Of(modelserver.Result)
+		for _, result := range results[len(results)-2:] {
+			require.Contains(t, result, "the session has no folders other than its working directory")
+		}
+		require.Equal(t, "cherry\n", content(t, s.second))
+	}
+	t.Run("in the same process", func(t *testing.T) { removed(t, e) })
+	e.leave()
+	t.Run("in another process", func(t *testing.T) { removed(t, s.behind(t, noFiles)) })
+	t.Run("added again", func(t *testing.T) {
+		e := s.behind(t, noFiles)
+		_, err := e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t, s.second)})
+		require.NoError(t, err)
+		turn := s.prompt(e, made.ID, "Please mend it again.", read, edit, modelserver.Say("Done."))
+		require.Equal(t, "damson\n", content(t, s.second), turn[len(turn)-1].Of(modelserver.Result))
+	})
+}
