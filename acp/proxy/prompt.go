@@ -24,14 +24,22 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 	s.promptMu.Lock()
 	s.promptedIn = nil
 	s.promptMu.Unlock()
-	if cs := s.running(); cs != nil {
+	cs := s.running()
+	if _, late := s.lateReplay(); cs != nil && !late {
 		return s.announceBefore(t, s.send(cs, t, params))
 	}
 	return s.announceBefore(t, func() (backend.Raw, error) {
-		cs, err := s.revive(ctx, countBlocks(params))
-		if err != nil && ctx.Err() == nil {
-			return nil, err
+		if cs == nil {
+			var err error
+			cs, err = s.revive(ctx, countBlocks(params))
+			if ctx.Err() != nil {
+				return cancelled()
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
+		s.awaitReplay(ctx, cs)
 		return s.send(cs, t, params)()
 	})
 }

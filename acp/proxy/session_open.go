@@ -452,10 +452,15 @@ func (s *session) plan(o openResult, r openRequest) (saved state, pendingHistory
 	saved.Offered = len(s.rootCommands(commandNames(s.announced.childCommands()))) > 0
 	lacksHistory := o.method == byNew && r.cause != backend.New
 	if lacksHistory || saved.HistoryDue {
-		if pendingHistory, err = s.conversation(r); err != nil {
+		pendingHistory, err = conversation(s.history, s.proxy.options.limits.maxContext, r.unsentBlocks)
+		if err != nil && !r.historyOptional {
 			return state{}, "", err
 		}
-		saved.HistoryDue = pendingHistory != "" || r.historyOptional
+		if err != nil { // the child is told in a later prompt
+			s.proxy.log.Warn("the restarted agent does not know the conversation so far: the history cannot be read", "error", err)
+			pendingHistory = ""
+		}
+		saved.HistoryDue = pendingHistory != "" || err != nil
 		saved.Partial = saved.Partial || saved.HistoryDue
 	}
 	if o.roots != RootsByContext {
@@ -467,17 +472,6 @@ func (s *session) plan(o openResult, r openRequest) (saved state, pendingHistory
 		}
 	}
 	return saved, pendingHistory, nil
-}
-
-// conversation returns the stored conversation so far as text. If the history is optional and cannot be read, the child is told about it
-// in a later prompt.
-func (s *session) conversation(r openRequest) (string, error) {
-	text, err := conversation(s.history, s.proxy.options.limits.maxContext, r.unsentBlocks)
-	if err != nil && r.historyOptional {
-		s.proxy.log.Warn("the restarted agent does not know the conversation so far: the history cannot be read", "error", err)
-		return "", nil
-	}
-	return text, err
 }
 
 // revive opens the child's session again after the child has ended, and returns it. unsentBlocks is the number of blocks of a

@@ -195,10 +195,19 @@ func TestP7_LateReplay(t *testing.T) {
 	v.prompt(s.ID, "one")
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
-	v.SetMode(t, s.ID, "plan") // the child's earlier messages have arrived then
 	require.Equal(t, []string{"user one", "agent N:one"}, v.shown())
-	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"))
+	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "it is not taken for part of the turn")
 	require.Equal(t, []string{"one", "N:one", "two", "N:one+two"}, h.history(s.ID))
+	v.crash(s.ID)
+	require.Equal(t, "agent N:one+two+crash+three", v.prompt(s.ID, "three"), "nor after a restart")
+	require.Equal(t, "agent N:one+two+crash+three+four", v.prompt(s.ID, "four"))
+	pings := 0
+	for _, method := range methods(h.received()) {
+		if strings.HasPrefix(method, "_") {
+			pings++
+		}
+	}
+	require.Equal(t, 4, pings, "until the agent has replayed nothing more, before the first turn")
 }
 
 func TestA12_FailedLoadDuringTurn(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,7 +39,7 @@ type abilities struct {
 	Bound bool
 	// Updated: from its second start on it takes roots by the protocol.
 	Updated bool
-	// LateReplay: it replays after its response to session/load.
+	// LateReplay: it replays a moment after its response to session/load.
 	LateReplay bool
 	// Refuse is a method that it rejects with Code.
 	Refuse string
@@ -201,6 +202,7 @@ func (s *simulated) reopen(m simulatedMessage) {
 	s.commands(id)
 	s.answer(m, result)
 	if m.Method != "session/resume" && s.LateReplay {
+		time.Sleep(20 * time.Millisecond)
 		s.replay(id, kept)
 	}
 }

@@ -15,14 +15,14 @@ const (
 	live           updateMode = iota // pass them on
 	replaying                        // pass them on as the history that a load shows
 	discarding                       // drop them: they are a history that was not asked for
-	discardingLate                   // drop them also after the response, until the first turn begins
+	discardingLate                   // drop them also after the response, until awaitReplay
 )
 
 // updateFilter handles the updates that the child sends while its session is opened. Of state updates only the latest of each
 // kind is kept, and passed on once the session is open.
 type updateFilter struct {
 	mode     updateMode
-	replayed int // other updates so far
+	replayed int // other updates so far, unless the mode is live
 	states   []backend.Update
 }
 
@@ -61,7 +61,7 @@ func (s *session) handleUpdate(ctx context.Context, t *turn, u backend.Update) e
 	if !ok {
 		return nil
 	}
-	switch s.modeFor(t) {
+	switch s.modeFor(u) {
 	case replaying:
 		if s.keepState(u) {
 			return nil
@@ -89,23 +89,56 @@ func (s *session) passOn(ctx context.Context, to backend.Updates, u backend.Upda
 	return to.Update(ctx, u)
 }
 
-// modeFor returns the mode for an update of a turn. The first turn ends a late replay.
-func (s *session) modeFor(t *turn) updateMode {
+// modeFor returns the mode for an update, and counts it if it is part of a history.
+func (s *session) modeFor(u backend.Update) updateMode {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t != nil && s.updates.mode == discardingLate {
-		s.updates.mode = live
+	if s.updates.mode != live && !isState(u.Kind) {
+		s.updates.replayed++
 	}
 	return s.updates.mode
 }
 
-// keepState keeps u if it is a state update, and counts it otherwise.
+// lateReplay returns how many updates of a late replay have come so far, and false if none is to be expected.
+func (s *session) lateReplay() (replayed int, expected bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.updates.replayed, s.updates.mode == discardingLate
+}
+
+// pingMethod is a request that the child rejects. Its answer follows what the child has written before.
+const pingMethod = "_acp-agent/ping"
+
+// awaitReplay waits until a late replay is over, so that it is not taken for part of the turn that is about to begin. It is over when
+// the child answers a request without having replayed more: it writes the rest of a replay while it waits for input.
+func (s *session) awaitReplay(ctx context.Context, cs *childSession) {
+	before, expected := s.lateReplay()
+	if !expected {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, cs.child.limits.endTimeout, errNoAnswer)
+	defer cancel()
+	for {
+		_, err := cs.child.call(ctx, pingMethod, backend.Raw(`{}`))()
+		if err != nil && responseError(err) == nil {
+			cs.child.log.Debug("the agent may still replay a conversation", "error", err)
+			break
+		}
+		now, _ := s.lateReplay()
+		if now == before {
+			break
+		}
+		before = now
+	}
+	s.setUpdateMode(live)
+}
+
+// keepState keeps u if it is a state update.
 func (s *session) keepState(u backend.Update) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := &s.updates
 	if !isState(u.Kind) {
-		f.replayed++
 		return false
 	}
 	at := slices.IndexFunc(f.states, func(before backend.Update) bool { return before.Kind == u.Kind })
