@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -24,7 +26,10 @@ servers, by folder, in order. These marks show what is special about an entry, a
 With --for it prints only the additional instructions for one file: those in the directories that lead to it, and rules whose
 patterns match it. Nothing is run or started.
 
-With --json the output is an object with "roots", "artifacts" and "cuts", or with --for an array of artifacts. The exit
+It also names the files in the working directory with which an editor or a build tool joins other folders: *.code-workspace,
+go.work, pnpm-workspace.yaml and package.json. A session does not get their folders by itself.
+
+With --json the output is an object with "roots", "artifacts", "cuts" and "workspaceFiles", or with --for an array of artifacts. The exit
 status is 1 if something is invalid or too large, or a folder could not be searched completely.`
 
 // discoverFlags are the flags of the discover subcommand.
@@ -76,10 +81,14 @@ func discover(ctx context.Context, s streams, set *settings, d discoverFlags) er
 	if d.file != "" {
 		return d.printFor(ctx, s, catalog)
 	}
+	files, err := discovery.WorkspaceFiles(ctx, w)
+	if err != nil {
+		return err
+	}
 	if d.json {
-		err = writeJSON(s.out, catalog)
+		err = writeCatalog(s.out, catalog, files)
 	} else {
-		err = printCatalog(s.out, catalog)
+		err = printCatalog(s.out, catalog, files)
 	}
 	if err != nil {
 		return err
@@ -137,8 +146,25 @@ var kinds = [...]struct {
 	{discovery.MCPServer, "MCP servers (found, not started)"},
 }
 
-// printCatalog prints a block for each folder, with a group for each kind of artifact.
-func printCatalog(out io.Writer, c *discovery.Catalog) error {
+// writeCatalog prints the catalog and the workspace files as a JSON object.
+func writeCatalog(out io.Writer, c *discovery.Catalog, files []discovery.WorkspaceFile) error {
+	catalog, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	list, err := json.Marshal(append([]discovery.WorkspaceFile{}, files...))
+	if err != nil {
+		return err
+	}
+	whole, err := strictjson.Put(catalog, "workspaceFiles", list)
+	if err != nil {
+		return err
+	}
+	return writeJSON(out, whole)
+}
+
+// printCatalog prints a block for each folder, with a group for each kind of artifact. The first one has the workspace files.
+func printCatalog(out io.Writer, c *discovery.Catalog, files []discovery.WorkspaceFile) error {
 	var b strings.Builder
 	for _, root := range c.Roots() {
 		fmt.Fprintf(&b, "%d  %s\n", root.Index, text.Printable(root.Dir.String()))
@@ -153,6 +179,10 @@ func printCatalog(out io.Writer, c *discovery.Catalog) error {
 			found += len(group)
 			printGroup(&b, k.title, group)
 		}
+		if root.Index == 0 {
+			found += len(files)
+			printWorkspaceFiles(&b, root, files)
+		}
 		if found == 0 {
 			b.WriteString("   nothing\n")
 		}
@@ -166,6 +196,25 @@ func printCatalog(out io.Writer, c *discovery.Catalog) error {
 	b.WriteString(tally(c.Artifacts()))
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// printWorkspaceFiles prints the folders that files in the root list.
+func printWorkspaceFiles(b *strings.Builder, root workspace.Root, files []discovery.WorkspaceFile) {
+	if len(files) == 0 {
+		return
+	}
+	b.WriteString("   workspace files (their folders are not part of a session by themselves)\n")
+	for _, f := range files {
+		rel, err := filepath.Rel(root.Dir.String(), f.Path)
+		if err != nil {
+			rel = f.Path
+		}
+		folders := make([]string, len(f.Folders))
+		for i, dir := range f.Folders {
+			folders[i] = text.Printable(dir.String())
+		}
+		fmt.Fprintf(b, "      %s: %s\n", text.Printable(rel), strings.Join(folders, ", "))
+	}
 }
 
 // printList prints the artifacts for one file.

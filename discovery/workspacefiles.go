@@ -1,0 +1,213 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// WorkspaceFile is a file with which an editor or a build tool joins several folders. Being found makes none of them a root.
+type WorkspaceFile struct {
+	// Path is absolute, as the client spells the root.
+	Path string `json:"path"`
+	// Folders are those that it lists outside of the roots, in order. Whether they exist is unknown, because nothing outside of
+	// the roots is looked at; of a pattern such as "../libs/*" it is the folder before the first wildcard.
+	Folders []workspace.Dir `json:"folders"`
+}
+
+const (
+	// maxWorkspaceFiles is how many workspace files of a folder are read.
+	maxWorkspaceFiles = 16
+	// maxWorkspaceFile is the maximum size of one, in bytes.
+	maxWorkspaceFile = 1 << 20
+)
+
+// WorkspaceFiles returns the workspace files at the top of cwd that list folders outside of the roots, sorted by name. It leaves
+// out files that cannot be read. The error is the context's or [workspace.ErrClosed].
+func WorkspaceFiles(ctx context.Context, ws *workspace.Workspace) ([]WorkspaceFile, error) {
+	cwd := ws.Roots().Cwd().String()
+	dir, err := ws.OpenDir(cwd)
+	if errors.Is(err, workspace.ErrClosed) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, context.Cause(ctx)
+	}
+	entries, _ := dir.Entries(ctx)
+	_ = dir.Close()
+	var files []WorkspaceFile
+	read := 0
+	for _, e := range entries {
+		if e.Type.IsDir() || workspaceFormat(e.Name) == nil || read == maxWorkspaceFiles {
+			continue
+		}
+		read++
+		if f, err := ReadWorkspaceFile(ctx, ws, filepath.Join(cwd, e.Name)); err == nil && len(f.Folders) > 0 {
+			files = append(files, f)
+		}
+	}
+	return files, context.Cause(ctx)
+}
+
+// ReadWorkspaceFile reads the workspace file at path, which is absolute or relative to cwd and must be in the roots.
+func ReadWorkspaceFile(ctx context.Context, ws *workspace.Workspace, path string) (WorkspaceFile, error) {
+	format := workspaceFormat(filepath.Base(path))
+	if format == nil {
+		return WorkspaceFile{}, fmt.Errorf("%s is not a workspace file: these are *.code-workspace, go.work, pnpm-workspace.yaml and package.json", path)
+	}
+	if ctx.Err() != nil {
+		return WorkspaceFile{}, context.Cause(ctx)
+	}
+	file, err := ws.Open(path)
+	if err != nil {
+		return WorkspaceFile{}, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxWorkspaceFile+1))
+	if err != nil {
+		return WorkspaceFile{}, err
+	}
+	if len(content) > maxWorkspaceFile {
+		return WorkspaceFile{}, fmt.Errorf("%s has more than %d bytes", path, maxWorkspaceFile)
+	}
+	listed, err := format([]byte(strings.TrimPrefix(string(content), "\ufeff")))
+	if err != nil {
+		return WorkspaceFile{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(ws.Roots().Cwd().String(), path)
+	}
+	f := WorkspaceFile{Path: path, Folders: []workspace.Dir{}}
+	for _, name := range listed {
+		folder := filepath.FromSlash(name)
+		if !filepath.IsAbs(folder) {
+			folder = filepath.Join(filepath.Dir(path), folder)
+		}
+		dir, err := workspace.ParseDir(filepath.Clean(folder))
+		if err != nil {
+			return WorkspaceFile{}, fmt.Errorf("%s: the folder %q: %w", path, name, err)
+		}
+		if !inRoots(ws, dir) && !slices.Contains(f.Folders, dir) {
+			f.Folders = append(f.Folders, dir)
+		}
+	}
+	return f, nil
+}
+
+// inRoots reports whether dir is a root or below one, judged by its text.
+func inRoots(ws *workspace.Workspace, dir workspace.Dir) bool {
+	return slices.ContainsFunc(ws.Opened(), func(r workspace.Root) bool { return below(r.Dir, dir) || below(r.Real, dir) })
+}
+
+func below(root, dir workspace.Dir) bool {
+	rel, err := filepath.Rel(root.String(), dir.String())
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// workspaceFormat returns the function that reads the folders which a workspace file of this name lists, nil if it is none. Paths
+// in it start at the file's directory.
+func workspaceFormat(name string) func([]byte) ([]string, error) {
+	switch name {
+	case "go.work":
+		return goWorkFolders
+	case "pnpm-workspace.yaml":
+		return pnpmFolders
+	case "package.json":
+		return npmFolders
+	}
+	if path.Ext(name) == ".code-workspace" {
+		return editorFolders
+	}
+	return nil
+}
+
+// editorFolders reads a .code-workspace of VS Code. Folders of other computers, which have a URI, are left out.
+func editorFolders(content []byte) ([]string, error) {
+	var file struct{ Folders []struct{ Path string } }
+	if err := parseMembers(withoutComments(content), &file, "folders is not a list of objects with a path"); err != nil {
+		return nil, err
+	}
+	var folders []string
+	for _, f := range file.Folders {
+		if f.Path != "" {
+			folders = append(folders, f.Path)
+		}
+	}
+	return folders, nil
+}
+
+func goWorkFolders(content []byte) ([]string, error) {
+	file, err := modfile.ParseWork("go.work", content, nil)
+	if err != nil {
+		return nil, err
+	}
+	var folders []string
+	for _, use := range file.Use {
+		folders = append(folders, use.Path)
+	}
+	return folders, nil
+}
+
+func pnpmFolders(content []byte) ([]string, error) {
+	values, err := readYAML(string(content))
+	if err != nil {
+		return nil, err
+	}
+	return patternFolders(values["packages"].list), nil
+}
+
+// npmFolders reads the member workspaces of a package.json, which is a list of patterns or has one in its member packages.
+func npmFolders(content []byte) ([]string, error) {
+	var file struct{ Workspaces json.RawMessage }
+	if err := parseMembers(content, &file, "it is not an object"); err != nil || len(file.Workspaces) == 0 {
+		return nil, err
+	}
+	var patterns []string
+	if json.Unmarshal(file.Workspaces, &patterns) == nil {
+		return patternFolders(patterns), nil
+	}
+	var yarn struct{ Packages []string }
+	err := parseMembers(file.Workspaces, &yarn, "workspaces is not a list of patterns")
+	return patternFolders(yarn.Packages), err
+}
+
+// parseMembers decodes JSON into file. The error is mismatch if it is valid but has other types.
+func parseMembers(content []byte, file any, mismatch string) error {
+	err := json.Unmarshal(content, file)
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("it is not valid JSON: %w", err)
+	case err != nil:
+		return errors.New(mismatch)
+	}
+	return nil
+}
+
+// patternFolders returns the folder of each pattern: what comes before its first wildcard. Patterns that exclude folders are left
+// out.
+func patternFolders(patterns []string) []string {
+	var folders []string
+	for _, pattern := range patterns {
+		if strings.HasPrefix(pattern, "!") {
+			continue
+		}
+		if wild := strings.IndexAny(pattern, "*?[{("); wild >= 0 {
+			pattern = path.Dir(pattern[:wild] + "x")
+		}
+		if pattern != "" {
+			folders = append(folders, pattern)
+		}
+	}
+	return folders
+}
