@@ -46,7 +46,7 @@
 //     that the backend replays during a load goes through host.Replay (session_load.go) into a draft, which becomes the history.
 //   - A message of the backend to the client: host.check in host.go compares its method with the client's capabilities and its
 //     paths with the session's roots (checkMethod and checkPaths in capabilities.go). A permission request that is the first to
-//     mention its tool call is also recorded (permission.go).
+//     mention its tool call is also recorded (permission.go), and one to read in the roots may be answered here (allow.go).
 //   - Roots: package workspace parses and opens them; decodeRoots in session_new.go turns its errors into violations.
 //   - Errors: errors.go converts the errors of other packages to those of the protocol.
 package acp

@@ -568,6 +568,8 @@ func (s *scriptedSession) act(ctx context.Context, word, rest string, u backend.
 		method, params, _ := strings.Cut(rest, " ")
 		result, err := s.host.Call(ctx, method, backend.Raw(params))()
 		return endTurn, u.Update(ctx, say(fmt.Sprintf("%s %v", result, err)))
+	case "update":
+		return endTurn, u.Update(ctx, update(`{"update":`+rest+`}`))
 	case "title":
 		return endTurn, u.Update(ctx, update(`{"update":{"sessionUpdate":"session_info_update","title":`+encode(rest)+`}}`))
 	case "tool":

@@ -38,6 +38,9 @@ type Options struct {
 	// ConsentDir is the directory that remembers which MCP servers found in roots the user allowed for good. It is created
 	// when first needed. If it is empty, nothing is remembered and the user is asked each time.
 	ConsentDir string
+	// AllowReads allows the backend once to read or search, without asking the user, if its permission request shows that it
+	// does so inside the session's roots and does nothing else.
+	AllowReads bool
 	// ReplayRate is how many updates a second a load replays at most, after the first 512, so that clients which read faster
 	// than they handle what they read are not flooded. Default 6,000; negative for no limit.
 	ReplayRate int

@@ -12,9 +12,12 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// requestPermission sends the client a permission request. Some agents mention a tool call only there, and say nothing more about
+// requestPermission sends the client a permission request, unless allowRead answers it. Some agents mention a tool call only there, and say nothing more about
 // one that was rejected. Such a call is recorded as the client knows it from the request, with its outcome.
 func (s *session) requestPermission(ctx context.Context, params backend.Raw, send func() backend.Work) backend.Work {
+	if work, ok := s.allowRead(ctx, params); ok {
+		return work
+	}
 	if err := s.beginUpdate(ctx); err != nil {
 		return func() (backend.Raw, error) { return nil, err }
 	}

@@ -30,6 +30,7 @@ type session struct {
 	updates chan struct{} // holds one value while an update is shown, so that wire and record have the same order
 
 	toolCalls map[string]bool // ids of those that the client knows; guarded by updates
+	allowed   map[string]bool // ids of those that allowRead has allowed and that have not ended; guarded by updates
 
 	leasing sync.RWMutex // held for reading by writes, for writing while the lease changes
 	lease   sessionstore.Lease
@@ -112,7 +113,10 @@ func (s *session) update(ctx context.Context, u backend.Update) error {
 			s.noteToolCall(id)
 		}
 	}
-	return s.record.current().Record(ctx, u)
+	if err := s.record.current().Record(ctx, u); err != nil {
+		return err
+	}
+	return s.markAgain(ctx, u)
 }
 
 // beginUpdate waits until no other update is being shown, or ctx ends. After nil the caller must call endUpdate.

@@ -374,7 +374,7 @@ func (o *openCalls) note(u sessionstore.Update) {
 	}
 	id, status := call.Update.ID, call.Update.Status
 	switch {
-	case status == "completed" || status == "failed":
+	case ended(status):
 		delete(o.open, id)
 	case u.Kind == sessionstore.ToolCall || status != "":
 		if o.open == nil {
@@ -386,6 +386,9 @@ func (o *openCalls) note(u sessionstore.Update) {
 		}
 	}
 }
+
+// ended reports whether a tool call with the given status has ended.
+func ended(status string) bool { return status == "completed" || status == "failed" }
 
 // failures returns updates that fail the open calls.
 func (o *openCalls) failures() []backend.Update {

@@ -34,6 +34,7 @@ type config struct {
 	MaxRoots   *int                    `json:"maxRoots"`
 	Mounts     string                  `json:"mounts"`
 	ReplayRate *int                    `json:"replayRate"`
+	Allow      []string                `json:"allow"` // see allowValue
 	Workspaces []workspaceConfig       `json:"workspaces"`
 	Omitted    whenOmitted             `json:"whenOmitted"`
 	Agents     map[string]agentConfig  `json:"agents"`     // by name
@@ -90,6 +91,7 @@ func (c config) settings() []setting {
 		{"max-roots", "maxRoots", number(c.MaxRoots)},
 		{"mounts", "mounts", c.Mounts},
 		{"replay-rate", "replayRate", number(c.ReplayRate)},
+		{"allow", "allow", strings.Join(c.Allow, ",")},
 		{"keep-dirs", "whenOmitted", c.keepDirs()},
 	}
 }

@@ -193,6 +193,7 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 		Trace:       trace.editor(),
 		MCPPolicy:   set.config.mcpPolicy,
 		ConsentDir:  consentDir(dir),
+		AllowReads:  set.allowReads,
 		ReplayRate:  set.replayRate,
 		Version:     version(),
 		Logger:      logger,

@@ -30,6 +30,7 @@ type settings struct {
 	maxRoots   int
 	mounts     workspace.Mounts
 	replayRate int
+	allowReads bool
 	agent      string
 	dirs       []string
 	keepDirs   bool
@@ -57,6 +58,7 @@ func newSettings() *settings {
 	f.Var(intValue{&set.maxRoots, 1}, "max-roots", "reject sessions with more than `N` root folders")
 	f.TextVar(&set.mounts, "mounts", workspace.ExistingMounts, "`POLICY` for file systems mounted below a root: none, existing (only those mounted when the session opened) or any can be accessed")
 	f.Var(intValue{&set.replayRate, -1}, "replay-rate", "replay at most `N` updates per second when a session is loaded (default 6000; -1 for no limit)")
+	f.Var(allowValue{&set.allowReads}, "allow", "let the agent do `WHAT` without asking you: read, which means to read and search files in the session's folders (default nothing)")
 	return set
 }
 
@@ -222,6 +224,30 @@ func (v levelValue) Set(text string) error {
 		}
 	}
 	return errors.New("must be debug, info, warn or error")
+}
+
+// allowValue is a pflag.Value for what is allowed without a question, separated by commas.
+type allowValue struct{ reads *bool }
+
+func (v allowValue) String() string {
+	if v.reads == nil || !*v.reads {
+		return ""
+	}
+	return "read"
+}
+
+func (allowValue) Type() string { return "what" }
+
+func (v allowValue) Set(text string) error {
+	reads := false
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
+		if strings.TrimSpace(word) != "read" {
+			return errors.New("must be read, or empty for nothing")
+		}
+		reads = true
+	}
+	*v.reads = reads
+	return nil
 }
 
 // listValue is a pflag.Value for a flag that can be repeated. Unlike pflag's own, it does not allocate while it is being defined.

@@ -1,0 +1,235 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// allowedMark is the end of the titles of tool calls that were allowed without asking the user.
+const allowedMark = " (allowed by acp-agent)"
+
+// permissionRequest is the part of a permission request that decides whether the user must be asked.
+type permissionRequest struct {
+	ToolCall struct {
+		ID        string `json:"toolCallId"`
+		Title     string `json:"title"`
+		Kind      string `json:"kind"`
+		Locations []struct {
+			Path string `json:"path"`
+		} `json:"locations"`
+		Content []struct {
+			Type string `json:"type"`
+		} `json:"content"`
+		RawInput any `json:"rawInput"`
+	} `json:"toolCall"`
+	Options []struct {
+		ID   string `json:"optionId"`
+		Kind string `json:"kind"`
+	} `json:"options"`
+}
+
+var permissionShape = shape(map[string]*strictjson.Shape{
+	"toolCall": shape(map[string]*strictjson.Shape{"locations": list(keys("path")), "content": list(keys("type"))},
+		"toolCallId", "title", "kind", "rawInput"),
+	"options": list(keys("optionId", "kind")),
+})
+
+// maxLocations is the number of paths of a permission request beyond which the user is asked.
+const maxLocations = 100
+
+// allowRead answers a permission request without asking the user if Options.AllowReads says so, a turn is running, and everything that
+// the request says is to read or search inside the session's roots. The client is shown the tool call with a mark in its title. What the
+// agent then does is up to the agent, as after an answer of the user.
+func (s *session) allowRead(ctx context.Context, params backend.Raw) (work backend.Work, ok bool) {
+	if !s.agent.options.AllowReads || !s.inTurn() || len(strictjson.Check(params, permissionShape)) > 0 {
+		return nil, false
+	}
+	var r permissionRequest
+	if json.Unmarshal(params, &r) != nil {
+		return nil, false
+	}
+	option := r.allowOnce()
+	if option == "" || !r.reads(func(path string) bool { return checkPath(path, s.handOver) == nil }) {
+		return nil, false
+	}
+	if err := s.showAllowed(ctx, params, r); err != nil {
+		return func() (backend.Raw, error) { return nil, err }, true
+	}
+	call := r.ToolCall
+	s.agent.log.Info("allowed the agent to read without asking", "session", s.id, "toolCall", call.ID, "kind", call.Kind, "locations", call.Locations)
+	return func() (backend.Raw, error) {
+		return backend.Encode(sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(sdk.PermissionOptionId(option))}), nil
+	}, true
+}
+
+// inTurn reports whether a turn is running that was not told to end.
+func (s *session) inTurn() bool {
+	t := s.queue.running()
+	return t != nil && t.runsIn(s) && t.isAt(turnRunning) && t.ctx.Err() == nil
+}
+
+// handOver returns an error unless another program that opens path now reaches a file or directory of the session.
+func (s *session) handOver(path string) error {
+	if s.workspace.HandOverDir(path) == nil {
+		return nil
+	}
+	return s.workspace.HandOverFile(path)
+}
+
+// allowOnce returns the option that allows the tool call once, "" if there is not exactly one.
+func (r permissionRequest) allowOnce() string {
+	option := ""
+	for _, o := range r.Options {
+		if o.Kind != string(sdk.PermissionOptionKindAllowOnce) {
+			continue
+		}
+		if option != "" {
+			return ""
+		}
+		option = o.ID
+	}
+	return option
+}
+
+// reads reports whether the tool call reads or searches files, and all paths that it names are inside. It does not trust the kind alone:
+// agents derive it from what their models ask for, and some call a shell command that only reads a file a read.
+func (r permissionRequest) reads(inside func(path string) bool) bool {
+	call := r.ToolCall
+	if call.ID == "" || call.Kind != string(sdk.ToolKindRead) && call.Kind != string(sdk.ToolKindSearch) ||
+		len(call.Locations) == 0 || len(call.Locations) > maxLocations {
+		return false
+	}
+	for _, l := range call.Locations {
+		if !inside(l.Path) {
+			return false
+		}
+	}
+	for _, c := range call.Content {
+		if c.Type != "content" { // a diff or a terminal
+			return false
+		}
+	}
+	switch call.RawInput.(type) {
+	case nil, map[string]any:
+	default:
+		return false
+	}
+	paths := maxLocations
+	return harmless(call.RawInput, func(path string) bool {
+		paths--
+		return paths >= 0 && inside(path)
+	})
+}
+
+// harmless reports whether a tool's input contains no command and no path that is not inside.
+func harmless(input any, inside func(path string) bool) bool {
+	switch v := input.(type) {
+	case map[string]any:
+		for name, value := range v {
+			if namesCommand(name) || !harmless(value, inside) {
+				return false
+			}
+		}
+	case []any:
+		for _, value := range v {
+			if !harmless(value, inside) {
+				return false
+			}
+		}
+	case string:
+		switch {
+		case strings.HasPrefix(v, "~"), strings.Contains(v, "://"), slices.Contains(strings.FieldsFunc(v, isSeparator), ".."):
+			return false
+		case filepath.IsAbs(v), strings.HasPrefix(v, "/"):
+			return inside(v)
+		}
+	}
+	return true
+}
+
+func isSeparator(r rune) bool { return r == '/' || r == '\\' }
+
+// namesCommand reports whether the member of a tool's input called name may be something to run.
+func namesCommand(name string) bool {
+	name = strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
+	switch name {
+	case "command", "commands", "commandline", "cmd", "cmdline", "script", "argv", "args", "shell", "exec", "code", "program":
+		return true
+	}
+	return false
+}
+
+// showAllowed shows the client a tool call that was allowed without asking, with a mark.
+func (s *session) showAllowed(ctx context.Context, params backend.Raw, r permissionRequest) error {
+	if err := s.beginUpdate(ctx); err != nil {
+		return err
+	}
+	defer s.endUpdate()
+	id := r.ToolCall.ID
+	title := cmp.Or(r.ToolCall.Title, r.ToolCall.Kind+" "+r.ToolCall.Locations[0].Path) + allowedMark
+	if s.allowed == nil {
+		s.allowed = make(map[string]bool)
+	}
+	s.allowed[id] = true
+	if s.toolCalls[id] {
+		return s.showTitle(ctx, id, title)
+	}
+	call, err := strictjson.Put(strictjson.Find(params, "toolCall"), "title", quote(title))
+	if err != nil {
+		return err
+	}
+	object, err := strictjson.ParseObject(call)
+	if err != nil {
+		return err
+	}
+	u := toolCallOf(object)
+	if err := s.show(ctx, u); err != nil {
+		return err
+	}
+	s.recordToolCall(ctx, id, u)
+	return nil
+}
+
+// markAgain shows the mark of a tool call again after u, an update of the agent, has replaced its title. The caller has begun an update.
+func (s *session) markAgain(ctx context.Context, u backend.Update) error {
+	if len(s.allowed) == 0 || u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
+		return nil
+	}
+	var params struct {
+		Update struct {
+			ID     string `json:"toolCallId"`
+			Title  string `json:"title"`
+			Status string `json:"status"`
+		} `json:"update"`
+	}
+	if json.Unmarshal(u.Raw, &params) != nil || !s.allowed[params.Update.ID] {
+		return nil
+	}
+	id, title, status := params.Update.ID, params.Update.Title, params.Update.Status
+	if ended(status) {
+		delete(s.allowed, id)
+	}
+	if title == "" || strings.HasSuffix(title, allowedMark) {
+		return nil
+	}
+	return s.showTitle(ctx, id, title+allowedMark)
+}
+
+// showTitle changes the title of a tool call. The caller has begun an update.
+func (s *session) showTitle(ctx context.Context, id, title string) error {
+	u := backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id), sdk.WithUpdateTitle(title)))
+	if err := s.show(ctx, u); err != nil {
+		return err
+	}
+	return s.record.current().Record(ctx, u)
+}
