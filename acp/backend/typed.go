@@ -12,7 +12,8 @@ import (
 // TypedBlock is a text block that the user typed.
 type TypedBlock struct {
 	Index int // in the prompt
-	Text  string
+	// Text is the text of the block, without marks that an editor puts around it.
+	Text string
 }
 
 // TypedText returns the text blocks in the params of a prompt that the user typed. It leaves out those in which an editor put
@@ -34,7 +35,7 @@ func TypedText(params Raw) ([]TypedBlock, error) {
 		}
 	}
 	if len(typed) == 0 {
-		return all, nil
+		return unwrapped(all), nil
 	}
 	for i := len(typed) - 1; i > 0; i-- {
 		if laterCommand.MatchString(typed[i].Text) {
@@ -47,6 +48,38 @@ func TypedText(params Raw) ([]TypedBlock, error) {
 // laterCommand matches a block that calls a slash command although the user may have typed another block before it. A path or a
 // comment is not a command, nor is what continues a line after a mention.
 var laterCommand = regexp.MustCompile(`^(?:\s*\n)?/[\pL\pN_][^\s/]*(?:\s|$)`)
+
+// unwrapped returns blocks, or if avante sent them, the newest message among them, without its mark. Avante repeats what the user
+// typed before, newest first, or oldest first when it has lost its session.
+func unwrapped(blocks []TypedBlock) []TypedBlock {
+	if len(blocks) == 0 {
+		return nil
+	}
+	m := repeated.FindStringSubmatch(blocks[len(blocks)-1].Text)
+	if m == nil {
+		return blocks
+	}
+	newest := -1
+	for i, b := range blocks {
+		if strings.HasPrefix(b.Text, messageBegin) && (newest < 0 || m[1] != "") {
+			newest = i
+		}
+	}
+	if newest < 0 {
+		return blocks
+	}
+	b := blocks[newest]
+	b.Text = strings.TrimSuffix(strings.TrimPrefix(b.Text, messageBegin), messageEnd)
+	return []TypedBlock{b}
+}
+
+const (
+	messageBegin = "<previous_user_message>"
+	messageEnd   = "</previous_user_message>"
+)
+
+// repeated matches the last block of avante's prompts. The group says that the messages before it are oldest first.
+var repeated = regexp.MustCompile(`^<system_context>Continuing from previous (ACP )?session with `)
 
 // textBlock is a content block as far as it tells who wrote it.
 type textBlock struct {

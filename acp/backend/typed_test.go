@@ -15,6 +15,7 @@ func TestTypedText(t *testing.T) {
 	resource := map[string]any{"type": "resource", "resource": map[string]any{"uri": "file:///a", "text": "/not typed"}}
 	rules := text("Sharing `AGENTS.md`:\n\n---\n/roots is explained here.\n\n/roots\n---")
 	selection := text("<selected_code>\n<path>/a</path>\n<snippet>\n/help\n</snippet>\n</selected_code>")
+	said := func(s string) map[string]any { return text("<previous_user_message>" + s + "</previous_user_message>") }
 	type prompt []any
 	for name, c := range map[string]struct {
 		prompt
@@ -26,7 +27,9 @@ func TestTypedText(t *testing.T) {
 		"CodeCompanion, rules and words":         {prompt{rules, text("Sharing the following file as context: /w/a.go"), text("explain")}, []string{"explain"}},
 		"CodeCompanion, a buffer":                {prompt{text("<attachment filepath=\"/a\" buffer_number=\"1\">File content:\n````go\nx\n````</attachment>"), text("explain")}, []string{"explain"}},
 		"agentic.nvim, a selection last":         {prompt{text("/search x"), text("IMPORTANT: Focus and respect the line numbers provided in the <line_start> and <line_end> tags"), selection, link}, []string{"/search x"}},
-		"avante, a selection first":              {prompt{link, selection, text("/roots")}, []string{"/roots"}},
+		"avante":                                 {prompt{link, selection, said("/roots\n"), said("/help"), said("hi"), text("<system_context>Continuing from previous session with 3 recent user messages</system_context>")}, []string{"/roots\n"}},
+		"avante, with a new session":             {prompt{said("hi"), text("<previous_assistant_message>ho</previous_assistant_message>"), said("/roots"), text("<system_context>Continuing from previous ACP session with 3 recent messages preserved for context</system_context>")}, []string{"/roots"}},
+		"a selection first":                      {prompt{link, selection, text("/roots")}, []string{"/roots"}},
 		"Zed, mentions between words":            {prompt{text("compare "), link, text(" with "), resource}, []string{"compare ", " with "}},
 		"Zed, a mention in a command":            {prompt{text("/search one "), link, text(" two")}, []string{"/search one ", " two"}},
 		"Zed, a path after a mention":            {prompt{text("compare "), link, text(" /usr")}, []string{"compare ", " /usr"}},
@@ -49,7 +52,7 @@ func TestTypedText(t *testing.T) {
 			var got []string
 			for _, b := range blocks {
 				got = append(got, b.Text)
-				require.Equal(t, b.Text, c.prompt[b.Index].(map[string]any)["text"])
+				require.Contains(t, c.prompt[b.Index].(map[string]any)["text"], b.Text)
 			}
 			require.Equal(t, c.want, got)
 		})
