@@ -408,6 +408,7 @@ func isResponse(id string) func(message) bool {
 //	fail            answers with an error
 //	call METHOD P   calls the client, and answers with what came of it
 //	title TEXT      sets the session's title
+//	info UPDATE     sends an update
 //	tool            leaves a tool call open
 //	state TEXT      saves its state
 //	roots           answers with its roots
@@ -572,6 +573,8 @@ func (s *scriptedSession) act(ctx context.Context, word, rest string, u backend.
 		return endTurn, u.Update(ctx, update(`{"update":`+rest+`}`))
 	case "title":
 		return endTurn, u.Update(ctx, update(`{"update":{"sessionUpdate":"session_info_update","title":`+encode(rest)+`}}`))
+	case "info":
+		return endTurn, u.Update(ctx, update(`{"update":`+rest+`}`))
 	case "tool":
 		return endTurn, u.Update(ctx, update(`{"update":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"T","status":"in_progress"}}`))
 	case "state":

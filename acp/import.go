@@ -169,20 +169,3 @@ func (r realPaths) of(dir workspace.Dir) workspace.Dir {
 	}
 	return real
 }
-
-// deleteForeign also deletes a session in its backend, if the backend knows it by itself. A failure is only logged: the store
-// remembers not to import the session again.
-func (a *agent) deleteForeign(ctx context.Context, id sessionstore.ID) error {
-	f := a.foreign()
-	if f == nil {
-		return nil
-	}
-	s, err := a.options.Store.Get(ctx, id)
-	if err != nil || s.StateKey == "" {
-		return err
-	}
-	if err := f.Delete(ctx, s.State); err != nil {
-		a.log.Warn("the agent did not delete its session", "session", id, "error", err)
-	}
-	return nil
-}

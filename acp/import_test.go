@@ -33,9 +33,10 @@ type knowing struct {
 	mu      sync.Mutex
 	own     []backend.ForeignSession
 	broken  error // behind the last of them
-	undying error // of Delete
+	undying error // of CallStored
+	tells   backend.Raw
 	asked   int
-	deleted []string
+	told    []string // what CallStored was given
 }
 
 func (k *knowing) Key(state []byte) string {
@@ -69,11 +70,11 @@ func (k *knowing) Sessions(ctx context.Context, _ *workspace.Dir) iter.Seq2[back
 	}
 }
 
-func (k *knowing) Delete(_ context.Context, state []byte) error {
+func (k *knowing) CallStored(_ context.Context, method string, state []byte, params backend.Raw) (backend.Raw, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.deleted = append(k.deleted, string(state))
-	return k.undying
+	k.told = append(k.told, fmt.Sprintf("%s %s %s", method, state, params))
+	return k.tells, k.undying
 }
 
 func (k *knowing) times() int {
@@ -232,10 +233,11 @@ func TestA28_DeleteImported(t *testing.T) {
 	var fork struct{ SessionID string }
 	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams(sessions[0].SessionID, a)), &fork))
 	c.call("session/delete", idParams(fork.SessionID))
-	require.Empty(t, r.deleted, "a fork that has no session of its own yet leaves its source's")
+	require.Empty(t, r.told, "a fork that has no session of its own yet leaves its source's")
 	c.call("session/load", rootsParams(sessions[0].SessionID, a))
 	c.call("session/delete", idParams(sessions[0].SessionID))
-	require.Len(t, r.deleted, 1)
+	require.Len(t, r.told, 1)
+	require.Contains(t, r.told[0], "session/delete of ")
 	require.Equal(t, []listed{sessions[1]}, c.list(`{}`), "the agent lists it still, and it is not shown again")
 }
 

@@ -181,8 +181,8 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 	return put(result, "protocolVersion", json.RawMessage(strconv.Itoa(protocolVersion))), transports, nil
 }
 
-// sessionCapabilities are those that the adapter implements for every backend.
-var sessionCapabilities = []string{"additionalDirectories", "close", "delete", "fork", "list", "resume"}
+// sessionCapabilities are those that the adapter implements for every backend, with those in the table of unstable names.
+var sessionCapabilities = []string{"additionalDirectories", "close", "delete", "list", "resume"}
 
 // agentCapabilities returns the backend's capabilities with those of the adapter.
 func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessage, mcpTransports) {
@@ -193,6 +193,11 @@ func agentCapabilities(given json.RawMessage, info backend.Info) (json.RawMessag
 	sessions := own["sessionCapabilities"]
 	for _, name := range sessionCapabilities {
 		sessions = put(sessions, name, json.RawMessage(`{}`))
+	}
+	for _, u := range unstable {
+		if u.capability != "" {
+			sessions = put(sessions, u.capability, json.RawMessage(`{}`))
+		}
 	}
 	mcp := own["mcpCapabilities"]
 	switch {

@@ -100,13 +100,17 @@ func TestA1_Initialize(t *testing.T) {
 	require.True(t, *result.AgentCapabilities.McpCapabilities.Sse)
 	for name, value := range result.AgentCapabilities.SessionCapabilities {
 		require.Equal(t, "{}", string(value), name)
-		m := c.try("session/"+name, `{}`)
+		method := "session/" + name
+		if name == "title" {
+			method = "session/set_title"
+		}
+		m := c.try(method, `{}`)
 		if name != "additionalDirectories" && name != "list" && name != "x" {
 			require.NotNil(t, m.Error, name)
 			require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code, "%s is advertised and not served", name)
 		}
 	}
-	for _, name := range []string{"additionalDirectories", "list", "close", "resume", "fork", "delete"} {
+	for _, name := range []string{"additionalDirectories", "list", "close", "resume", "fork", "delete", "title", "archive", "status"} {
 		require.Contains(t, result.AgentCapabilities.SessionCapabilities, name)
 	}
 	require.True(t, result.AgentCapabilities.LoadSession)

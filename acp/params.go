@@ -36,7 +36,9 @@ var (
 
 	sessionShape = keys("sessionId", "_meta")
 
-	listShape = shape(map[string]*strictjson.Shape{"additionalDirectories": list(nil)}, "cwd", "cursor", "_meta")
+	setTitleShape = keys("sessionId", "title", "_meta")
+
+	listShape = shape(map[string]*strictjson.Shape{"additionalDirectories": list(nil)}, "cwd", "cursor", memberArchived, "_meta")
 
 	initializeShape = shape(map[string]*strictjson.Shape{
 		"clientInfo": keys("name", "title", "version", "_meta"),

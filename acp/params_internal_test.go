@@ -107,14 +107,14 @@ func TestW2_Shapes(t *testing.T) {
 	for _, c := range []struct {
 		name, request string
 		shape         *strictjson.Shape
-		ours          []string // what the RFD adds
+		ours          []string // what drafts add
 	}{
 		{"W2/initialize", "InitializeRequest", initializeShape, nil},
 		{"W2/session new", "NewSessionRequest", newShape, nil},
 		{"W2/session load", "LoadSessionRequest", loadShape, nil},
 		{"W2/session resume", "ResumeSessionRequest", loadShape, nil},
 		{"W2/session prompt", "PromptRequest", promptShape, nil},
-		{"W2/session list", "ListSessionsRequest", listShape, []string{"additionalDirectories"}},
+		{"W2/session list", "ListSessionsRequest", listShape, []string{"additionalDirectories", memberArchived}},
 		{"W2/session close", "CloseSessionRequest", sessionShape, nil},
 		{"W2/session delete", "DeleteSessionRequest", sessionShape, nil},
 	} {

@@ -237,6 +237,19 @@ func (qs *queues) find(id sessionstore.ID) *queue {
 	return qs.byID[id]
 }
 
+// activeIDs returns the ids of the active sessions.
+func (qs *queues) activeIDs() []sessionstore.ID {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	var ids []sessionstore.ID
+	for id, q := range qs.byID {
+		if q.active() != nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // forget drops q if it is idle.
 func (qs *queues) forget(q *queue) {
 	qs.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,7 +24,6 @@ const (
 	methodNew        = "session/new"
 	methodLoad       = "session/load"
 	methodResume     = "session/resume"
-	methodFork       = "session/fork"
 	methodPrompt     = "session/prompt"
 	methodCancel     = "session/cancel"
 	methodList       = "session/list"
@@ -98,9 +98,17 @@ func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	case methodList:
 		return a.acceptList(ctx, r)
 	case methodClose:
-		return a.acceptClose(ctx, r, a.close)
+		return a.acceptStored(ctx, r, lifecycleRequest, a.close)
 	case methodDelete:
-		return a.acceptClose(ctx, r, a.delete)
+		return a.acceptStored(ctx, r, lifecycleRequest, a.delete)
+	case methodArchive:
+		return a.acceptStored(ctx, r, lifecycleRequest, a.archive)
+	case methodUnarchive:
+		return a.acceptStored(ctx, r, callRequest, a.unarchive)
+	case methodSetTitle:
+		return a.acceptStored(ctx, r, callRequest, a.setTitle)
+	case methodStatus:
+		return a.acceptStored(ctx, r, callRequest, a.status)
 	default:
 		return a.acceptCall(ctx, r)
 	}
@@ -109,8 +117,13 @@ func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 // isRequest reports whether method is a request that the adapter serves. Sent as a notification, it is ignored.
 func isRequest(method string) bool {
 	switch method {
-	case methodInitialize, methodNew, methodLoad, methodResume, methodFork, methodPrompt, methodList, methodClose, methodDelete:
+	case methodInitialize, methodNew, methodLoad, methodResume, methodPrompt, methodList, methodClose, methodDelete:
 		return true
+	}
+	for _, u := range unstable {
+		if slices.Contains(u.methods, method) {
+			return true
+		}
 	}
 	return false
 }

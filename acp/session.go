@@ -36,6 +36,7 @@ type session struct {
 	lease   sessionstore.Lease
 
 	titled   atomic.Bool // the session has a title
+	renamed  atomic.Bool // a client has chosen it
 	notice   string      // for the user, at the next prompt; guarded by the queue
 	openTurn bool        // the end of a turn could not be stored; guarded by the queue and the turn
 	evicted  sync.Once
@@ -104,6 +105,12 @@ func (s *session) update(ctx context.Context, u backend.Update) error {
 		return err
 	}
 	defer s.endUpdate()
+	if u.Kind == sessionstore.SessionInfoUpdate && s.renamed.Load() {
+		var more bool
+		if u, more = withoutTitle(u); !more {
+			return nil
+		}
+	}
 	if err := s.show(ctx, u); err != nil {
 		return err
 	}

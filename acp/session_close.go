@@ -13,19 +13,26 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// endFunc ends a session. ctx is the context of the request, closing one that does not end when the client cancels the request.
-// params are those of the request without sessionId.
-type endFunc func(ctx, closing context.Context, at *ticket, params backend.Raw) (json.RawMessage, error)
+// storedFunc serves a request about a session that need not be active. ctx is the context of the request, closing one that does not
+// end when the client cancels the request. at holds the session's queue.
+type storedFunc func(ctx, closing context.Context, at *ticket, params params) (json.RawMessage, error)
 
-// acceptClose serves session/close and session/delete.
-func (a *agent) acceptClose(ctx context.Context, r *jsonrpc.Request, end endFunc) jsonrpc.Work {
-	params := parseParams(r.Params, sessionShape)
+// acceptStored accepts such a request.
+func (a *agent) acceptStored(ctx context.Context, r *jsonrpc.Request, kind requestKind, do storedFunc) jsonrpc.Work {
+	shape := sessionShape
+	if r.Method == methodSetTitle {
+		shape = setTitleShape
+	}
+	params := parseParams(r.Params, shape)
 	var v strictjson.Violations
 	id := v.Text(params.Field("sessionId"))
+	if shape == setTitleShape {
+		v.Text(params.Field("title"))
+	}
 	if err := cmp.Or(params.err, v.Err()); err != nil {
 		return failed(err)
 	}
-	at := a.queues.ticket(sessionstore.ID(id), lifecycleRequest)
+	at := a.queues.ticket(sessionstore.ID(id), kind)
 	r.AfterResponse(at.release)
 	return func() (json.RawMessage, error) {
 		closing, done := a.closingContext(ctx)
@@ -35,7 +42,7 @@ func (a *agent) acceptClose(ctx context.Context, r *jsonrpc.Request, end endFunc
 		if err := at.acquire(ctx); err != nil {
 			return nil, err
 		}
-		result, err := end(ctx, closing, at, params.Without("sessionId"))
+		result, err := do(ctx, closing, at, params)
 		return result, protocolError(err)
 	}
 }
@@ -63,7 +70,12 @@ func (a *agent) closingContext(ctx context.Context) (context.Context, context.Ca
 }
 
 // close ends a session's turn and closes the session, which stays stored.
-func (a *agent) close(ctx, closing context.Context, at *ticket, params backend.Raw) (json.RawMessage, error) {
+func (a *agent) close(ctx, closing context.Context, at *ticket, params params) (json.RawMessage, error) {
+	return a.end(ctx, closing, at, params.Without("sessionId"))
+}
+
+// end ends a session's turn and closes the session, if it is active. params are those of a session/close, or nil.
+func (a *agent) end(ctx, closing context.Context, at *ticket, params backend.Raw) (json.RawMessage, error) {
 	s := at.queue.active()
 	if s == nil {
 		return nil, nil
@@ -75,19 +87,17 @@ func (a *agent) close(ctx, closing context.Context, at *ticket, params backend.R
 }
 
 // delete closes a session and removes it for good. A session that is gone from the store may still be active here.
-func (a *agent) delete(ctx, closing context.Context, at *ticket, _ backend.Raw) (json.RawMessage, error) {
-	id := at.queue.id
-	_, err := a.stored(ctx, id)
+func (a *agent) delete(ctx, closing context.Context, at *ticket, params params) (json.RawMessage, error) {
+	s, err := a.stored(ctx, at.queue.id)
 	if unknown, ok := errors.AsType[*jsonrpc.Error](err); err != nil && !(ok && unknown.Code == codeNotFound) {
 		return nil, err
 	}
-	if _, closeErr := a.close(ctx, closing, at, nil); closeErr != nil || err != nil {
-		return nil, closeErr
+	if _, endErr := a.end(ctx, closing, at, nil); endErr != nil || err != nil {
+		return nil, endErr
 	}
-	if err := a.deleteForeign(ctx, id); err != nil && !errors.As(err, new(*sessionstore.NotFoundError)) {
-		return nil, err
-	}
-	return nil, a.options.Store.Delete(ctx, id)
+	// The store remembers not to import the session again, even if the agent keeps it.
+	result := a.callStored(ctx, methodDelete, s, params)
+	return result, a.options.Store.Delete(ctx, s.ID)
 }
 
 // closeSession closes s if it is the active session of its queue. params are those of a session/close, nil for any other reason;

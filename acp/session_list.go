@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -20,6 +21,8 @@ type sessionInfo struct {
 	AdditionalDirectories workspace.Dirs  `json:"additionalDirectories"`
 	Title                 string          `json:"title,omitempty"`
 	UpdatedAt             string          `json:"updatedAt"`
+	Archived              bool            `json:"archived"` // the memberArchived
+	Meta                  json.RawMessage `json:"_meta,omitempty"`
 }
 
 // acceptList serves session/list.
@@ -40,6 +43,7 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		var query sessionstore.Query
 		err := a.onDisk(ctx, func() error {
 			query = p.query(a.init.owner())
+			query.Unused = sessionstore.UnusedFilter{Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: a.queues.activeIDs()}
 			return nil
 		}, nil)
 		if err != nil {
@@ -66,6 +70,8 @@ func listResult(page sessionstore.Page) (json.RawMessage, error) {
 			AdditionalDirectories: s.Keys.Roots.Additional(),
 			Title:                 s.Title,
 			UpdatedAt:             s.Updated.UTC().Format(timestamp),
+			Archived:              s.Archived,
+			Meta:                  s.Meta,
 		}
 	}
 	return json.Marshal(result)
@@ -76,12 +82,13 @@ type listParams struct {
 	cwd        workspace.Dir // zero for no filter
 	additional workspace.Dirs
 	filtered   bool // additional is a filter, perhaps an empty one
+	archive    sessionstore.ArchiveFilter
 	cursor     sessionstore.Cursor
 }
 
 // query returns the store's query. It looks up the real paths of the filters, which may wait for a disk.
 func (p listParams) query(owner sessionstore.Agent) sessionstore.Query {
-	q := sessionstore.Query{Agent: owner, Cursor: p.cursor}
+	q := sessionstore.Query{Agent: owner, Archive: p.archive, Cursor: p.cursor}
 	if !p.cwd.IsZero() {
 		q.Cwd = sessionstore.FilterDir(p.cwd)
 	}
@@ -110,9 +117,25 @@ func decodeList(raw json.RawMessage) (listParams, error) {
 		dirs, _ := workspace.ParseDirs(decodeDirectories(&v, field)) // which reports what is wrong with them
 		p.additional, p.filtered = dirs.Without(p.cwd), true
 	}
+	p.archive = decodeArchiveFilter(&v, params.Field(memberArchived))
 	cursor, given := optionalText(&v, params.Field("cursor"))
 	if p.cursor = sessionstore.Cursor(cursor); given && cursor == "" {
 		v.Add(params.Field("cursor").Refuse(strictjson.InvalidCursor))
 	}
 	return p, v.Err()
+}
+
+// decodeArchiveFilter reads the filter by archive state, which leaves out archived sessions if it is absent.
+func decodeArchiveFilter(v *strictjson.Violations, f strictjson.Field) sessionstore.ArchiveFilter {
+	name, given := optionalText(v, f)
+	switch {
+	case !given, name == "exclude":
+		return sessionstore.WithoutArchived
+	case name == "include":
+		return sessionstore.ArchivedToo
+	case name == "only":
+		return sessionstore.OnlyArchived
+	}
+	v.Add(f.Refuse(strictjson.Unsupported).Expecting(`"exclude", "include" or "only"`))
+	return sessionstore.WithoutArchived
 }

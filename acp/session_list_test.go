@@ -15,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
 func TestA15_ListedRoots(t *testing.T) {
@@ -353,4 +354,40 @@ func TestA29_NoActivity(t *testing.T) {
 		c.call(step.method, step.params)
 		require.Equal(t, at, c.find(id).UpdatedAt, step.method)
 	}
+}
+
+func TestA35_UnusedSessionsAreNotListed(t *testing.T) {
+	age := 2 * time.Minute
+	store := sqlite.New(sqlite.Options{Dir: t.TempDir(), Now: func() time.Time { return time.Now().Add(-age) }})
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	c, other := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
+	c.initialize()
+	other.initialize()
+	a, b := folder(t), folder(t)
+	active, closed, prompted, archived := c.open(a, b), c.open(a, b), c.open(a, b), c.open(a, b)
+	c.texts(prompted, "say one")
+	for _, id := range []string{closed, prompted} {
+		c.call("session/close", idParams(id))
+	}
+	c.call("session/archive", idParams(archived))
+	age = 30 * time.Second
+	young := other.open(a, b)
+	other.call("session/close", idParams(young))
+	shown := func(c *client, params string) (ids []string) {
+		for _, s := range c.list(params) {
+			ids = append(ids, s.SessionID)
+		}
+		return ids
+	}
+	for _, params := range []string{`{}`, encode(map[string]any{"cwd": a}), encode(map[string]any{"cwd": a, "additionalDirectories": []string{b}})} {
+		require.ElementsMatch(t, []string{active, prompted, young}, shown(c, params))
+		require.ElementsMatch(t, []string{prompted, young}, shown(other, params), "it is active in another process")
+	}
+	require.Equal(t, []string{archived}, shown(c, `{"archived":"only"}`))
+
+	c.call("session/load", rootsParams(closed, a))
+	require.Contains(t, shown(c, `{}`), closed, "A19")
+	c.texts(closed, "say two")
+	c.call("session/close", idParams(closed))
+	require.Contains(t, shown(other, `{}`), closed)
 }

@@ -132,6 +132,9 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 		l.previous.servers.passOn()
 	}
 	s, err := act.activate(q, lease, l.stored.Title)
+	if s != nil {
+		s.renamed.Store(l.stored.Renamed)
+	}
 	if err == nil {
 		s.notice = l.promptNotice(act)
 	}

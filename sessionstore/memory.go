@@ -209,7 +209,11 @@ func (m *Memory) EndTurn(ctx context.Context, l Lease, _ StopReason) error {
 
 // SetTitle implements [Store].
 func (m *Memory) SetTitle(ctx context.Context, l Lease, title string) error {
-	return m.update(ctx, l, func(s *memorySession) { s.record.Title = title })
+	return m.update(ctx, l, func(s *memorySession) {
+		if !s.record.Renamed {
+			s.record.Title = title
+		}
+	})
 }
 
 // Rename implements [Store].

@@ -41,7 +41,7 @@ type Store interface {
 	// error.
 	EndTurn(ctx context.Context, l Lease, reason StopReason) error
 
-	// SetTitle sets the title; "" removes it. It does not change Updated.
+	// SetTitle sets the title; "" removes it. It does not change Updated, and does nothing after Rename.
 	SetTitle(ctx context.Context, l Lease, title string) error
 
 	// Rename sets the title that a client chose, and notes that (see [Session]). Unlike SetTitle it needs no lease: any session can be

@@ -224,8 +224,10 @@ type Foreign interface {
 	// Sessions yields the backend's sessions, newest first: those with the working directory cwd, or all if it is nil. An
 	// error ends the iteration.
 	Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[ForeignSession, error]
-	// Delete deletes the session that state belongs to. It returns nil if there is no such session.
-	Delete(ctx context.Context, state []byte) error
+	// CallStored passes a request about the session that state belongs to on to the agent: session/delete, session/set_title,
+	// session/archive or session/unarchive. The session need not be open. params are those of the client without sessionId. It
+	// returns nil, without an error, if the agent does not serve the method or does not know the session.
+	CallStored(ctx context.Context, method string, state []byte, params Raw) (Raw, error)
 }
 
 // ForeignSession is a session of a [Foreign] backend.
@@ -239,6 +241,10 @@ type ForeignSession struct {
 	Title string
 	// Updated is the time of the last activity, zero if unknown.
 	Updated time.Time
+	// Archived says that the backend lists it as archived.
+	Archived bool
+	// Meta is its _meta in the backend's list, nil if there is none.
+	Meta Raw
 }
 
 // Error is a JSON-RPC error. A backend that returns one, perhaps wrapped, decides what the client receives. Other errors are

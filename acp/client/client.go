@@ -120,8 +120,9 @@ type Agent struct {
 	MCP sdk.McpCapabilities
 	// Load is the capability loadSession. The others are the session capabilities of these names.
 	Load, Resume, Fork, List, Close, Delete, AdditionalDirectories bool
-	// SystemPrompt is the capability of a draft: lifecycle requests may have a systemPrompt.
-	SystemPrompt bool
+	// These are capabilities of drafts. SystemPrompt: lifecycle requests may have a systemPrompt. Title: it serves session/set_title.
+	// Archive: it serves session/archive and session/unarchive.
+	SystemPrompt, Title, Archive bool
 	// Raw is its response to initialize as sent.
 	Raw json.RawMessage
 }
@@ -149,6 +150,7 @@ func ParseAgent(raw json.RawMessage) (Agent, error) {
 	for name, has := range map[string]*bool{
 		"resume": &a.Resume, "fork": &a.Fork, "list": &a.List, "close": &a.Close, "delete": &a.Delete,
 		"additionalDirectories": &a.AdditionalDirectories, "systemPrompt": &a.SystemPrompt,
+		"title": &a.Title, "archive": &a.Archive,
 	} {
 		*has = len(session[name]) > 0 && session[name][0] == '{' // {} means yes, null means no
 	}

@@ -207,12 +207,12 @@ func (c *child) closeSession(ctx context.Context, id, params backend.Raw) (backe
 	if !c.info.Close || c.ended.Load() {
 		return nil, nil
 	}
-	return c.endSession(ctx, "session/close", id, params)
+	return c.callStored(ctx, "session/close", id, params)
 }
 
-// endSession calls session/close or session/delete. It is not an error if the session does not exist, or if the child has
+// callStored calls a method of a session that may not be open. It is not an error if the session does not exist, or if the child has
 // ended or does not answer in time.
-func (c *child) endSession(ctx context.Context, method string, id, params backend.Raw) (backend.Raw, error) {
+func (c *child) callStored(ctx context.Context, method string, id, params backend.Raw) (backend.Raw, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.endTimeout, errNoAnswer)
 	defer cancel()
 	params, err := withSessionID(params, id)

@@ -135,16 +135,28 @@ func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 	return backend.ForeignSession{State: saved.encode(), Cwd: cwd, Title: title, Updated: updated}, nil
 }
 
-// Delete implements [backend.Foreign]: the child deletes the session, if it can.
-func (p *proxy) Delete(ctx context.Context, saved []byte) error {
+// CallStored implements [backend.Foreign]: it passes the request on to a child that advertises the method.
+func (p *proxy) CallStored(ctx context.Context, method string, saved []byte, params backend.Raw) (backend.Raw, error) {
 	s := decodeState(saved)
-	if s.key() == "" || p.upstream() == nil || !p.agentInfo().Delete {
-		return nil
+	if s.key() == "" || p.upstream() == nil || !servesStored(p.agentInfo(), method) {
+		return nil, nil
 	}
 	c, err := p.mainChild(ctx)
-	if err != nil || !c.info.Delete {
-		return err
+	if err != nil || !servesStored(c.info, method) {
+		return nil, err
 	}
-	_, err = c.endSession(ctx, "session/delete", s.ID, backend.Raw(`{}`))
-	return err
+	return c.callStored(ctx, method, s.ID, params)
+}
+
+// servesStored reports whether an agent serves a method for sessions that are not open.
+func servesStored(a client.Agent, method string) bool {
+	switch method {
+	case "session/delete":
+		return a.Delete
+	case "session/set_title":
+		return a.Title
+	case "session/archive", "session/unarchive":
+		return a.Archive
+	}
+	return false
 }

@@ -53,8 +53,10 @@ func TestSessions(t *testing.T) {
 		}
 		for s, err := range f.Sessions(t.Context(), nil) {
 			require.NoError(t, err)
-			require.NoError(t, f.Delete(t.Context(), s.State))
-			require.NoError(t, f.Delete(t.Context(), s.State), "it was deleted")
+			for range 2 { // it has been deleted the second time
+				_, err := f.CallStored(t.Context(), "session/delete", s.State, backend.Raw(`{}`))
+				require.NoError(t, err)
+			}
 			break
 		}
 		left := 0
@@ -94,7 +96,11 @@ func TestSessionsMalformed(t *testing.T) {
 	for _, err := range f.Sessions(t.Context(), nil) {
 		require.ErrorContains(t, err, "cannot read")
 	}
-	require.NoError(t, f.Delete(t.Context(), all[0].State), "the agent cannot")
+	for _, method := range []string{"session/delete", "session/set_title", "session/archive", "session/close"} {
+		result, err := f.CallStored(t.Context(), method, all[0].State, nil)
+		require.NoError(t, err)
+		require.Nil(t, result, "the agent cannot")
+	}
 }
 
 func TestA31_ListedTitlesWithContext(t *testing.T) {
@@ -127,8 +133,31 @@ func TestSessionsNotSupported(t *testing.T) {
 	}
 	require.Empty(t, f.Key(nil))
 	require.Empty(t, f.Key([]byte(`{"v":1,"id":7}`)))
-	require.NoError(t, f.Delete(t.Context(), nil))
+	result, err := f.CallStored(t.Context(), "session/delete", nil, nil)
+	require.NoError(t, err)
+	require.Nil(t, result)
 	for _, err := range proxy.New(b.command, proxy.Options{}).(backend.Foreign).Sessions(t.Context(), nil) {
 		require.ErrorContains(t, err, "call initialize first")
+	}
+}
+
+func TestP6_CallStored(t *testing.T) {
+	script := "await initialize\n" +
+		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"title":{},"archive":{}}}}}` + "\n"
+	methods := []string{"session/set_title", "session/archive", "session/unarchive"}
+	for _, method := range methods {
+		script += "await " + method + "\n" + `send {"jsonrpc":"2.0","id":$` + method + `$,"result":{"title":"T","_meta":{` + odd + `}}}` + "\n"
+	}
+	b := initialized(t, script, proxy.Options{})
+	for _, method := range methods {
+		result, err := b.backend.(backend.Foreign).CallStored(t.Context(), method, []byte(`{"v":1,"id":"theirs"}`), backend.Raw(`{"title":"t","_meta":{`+odd+`}}`))
+		require.NoError(t, err)
+		require.Equal(t, `{"title":"T","_meta":{`+odd+`}}`, string(result))
+	}
+	received := b.received(methods...)
+	require.Len(t, received, 3)
+	for _, line := range received {
+		require.Contains(t, line, `"sessionId":"theirs"`)
+		require.Contains(t, line, `"_meta":{`+odd+`}`)
 	}
 }

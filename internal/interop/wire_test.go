@@ -139,7 +139,7 @@ func TestA1_AdvertisedMethodsWork(t *testing.T) {
 	require.JSONEq(t, `{
 		"loadSession": true,
 		"mcpCapabilities": {"http": true, "sse": true},
-		"sessionCapabilities": {"additionalDirectories": {}, "close": {}, "delete": {}, "fork": {}, "list": {}, "resume": {}}
+		"sessionCapabilities": {"additionalDirectories": {}, "close": {}, "delete": {}, "fork": {}, "list": {}, "resume": {}, "title": {}, "archive": {}, "status": {}}
 	}`, string(result.AgentCapabilities))
 
 	cwd, lib := folder(t), folder(t)

@@ -286,7 +286,8 @@ func setKeys(ctx context.Context, tx *sql.Tx, r *row, k sessionstore.Keys) (err 
 // SetTitle implements [sessionstore.Store].
 func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string) error {
 	return s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
-		_, err := tx.ExecContext(ctx, "UPDATE sessions SET title = ? WHERE key = ?", title, r.key)
+		_, err := tx.ExecContext(ctx, "UPDATE sessions SET title = ?1 WHERE key = ?2 "+
+			"AND NOT EXISTS (SELECT 1 FROM labels WHERE session = ?2 AND renamed)", title, r.key)
 		return err
 	})
 }

@@ -85,6 +85,7 @@ func rename(t *testing.T, s store) {
 	require.Zero(t, importSessions(t, s, again))
 	require.Equal(t, "chosen", get(t, s, "id of a").Title)
 	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Title: "from the prompt"}))
+	require.NoError(t, s.SetTitle(t.Context(), lease, "generated"))
 	require.Equal(t, "chosen", get(t, s, "one").Title)
 	all := listAll(t, s, sessionstore.Query{})
 	require.True(t, all[0].Renamed && all[1].Renamed)

@@ -255,8 +255,11 @@ func (m *model) end(t *rapid.T) {
 
 func (m *model) title(t *rapid.T) {
 	_, s := m.pick(t)
-	s.title = rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "title")
-	require.NoError(t, m.store.SetTitle(t.Context(), s.lease, s.title))
+	title := rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "title")
+	if !s.renamed {
+		s.title = title
+	}
+	require.NoError(t, m.store.SetTitle(t.Context(), s.lease, title))
 }
 
 func (m *model) rename(t *rapid.T) {

@@ -1,0 +1,53 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// archive serves session/archive: it closes the session, which lists leave out from then on unless they ask for it.
+func (a *agent) archive(ctx, closing context.Context, at *ticket, params params) (json.RawMessage, error) {
+	s, err := a.stored(ctx, at.queue.id)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.end(ctx, closing, at, nil); err != nil {
+		return nil, err
+	}
+	if err := a.options.Store.Archive(ctx, s.ID); err != nil {
+		return nil, err
+	}
+	return a.callStored(ctx, methodArchive, s, params), nil
+}
+
+// unarchive serves session/unarchive.
+func (a *agent) unarchive(ctx, _ context.Context, at *ticket, params params) (json.RawMessage, error) {
+	s, err := a.stored(ctx, at.queue.id)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.options.Store.Unarchive(ctx, s.ID); err != nil {
+		return nil, err
+	}
+	return a.callStored(ctx, methodUnarchive, s, params), nil
+}
+
+// callStored passes a request about a stored session on to an agent that serves it, and returns the result of the response, nil if
+// there is none. What the store says counts, so a failure of the agent is only logged.
+func (a *agent) callStored(ctx context.Context, method string, s sessionstore.Session, params params) json.RawMessage {
+	f := a.foreign()
+	if f == nil || s.StateKey == "" {
+		return nil
+	}
+	result, err := f.CallStored(ctx, method, s.State, params.Without("sessionId"))
+	if err != nil {
+		a.log.Warn("the agent rejected a request about a stored session", "method", method, "session", s.ID, "error", err)
+		return nil
+	}
+	if !isObject(result) {
+		return nil
+	}
+	return result
+}

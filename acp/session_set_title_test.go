@@ -1,0 +1,74 @@
+package acp_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func titleParams(id, title string) string {
+	return encode(map[string]any{"sessionId": id, "title": title})
+}
+
+func TestA29_SetTitle(t *testing.T) {
+	store := sessionstore.NewMemory()
+	c, other := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
+	c.initialize()
+	other.initialize()
+	a := folder(t)
+	id := c.open(a)
+	require.Equal(t, `{"title":"my title"}`, string(c.call("session/set_title", titleParams(id, " my\n title "))))
+	require.Contains(t, encode(c.messages()), `"title":"my title"`, "an active session is told")
+	c.texts(id, "title the agent's")
+	c.texts(id, "say first")
+	require.NotContains(t, encode(c.messages()), `the agent's`)
+	require.Equal(t, "my title", c.find(id).Title)
+
+	require.JSONEq(t, `{"title":"elsewhere"}`, string(other.call("session/set_title", titleParams(id, "elsewhere"))), "it is not active there")
+	require.NotContains(t, encode(other.messages()), "session_info_update")
+	c.texts(id, "title the agent's")
+	require.Equal(t, "elsewhere", c.find(id).Title)
+	c.call("session/load", rootsParams(id, a))
+	c.texts(id, "title the agent's")
+	require.Equal(t, "elsewhere", other.find(id).Title)
+
+	long := c.call("session/set_title", titleParams(id, strings.Repeat("x", 10_000)))
+	var result struct{ Title string }
+	require.NoError(t, json.Unmarshal(long, &result))
+	require.Less(t, len(result.Title), 300)
+	require.Equal(t, result.Title, c.find(id).Title)
+
+	for params, want := range map[string][]string{
+		titleParams(id, ""): {"title empty"}, titleParams(id, " \t\n"): {"title empty"},
+		idParams(id): {"title required"}, `{"sessionId":"` + id + `","title":null}`: {"title null"},
+		`{"title":7}`: {"sessionId required", "title type"}, `{"sessionId":"` + id + `","Title":"x"}`: {"Title wrong_case"},
+	} {
+		require.ElementsMatch(t, want, c.try("session/set_title", params).findings(t), params)
+	}
+	require.Equal(t, "not_found", c.try("session/set_title", titleParams("unknown", "x")).reason(t))
+	require.Equal(t, result.Title, c.find(id).Title)
+}
+
+// What else an update says arrives, but for the title.
+func TestA29_ChosenTitleKeepsRestOfUpdate(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	id := c.open(folder(t))
+	c.call("session/set_title", titleParams(id, "mine"))
+	before := len(c.messages())
+	c.texts(id, `info {"sessionUpdate":"session_info_update","title":"theirs","updatedAt":"now","_meta":{"n":1.0}}`)
+	var updates []string
+	for _, m := range c.messages()[before:] {
+		if strings.Contains(string(m.Params), "session_info_update") {
+			updates = append(updates, string(m.Params))
+		}
+	}
+	require.Len(t, updates, 1)
+	require.Contains(t, updates[0], `{"sessionUpdate":"session_info_update","updatedAt":"now","_meta":{"n":1.0}}`)
+	require.Equal(t, "mine", c.find(id).Title)
+}
