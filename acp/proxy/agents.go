@@ -11,7 +11,12 @@ func KnownProfiles() []Profile {
 		{
 			Name: "claude", Title: "Claude Code", Command: "claude-agent-acp",
 			Packages: []string{"@agentclientprotocol/claude-agent-acp", "@zed-industries/claude-agent-acp", "@zed-industries/claude-code-acp"},
-			Login:    "claude /login", Install: "npm install -g @agentclientprotocol/claude-agent-acp", Checked: "0.100.0",
+			Commands: []string{"add-dir", "bashes", "branch", "btw", "bug", "continue", "copy", "cost", "diff", "export", "feedback", "fork",
+				"hooks", "ide", "keybindings-help", "memory", "mobile", "name", "new", "output-style:new", "permissions", "plan", "plugin",
+				"privacy-settings", "rate-limit-options", "release-notes", "remote", "remote-env", "restart", "resume", "review", "rewind",
+				"sandbox", "session", "settings", "share", "skills", "stats", "status", "stickers", "teleport", "terminal-setup", "theme",
+				"todos", "undo", "upgrade", "vim", "workflows"},
+			Login: "claude /login", Install: "npm install -g @agentclientprotocol/claude-agent-acp", Checked: "0.100.0",
 		},
 		{
 			// The former name of claude-agent-acp.
@@ -36,8 +41,9 @@ func KnownProfiles() []Profile {
 			Packages: []string{"@github/copilot"},
 			// It refuses a session's stdio MCP servers. With --acp its --add-dir has no effect: it still asks for permission, and
 			// its model is not told.
-			Tools: ToolsOff,
-			Login: "copilot login", Install: "npm install -g @github/copilot", Checked: "1.0.102",
+			Tools:    ToolsOff,
+			Commands: []string{"models", "sessions"},
+			Login:    "copilot login", Install: "npm install -g @github/copilot", Checked: "1.0.102",
 		},
 		{
 			Name: "cursor", Title: "Cursor CLI", Command: "cursor-agent", Args: []string{"acp"},
@@ -81,6 +87,8 @@ func KnownProfiles() []Profile {
 			Name: "qwen", Title: "Qwen Code", Command: "qwen", Args: []string{"--acp"},
 			Packages: []string{"@qwen-code/qwen-code"},
 			Flag:     "--include-directories", FlagSplits: ",",
+			Commands: []string{"about", "agents", "mcp", "memory", "new", "permissions", "plan", "rename", "restore", "resume", "rewind",
+				"settings", "share", "summarize", "theme", "tools", "usage"},
 			Login: "qwen", Install: "npm install -g @qwen-code/qwen-code", Checked: "0.24.4",
 		},
 		{

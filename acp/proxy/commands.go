@@ -101,20 +101,21 @@ func (s *session) announceRoots(ctx context.Context, to backend.Updates) {
 	}
 }
 
-// rootCommands returns the commands and skills of the roots, except those whose names the child uses.
-func (s *session) rootCommands(childNames []string) []discovery.SlashCommand {
+// rootCommands returns the commands and skills of the roots, except those whose names the child uses, whether it has announced
+// them or not. announced is its latest announcement, nil if none.
+func (s *session) rootCommands(announced backend.Raw) []discovery.SlashCommand {
 	catalog := s.host.Catalog()
 	if catalog == nil {
 		return nil
 	}
-	commands, _ := catalog.SlashCommands(childNames...)
+	commands, _ := catalog.SlashCommands(slices.Concat(commonCommands(), s.proxy.options.Profile.Commands, commandNames(announced))...)
 	return commands
 }
 
 // withRootCommands appends the commands of the roots to an announcement, and returns how many. An announcement that cannot be read
 // is returned unchanged.
 func (s *session) withRootCommands(u backend.Raw) (with backend.Raw, added int) {
-	commands := s.rootCommands(commandNames(u))
+	commands := s.rootCommands(u)
 	if len(commands) > maxCommands {
 		s.proxy.log.Warn("not all commands of the roots are announced", "found", len(commands), "limit", maxCommands)
 		commands = commands[:maxCommands]
@@ -217,16 +218,17 @@ func parseCall(params backend.Raw) (c commandCall, ok bool) {
 	return c, name != ""
 }
 
-// childPrompt returns a prompt as it is sent to the child, and the context that it includes. A call of the child's own commands is
-// sent as it was typed, because the child may take any other text for its arguments.
+// childPrompt returns a prompt as it is sent to the child, and the context that it includes. A call of a command that is not one of
+// the roots' is sent as it was typed, because the child would not recognise its own after other text.
 func (s *session) childPrompt(ctx context.Context, params backend.Raw) (backend.Raw, promptContext, error) {
 	if c, ok := parseCall(params); ok {
-		childNames := commandNames(s.announced.childCommands())
-		if slices.Contains(childNames, c.name) {
+		commands := s.rootCommands(s.announced.childCommands())
+		at := slices.IndexFunc(commands, func(f discovery.SlashCommand) bool { return f.Name == c.name })
+		isPath := strings.Contains(c.name, "/")
+		switch {
+		case at < 0 && !isPath:
 			return params, promptContext{}, nil
-		}
-		commands := s.rootCommands(childNames)
-		if at := slices.IndexFunc(commands, func(f discovery.SlashCommand) bool { return f.Name == c.name }); at >= 0 {
+		case at >= 0:
 			var err error
 			if params, err = s.expand(ctx, params, c, commands[at]); err != nil {
 				return nil, promptContext{}, err

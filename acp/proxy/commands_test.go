@@ -79,6 +79,32 @@ func TestA25_CommandsWithoutChildCommands(t *testing.T) {
 	require.JSONEq(t, `{"sessionUpdate":"available_commands_update","availableCommands":[]}`, got[len(got)-1])
 }
 
+// A folder cannot replace a command of the agent, which may obey commands that it has not announced.
+func TestA25_CommandsOfTheAgent(t *testing.T) {
+	options := proxy.Options{Profile: proxy.Profile{Commands: []string{"status"}}}
+	h := newSystem(t, abilities{Mute: true}, options)
+	all := roots(t, 1)
+	for _, name := range []string{"status", "login", "compact", "deploy"} {
+		put(t, all.At(1), ".claude/commands/"+name+".md", "From the folder.")
+	}
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+	require.NoError(t, err)
+	got := strings.Join(v.announcements(), "")
+	require.Contains(t, got, `"deploy"`)
+	for _, own := range []string{"/status", "/login now", "/compact", "/unknown to both"} {
+		v.prompt(s.ID, own)
+		require.NotContains(t, got, `"`+strings.Fields(own)[0][1:]+`"`)
+		require.Equal(t, []string{own}, h.lastPrompt(), "without context")
+	}
+	v.prompt(s.ID, "/etc/hosts is a path")
+	prompt := h.lastPrompt()
+	require.Equal(t, "/etc/hosts is a path", prompt[0])
+	require.Contains(t, prompt[1], all.At(1).String())
+	v.prompt(s.ID, "/deploy")
+	require.Contains(t, h.lastPrompt()[0], "From the folder.")
+}
+
 func TestA30_CommandExpansion(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, Roots: true, Commands: `[{"name":"init","description":""}]`}, proxy.Options{})
 	all := roots(t, 1)

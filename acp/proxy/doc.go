@@ -51,7 +51,7 @@
 //
 // A child finds instructions and commands under its working directory itself. It is told the instructions of the other roots in
 // words, and again when they change. A child that advertises systemPrompt is told in words when its session is created, by that
-// member; others, and changes later, are told in a marked block after the content of the next prompt. Commands and skills of all roots are announced after the child's own. A
+// member; others, and changes later, are told in a marked block after the content of the next prompt. Commands and skills of all roots are announced after the child's own, unless the child uses their names. A
 // prompt that calls one is sent with its text. What the child is told in marked blocks never becomes part of the history.
 //
 // # Failures

@@ -32,6 +32,8 @@ type Profile struct {
 	Flag string
 	// FlagSplits are characters at which the agent splits the flag's value: a directory that contains one cannot be given by flag.
 	FlagSplits string
+	// Commands are the names of slash commands that it obeys without announcing them.
+	Commands []string
 	// LateReplay says that it answers session/load before it has replayed the whole conversation.
 	LateReplay bool
 	// LossyReplay says that its replay at session/load lacks things that the user saw, such as edits. The stored history is
@@ -51,6 +53,11 @@ type Profile struct {
 	Install string
 	// Checked is the version with which all this was verified. If it is empty, the profile follows the agent's documentation.
 	Checked string
+}
+
+// commonCommands returns the names of slash commands that most agents obey, some without announcing them.
+func commonCommands() []string {
+	return []string{"clear", "compact", "exit", "help", "login", "logout", "quit"}
 }
 
 // StartCommand returns the command that starts the agent.
