@@ -3,6 +3,8 @@ package acp
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,12 +17,26 @@ import (
 // importBatch is how many sessions are imported in one write.
 const importBatch = 100
 
+// maxListedMeta is the size up to which _meta of the backend's sessions is kept.
+const maxListedMeta = 16 << 10
+
 // imports imports the sessions that a backend knows by itself (see [backend.Foreign]) into the store, so that lists have one
-// source. One import runs at a time; a session/list waits for it for a limited time.
+// source. A session/list imports those that its cwd matches, and waits for that for a limited time.
 type imports struct {
-	mu    sync.Mutex
-	begun time.Time     // the start of the latest import
-	ended chan struct{} // closed at its end; nil before the first import
+	mu   sync.Mutex
+	runs map[workspace.Dir]*importRun // the latest for each cwd, the zero Dir for all
+}
+
+// importRun imports all sessions, or those with a certain working directory.
+type importRun struct {
+	agent   *agent
+	foreign backend.Foreign
+	begun   time.Time
+	ended   chan struct{} // closed at the end
+
+	mu    sync.Mutex              // held while a batch is stored
+	batch []sessionstore.Imported // not stored yet
+	err   error                   // of the store
 }
 
 // foreign returns the backend as one that knows sessions by itself, nil if it does not.
@@ -37,111 +53,157 @@ func (a *agent) stateKey(state []byte) string {
 	return ""
 }
 
-// refreshImports imports the backend's sessions, unless that was done just now. It returns when that is done or takes too long;
-// then the import continues in the background.
-func (a *agent) refreshImports(ctx context.Context) {
+// refreshImports imports the backend's sessions with the working directory cwd, or all if it is the zero Dir, unless that was
+// done just now. It returns when that is done or takes too long; then what has come by then is stored, and the import continues
+// in the background.
+func (a *agent) refreshImports(ctx context.Context, cwd workspace.Dir) {
 	f := a.foreign()
 	if f == nil {
 		return
 	}
-	ended, begun := a.imports.begin(a, f)
-	late := time.NewTimer(time.Until(begun.Add(a.options.tuning.ImportWait)))
+	run := a.imports.begin(a, f, cwd)
+	late := time.NewTimer(time.Until(run.begun.Add(a.options.tuning.ImportWait)))
 	defer late.Stop()
 	select {
-	case <-ended:
+	case <-run.ended:
 	case <-late.C:
+		run.flush(a.base)
 	case <-ctx.Done():
 	}
 }
 
-// begin starts an import if one is due, and returns the end and the start of the latest one.
-func (i *imports) begin(a *agent, f backend.Foreign) (ended <-chan struct{}, begun time.Time) {
+// begin starts an import if one is due, and returns the latest one of cwd. An import of all sessions serves every cwd once it has
+// ended.
+func (i *imports) begin(a *agent, f backend.Foreign, cwd workspace.Dir) *importRun {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.ended != nil {
-		select {
-		case <-i.ended:
-		default:
-			return i.ended, i.begun
-		}
-		if time.Since(i.begun) < a.options.tuning.ImportEvery {
-			return i.ended, i.begun
+	for of, run := range i.runs {
+		if run.over() && time.Since(run.begun) >= a.options.tuning.ImportEvery {
+			delete(i.runs, of)
 		}
 	}
-	end := make(chan struct{})
-	i.begun, i.ended = time.Now(), end
+	if all := i.runs[workspace.Dir{}]; all != nil && all.over() {
+		return all
+	}
+	if run := i.runs[cwd]; run != nil {
+		return run
+	}
+	run := &importRun{agent: a, foreign: f, begun: time.Now(), ended: make(chan struct{})}
+	if i.runs == nil {
+		i.runs = make(map[workspace.Dir]*importRun)
+	}
+	i.runs[cwd] = run
 	a.running.Go(func() {
-		defer close(end)
+		defer close(run.ended)
 		_ = a.guard("listing sessions", func() error {
-			a.importAll(a.base, f)
+			run.importFrom(a.base, cwd)
 			return nil
 		})
 	})
-	return end, i.begun
+	return run
 }
 
-// wait waits for a running import, or until ctx ends.
+// wait waits for running imports, or until ctx ends.
 func (i *imports) wait(ctx context.Context) {
 	i.mu.Lock()
-	ended := i.ended
+	runs := slices.Collect(maps.Values(i.runs))
 	i.mu.Unlock()
-	if ended == nil {
-		return
-	}
-	select {
-	case <-ended:
-	case <-ctx.Done():
+	for _, run := range runs {
+		select {
+		case <-run.ended:
+		case <-ctx.Done():
+		}
 	}
 }
 
-// importAll imports the backend's sessions in batches, up to the limit. It skips sessions that cannot be stored.
-func (a *agent) importAll(ctx context.Context, f backend.Foreign) {
+func (r *importRun) over() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// importFrom imports the sessions with the working directory cwd, under this name or its real path, or all if it is the zero Dir.
+func (r *importRun) importFrom(ctx context.Context, cwd workspace.Dir) {
 	reals := make(realPaths)
-	batch := make([]sessionstore.Imported, 0, importBatch)
+	if cwd.IsZero() {
+		r.importAll(ctx, nil, reals)
+	} else {
+		r.importAll(ctx, &cwd, reals)
+		if real := reals.of(cwd); real != cwd {
+			r.importAll(ctx, &real, reals)
+		}
+	}
+	r.flush(ctx)
+}
+
+// importAll imports the sessions that the backend yields, up to the limit. It skips those that cannot be stored.
+func (r *importRun) importAll(ctx context.Context, cwd *workspace.Dir, reals realPaths) {
+	a := r.agent
 	seen := 0
-	for s, err := range f.Sessions(ctx, nil) {
+	for s, err := range r.foreign.Sessions(ctx, cwd) {
 		if err != nil {
 			a.log.Warn("listing the agent's sessions", "error", err)
-			break
+			return
 		}
 		if seen++; seen > a.options.tuning.ImportMax {
-			a.log.Info("the agent has more sessions than are listed", "limit", a.options.tuning.ImportMax)
-			break
+			a.log.Warn("the agent has more sessions than are listed", "limit", a.options.tuning.ImportMax)
+			return
 		}
-		n, err := imported(f, s, reals)
+		n, err := imported(r.foreign, s, reals)
 		if err != nil {
 			a.log.Warn("skipping a session of the agent", "error", err)
 			continue
 		}
-		if batch = append(batch, n); len(batch) == importBatch {
-			if !a.importSome(ctx, batch) {
-				return
-			}
-			batch = batch[:0]
+		if !r.add(ctx, n) {
+			return
 		}
 	}
-	a.importSome(ctx, batch)
 }
 
-// importSome imports a batch, and reports whether that succeeded.
-func (a *agent) importSome(ctx context.Context, batch []sessionstore.Imported) bool {
-	if len(batch) == 0 {
-		return true
+// add adds a session to the batch, which it stores when it is full. It reports whether the import can continue.
+func (r *importRun) add(ctx context.Context, n sessionstore.Imported) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.batch = append(r.batch, n); len(r.batch) == importBatch {
+		r.flushLocked(ctx)
 	}
-	added, err := a.options.Store.Import(ctx, a.init.owner(), batch)
-	if err != nil {
+	return r.err == nil
+}
+
+// flush stores the batch.
+func (r *importRun) flush(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.flushLocked(ctx)
+}
+
+func (r *importRun) flushLocked(ctx context.Context) {
+	if len(r.batch) == 0 || r.err != nil {
+		return
+	}
+	a := r.agent
+	added, err := a.options.Store.Import(ctx, a.init.owner(), r.batch)
+	if r.err = err; err != nil {
 		a.log.Warn("importing the agent's sessions", "error", err)
-		return false
+		return
 	}
+	r.batch = r.batch[:0]
 	if added > 0 {
 		a.log.Debug("imported sessions of the agent", "sessions", added)
 	}
-	return true
 }
 
 // imported converts a backend's session for the store.
 func imported(f backend.Foreign, s backend.ForeignSession, reals realPaths) (sessionstore.Imported, error) {
-	n := sessionstore.Imported{ID: sessionstore.NewID(), State: s.State, Title: titleLine(s.Title), Updated: s.Updated}
+	n := sessionstore.Imported{
+		ID: sessionstore.NewID(), State: s.State, Title: titleLine(s.Title), Updated: s.Updated, Archived: s.Archived,
+	}
+	if isObject(s.Meta) && len(s.Meta) <= maxListedMeta {
+		n.Meta = s.Meta
+	}
 	switch {
 	case len(s.State) > maxState:
 		return n, fmt.Errorf("its state is over the limit of 64 KiB")

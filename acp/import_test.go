@@ -28,7 +28,7 @@ import (
 // knowing is a backend with sessions of its own. A state is the name of one behind "of ".
 type knowing struct {
 	scripted
-	hangs chan struct{} // if set, a list ends once it is closed or its context is
+	hangs chan struct{} // if set, a list of all sessions ends once it is closed or its context is
 
 	mu      sync.Mutex
 	own     []backend.ForeignSession
@@ -47,16 +47,22 @@ func (k *knowing) Key(state []byte) string {
 	return name
 }
 
-func (k *knowing) Sessions(ctx context.Context, _ *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {
+func (k *knowing) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asked++
 	own, broken := k.own, k.broken
 	return func(yield func(backend.ForeignSession, error) bool) {
 		for _, s := range own {
+			if cwd != nil && s.Cwd != *cwd {
+				continue
+			}
 			if !yield(s, nil) {
 				return
 			}
+		}
+		if cwd != nil {
+			return
 		}
 		if k.hangs != nil {
 			select {
@@ -145,11 +151,73 @@ func TestA31_SlowImport(t *testing.T) {
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}, hangs: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Millisecond}))
 	c.initialize()
-	require.Empty(t, c.list(`{}`), "it is answered from the store")
-	require.Empty(t, c.list(`{}`))
+	require.Eventually(t, func() bool { return len(c.list(`{}`)) == 1 }, patience, time.Millisecond, "what came in time is listed")
+	c.list(`{}`)
 	require.Equal(t, 1, r.times(), "one import at a time")
 	close(r.hangs)
-	require.Eventually(t, func() bool { return len(c.list(`{}`)) == 1 }, patience, time.Millisecond, "what came late is in a later list")
+}
+
+// A list by cwd asks for this directory only, and does not wait behind a list of everything.
+func TestA16_ImportByCwd(t *testing.T) {
+	elsewhere, a := folder(t), folder(t)
+	link := filepath.Join(folder(t), "link")
+	require.NoError(t, os.Symlink(a, link))
+	r := &knowing{hangs: make(chan struct{})}
+	for i := range 1_500 {
+		r.own = append(r.own, theirs(t, fmt.Sprint("elsewhere ", i), elsewhere))
+	}
+	for i := range 5 { // the oldest first
+		s := theirs(t, fmt.Sprint(i), a)
+		s.Updated = s.Updated.Add(time.Duration(i) * time.Hour)
+		r.own = append(r.own, s)
+	}
+	r.own[1_504].Cwd = theirs(t, "", link).Cwd
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Millisecond}))
+	c.initialize()
+	c.list(`{}`)
+	byCwd := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: patience}))
+	byCwd.initialize()
+	_, line := byCwd.request("session/list", `{}`)
+	byCwd.send(line)
+	titles := func(cwd string) (titles []string) {
+		for _, s := range byCwd.list(encode(map[string]any{"cwd": cwd})) {
+			titles = append(titles, s.Title)
+		}
+		return titles
+	}
+	require.Equal(t, []string{"title of 3", "title of 2", "title of 1", "title of 0"}, titles(a), "the newest first")
+	require.Equal(t, []string{"title of 4", "title of 3", "title of 2", "title of 1", "title of 0"}, titles(link), "and by the real path")
+	close(r.hangs)
+	require.Eventually(t, func() bool {
+		var page struct {
+			Sessions   []listed
+			NextCursor string
+		}
+		seen := 0
+		for params := `{}`; params != ""; {
+			page.NextCursor = ""
+			require.NoError(t, json.Unmarshal(c.call("session/list", params), &page))
+			seen += len(page.Sessions)
+			params = ""
+			if page.NextCursor != "" {
+				params = encode(map[string]any{"cursor": page.NextCursor})
+			}
+		}
+		return seen == 1_505
+	}, patience, time.Millisecond, "the rest is imported in the background")
+}
+
+func TestP6_ListedMeta(t *testing.T) {
+	a := folder(t)
+	one, two := theirs(t, "one", a), theirs(t, "two", a)
+	one.Meta, two.Meta = backend.Raw(`{"branch":"<main>","n":1.0,"n":1e0}`), backend.Raw(`{"x":"`+strings.Repeat("x", 20_000)+`"}`)
+	two.Archived = true
+	r := &knowing{own: []backend.ForeignSession{one, two}}
+	c := connect(t, acp.Options{Backend: r.serve})
+	c.initialize()
+	require.Contains(t, string(c.call("session/list", `{}`)), `"archived":false,"_meta":{"branch":"<main>","n":1.0,"n":1e0}}`)
+	require.NotContains(t, string(c.call("session/list", `{"archived":"only"}`)), "_meta", "it is too large")
+	require.Len(t, c.archived("only"), 1)
 }
 
 func TestW9_ImportEndsWithConnection(t *testing.T) {

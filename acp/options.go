@@ -77,7 +77,7 @@ type tuning struct {
 	MaxSessions int
 	// ImportEvery is how old the list of the backend's own sessions may be before a session/list asks for it again.
 	// ImportWait is how long that session/list waits before it is answered from the store; the rest comes with a later one.
-	// ImportMax is how many of those sessions, the newest, are listed.
+	// ImportMax is how many of those sessions are listed.
 	ImportEvery, ImportWait time.Duration
 	ImportMax               int
 	// RescanWait is how long a prompt waits for the scan of the roots before it goes ahead with the previous catalog.
@@ -98,7 +98,7 @@ func (o Options) withDefaults() Options {
 	t.MaxSessions = cmp.Or(t.MaxSessions, 1_000)
 	t.ImportEvery = cmp.Or(t.ImportEvery, 10*time.Second)
 	t.ImportWait = cmp.Or(t.ImportWait, 2*time.Second)
-	t.ImportMax = cmp.Or(t.ImportMax, 1_000)
+	t.ImportMax = cmp.Or(t.ImportMax, 100_000)
 	t.RescanWait = cmp.Or(t.RescanWait, 5*time.Second)
 	t.CancelGrace = cmp.Or(t.CancelGrace, 5*time.Second)
 	t.CloseGrace = cmp.Or(t.CloseGrace, 900*time.Millisecond)

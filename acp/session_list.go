@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -38,7 +39,7 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 			return nil, err
 		}
 		if p.cursor == "" {
-			a.refreshImports(ctx)
+			a.refreshImports(ctx, p.cwd)
 		}
 		var query sessionstore.Query
 		err := a.onDisk(ctx, func() error {
@@ -74,7 +75,7 @@ func listResult(page sessionstore.Page) (json.RawMessage, error) {
 			Meta:                  s.Meta,
 		}
 	}
-	return json.Marshal(result)
+	return backend.Encode(result), nil
 }
 
 // listParams are the params of session/list.

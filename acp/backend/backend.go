@@ -221,8 +221,8 @@ type Foreign interface {
 	// belong to the same session, so that a session opened here is not imported as another one. It must not change from run to
 	// run.
 	Key(state []byte) string
-	// Sessions yields the backend's sessions, newest first: those with the working directory cwd, or all if it is nil. An
-	// error ends the iteration.
+	// Sessions yields the backend's sessions in any order: those with the working directory cwd, or all if it is nil. An error
+	// ends the iteration.
 	Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[ForeignSession, error]
 	// CallStored passes a request about the session that state belongs to on to the agent: session/delete, session/set_title,
 	// session/archive or session/unarchive. The session need not be open. params are those of the client without sessionId. It

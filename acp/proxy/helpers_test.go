@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -293,7 +294,7 @@ type system struct {
 }
 
 func newSystem(t testing.TB, a abilities, o proxy.Options) *system {
-	a.Dir = t.TempDir()
+	a.Dir = cmp.Or(a.Dir, t.TempDir())
 	c, record := simulatedCommand(t, a)
 	return &system{t: t, command: c, record: record, options: o, store: sessionstore.NewMemory()}
 }

@@ -51,7 +51,7 @@ type limits struct {
 	maxHeldBytes    int           // the same in bytes of params, 4 MiB
 	maxContext      int           // bytes of conversation told to an agent that does not have it, 32 KiB
 	maxInstructions int           // bytes of instructions from the other roots, 64 KiB
-	maxListed       int           // sessions taken from the agent's list, 1,000
+	maxPages        int           // of the agent's list of sessions, 10,000
 }
 
 // withDefaults returns o with defaults for the logger and the limits.
@@ -72,7 +72,7 @@ func (l limits) withDefaults() limits {
 	l.maxHeldBytes = cmp.Or(l.maxHeldBytes, 4<<20)
 	l.maxContext = cmp.Or(l.maxContext, 32<<10)
 	l.maxInstructions = cmp.Or(l.maxInstructions, 64<<10)
-	l.maxListed = cmp.Or(l.maxListed, 1000)
+	l.maxPages = cmp.Or(l.maxPages, 10_000)
 	return l
 }
 

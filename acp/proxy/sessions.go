@@ -8,8 +8,6 @@ import (
 	"iter"
 	"time"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -22,7 +20,7 @@ const maxTitle = 200
 // Key implements [backend.Foreign]: it returns the child's session id.
 func (p *proxy) Key(saved []byte) string { return decodeState(saved).key() }
 
-// Sessions implements [backend.Foreign]: it yields the sessions that the child lists, up to a limit. It yields none if the child
+// Sessions implements [backend.Foreign]: it yields the sessions that the child lists, also archived ones. It yields none if the child
 // could not open them. Malformed entries are skipped.
 func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {
 	return func(yield func(backend.ForeignSession, error) bool) {
@@ -33,8 +31,7 @@ func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[back
 			}
 			return
 		}
-		limit := p.options.limits.maxListed
-		left, cursors := limit, make(map[string]bool)
+		cursors := make(map[string]bool)
 		for cursor := ""; ; {
 			page, err := c.listSessions(ctx, cwd, cursor)
 			if err != nil {
@@ -47,19 +44,18 @@ func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[back
 					c.log.Debug("skipped a session in the agent's list", "error", err)
 					continue
 				}
-				if left--; left < 0 {
-					c.log.Warn("the agent lists too many sessions", "limit", limit)
-					return
-				}
 				if !yield(f, nil) {
 					return
 				}
 			}
-			// Stop if the list repeats itself or has too many pages without sessions.
-			if cursor = page.NextCursor; cursor == "" || cursors[cursor] || len(cursors) > limit {
-				return
+			if cursor = page.NextCursor; cursor == "" || cursors[cursor] {
+				return // the end, or the list repeats itself
 			}
 			cursors[cursor] = true
+			if limit := p.options.limits.maxPages; len(cursors) >= limit {
+				c.log.Warn("the agent's list of sessions is too long", "pages", limit)
+				return
+			}
 		}
 	}
 }
@@ -89,12 +85,14 @@ type sessionPage struct {
 
 // listSessions calls session/list.
 func (c *child) listSessions(ctx context.Context, cwd *workspace.Dir, cursor string) (sessionPage, error) {
-	var request sdk.ListSessionsRequest
-	if cwd != nil {
-		request.Cwd = sdk.Ptr(cwd.String())
+	var request struct {
+		Cwd      *workspace.Dir `json:"cwd,omitempty"`
+		Cursor   string         `json:"cursor,omitempty"`
+		Archived string         `json:"archived,omitempty"`
 	}
-	if cursor != "" {
-		request.Cursor = &cursor
+	request.Cwd, request.Cursor = cwd, cursor
+	if c.info.Archive {
+		request.Archived = "include"
 	}
 	result, err := c.call(ctx, "session/list", backend.Encode(request))()
 	if err != nil {
@@ -115,6 +113,9 @@ func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 		Cwd     string          `json:"cwd"`
 		Title   string          `json:"title"`
 		Updated string          `json:"updatedAt"`
+
+		Archived json.RawMessage `json:"archived"`
+		Meta     json.RawMessage `json:"_meta"`
 	}
 	if err := json.Unmarshal(raw, &entry); err != nil {
 		return backend.ForeignSession{}, err
@@ -132,7 +133,9 @@ func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 		updated = time.Time{}
 	}
 	title := text.Line(withoutBlocksInTitle(entry.Title), maxTitle)
-	return backend.ForeignSession{State: saved.encode(), Cwd: cwd, Title: title, Updated: updated}, nil
+	return backend.ForeignSession{
+		State: saved.encode(), Cwd: cwd, Title: title, Updated: updated, Archived: string(entry.Archived) == "true", Meta: entry.Meta,
+	}, nil
 }
 
 // CallStored implements [backend.Foreign]: it passes the request on to a child that advertises the method.

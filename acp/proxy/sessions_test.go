@@ -3,7 +3,11 @@ package proxy_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -67,13 +71,53 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+func TestA16_ListOfManySessions(t *testing.T) {
+	files, elsewhere, here := t.TempDir(), t.TempDir(), t.TempDir()
+	for i := range 1_505 { // in the order of names, so those here are on the last page
+		cwd := elsewhere
+		if i >= 1_500 {
+			cwd = here
+		}
+		raw := backend.Encode(simulatedSession{Cwd: cwd})
+		require.NoError(t, os.WriteFile(filepath.Join(files, fmt.Sprintf("s%04d.json", i)), raw, 0o600))
+	}
+	v := newSystem(t, abilities{List: true, Load: true, Page: 50, Dir: files}, proxy.Options{}).connect()
+	result, err := v.Call(t.Context(), "session/list", backend.Encode(map[string]string{"cwd": here}))()
+	require.NoError(t, err)
+	require.Equal(t, 5, strings.Count(string(result), `"sessionId"`))
+	require.Contains(t, string(result), `"_meta":{"of":"s1504"}`)
+	require.Eventually(t, func() bool {
+		n := 0
+		for _, err := range v.Sessions(t.Context(), client.Query{}) {
+			require.NoError(t, err)
+			n++
+		}
+		return n == 1_505
+	}, patience, 10*time.Millisecond)
+}
+
+func TestP6_ListedArchivedSessions(t *testing.T) {
+	b := initialized(t, "await initialize\n"+
+		`send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{},"archive":{}}}}}`+
+		"\nawait session/list\n"+`send {"jsonrpc":"2.0","id":$session/list$,"result":{"sessions":[{"sessionId":"a","cwd":"/a","archived":true},{"sessionId":"b","cwd":"/a","archived":null}]}}`+"\n",
+		proxy.Options{})
+	archived := map[string]bool{}
+	f := b.backend.(backend.Foreign)
+	for s, err := range f.Sessions(t.Context(), nil) {
+		require.NoError(t, err)
+		archived[f.Key(s.State)] = s.Archived
+	}
+	require.Equal(t, map[string]bool{"a": true, "b": false}, archived)
+	require.Contains(t, b.received("session/list")[0], `"params":{"archived":"include"}`)
+}
+
 func TestSessionsLimit(t *testing.T) {
-	f := newForeign(t, abilities{List: true, Resume: true, Page: 2}, proxy.Options{}.With(proxy.Limits{MaxListed: 3}), 5, t.TempDir())
+	f := newForeign(t, abilities{List: true, Resume: true, Page: 2}, proxy.Options{}.With(proxy.Limits{MaxPages: 2}), 5, t.TempDir())
 	n := 0
 	for range f.Sessions(t.Context(), nil) {
 		n++
 	}
-	require.Equal(t, 3, n)
+	require.Equal(t, 4, n)
 }
 
 func TestSessionsMalformed(t *testing.T) {

@@ -306,7 +306,8 @@ func (s *simulated) list(m simulatedMessage) {
 		if m.Params.Cwd != "" && m.Params.Cwd != kept.Cwd {
 			continue
 		}
-		entry, _ := json.Marshal(map[string]any{"sessionId": id, "cwd": kept.Cwd, "title": "title of " + id, "updatedAt": "2026-01-02T03:04:05Z"})
+		entry, _ := json.Marshal(map[string]any{"sessionId": id, "cwd": kept.Cwd, "title": "title of " + id, "updatedAt": "2026-01-02T03:04:05Z",
+			"_meta": map[string]any{"of": id}})
 		entries = append(entries, string(entry))
 	}
 	next := ""
