@@ -58,6 +58,9 @@ func (s *session) allowRead(ctx context.Context, params backend.Raw) (work backe
 	if json.Unmarshal(params, &r) != nil {
 		return nil, false
 	}
+	if err := s.setKind(ctx, &r); err != nil {
+		return nil, false
+	}
 	option := r.allowOnce()
 	if option == "" || !r.reads(func(path string) bool { return checkPath(path, s.handOver) == nil }) {
 		return nil, false
@@ -70,6 +73,20 @@ func (s *session) allowRead(ctx context.Context, params backend.Raw) (work backe
 	return func() (backend.Raw, error) {
 		return backend.Encode(sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(sdk.PermissionOptionId(option))}), nil
 	}, true
+}
+
+// setKind sets the kind of a tool call that the request does not tell to the one that the agent has announced it with. To enter a directory,
+// opencode asks with kind other, for the tool call that needs it.
+func (s *session) setKind(ctx context.Context, r *permissionRequest) error {
+	if r.ToolCall.Kind != "" && r.ToolCall.Kind != string(sdk.ToolKindOther) {
+		return nil
+	}
+	if err := s.beginUpdate(ctx); err != nil {
+		return err
+	}
+	defer s.endUpdate()
+	r.ToolCall.Kind = s.toolCalls[r.ToolCall.ID].Kind
+	return nil
 }
 
 // inTurn reports whether a turn is running that was not told to end.
@@ -176,12 +193,14 @@ func (s *session) showAllowed(ctx context.Context, params backend.Raw, r permiss
 	}
 	defer s.endUpdate()
 	id := r.ToolCall.ID
-	title := cmp.Or(r.ToolCall.Title, r.ToolCall.Kind+" "+r.ToolCall.Locations[0].Path) + allowedMark
+	known, isKnown := s.toolCalls[id]
+	title := cmp.Or(known.Title, r.ToolCall.Title, r.ToolCall.Kind+" "+r.ToolCall.Locations[0].Path)
+	title = strings.TrimSuffix(title, allowedMark) + allowedMark
 	if s.allowed == nil {
 		s.allowed = make(map[string]bool)
 	}
 	s.allowed[id] = true
-	if s.toolCalls[id] {
+	if isKnown {
 		return s.showTitle(ctx, id, title)
 	}
 	call, err := strictjson.Put(strictjson.Find(params, "toolCall"), "title", quote(title))
@@ -196,7 +215,7 @@ func (s *session) showAllowed(ctx context.Context, params backend.Raw, r permiss
 	if err := s.show(ctx, u); err != nil {
 		return err
 	}
-	s.recordToolCall(ctx, id, u)
+	s.recordToolCall(ctx, u)
 	return nil
 }
 

@@ -126,6 +126,7 @@ func TestA30_AllowReads(t *testing.T) {
 		check := func(name, request, option string) {
 			t.Helper()
 			questions := len(c.questions())
+			request = strings.Replace(request, `"toolCallId":"t"`, `"toolCallId":`+encode(name), 1)
 			answer := strings.Join(c.texts(id, "call session/request_permission "+request), "")
 			require.Contains(t, answer, `"optionId":"`+option+`"`, name)
 			if option == "no" {
@@ -178,6 +179,17 @@ func TestA30_AllowedReadsAreMarked(t *testing.T) {
 	require.Equal(t, []string{titled("t1", marked)}, ask("t1", "read"), "it may ask again")
 	require.Empty(t, ask("t3", "edit"))
 
+	// The kind of a tool call that the request does not tell is the last one that the agent has told.
+	for _, kinds := range [][]string{{"read", ""}, {"other", "search"}} {
+		update(`{"sessionUpdate":"tool_call","toolCallId":"t4","title":"Look","kind":"` + kinds[0] + `"}`)
+		update(`{"sessionUpdate":"tool_call_update","toolCallId":"t4","kind":"` + kinds[1] + `"}`)
+		require.Equal(t, []string{titled("t4", marked)}, ask("t4", "other"))
+		require.Empty(t, ask("t4", "execute"))
+	}
+	update(`{"sessionUpdate":"tool_call_update","toolCallId":"t4","kind":"edit","status":"completed"}`)
+	require.Empty(t, ask("t4", "other"))
+	require.Empty(t, ask("t5", "other"))
+
 	for _, u := range []string{titled("t1", "app"), `{"sessionUpdate":"tool_call_update","toolCallId":"t2","status":"completed","title":"app"}`} {
 		got := update(u)
 		require.Len(t, got, 2)
@@ -192,6 +204,6 @@ func TestA30_AllowedReadsAreMarked(t *testing.T) {
 	from := len(c.messages())
 	c.call("session/load", rootsParams(id, a))
 	replayed := strings.Join(toolCalls(t, c.messages()[from:]), "\n")
-	require.Equal(t, 4, strings.Count(replayed, marked), replayed)
+	require.Equal(t, 7, strings.Count(replayed, marked), replayed)
 	require.Contains(t, replayed, `"title":"app (allowed by acp-agent)"`)
 }

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -28,10 +29,10 @@ func (s *session) requestPermission(ctx context.Context, params backend.Raw, sen
 	if err == nil {
 		id, _ = call.Field("toolCallId").Text()
 	}
-	if id == "" || s.toolCalls[id] {
+	if _, known := s.toolCalls[id]; known || id == "" {
 		return work
 	}
-	s.recordToolCall(ctx, id, toolCallOf(call))
+	s.recordToolCall(ctx, toolCallOf(call))
 	return func() (backend.Raw, error) {
 		result, err := work()
 		if err != nil || !allows(params, result) {
@@ -42,8 +43,8 @@ func (s *session) requestPermission(ctx context.Context, params backend.Raw, sen
 }
 
 // recordToolCall records an update about a tool call that the client has learned in another way. The caller has begun an update.
-func (s *session) recordToolCall(ctx context.Context, id string, u backend.Update) {
-	s.noteToolCall(id)
+func (s *session) recordToolCall(ctx context.Context, u backend.Update) {
+	s.noteToolCall(u)
 	if err := s.record.current().Record(ctx, u); err != nil {
 		s.agent.log.Debug("a tool call is not in the history", "session", s.id, "error", err)
 	}
@@ -57,15 +58,32 @@ func (s *session) recordRejected(ctx context.Context, id string) {
 		return // a load shows the call as failed, because it has not ended
 	}
 	defer s.endUpdate()
-	s.recordToolCall(ctx, id, backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id), sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))))
+	s.recordToolCall(ctx, backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id), sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))))
 }
 
-// noteToolCall notes that the client knows a tool call.
-func (s *session) noteToolCall(id string) {
-	if s.toolCalls == nil {
-		s.toolCalls = make(map[string]bool)
+// toolCall is what the client knows about a tool call. It is up to date only with Options.AllowReads.
+type toolCall struct {
+	Kind  string `json:"kind"`
+	Title string `json:"title"`
+}
+
+// noteToolCall notes what u says about a tool call that the client knows, or learns from u. The caller has begun an update.
+func (s *session) noteToolCall(u backend.Update) {
+	var said struct {
+		toolCall
+		ID string `json:"toolCallId"`
 	}
-	s.toolCalls[id] = true
+	if json.Unmarshal(strictjson.Find(u.Raw, "update"), &said) != nil {
+		return
+	}
+	before, known := s.toolCalls[said.ID]
+	if !known && u.Kind == sessionstore.ToolCallUpdate {
+		return
+	}
+	if s.toolCalls == nil {
+		s.toolCalls = make(map[string]toolCall)
+	}
+	s.toolCalls[said.ID] = toolCall{cmp.Or(said.Kind, before.Kind), cmp.Or(said.Title, before.Title)}
 }
 
 // toolCallOf returns the tool call of a permission request as an update. A tool_call needs a title, and its members must not be null.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -29,8 +28,9 @@ type session struct {
 	calls   sync.Mutex    // held while a method of the backend's session is called that must not overlap another
 	updates chan struct{} // holds one value while an update is shown, so that wire and record have the same order
 
-	toolCalls map[string]bool // ids of those that the client knows; guarded by updates
-	allowed   map[string]bool // ids of those that allowRead has allowed and that have not ended; guarded by updates
+	// Guarded by updates:
+	toolCalls map[string]toolCall // those that the client knows, by id
+	allowed   map[string]bool     // ids of those that allowRead has allowed and that have not ended
 
 	leasing sync.RWMutex // held for reading by writes, for writing while the lease changes
 	lease   sessionstore.Lease
@@ -114,11 +114,8 @@ func (s *session) update(ctx context.Context, u backend.Update) error {
 	if err := s.show(ctx, u); err != nil {
 		return err
 	}
-	if u.Kind == sessionstore.ToolCall {
-		var id string
-		if json.Unmarshal(strictjson.Find(u.Raw, "update", "toolCallId"), &id) == nil {
-			s.noteToolCall(id)
-		}
+	if u.Kind == sessionstore.ToolCall || u.Kind == sessionstore.ToolCallUpdate && s.agent.options.AllowReads {
+		s.noteToolCall(u)
 	}
 	if err := s.record.current().Record(ctx, u); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/interop/program"
 )
 
 // opencode asks the editor to write the files it has edited.
@@ -32,4 +33,27 @@ func TestP4_ARealAgentIsHeldToTheRoots(t *testing.T) {
 	t.Run("P5/what the agent does on the disk by itself is not contained", func(t *testing.T) {
 		require.Equal(t, "damson\n", content(t, outside), "mend docs/security.md if this has changed")
 	})
+}
+
+// opencode asks whether it may enter a folder before it reads or edits a file in it. With --allow read, acp-agent answers for a read in
+// one of the session's folders, and the user for everything else.
+func TestA30_ARealAgentReadsWithoutAQuestion(t *testing.T) {
+	t.Parallel()
+	s := onStage(t, opencode)
+	outside := folder(t, "banana\n")
+	e := s.open(t, noFiles, append([]string{program.Path(), "--state-dir", s.state, "--allow", "read", "--"}, s.subject.command...))
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+	require.NoError(t, err)
+	turn := s.prompt(e, made.ID, "What is the fruit?", modelserver.Read(fruit(s.first)), modelserver.Say("A banana."))
+	require.Contains(t, turn[1].Of(modelserver.Result)[0], "banana")
+	require.Equal(t, "null", e.permissions())
+	require.Contains(t, e.heard(made.ID), "(allowed by acp-agent)")
+
+	s.prompt(e, made.ID, "Mend it.", modelserver.Edit(fruit(s.first), "banana", "cherry"), modelserver.Say("Mended."))
+	require.Equal(t, "cherry\n", content(t, s.first))
+	require.Contains(t, e.permissions(), `"kind":"edit"`, "the user was asked")
+	before := e.permissions()
+	s.prompt(e, made.ID, "And the other one?", modelserver.Read(fruit(outside)), modelserver.Say("A banana."))
+	require.NotEqual(t, before, e.permissions(), "the user was asked")
+	require.Contains(t, e.permissions(), outside)
 }
