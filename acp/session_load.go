@@ -142,6 +142,11 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 		l.previous.endOpenTurn(a.base, lease)
 		l.previous.retire(a.base)
 	}
+	if f := a.foreign(); f != nil && act.opened.Superseded != nil {
+		if _, err := f.CallStored(context.WithoutCancel(ctx), methodDelete, act.opened.Superseded, backend.Raw(`{}`)); err != nil {
+			a.log.Warn("the agent did not delete the session that was replaced", "session", l.stored.ID, "error", err)
+		}
+	}
 	if err := act.host.dropReplayed(context.WithoutCancel(ctx)); err != nil {
 		a.log.Warn("dropping a replay", "session", l.stored.ID, "error", err)
 	}

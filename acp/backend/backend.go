@@ -151,6 +151,9 @@ type Opened struct {
 	Result Raw
 	// Replay says where the history of a load comes from.
 	Replay Replay
+	// Superseded is the state of a session of a [Foreign] backend that this one replaces, nil if there is none. The adapter deletes that
+	// session in the backend once the activation is stored.
+	Superseded []byte
 }
 
 // Replay says where the history comes from that a load shows the client.

@@ -34,7 +34,9 @@ func KnownProfiles() []Profile {
 			Name: "codex", Title: "Codex", Command: "codex-acp",
 			Packages: []string{"@agentclientprotocol/codex-acp", "@zed-industries/codex-acp"},
 			Relay:    true, // it tells MCP servers no roots
-			Login:    "codex login", Install: "npm install -g @agentclientprotocol/codex-acp", Checked: "2.6.0",
+			// It stores the writable directories of its sandbox with the session.
+			KeepsRoots: true,
+			Login:      "codex login", Install: "npm install -g @agentclientprotocol/codex-acp", Checked: "2.6.0",
 		},
 		{
 			Name: "copilot", Title: "GitHub Copilot CLI", Command: "copilot", Args: []string{"--acp"},

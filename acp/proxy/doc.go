@@ -39,8 +39,11 @@
 // Where session/new is the last resort and the session is already open in the child, it is reused, unless its roots or MCP servers
 // have changed in a way that only a lifecycle request can express. A child is told a history in its next prompt: the end of the
 // conversation, as text of limited size. Such a session lacks the beginning in the child, so its replay never replaces the stored
-// history. Neither does the replay of an agent whose profile says that it is late or incomplete. A child session is closed when no
-// activation uses it. If opening it differently fails halfway, it is opened once more as it was.
+// history. Neither does the replay of an agent whose profile says that it is late or incomplete. A child session is closed when no activation uses it.
+// If opening it differently fails halfway, it is opened once more as it was.
+//
+// The profile may say that a session keeps additional directories which a load or resume no longer names. Then the child is sent
+// session/fork instead, or without that session/new, and later session/delete for the session that the copy replaces.
 //
 // # Roots
 //

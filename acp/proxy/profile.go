@@ -39,6 +39,9 @@ type Profile struct {
 	// LossyReplay says that its replay at session/load lacks things that the user saw, such as edits. The stored history is
 	// shown instead.
 	LossyReplay bool
+	// KeepsRoots says that its session can still write in additional directories that a load or resume no longer names. Such a session
+	// continues in a copy that the agent makes of it.
+	KeepsRoots bool
 	// Tools says whether it gets tools for directories that it is only told about in a prompt.
 	Tools ToolsMode
 	// AskEnv is added to its environment, as NAME=VALUE, unless the variable is set already. It makes the agent ask the user

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -70,6 +71,87 @@ func TestP3_EmptyList(t *testing.T) {
 		require.NotNil(t, list, method)
 		require.Empty(t, list, method)
 	}
+}
+
+// An agent may keep directories that a load does not name, until it makes a copy of the session.
+func TestA24_CopyWithoutRemovedRoots(t *testing.T) {
+	keeps := proxy.Options{Profile: proxy.Profile{KeepsRoots: true}}
+	able := abilities{Load: true, Resume: true, Fork: true, List: true, Delete: true, Close: true, Roots: true}
+	for name, c := range map[string]struct {
+		change func(*abilities)
+		copied string // the method that makes the copy
+		knows  string // what the copy knows of the conversation
+	}{
+		"by fork":      {func(*abilities) {}, "session/fork", "N:one+two"},
+		"without fork": {func(a *abilities) { a.Fork = false }, "session/new", "N:~one+two"},
+		"fork fails":   {func(a *abilities) { a.Refuse, a.Code = "session/fork", -32603 }, "session/new", "N:~one+two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := able
+			c.change(&a)
+			h := newSystem(t, a, keeps)
+			all := roots(t, 2)
+			v := h.connect()
+			s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+			require.NoError(t, err)
+			v.prompt(s.ID, "one")
+			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
+			require.NoError(t, err)
+			require.Equal(t, 1, h.count("session/load"), "the same roots")
+
+			fewer := with(all, all.At(2).String())
+			v.shown()
+			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: fewer})
+			require.NoError(t, err)
+			require.Equal(t, 1, h.count("session/load"))
+			require.Equal(t, spelled(fewer), h.directories(c.copied))
+			require.Contains(t, strings.Join(v.shown(), "\n"), "N:one", "A27: the conversation is shown")
+			require.Equal(t, "agent "+c.knows, v.prompt(s.ID, "two"))
+			require.Equal(t, 1, h.count("session/delete"), "of the session that was copied")
+			page, err := v.ListSessions(t.Context(), client.Query{})
+			require.NoError(t, err)
+			require.Len(t, page.Sessions, 1)
+			v.disconnect()
+
+			v = h.connect()
+			_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: with(all, all.At(2).String(), all.At(1).String())})
+			require.NoError(t, err)
+			require.Equal(t, 1, h.count("session/resume"), "more roots, in another process")
+			v.disconnect()
+			v = h.connect()
+			_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
+			require.NoError(t, err)
+			require.Equal(t, 1, h.count("session/resume"))
+			require.Empty(t, h.directories(c.copied))
+			require.Equal(t, 2, h.count("session/delete"))
+			require.True(t, strings.HasSuffix(v.prompt(s.ID, "three"), "three"))
+		})
+	}
+	t.Run("A12/nothing is deleted if the load fails", func(t *testing.T) {
+		h := newSystem(t, able, keeps)
+		store := &full{Memory: sessionstore.NewMemory()}
+		h.store = store
+		all := roots(t, 1)
+		v := h.connect()
+		s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+		require.NoError(t, err)
+		v.prompt(s.ID, "one")
+		store.is.Store(true)
+		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
+		require.ErrorContains(t, err, "disk full")
+		require.Zero(t, h.count("session/delete"))
+		require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"))
+	})
+}
+
+// count returns how many requests of a method the agent has received.
+func (h *system) count(method string) (n int) {
+	for _, r := range h.received() {
+		if r.method == method {
+			n++
+		}
+	}
+	return n
 }
 
 func flagged() proxy.Profile { return proxy.Profile{Flag: "--add-dir"} }

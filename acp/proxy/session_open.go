@@ -11,6 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // openRequest says what a session of the child is opened for.
@@ -24,6 +25,7 @@ type openRequest struct {
 	historyOptional bool // the history need not be readable
 	hideReplay      bool // the child's replay must not be shown
 	reusable        bool // the child session of previous can be used as it is
+	copied          bool // the child session keeps directories that it must not have any more: a copy takes its place
 
 	systemParts []contextPart // what the child is told in its system prompt
 }
@@ -63,6 +65,10 @@ func (r openRequest) methods(a client.Agent) []openMethod {
 		if known && a.Fork {
 			methods = append(methods, byFork)
 		}
+	case r.copied:
+		if a.Fork {
+			methods = append(methods, byFork)
+		}
 	case known && a.Load && (r.showsReplay() || !a.Resume):
 		methods = append(methods, byLoad)
 	case known && a.Resume:
@@ -93,7 +99,8 @@ func (s *session) open(ctx context.Context, r openRequest) (backend.Opened, erro
 		c.log.Warn("the agent does not support additional directories: it is told about them in words",
 			"agent", c.info.Name, "directories", others.Strings())
 	}
-	r.reusable = s.canReuse(c, mode, r)
+	r.copied = r.state.keepsOther(s.given(mode))
+	r.reusable = !r.copied && s.canReuse(c, mode, r)
 	r.systemParts = s.systemParts(c, mode)
 	methods := r.methods(c.info)
 	for i, method := range methods {
@@ -147,6 +154,14 @@ func (s *session) canReuse(c *child, mode RootsMode, r openRequest) bool {
 	}
 	hasTools := r.state.SentTools || s.toolServer(mode, false).name == ""
 	return mode == RootsByContext && hasTools || s.roots.Equal(r.previous.roots)
+}
+
+// given returns the additional directories that the child is given, so that it may write there.
+func (s *session) given(mode RootsMode) workspace.Dirs {
+	if mode == RootsByContext {
+		return workspace.Dirs{}
+	}
+	return s.roots.Additional()
 }
 
 // sameServers reports whether the client gave both sessions the same MCP servers.
@@ -302,6 +317,11 @@ func (s *session) create(ctx context.Context, method openMethod, c *child, mode 
 	if err != nil {
 		return openResult{}, err
 	}
+	if r.copied && r.stop != nil { // the copy would lack the running turn
+		if err := r.stop(ctx); err != nil {
+			return openResult{}, err
+		}
+	}
 	c.router.begin()
 	defer func() {
 		for _, m := range c.router.end() {
@@ -419,6 +439,9 @@ func (s *session) commit(ctx context.Context, o openResult, r openRequest) (back
 	if o.shown > 0 {
 		opened.Replay = backend.FromBackend
 	}
+	if r.copied && r.cause != backend.Fork {
+		opened.Superseded = r.state.encode()
+	}
 	return opened, nil
 }
 
@@ -465,6 +488,9 @@ func (s *session) plan(o openResult, r openRequest) (saved state, pendingHistory
 	}
 	if o.roots != RootsByContext {
 		saved.SentRoots = ""
+	}
+	if s.proxy.options.Profile.KeepsRoots {
+		saved.Granted = dirDigests(s.given(o.roots))
 	}
 	if o.method == byNew {
 		for _, part := range r.systemParts {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -25,6 +26,8 @@ type state struct {
 	SentInstructions string `json:"taught,omitempty"`
 	// SentTools says that the child's session was given our MCP server with tools for the roots.
 	SentTools bool `json:"tools,omitempty"`
+	// Granted are digests of the additional directories that the child's session was given, if it keeps them.
+	Granted []string `json:"granted,omitempty"`
 	// Offered says that commands of the roots were announced when it was opened.
 	Offered bool `json:"offered,omitempty"`
 	// Partial says that the child's own history lacks the beginning, because its session began in the middle of ours.
@@ -45,6 +48,20 @@ func decodeState(saved []byte) state {
 func (s state) encode() []byte {
 	s.Version = stateVersion
 	return backend.Encode(s)
+}
+
+// keepsOther reports whether the child's session can write in directories other than those that it is given now.
+func (s state) keepsOther(given workspace.Dirs) bool {
+	now := dirDigests(given)
+	return slices.ContainsFunc(s.Granted, func(dir string) bool { return !slices.Contains(now, dir) })
+}
+
+func dirDigests(dirs workspace.Dirs) []string {
+	var digests []string
+	for _, dir := range dirs.All() {
+		digests = append(digests, digest(dir.String()))
+	}
+	return digests
 }
 
 // key returns the child's session id as a string, "" if there is none.
