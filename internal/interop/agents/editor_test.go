@@ -140,7 +140,7 @@ func (s *stage) open(t *testing.T, f files, command []string) *editor {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 
-	e := &editor{t: t, judge: newJudge(t)}
+	e := &editor{t: t, judge: newJudge(t, s.subject.own)}
 	var said logtest.Text
 	e.Client = client.New(out, in, e.options(f, &said))
 	served := make(chan error, 1)

@@ -33,6 +33,8 @@ type subject struct {
 	files map[string]string
 	// elsewhere are the hosts it tries to reach in vain.
 	elsewhere []string
+	// own are methods of its own whose names do not begin with "_", as the protocol requires.
+	own []string
 	// method is the authentication method, "" for none.
 	method string
 }
@@ -116,6 +118,7 @@ wire_api = "responses"
 		name: "Qwen Code", modules: morePackages, versioned: "@qwen-code/qwen-code",
 		command: []string{"qwen", "--acp", "--auth-type", "openai"}, program: "@qwen-code/qwen-code/cli-entry.js",
 		env: []string{"OPENAI_BASE_URL=@MODEL@/v1", "OPENAI_API_KEY=none", "OPENAI_MODEL=scripted"},
+		own: []string{"craft/drainMidTurnQueue", "qwen/notify/session/prompt-suggestion"},
 		files: map[string]string{".qwen/settings.json": `{
 			"general": {"enableAutoUpdate": false},
 			"privacy": {"usageStatisticsEnabled": false},

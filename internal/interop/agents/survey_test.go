@@ -30,7 +30,8 @@ const (
 // surveyed are the agents of the tables.
 var surveyed = []subject{claude, cline, codex, gemini, copilot, goose, opencode, pi, qwen}
 
-// abilities are the columns of the table: what can be done with a session, and whether an agent advertises it.
+// abilities are the columns of the table: what can be done with a session, and whether an agent advertises it. says is nil if agents
+// advertise no such thing.
 var abilities = []struct {
 	title string
 	says  func(client.Agent) bool
@@ -43,6 +44,7 @@ var abilities = []struct {
 	{"fork", func(a client.Agent) bool { return a.Fork }, forkAnew},
 	{"close", func(a client.Agent) bool { return a.Close }, closeSession},
 	{"delete", func(a client.Agent) bool { return a.Delete }, deleteSession},
+	{"folder removed", nil, removeFolders},
 }
 
 // TestAgentsTable fills the first table, which takes minutes.
@@ -90,7 +92,11 @@ func rows(t *testing.T, s *stage) []string {
 	alone := s.alone(t, noFiles)
 	had := []string{s.subject.name, s.subject.version(t), "alone"}
 	for _, a := range abilities {
-		had = append(had, map[bool]string{true: "yes", false: "–"}[a.says(alone.agent)])
+		cell := ""
+		if a.says != nil {
+			cell = map[bool]string{true: "yes", false: "–"}[a.says(alone.agent)]
+		}
+		had = append(had, cell)
 	}
 	alone.leave()
 
@@ -258,6 +264,82 @@ func deleteSession(t *testing.T, s *stage, known *session) error {
 		return errors.New("it is still listed")
 	}
 	return nil
+}
+
+// removeFolders fails unless the agent treats folders that a load has removed like any other. It removes one where the session is
+// active, and the last one in another process.
+func removeFolders(t *testing.T, s *stage, _ *session) error {
+	first, second, other := folderOutsideTemp(t), folderOutsideTemp(t), folderOutsideTemp(t)
+	e := s.behind(t, noFiles)
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, first, second)})
+	if err != nil {
+		return err
+	}
+	for _, folder := range []string{first, second} {
+		if a := s.access(e, made.ID, folder); !a.reads && !a.readsByServer {
+			return fmt.Errorf("a folder of the session cannot be read: %+v", a)
+		}
+	}
+	var wrong []error
+	compare := func(when, removed string) {
+		got, want := s.access(e, made.ID, removed), s.access(e, made.ID, other)
+		t.Logf("%s, %s, the removed folder: %+v", s.subject.name, when, got)
+		if got != want {
+			wrong = append(wrong, fmt.Errorf("%s, the removed folder: %+v, any other folder: %+v", when, got, want))
+		}
+	}
+	if _, err := e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t, second)}); err != nil {
+		return err
+	}
+	compare("in the same process", first)
+	e.leave()
+	e = s.behind(t, noFiles)
+	defer e.leave()
+	if _, err := e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t)}); err != nil {
+		return err
+	}
+	compare("in another process", second)
+	return errors.Join(wrong...)
+}
+
+// folderOutsideTemp creates a folder that is not in a temporary directory where sandboxes let agents write.
+func folderOutsideTemp(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "acp-agent-survey-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+// access is how an agent accesses a folder.
+type access struct {
+	reads, writes, asks           bool // its own tools
+	readsByServer, writesByServer bool // the tools of our MCP server
+}
+
+// access has the model read and write in a folder, each time another file.
+func (s *stage) access(e *editor, session, folder string) (a access) {
+	e.t.Helper()
+	const edited = "banana"
+	try := func(server string) (reads, writes bool) {
+		number := len(s.model.Requests())
+		file, secret := filepath.Join(folder, fmt.Sprintf("file%d", number)), fmt.Sprintf("secret%d", number)
+		require.NoError(e.t, os.WriteFile(file, []byte(secret+"\n"), 0o644))
+		for _, order := range []modelserver.Order{modelserver.Read(file), modelserver.Edit(file, secret, edited)} {
+			turn := s.prompt(e, session, "Please look.", order.By(server), modelserver.Say("I looked."))
+			for _, r := range turn {
+				reads = reads || order.Do == "read" && strings.Contains(strings.Join(r.Of(modelserver.Result), "\n"), secret)
+			}
+		}
+		text, err := os.ReadFile(file)
+		require.NoError(e.t, err)
+		return reads, string(text) == edited+"\n"
+	}
+	asked := e.permissions()
+	a.reads, a.writes = try("")
+	a.asks = e.permissions() != asked
+	a.readsByServer, a.writesByServer = try(rootsTools)
+	return a
 }
 
 const beginServers = "<!-- make interop-agents writes what follows of MCP servers -->\n"

@@ -118,7 +118,10 @@ func object(v any) map[string]any {
 	return m
 }
 
-// check validates value and rejects unknown members. Members of the unstable schema are known if relayed is set.
+// withdrawn are members that only earlier drafts had, which agents still send.
+var withdrawn = map[string]bool{"models": true}
+
+// check validates value and rejects unknown members. Members of the unstable schema and of earlier drafts are known if relayed is set.
 func (s shape) check(value any, relayed bool) error {
 	if err := s.Validate(value); err != nil {
 		return err
@@ -127,7 +130,7 @@ func (s shape) check(value any, relayed bool) error {
 		return nil
 	}
 	for name := range object(value) {
-		if !s.members[name] && !(relayed && s.unstable[name]) {
+		if !s.members[name] && !(relayed && (s.unstable[name] || withdrawn[name])) {
 			return fmt.Errorf("unknown member %q", name)
 		}
 	}

@@ -109,10 +109,12 @@ func TestW1_Relayed(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn","usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2}}}`,
 		`{"jsonrpc":"2.0","method":"_own/method","params":{"x":1}}`,
 		`{"jsonrpc":"2.0","id":2,"result":{"of":"its own"}}`,
+		`{"jsonrpc":"2.0","id":3,"result":{"sessionId":"s","models":{}}}`,
 	} {
 		own, relayed := s.Conversation(), s.Relayed()
 		for _, request := range []string{
 			`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{}}`, `{"jsonrpc":"2.0","id":2,"method":"_own","params":{}}`,
+			`{"jsonrpc":"2.0","id":3,"method":"session/new","params":{}}`,
 		} {
 			own.Client(request)
 			relayed.Client(request)
