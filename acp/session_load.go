@@ -116,7 +116,7 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 	}
 	act, err := a.open(ctx, o)
 	if err != nil {
-		return nil, nil, a.hintMissing(ctx, err, l.params.roots.Cwd())
+		return nil, nil, a.hintMissing(ctx, err)
 	}
 	l.notice = act.movedRoots(l.stored.Keys) + act.droppedFolders(l.params, l.stored.Keys)
 	lease, err := l.takeOver(ctx, act)
@@ -227,7 +227,7 @@ func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessions
 	var hint string
 	err := a.onDisk(ctx, func() error {
 		real = workspace.Real(cwd)
-		hint = moveHint(stored.Roots.Cwd(), cwd.String())
+		hint = moveHint(stored.Roots.Cwd().String(), cwd.String())
 		return nil
 	}, nil)
 	if err != nil {
@@ -240,29 +240,30 @@ func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessions
 		Expecting(stored.Roots.Cwd().String()).Hinting(hint))
 }
 
-// hintMissing adds to the error for a missing cwd how to move the session.
-func (a *agent) hintMissing(ctx context.Context, err error, cwd workspace.Dir) error {
-	for i, v := range strictjson.ViolationsOf(err) {
-		if v.Field != "cwd" || v.Reason != strictjson.Missing {
+// hintMissing adds to the error for a missing folder of the stored session how to move the session. Another folder that the client names
+// need not be one of the session's.
+func (a *agent) hintMissing(ctx context.Context, err error) error {
+	violations := strictjson.ViolationsOf(err)
+	for i, v := range violations {
+		var path string
+		if v.Reason != strictjson.Missing || v.Field != "cwd" && v.Field != keptSetting || json.Unmarshal(v.Value, &path) != nil {
 			continue
 		}
-		hint := ""
-		if err := a.onDisk(ctx, func() error { hint = moveHint(cwd, ""); return nil }, nil); err != nil {
+		if err := a.onDisk(ctx, func() error { violations[i] = v.Hinting(moveHint(path, "")); return nil }, nil); err != nil {
 			return err
 		}
-		strictjson.ViolationsOf(err)[i] = v.Hinting(hint)
 	}
 	return err
 }
 
-// moveHint returns how to move sessions after the folder that cwd is in was renamed, "" if cwd exists. now is where cwd may be now, "" if
-// that is unknown.
-func moveHint(cwd workspace.Dir, now string) string {
-	if !isMissing(cwd.String()) {
+// moveHint returns how to move sessions after the folder that contains path was renamed, "" if path exists. now is where path may be now, ""
+// if that is unknown.
+func moveHint(path, now string) string {
+	if !isMissing(path) {
 		return ""
 	}
-	// The renamed folder may contain cwd: it is the first one on the way that is missing.
-	folder, below := cwd.String(), ""
+	// The renamed folder is the first one on the way that is missing.
+	folder, below := path, ""
 	for parent := filepath.Dir(folder); filepath.Clean(folder) == folder && isMissing(parent); parent = filepath.Dir(folder) {
 		below = string(filepath.Separator) + filepath.Base(folder) + below
 		folder = parent
@@ -271,7 +272,7 @@ func moveHint(cwd workspace.Dir, now string) string {
 	if now != "" {
 		var found bool
 		if to, found = strings.CutSuffix(now, below); !found || to == "" {
-			folder, to = cwd.String(), now
+			folder, to = path, now
 		}
 		to = text.ShellWord(to)
 	}

@@ -1011,3 +1011,31 @@ func TestC13_MovedRootIsTold(t *testing.T) {
 		})
 	}
 }
+
+// After a folder was renamed, the errors name the command that moves its sessions, and the folder that was renamed.
+func TestA11_RenamedFolder(t *testing.T) {
+	parent, lib := folder(t), folder(t)
+	at := func(names ...string) string { return filepath.Join(append([]string{parent}, names...)...) }
+	require.NoError(t, os.MkdirAll(at("old", "app"), 0o700))
+	require.NoError(t, os.MkdirAll(at("old", "shared"), 0o700))
+	c := connect(t, acp.Options{KeepFolders: true})
+	c.initialize()
+	id, other := c.open(at("old", "app"), lib), c.open(lib, at("old", "shared"))
+	message := func(method, params string) string {
+		m := c.try(method, params)
+		require.NotNil(t, m.Error)
+		return m.Error.Message
+	}
+	require.NotContains(t, message("session/load", rootsParams(id, lib)), "sessions move", "nothing was renamed")
+	require.NoError(t, os.Rename(at("old"), at("the new")))
+	command := "; if the folder was renamed, run: acp-agent sessions move " + at("old") + " "
+	for _, method := range []string{"session/load", "session/resume"} {
+		require.Contains(t, message(method, rootsParams(id, at("old", "app"))), "does not exist: create the directory or give another one"+command+"NEW-FOLDER")
+		require.Contains(t, message(method, rootsParams(id, at("the new", "app"))), "use "+at("old", "app")+command+"'"+at("the new")+"'")
+		require.Contains(t, message(method, rootsParams(id, lib)), "sessions move "+at("old", "app")+" "+lib, "the end of the path is another")
+		require.Contains(t, message(method, encode(map[string]any{"sessionId": other, "cwd": lib, "mcpServers": []any{}})), command+"NEW-FOLDER",
+			"a stored folder that the client did not name")
+		require.NotContains(t, message(method, rootsParams(other, lib, at("old", "shared"))), "sessions move", "the client can name another")
+	}
+	require.NotContains(t, message("session/new", rootsParams("", at("old", "app"))), "sessions move")
+}
