@@ -113,7 +113,13 @@ func checkPath(path string, handOver func(string) error) error {
 	}
 	// A client may resolve ".." after a link as the system does, or in the text of the path. Both must stay inside.
 	for _, p := range slices.Compact([]string{path, filepath.Clean(path)}) {
-		if err := handOver(p); err != nil && (p == path || !errors.Is(err, fs.ErrNotExist)) {
+		err := handOver(p)
+		if outside, ok := errors.AsType[*workspace.OutsideError](err); ok {
+			// The agent may have asked the user, who would wonder why an allowed call fails.
+			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+				"acp-agent refused this, whatever the user has allowed: %v; add the folder to the session to use it", outside)
+		}
+		if err != nil && (p == path || !errors.Is(err, fs.ErrNotExist)) {
 			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
 		}
 	}

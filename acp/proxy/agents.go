@@ -59,8 +59,9 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "goose", Title: "goose", Command: "goose", Args: []string{"acp"},
-			Relay: true, // it tells MCP servers only the working directory
-			Login: "goose configure", Install: "see goose-docs.ai", Checked: "1.52.0",
+			Relay:   true, // it tells MCP servers only the working directory
+			OwnTemp: true,
+			Login:   "goose configure", Install: "see goose-docs.ai", Checked: "1.52.0",
 		},
 		{
 			Name: "kimi", Title: "Kimi CLI", Command: "kimi", Args: []string{"acp"},
@@ -89,6 +90,10 @@ func KnownProfiles() []Profile {
 			Name: "qwen", Title: "Qwen Code", Command: "qwen", Args: []string{"--acp"},
 			Packages: []string{"@qwen-code/qwen-code"},
 			Flag:     "--include-directories", FlagSplits: ",",
+			OwnDirs: []string{
+				"~/.qwen/tmp", "~/.qwen/memories", "~/.qwen/projects", "$QWEN_HOME/tmp", "$QWEN_HOME/memories", "$QWEN_HOME/projects",
+				"$QWEN_RUNTIME_DIR/tmp", "$QWEN_RUNTIME_DIR/projects",
+			},
 			Commands: []string{"about", "agents", "mcp", "memory", "new", "permissions", "plan", "rename", "restore", "resume", "rewind",
 				"settings", "share", "summarize", "theme", "tools", "usage"},
 			Login: "qwen", Install: "npm install -g @qwen-code/qwen-code", Checked: "0.24.4",

@@ -30,6 +30,7 @@ type child struct {
 	barrier barrier // for messages that name no session
 	outbox  outbox
 	secrets *secret.Scrubber // in its stderr and errors
+	own     []ownDir         // its directories outside of the sessions' roots
 	login   string           // how to log in, in a terminal; empty if unknown
 
 	flags []string // the arguments for the roots of the sessions that it serves; none for the main child
@@ -60,6 +61,7 @@ func (p *proxy) startChild(ctx context.Context, command Command, onEnd func()) (
 		process: process,
 		router:  newRouter(o.limits.maxHeld, o.limits.maxHeldBytes),
 		secrets: p.secrets,
+		own:     p.ownDirs(command),
 		login:   o.Profile.Login,
 		done:    make(chan struct{}),
 	}

@@ -173,7 +173,7 @@ func (p *proxy) start(ctx context.Context, flags []string) (*child, error) {
 	}
 	command := p.command
 	command.Args = append(slices.Clone(command.Args), flags...)
-	command.Env = append(slices.Clone(command.Env), p.askEnv()...)
+	command.Env = slices.Concat(command.Env, p.askEnv(), p.tempEnv())
 	var c *child
 	added := make(chan struct{})
 	c, err := p.startChild(ctx, command, func() {

@@ -153,7 +153,11 @@ func (cs *childSession) handle(m message) {
 			cs.child.logDropped(m.method, err)
 		}
 	case m.answer != nil:
-		m.answer <- s.host.Call(m.ctx, m.method, m.params)
+		work, own := s.ownFile(m.ctx, cs.child.own, m.method, m.params)
+		if !own {
+			work = s.host.Call(m.ctx, m.method, m.params)
+		}
+		m.answer <- work
 	default:
 		if err := s.host.Notify(m.ctx, m.method, m.params); err != nil {
 			cs.child.logDropped(m.method, err)

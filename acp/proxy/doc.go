@@ -15,6 +15,7 @@
 //
 //	from the child                       to the client
 //	  session/update                       the same; announced commands include those of the roots
+//	  fs/* for a file of its own           nothing: it is answered from the disk; see Profile.OwnDirs
 //	  other requests and notifications     the same, if package acp allows their method and paths
 //
 // Order is kept in both directions: what the child sends after a response reaches the client after that response. If the client
@@ -67,7 +68,7 @@
 //
 // proxy.go is the backend and session.go one activation; session_open.go opens sessions and prompt.go runs turns. children.go decides
 // which process serves a session, child.go is one process with its connection, and childsession.go a session in it. Messages of a
-// child arrive in routes.go; updates.go filters and passes on its updates. roots.go, context.go, mcp.go and commands.go are the ways in
+// child arrive in routes.go; updates.go filters and passes on its updates, and ownfiles.go answers requests for files of its own. roots.go, context.go, mcp.go and commands.go are the ways in
 // which a child learns about roots. profile.go and agents.go describe known agents, sessions.go imports a child's own sessions, and
 // state.go is what is saved with a session.
 package proxy

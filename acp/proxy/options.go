@@ -8,6 +8,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Command says how to start a program: its path, arguments and additional environment.
@@ -28,6 +29,8 @@ type Options struct {
 	// RelayDir is the directory for the sockets that connect relays and RootsTools to this process. It is created when needed. If it is
 	// empty, neither is used.
 	RelayDir string
+	// Workspace bounds what is served of the agent's own directories; see Profile.OwnDirs.
+	Workspace workspace.Options
 	// Trace, if not nil, is called with every message read from a process of the agent (sent is false) or about to be written
 	// to it, without its line break, and the name of the process, such as "opencode[123]". It is called concurrently, must
 	// not keep or change line, and delays the connection while it runs. The secrets that are replaced in the agent's stderr

@@ -34,6 +34,12 @@ type Profile struct {
 	FlagSplits string
 	// Commands are the names of slash commands that it obeys without announcing them.
 	Commands []string
+	// OwnDirs are directories outside of the session's roots in which it keeps files that it reads and writes through the client,
+	// such as long output of tools. These requests are answered from the disk. Each begins with "~/" or with an environment
+	// variable, "$NAME/"; without the variable the directory does not count.
+	OwnDirs []string
+	// OwnTemp says that its temporary directory is such a directory. It is given one that only it uses.
+	OwnTemp bool
 	// LateReplay says that it answers session/load before it has replayed the whole conversation.
 	LateReplay bool
 	// LossyReplay says that its replay at session/load lacks things that the user saw, such as edits. The stored history is

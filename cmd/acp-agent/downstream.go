@@ -15,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // downstream is the agent that runs behind acp-agent. The zero value means none.
@@ -95,13 +96,13 @@ func (d downstream) name() string {
 }
 
 // newBackend returns the backend that answers: a proxy for the downstream agent, or the built-in one.
-func newBackend(d downstream, stateDir string, trace traceFunc, logger *slog.Logger) backend.Backend {
+func newBackend(d downstream, stateDir string, roots workspace.Options, trace traceFunc, logger *slog.Logger) backend.Backend {
 	if d.command.Path == "" {
 		return explore.New()
 	}
 	return proxy.New(d.command, proxy.Options{
 		Profile: d.profile, RootsTools: d.tools,
-		Relay: d.relay, RelayDir: filepath.Join(stateDir, "relay"), Trace: trace, Logger: logger,
+		Relay: d.relay, RelayDir: filepath.Join(stateDir, "relay"), Workspace: roots, Trace: trace, Logger: logger,
 	})
 }
 

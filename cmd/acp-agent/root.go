@@ -184,7 +184,7 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	warnIfWritableByOthers(logger, dir)
 	store := sqlite.New(sqlite.Options{Dir: dir, Retention: sessionstore.Retention, Logger: logger})
 	err = acp.Serve(ctx, s.in, s.out, acp.Options{
-		Backend:     func() backend.Backend { return newBackend(d, dir, trace, logger) },
+		Backend:     func() backend.Backend { return newBackend(d, dir, roots, trace, logger) },
 		Store:       store,
 		Workspace:   roots,
 		Folders:     set.folders,

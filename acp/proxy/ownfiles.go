@@ -1,0 +1,224 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/privatefile"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Some agents write long output of tools to a file of their own and read it back through the client. Such files are not in the
+// session's roots, and the client has nothing to do with them. They are read and written here.
+
+const (
+	readMethod  = sdk.ClientMethodFsReadTextFile
+	writeMethod = sdk.ClientMethodFsWriteTextFile
+
+	tempVariable = "TMPDIR"
+
+	maxOwnText = 16 << 20 // bytes of a file that are returned at once
+)
+
+// ownDir is a directory that belongs to a child. It need not exist.
+type ownDir struct {
+	path string // as the child spells it
+	real string // the same without links, when the child was started
+}
+
+// rel returns path relative to the directory, or false if it is not in it.
+func (d ownDir) rel(path string) (rel string, ok bool) {
+	for _, dir := range []string{d.path, d.real} {
+		if rel, ok := relativeTo(dir, path); ok {
+			return rel, true
+		}
+	}
+	return "", false
+}
+
+// relativeTo returns path relative to dir, or false if path is not below it.
+func relativeTo(dir, path string) (rel string, ok bool) {
+	rel, err := filepath.Rel(dir, path)
+	return rel, err == nil && rel != "." && filepath.IsLocal(rel)
+}
+
+// ownDirs returns the directories of a child that is started by command.
+func (p *proxy) ownDirs(command Command) []ownDir {
+	variable := func(name string) string {
+		value := os.Getenv(name)
+		for _, entry := range command.Env {
+			if set, ok := strings.CutPrefix(entry, name+"="); ok {
+				value = set
+			}
+		}
+		return value
+	}
+	var dirs []ownDir
+	add := func(path string) {
+		if filepath.IsAbs(path) {
+			path = filepath.Clean(path)
+			// The directories above it may be links, it may not.
+			dirs = append(dirs, ownDir{path: path, real: filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))})
+		}
+	}
+	for _, dir := range p.options.Profile.OwnDirs {
+		if rest, ok := strings.CutPrefix(dir, "~/"); ok {
+			dir = "$HOME/" + rest
+		}
+		name, rest, _ := strings.Cut(strings.TrimPrefix(dir, "$"), "/")
+		if value := variable(name); value != "" {
+			add(filepath.Join(value, rest))
+		}
+	}
+	if temp := p.tempDir(); temp != "" && variable(tempVariable) == temp {
+		add(temp)
+	}
+	return dirs
+}
+
+// realPath returns path without links. The end of it need not exist.
+func realPath(path string) string {
+	missing := ""
+	for dir := path; ; dir = filepath.Dir(dir) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(real, missing)
+		}
+		if dir == filepath.Dir(dir) {
+			return path
+		}
+		missing = filepath.Join(filepath.Base(dir), missing)
+	}
+}
+
+// tempDir returns the temporary directory that only the agent uses, "" if it uses the common one. It stays when the agent ends,
+// because a session that is continued later may refer to files in it.
+func (p *proxy) tempDir() string {
+	if !p.options.Profile.OwnTemp || runtime.GOOS == "windows" {
+		return ""
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("acp-agent-%d", os.Getuid()), p.options.Profile.Name)
+}
+
+// tempEnv returns the environment that makes the agent use tempDir, unless the user has given it another directory.
+func (p *proxy) tempEnv() []string {
+	dir := p.tempDir()
+	if dir == "" || slices.ContainsFunc(p.command.Env, func(entry string) bool { return strings.HasPrefix(entry, tempVariable+"=") }) {
+		return nil
+	}
+	for _, dir := range []string{filepath.Dir(dir), dir} { // the first keeps other users from replacing the second
+		if err := privatefile.MakeDir(dir); err != nil {
+			p.log.Warn("the agent gets no temporary directory of its own: it may be unable to read long output of its tools", "error", err)
+			return nil
+		}
+	}
+	return []string{tempVariable + "=" + dir}
+}
+
+// ownFile returns the work of a request for a file in a directory of the child's own. ok is false if it is another request.
+func (s *session) ownFile(ctx context.Context, own []ownDir, method string, params backend.Raw) (work backend.Work, ok bool) {
+	if len(own) == 0 || method != readMethod && method != writeMethod {
+		return nil, false
+	}
+	var r struct {
+		Path        string
+		Line, Limit *int
+		Content     *string
+	}
+	if json.Unmarshal(params, &r) != nil || filepath.Clean(r.Path) != r.Path || !filepath.IsAbs(r.Path) {
+		return nil, false
+	}
+	for _, dir := range own {
+		rel, inside := dir.rel(r.Path)
+		if !inside || s.hasRootIn(dir, r.Path) {
+			continue
+		}
+		return func() (result backend.Raw, err error) {
+			err = dir.open(ctx, s.proxy.options.Workspace, func(w *workspace.Workspace) error {
+				path := filepath.Join(dir.real, rel)
+				if method == readMethod {
+					result, err = readOwn(ctx, w, path, r.Line, r.Limit)
+					return err
+				}
+				if r.Content == nil {
+					return errors.New("params have no content")
+				}
+				result = backend.Raw(`{}`)
+				_, err := w.WriteFile(ctx, path, []byte(*r.Content), workspace.WriteOptions{})
+				return err
+			})
+			outside, _ := errors.AsType[*workspace.OutsideError](err)
+			switch {
+			case outside != nil:
+				return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %s is outside the session's roots and the agent's own directory %s: %s",
+					method, r.Path, dir.path, outside.Why)
+			case errors.Is(err, fs.ErrNotExist):
+				return nil, jsonrpc.Errorf(codeNotFound, "%s: %v", method, err)
+			case err != nil:
+				return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %v", method, err)
+			}
+			return result, nil
+		}, true
+	}
+	return nil, false
+}
+
+// hasRootIn reports whether path is in a root of the session that lies in dir.
+func (s *session) hasRootIn(dir ownDir, path string) bool {
+	for _, root := range s.roots.All() {
+		if _, below := dir.rel(root.String()); below {
+			if _, inside := relativeTo(root.String(), path); inside {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// open calls use with a workspace of the directory. It fails if the path leads elsewhere by now.
+func (d ownDir) open(ctx context.Context, o workspace.Options, use func(*workspace.Workspace) error) error {
+	roots, err := workspace.NewRoots(d.real, nil)
+	if err != nil {
+		return err
+	}
+	w, err := workspace.Open(ctx, roots, o)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if real := w.Root(0).Real.String(); real != d.real {
+		return fmt.Errorf("%s was replaced: it is %s now", d.real, real)
+	}
+	return use(w)
+}
+
+// readOwn returns the response with the lines of a file. line is the first one, 1 if it is nil, and limit their number, nil for all.
+func readOwn(ctx context.Context, w *workspace.Workspace, path string, line, limit *int) (backend.Raw, error) {
+	o := workspace.TextOptions{MaxLines: math.MaxInt, MaxBytes: maxOwnText}
+	if line != nil {
+		o.First = *line
+	}
+	if limit != nil {
+		o.MaxLines = max(*limit, 1)
+	}
+	text, err := w.ReadText(ctx, path, o)
+	if err != nil {
+		return nil, err
+	}
+	if text.Cut == workspace.CutByBytes || text.Cut == workspace.CutInLine {
+		return nil, fmt.Errorf("%s has more than %d MiB from line %d on: read fewer lines with limit", path, maxOwnText>>20, text.First)
+	}
+	return backend.Encode(sdk.ReadTextFileResponse{Content: text.Content}), nil
+}
