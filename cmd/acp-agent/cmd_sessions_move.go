@@ -39,6 +39,9 @@ session and may not open it in another folder. Then it gets a new one, and is to
 			}
 			return nil
 		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := newMove(args[0], args[1])
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -24,6 +25,7 @@ func completeValues(root *cobra.Command, set *settings) {
 	}
 	for flag, values := range map[string]cobra.CompletionFunc{
 		"agent":       words(profileNames(proxy.KnownProfiles())...),
+		"allow":       words("read"),
 		"log-level":   words("debug", "info", "warn", "error"),
 		"mounts":      words("none", "existing", "any"),
 		"max-line":    cobra.NoFileCompletions,
@@ -48,6 +50,10 @@ func completeSubcommands(cmd *cobra.Command, set *settings) {
 			if sub.Flags().Lookup(flag) != nil {
 				_ = sub.RegisterFlagCompletionFunc(flag, set.completeSessions)
 			}
+		}
+		if sub.Flags().Lookup("to") != nil {
+			agents := append(profileNames(proxy.KnownProfiles()), explore.Kind)
+			_ = sub.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(agents, cobra.ShellCompDirectiveNoFileComp))
 		}
 		if sub.ValidArgsFunction == nil && !sub.HasSubCommands() {
 			sub.ValidArgsFunction = cobra.NoFileCompletions
