@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
@@ -41,15 +43,22 @@ type child struct {
 	done    chan struct{}      // closed when the connection and the process have ended
 	exit    error              // why they ended, usually an *endedError; set before done is closed
 
-	mu      sync.Mutex
-	reason  error // why we ended it, nil if we did not or if it was closed
-	refs    int   // the sessions that use it
-	retired bool  // no other session may use it, because it is being ended
+	active atomic.Bool // it was used, or has sent something, since stopIfIdle was called last
+
+	mu       sync.Mutex
+	reason   error // why we ended it, nil if we did not or if it was closed
+	refs     int   // the sessions that it serves
+	uses     int   // requests to it and from it, and openings of sessions, that are in progress
+	loadable bool  // its sessions can be opened in another process
+	retired  bool  // no session may use it any more, because it is being ended
 }
 
-// startChild starts a process of the agent. onEnd is called once it has ended.
-func (p *proxy) startChild(ctx context.Context, command Command, onEnd func()) (*child, error) {
+// startChild starts a process of the agent with flags. onEnd is called once it has ended.
+func (p *proxy) startChild(ctx context.Context, flags []string, onEnd func()) (*child, error) {
 	o := p.options
+	command := p.command
+	command.Args = append(slices.Clone(command.Args), flags...)
+	command.Env = slices.Concat(command.Env, p.askEnv(), p.tempEnv())
 	process, err := process.Start(ctx, command, o.process(p.secrets))
 	if err != nil {
 		return nil, err
@@ -63,9 +72,10 @@ func (p *proxy) startChild(ctx context.Context, command Command, onEnd func()) (
 		secrets: p.secrets,
 		own:     p.ownDirs(command),
 		login:   o.Profile.Login,
+		flags:   flags,
 		done:    make(chan struct{}),
 	}
-	c.conn = jsonrpc.NewConn(process.Stdout(), childInput{process}, jsonrpc.HandlerFunc(c.accept), o.connection(c.tap(o.Trace)))
+	c.conn = jsonrpc.NewConn(process.Stdout(), childInput{process}, jsonrpc.HandlerFunc(c.serveMessage), o.connection(c.tap(o.Trace)))
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.outbox.serving = serving
@@ -90,19 +100,24 @@ func (c *child) tap(trace func(process string, sent bool, line []byte)) jsonrpc.
 // serve runs the connection until it ends, and then ends the process.
 func (c *child) serve(ctx context.Context, onEnd func()) {
 	defer close(c.done)
+	var watching sync.WaitGroup
+	defer watching.Wait()
 	defer c.stop()
+	if len(c.flags) > 0 {
+		watching.Go(func() { c.stopWhenIdle(ctx) })
+	}
 	err := c.conn.Serve(ctx)
 	c.ended.Store(true)
 	crashed := ctx.Err() == nil
 	c.crashed.Store(crashed)
 	c.stop()
 	c.outbox.draining.Wait()
-	ctx = context.WithoutCancel(ctx)
+	lasting := context.WithoutCancel(ctx)
 	_ = c.process.Stdout().Close() // the connection may have closed it
-	if c.exit = c.process.Stop(ctx); c.exit != nil {
+	if c.exit = c.process.Stop(lasting); c.exit != nil {
 		c.log.Error("cannot end the agent", "error", c.exit)
 	} else {
-		c.exit = &endedError{Name: c.process.Name(), Exit: c.process.Wait(ctx), Reason: c.whyKilled()}
+		c.exit = &endedError{Name: c.process.Name(), Exit: c.process.Wait(lasting), Reason: c.whyKilled()}
 	}
 	if crashed {
 		c.logCrash(err)
@@ -204,6 +219,22 @@ func (c *child) explain(params backend.Raw, err error) error {
 	return err
 }
 
+// awaitEnd waits until a child that was stopped as idle has ended, because another process is about to open its sessions.
+func (c *child) awaitEnd(ctx context.Context) error {
+	c.mu.Lock()
+	retired := c.retired
+	c.mu.Unlock()
+	if !retired {
+		return nil
+	}
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // closeSession closes a session of the child, if the child supports that.
 func (c *child) closeSession(ctx context.Context, id, params backend.Raw) (backend.Raw, error) {
 	if !c.info.Close || c.ended.Load() {
@@ -242,14 +273,83 @@ func (c *child) running() bool {
 	return !c.retired && !c.ended.Load()
 }
 
-// retain adds a session that uses the child. It returns false if there can be none, because the child is being ended.
-func (c *child) retain() bool {
+// use reports whether the child is running, and if so keeps it from being stopped as idle until unuse is called.
+func (c *child) use() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.retired {
-		c.refs++
+	if c.retired || c.ended.Load() {
+		return false
 	}
-	return !c.retired
+	c.uses++
+	return true
+}
+
+// unuse undoes use.
+func (c *child) unuse() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.uses--
+	c.active.Store(true)
+}
+
+// whileUsed wraps work that begins with a use of the child, which it ends.
+func (c *child) whileUsed(work backend.Work) backend.Work {
+	return func() (backend.Raw, error) {
+		defer c.unuse()
+		return work()
+	}
+}
+
+// stopWhenIdle stops the child once it is idle. It returns when ctx ends.
+func (c *child) stopWhenIdle(ctx context.Context) {
+	ticker := time.NewTicker(c.limits.idle)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			c.stopIfIdle()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// stopIfIdle stops the child if there was nothing to do for it since the last call, and its sessions can be opened in another process.
+func (c *child) stopIfIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active.Swap(false) || c.uses > 0 || !c.loadable || c.retired {
+		return
+	}
+	c.log.Info("stopping an idle process of the agent: it is started again for the next prompt in its sessions")
+	c.retired = true
+	c.stop()
+}
+
+// setLoadable sets whether sessions of the child can be opened in another process.
+func (c *child) setLoadable(loadable bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loadable = loadable
+}
+
+// acquire adds a session that the child serves, and a use for opening it. It returns false if the child is not running.
+func (c *child) acquire() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.retired || c.ended.Load() {
+		return false
+	}
+	c.refs++
+	c.uses++
+	return true
+}
+
+// retain adds a session that the child serves.
+func (c *child) retain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refs++
 }
 
 // release undoes retain. A child with flags ends with the last session that uses it.

@@ -148,7 +148,7 @@ func (p *proxy) childWithFlags(ctx context.Context, flags []string) (*child, err
 	return c, nil
 }
 
-// childFor returns a child for a session with roots, which the caller must release, and how it takes the roots. A child may have
+// childFor returns a child for a session with roots, acquired, and how it takes the roots. A child may have
 // other capabilities than the last one, because programs are updated while they run; then its own count.
 func (p *proxy) childFor(ctx context.Context, roots workspace.Roots) (*child, RootsMode, error) {
 	_, flags := rootsMode(p.options.Profile, p.agentInfo(), roots)
@@ -160,7 +160,7 @@ func (p *proxy) childFor(ctx context.Context, roots workspace.Roots) (*child, Ro
 		mode, wanted := rootsMode(p.options.Profile, c.info, roots)
 		if len(flags) == 0 && len(wanted) > 0 {
 			flags = wanted
-		} else if c.retain() {
+		} else if c.acquire() {
 			return c, mode, nil
 		}
 	}
@@ -171,12 +171,9 @@ func (p *proxy) start(ctx context.Context, flags []string) (*child, error) {
 	if err := p.backOff(ctx); err != nil {
 		return nil, err
 	}
-	command := p.command
-	command.Args = append(slices.Clone(command.Args), flags...)
-	command.Env = slices.Concat(command.Env, p.askEnv(), p.tempEnv())
 	var c *child
 	added := make(chan struct{})
-	c, err := p.startChild(ctx, command, func() {
+	c, err := p.startChild(ctx, flags, func() {
 		<-added
 		p.children.remove(c)
 	})
@@ -184,7 +181,6 @@ func (p *proxy) start(ctx context.Context, flags []string) (*child, error) {
 		p.children.startFailed()
 		return nil, p.options.Profile.explainStart(err)
 	}
-	c.flags = flags
 	open := p.children.add(c)
 	close(added)
 	if !open {
@@ -197,6 +193,7 @@ func (p *proxy) start(ctx context.Context, flags []string) (*child, error) {
 		}
 		return nil, err
 	}
+	c.setLoadable(c.info.Load || c.info.Resume)
 	return c, nil
 }
 

@@ -62,7 +62,9 @@
 //
 // Children are started by initialize or when they are needed, and ended with their process groups by Close. If one ends
 // unexpectedly, running turns fail with an error that says how it ended. The next prompt restarts it, with increasing delays if it
-// keeps failing, opens the session as for session/resume, and restores modes and options.
+// keeps failing, opens the session as for session/resume, and restores modes and options. In the same way the next request continues
+// a session whose process was stopped: one that was started for certain directories ends after ten to twenty minutes without anything
+// to do, if the agent can load or resume sessions.
 //
 // # Where to find things
 //

@@ -15,14 +15,14 @@ var (
 
 // Limits are bounds and times that tests change. A zero field means its default.
 type Limits struct {
-	StartTimeout, CancelGrace, EndTimeout, Backoff, ProcessGrace           time.Duration
+	StartTimeout, CancelGrace, EndTimeout, Idle, Backoff, ProcessGrace     time.Duration
 	MaxQueue, MaxHeld, MaxHeldBytes, MaxContext, MaxInstructions, MaxPages int
 }
 
 // With returns o with other limits.
 func (o Options) With(l Limits) Options {
 	o.limits = limits{
-		startTimeout: l.StartTimeout, cancelGrace: l.CancelGrace, endTimeout: l.EndTimeout, backoff: l.Backoff,
+		startTimeout: l.StartTimeout, cancelGrace: l.CancelGrace, endTimeout: l.EndTimeout, idle: l.Idle, backoff: l.Backoff,
 		processGrace: l.ProcessGrace, maxQueue: l.MaxQueue, maxHeld: l.MaxHeld, maxHeldBytes: l.MaxHeldBytes,
 		maxContext: l.MaxContext, maxInstructions: l.MaxInstructions, maxPages: l.MaxPages,
 	}

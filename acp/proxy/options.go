@@ -46,7 +46,8 @@ type Options struct {
 type limits struct {
 	startTimeout    time.Duration // for the agent's answer to initialize, 60 s: some agents download themselves when first started
 	cancelGrace     time.Duration // for the answer to a prompt after session/cancel, 5 s
-	endTimeout      time.Duration // for the answer to session/close and session/delete, 2 s
+	endTimeout      time.Duration // for the answer to session/close, session/delete and a ping, 2 s
+	idle            time.Duration // after which a process that was started for certain directories is stopped, 10 min; it may be twice that
 	backoff         time.Duration // before a start that follows two failures, 250 ms; each further failure doubles it, up to 32 times
 	processGrace    time.Duration // for the process to exit by itself, process.Options.Grace
 	maxQueue        int           // bytes of output to the agent, jsonrpc.Options.MaxQueue
@@ -70,6 +71,7 @@ func (l limits) withDefaults() limits {
 	l.startTimeout = cmp.Or(l.startTimeout, time.Minute)
 	l.cancelGrace = cmp.Or(l.cancelGrace, 5*time.Second)
 	l.endTimeout = cmp.Or(l.endTimeout, 2*time.Second)
+	l.idle = cmp.Or(l.idle, 10*time.Minute)
 	l.backoff = cmp.Or(l.backoff, 250*time.Millisecond)
 	l.maxHeld = cmp.Or(l.maxHeld, 1000)
 	l.maxHeldBytes = cmp.Or(l.maxHeldBytes, 4<<20)

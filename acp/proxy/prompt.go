@@ -24,21 +24,22 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 	s.promptMu.Lock()
 	s.promptedIn = nil
 	s.promptMu.Unlock()
-	cs := s.running()
+	cs := s.use()
 	if _, late := s.lateReplay(); cs != nil && !late {
-		return s.announceBefore(t, s.send(cs, t, params))
+		return s.announceBefore(t, cs.child.whileUsed(s.send(cs, t, params)))
 	}
 	return s.announceBefore(t, func() (backend.Raw, error) {
 		if cs == nil {
 			var err error
 			cs, err = s.revive(ctx, countBlocks(params))
-			if ctx.Err() != nil {
+			switch {
+			case err != nil && ctx.Err() != nil:
 				return cancelled()
-			}
-			if err != nil {
+			case err != nil:
 				return nil, err
 			}
 		}
+		defer cs.child.unuse()
 		s.awaitReplay(ctx, cs)
 		return s.send(cs, t, params)()
 	})

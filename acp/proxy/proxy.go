@@ -118,10 +118,11 @@ func (p *proxy) Open(ctx context.Context, a backend.Activation, h backend.Host) 
 		r.previous, s.announced = previous, previous.announced
 	}
 	s.relays = s.joinRelays(r.previous, r.state.SentTools)
-	opened, err := s.open(ctx, r)
+	opened, c, err := s.open(ctx, r)
 	if err != nil {
 		return nil, backend.Opened{}, errors.Join(err, s.relays.leave(s))
 	}
+	c.unuse()
 	return s, opened, nil
 }
 

@@ -21,6 +21,18 @@ type message struct {
 	answer chan<- backend.Work // receives the Work of a request, once; nil for a notification
 }
 
+// serveMessage handles what the child sends, as accept does, and notes that the child is not idle.
+func (c *child) serveMessage(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	if !c.active.Load() { // usually it is set already
+		c.active.Store(true)
+	}
+	work := c.accept(ctx, r)
+	if work == nil || !c.use() {
+		return work
+	}
+	return jsonrpc.Work(c.whileUsed(backend.Work(work)))
+}
+
 // accept handles what the child sends. It runs on the read loop: while the client does not take an update, nothing more is
 // read.
 func (c *child) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {

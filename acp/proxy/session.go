@@ -46,6 +46,16 @@ func (s *session) running() *childSession {
 	return s.current
 }
 
+// use returns the session of the child, in use, or nil if the child is not running.
+func (s *session) use() *childSession {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil || !s.current.child.use() {
+		return nil
+	}
+	return s.current
+}
+
 // replace sets the child session and returns the one before. It returns false if s was closed.
 func (s *session) replace(cs *childSession, saved state, pendingHistory string) (before *childSession, ok bool) {
 	s.mu.Lock()
@@ -65,25 +75,27 @@ func (s *session) save(ctx context.Context, saved state) error {
 
 // Call implements [backend.Session]: it passes the request on.
 func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if cs := s.running(); cs != nil {
-		return cs.call(ctx, method, params)
+	if cs := s.use(); cs != nil {
+		return cs.child.whileUsed(cs.call(ctx, method, params))
 	}
 	return func() (backend.Raw, error) {
 		cs, err := s.revive(ctx, 0)
 		if err != nil {
 			return nil, err
 		}
+		defer cs.child.unuse()
 		return cs.call(ctx, method, params)()
 	}
 }
 
 // Notify implements [backend.Session]: it passes the notification on, unless the child has ended.
 func (s *session) Notify(_ context.Context, method string, params backend.Raw) {
-	cs := s.running()
+	cs := s.use()
 	if cs == nil {
 		s.proxy.log.Info("dropped a notification for an agent that has ended", "method", method)
 		return
 	}
+	defer cs.child.unuse()
 	params, err := withSessionID(params, cs.id)
 	if err != nil {
 		s.proxy.log.Warn("dropped a notification whose params are not an object", "method", method)

@@ -89,12 +89,18 @@ type openResult struct {
 	shown   int         // updates of its history that the client was shown
 }
 
-// open connects s to a session of a child. It tries the possible ways until one succeeds.
-func (s *session) open(ctx context.Context, r openRequest) (backend.Opened, error) {
+// open connects s to a session of a child. It tries the possible ways until one succeeds. Without an error the
+// child is in use.
+func (s *session) open(ctx context.Context, r openRequest) (opened backend.Opened, c *child, err error) {
 	c, mode, err := s.proxy.childFor(ctx, s.roots)
 	if err != nil {
-		return backend.Opened{}, err
+		return opened, nil, err
 	}
+	defer func() {
+		if err != nil {
+			c.unuse()
+		}
+	}()
 	if others := s.roots.Additional(); mode == RootsByContext && others.Len() > 0 {
 		c.log.Warn("the agent does not support additional directories: it is told about them in words",
 			"agent", c.info.Name, "directories", others.Strings())
@@ -106,7 +112,8 @@ func (s *session) open(ctx context.Context, r openRequest) (backend.Opened, erro
 	for i, method := range methods {
 		var o openResult
 		if o, err = s.try(ctx, method, c, mode, r); err == nil {
-			return s.commit(ctx, o, r)
+			opened, err = s.commit(ctx, o, r)
+			return opened, c, err
 		}
 		if i+1 == len(methods) || !worthAnotherTry(err) || o.shown > 0 {
 			break
@@ -118,7 +125,7 @@ func (s *session) open(ctx context.Context, r openRequest) (backend.Opened, erro
 	if releaseErr := c.release(context.WithoutCancel(ctx)); releaseErr != nil {
 		c.log.Warn("cannot end an agent", "error", releaseErr)
 	}
-	return backend.Opened{}, err
+	return opened, c, err
 }
 
 // try opens a session in one way.
@@ -500,7 +507,7 @@ func (s *session) plan(o openResult, r openRequest) (saved state, pendingHistory
 	return saved, pendingHistory, nil
 }
 
-// revive opens the child's session again after the child has ended, and returns it. unsentBlocks is the number of blocks of a
+// revive opens the child's session again after the child has ended, and returns it in use. unsentBlocks is the number of blocks of a
 // recorded prompt that the child is sent next.
 func (s *session) revive(ctx context.Context, unsentBlocks int) (*childSession, error) {
 	select {
@@ -509,21 +516,28 @@ func (s *session) revive(ctx context.Context, unsentBlocks int) (*childSession, 
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+	if cs := s.use(); cs != nil {
+		return cs, nil
+	}
 	s.mu.Lock()
 	before, saved, closed := s.current, s.state, s.closed
 	s.mu.Unlock()
-	switch {
-	case closed:
+	if closed {
 		return nil, errSessionClosed
-	case before.alive():
-		return before, nil
 	}
-	r := openRequest{cause: backend.Resume, state: saved, unsentBlocks: unsentBlocks, historyOptional: true}
-	if _, err := s.open(ctx, r); err != nil {
+	if err := before.child.awaitEnd(ctx); err != nil {
 		return nil, err
 	}
-	cs := s.running()
+	r := openRequest{cause: backend.Resume, state: saved, unsentBlocks: unsentBlocks, historyOptional: true}
+	_, c, err := s.open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	cs := s.current
+	s.mu.Unlock()
 	if cs == nil {
+		c.unuse()
 		return nil, errSessionClosed
 	}
 	s.proxy.log.Info("a session continues with a restarted agent", "child", cs.child.process.Name())
