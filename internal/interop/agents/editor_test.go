@@ -92,7 +92,7 @@ const (
 	withFiles
 )
 
-// editor is a client of a process. It records requests and updates, and grants each permission once.
+// editor is a client of a process. It records requests and updates, and grants each permission once unless it rejects them.
 type editor struct {
 	*client.Client
 	t     *testing.T
@@ -103,6 +103,7 @@ type editor struct {
 	asked   []sdk.RequestPermissionRequest
 	written []string // paths of fs/write_text_file
 	read    []string // paths of fs/read_text_file
+	rejects bool
 
 	judge *judge
 	leave func()
@@ -153,7 +154,7 @@ func (s *stage) open(t *testing.T, f files, command []string) *editor {
 	})
 	t.Cleanup(func() {
 		e.leave()
-		if command[0] == program.Path() {
+		if command[0] == program.Path() && !s.subject.extends {
 			require.Empty(t, e.judge.all(), "W1")
 		}
 		if t.Failed() {
@@ -190,12 +191,16 @@ func (e *editor) options(f files, said *logtest.Text) client.Options {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.asked = append(e.asked, r)
+			kind := sdk.PermissionOptionKindAllowOnce
+			if e.rejects {
+				kind = sdk.PermissionOptionKindRejectOnce
+			}
 			for _, option := range r.Options {
-				if option.Kind == sdk.PermissionOptionKindAllowOnce {
+				if option.Kind == kind {
 					return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(option.OptionId)}, nil
 				}
 			}
-			return sdk.RequestPermissionResponse{}, fmt.Errorf("no option to allow it once")
+			return sdk.RequestPermissionResponse{}, fmt.Errorf("no option with kind %s", kind)
 		},
 		Tap: func(d jsonrpc.Direction, line []byte) {
 			mark := map[jsonrpc.Direction]string{jsonrpc.Received: "< ", jsonrpc.Sent: "> "}[d]
@@ -236,6 +241,13 @@ func (s *stage) prompt(e *editor, session, words string, orders ...modelserver.O
 	}
 	require.NotEmpty(e.t, turn, "the model was not asked")
 	return turn
+}
+
+// reject makes the editor reject all further permission requests.
+func (e *editor) reject() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rejects = true
 }
 
 // heard returns the session's updates so far as text, one per line.

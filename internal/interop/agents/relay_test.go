@@ -44,7 +44,7 @@ func TestM1_TheServerOfARealAgentIsToldAllRoots(t *testing.T) {
 			require.NotContains(t, s.serverReads(e, made.ID, s.first), "banana", "A24: the server is held to the roots that are left")
 
 			t.Run("W9/nothing of it is left", func(t *testing.T) {
-				require.Contains(t, strings.Join(s.processes(t), "\n"), "mcp-relay")
+				require.Contains(t, fmt.Sprint(s.processes(t)), "mcp-relay")
 				e.leave()
 				require.Empty(t, s.processes(t))
 			})

@@ -37,6 +37,8 @@ type subject struct {
 	own []string
 	// method is the authentication method, "" for none.
 	method string
+	// extends says that it sends members and methods of its own, which reach the editor as they are.
+	extends bool
 }
 
 var opencode = subject{
@@ -94,7 +96,7 @@ wire_api = "responses"
 		command: []string{"gemini", "--acp"}, program: "@google/gemini-cli/bundle/gemini.js",
 		env: []string{"GOOGLE_GEMINI_BASE_URL=@MODEL@", "GEMINI_API_KEY=none", "GEMINI_MODEL=scripted",
 			"GEMINI_CLI_TRUST_WORKSPACE=true"}, // otherwise it starts no MCP servers
-		method: "gemini-api-key",
+		method: "gemini-api-key", extends: true,
 		files: map[string]string{".gemini/settings.json": `{
 			"general": {"enableAutoUpdate": false},
 			"privacy": {"usageStatisticsEnabled": false},
@@ -115,7 +117,7 @@ wire_api = "responses"
 		},
 	}
 	qwen = subject{
-		name: "Qwen Code", modules: morePackages, versioned: "@qwen-code/qwen-code",
+		name: "Qwen Code", modules: morePackages, versioned: "@qwen-code/qwen-code", extends: true,
 		command: []string{"qwen", "--acp", "--auth-type", "openai"}, program: "@qwen-code/qwen-code/cli-entry.js",
 		env: []string{"OPENAI_BASE_URL=@MODEL@/v1", "OPENAI_API_KEY=none", "OPENAI_MODEL=scripted"},
 		own: []string{"craft/drainMidTurnQueue", "qwen/notify/session/prompt-suggestion"},

@@ -171,7 +171,7 @@ func workInRoots(t *testing.T, s *stage, known *session) error {
 
 // way returns how the agent learned about the folders.
 func (s *stage) way(t *testing.T, told string) string {
-	switch processes := strings.Join(s.processes(t), "\n"); {
+	switch processes := fmt.Sprint(s.processes(t)); {
 	case strings.Contains(told, onlyForTheAgent):
 		return "in words"
 	case strings.Contains(processes, "--include-directories"):

@@ -49,16 +49,17 @@ func TestW6_ATurnOfARealAgentIsCancelled(t *testing.T) {
 	}
 }
 
-// processes returns the command lines of processes that run with the stage's home.
-func (s *stage) processes(t *testing.T) []string {
+// processes returns the command lines of processes that run with the stage's home, by process id.
+func (s *stage) processes(t *testing.T) map[int]string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		t.Skip("no /proc here")
 	}
-	var found []string
+	found := make(map[int]string)
 	for _, entry := range entries {
-		if _, err := strconv.Atoi(entry.Name()); err != nil {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
 			continue
 		}
 		env, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
@@ -66,7 +67,7 @@ func (s *stage) processes(t *testing.T) []string {
 			continue // another's, or it has just ended
 		}
 		command, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
-		found = append(found, string(bytes.ReplaceAll(command, []byte{0}, []byte{' '})))
+		found[pid] = string(bytes.ReplaceAll(command, []byte{0}, []byte{' '}))
 	}
 	return found
 }
