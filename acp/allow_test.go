@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // toolCalls returns the updates about tool calls among messages.
@@ -41,6 +42,10 @@ func TestA30_AllowReads(t *testing.T) {
 		return file
 	}
 	inA, inB, secret := write(a, "a.txt"), write(b, "b.txt"), write(outside, "secret")
+	private := filepath.Join(b, "private")
+	require.NoError(t, os.Mkdir(private, 0o700))
+	denied, err := workspace.ParseDir(private)
+	require.NoError(t, err)
 	link, linked := filepath.Join(a, "link"), filepath.Join(a, "linked")
 	linkTo(t, link, secret)
 	require.NoError(t, os.Link(secret, linked))
@@ -97,6 +102,8 @@ func TestA30_AllowReads(t *testing.T) {
 		"one of them outside":          call(at(inA, secret)),
 		"a relative location":          call(at("a.txt")),
 		"an empty location":            call(at("")),
+		"a denied directory":           call(at(private)),
+		"a file in a denied directory": call(at(write(private, "x"))),
 		"a link to the outside":        call(at(link)),
 		"a file with another name":     call(at(linked)),
 		"up and out":                   call(at(a + "/../" + filepath.Base(outside) + "/secret")),
@@ -119,7 +126,10 @@ func TestA30_AllowReads(t *testing.T) {
 	}
 	var log bytes.Buffer
 	for _, on := range []bool{true, false} {
-		c := connect(t, acp.Options{AllowReads: on, Backend: func() backend.Backend { return &scripted{} }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		c := connect(t, acp.Options{
+			AllowReads: on, Backend: func() backend.Backend { return &scripted{} }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Workspace: workspace.Options{Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
+		})
 		c.initialize()
 		c.permit("no")
 		id := c.open(a, b)
