@@ -18,6 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // child is a process of the agent and the connection to it.
@@ -117,7 +118,7 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 	if c.exit = c.process.Stop(lasting); c.exit != nil {
 		c.log.Error("cannot end the agent", "error", c.exit)
 	} else {
-		c.exit = &endedError{Name: c.process.Name(), Exit: c.process.Wait(lasting), Reason: c.whyKilled()}
+		c.exit = &endedError{Name: c.process.Name(), Exit: c.process.Wait(lasting), Stderr: c.process.Stderr(), Reason: c.whyKilled()}
 	}
 	if crashed {
 		c.logCrash(err)
@@ -473,10 +474,11 @@ func (c *child) cancel(params backend.Raw) {
 
 // endedError is returned for the requests of a child that has ended or closed its output.
 type endedError struct {
-	Name      string // as in the log
-	Exit      error  // a *process.ExitError, nil for status 0
-	Reason    error  // why we ended it, nil if it ended by itself
-	InSession bool   // the request names a session
+	Name      string   // as in the log
+	Exit      error    // a *process.ExitError, nil for status 0
+	Stderr    []string // its last lines, nil if unknown
+	Reason    error    // why we ended it, nil if it ended by itself
+	InSession bool     // the request names a session
 }
 
 // Error says how the child ended and what to do.
@@ -484,6 +486,8 @@ func (e *endedError) Error() string {
 	how := e.Name + " ended: exit status 0"
 	if e.Exit != nil {
 		how = e.Exit.Error()
+	} else if len(e.Stderr) > 0 {
+		how += ": " + text.Plain(e.Stderr[len(e.Stderr)-1])
 	}
 	if e.Reason != nil {
 		how = fmt.Sprintf("%s was ended: %v", e.Name, e.Reason)
@@ -493,6 +497,9 @@ func (e *endedError) Error() string {
 		separator = "\n"
 	}
 	advice := "see its stderr in acp-agent's log, under child=" + e.Name
+	if e.Stderr != nil && len(e.Stderr) == 0 {
+		advice = "it wrote nothing to its stderr"
+	}
 	if e.InSession {
 		advice = "try again: it is restarted and the session continues; " + advice
 	}

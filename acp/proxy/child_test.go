@@ -130,7 +130,9 @@ func TestInitializeErrors(t *testing.T) {
 	}{
 		"hangs": {"", proxy.Options{}.With(proxy.Limits{StartTimeout: time.Millisecond}),
 			[]string{"did not answer initialize within 1ms", "log", "child=scripted"}},
-		"ends": {"stderr not logged in\nexit 4\n", proxy.Options{}, []string{"exit status 4", "not logged in"}},
+		"ends":            {"stderr not logged in\nexit 4\n", proxy.Options{}, []string{"exit status 4", "not logged in"}},
+		"ends well":       {"stderr use --acp\nexit 0\n", proxy.Options{}, []string{"exit status 0: ", "see its stderr"}},
+		"ends in silence": {"exit 5\n", proxy.Options{}, []string{"exit status 5; it wrote nothing to its stderr"}},
 		"other version": {"await initialize\n" + `send {"jsonrpc":"2.0","id":$initialize$,"result":{"protocolVersion":2}}` + "\n",
 			proxy.Options{}, []string{"speaks version 2 of ACP"}},
 		"refuses": {"await initialize\n" + `send {"jsonrpc":"2.0","id":$initialize$,"error":{"code":-32000,"message":"log in"}}` + "\n",

@@ -611,7 +611,7 @@ func requireEnded(t *testing.T, err error, status int) {
 	require.ErrorAs(t, err, &ended)
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, status, exit.Code)
-	for _, text := range []string{"scripted", fmt.Sprintf("exit status %d", status), "log", "child=scripted", "try again"} {
+	for _, text := range []string{"scripted", fmt.Sprintf("exit status %d", status), "stderr", "try again"} {
 		require.ErrorContains(t, err, text)
 	}
 }
