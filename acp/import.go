@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -196,8 +198,19 @@ func (r *importRun) flushLocked(ctx context.Context) {
 	}
 }
 
-// imported converts a backend's session for the store.
+// imported converts a backend's session for the store. It rejects one in a directory that contains the home directory: a session may
+// have such a working directory, but not because the agent says so, and clients load a listed session with the directory that is
+// listed.
 func imported(f backend.Foreign, s backend.ForeignSession, reals realPaths) (sessionstore.Imported, error) {
+	n, err := convertForeign(f, s, reals)
+	if err == nil && broadDir(reals.of(s.Cwd)) != "" {
+		err = fmt.Errorf("its working directory %s contains your home directory; start a new session to work there", text.Printable(s.Cwd.String()))
+	}
+	return n, err
+}
+
+// convertForeign converts a backend's session for the store.
+func convertForeign(f backend.Foreign, s backend.ForeignSession, reals realPaths) (sessionstore.Imported, error) {
 	n := sessionstore.Imported{
 		ID: sessionstore.NewID(), State: s.State, Title: titleLine(s.Title), Updated: s.Updated, Archived: s.Archived,
 	}
@@ -212,11 +225,6 @@ func imported(f backend.Foreign, s backend.ForeignSession, reals realPaths) (ses
 	}
 	n.StateKey = f.Key(s.State)
 	n.Keys = sessionstore.Keys{Roots: workspace.RootsFrom(s.Cwd, workspace.Dirs{}), Real: []workspace.Dir{reals.of(s.Cwd)}}
-	// A session may have such a working directory, but not because the agent says so: clients load a listed session with the
-	// directory that is listed.
-	if broadDir(reals.of(s.Cwd)) != "" {
-		return n, fmt.Errorf("its working directory %s contains your home directory; start a new session to work there", text.Printable(s.Cwd.String()))
-	}
 	return n, n.Validate()
 }
 
@@ -230,4 +238,68 @@ func (r realPaths) of(dir workspace.Dir) workspace.Dir {
 		r[dir] = real
 	}
 	return real
+}
+
+// maxForeignID is the length up to which an id in a request may be the backend's own.
+const maxForeignID = 1 << 10
+
+// openable is a session that a request may open: a stored one, or one that only the backend may know.
+type openable struct {
+	sessionstore.Session
+	foreign bool
+}
+
+// findOpenable returns the session that a request names. If it is not stored, the id may be the backend's own.
+func (a *agent) findOpenable(ctx context.Context, p sessionParams) (openable, error) {
+	stored, err := a.stored(ctx, p.id)
+	f := a.foreign()
+	if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != codeNotFound || f == nil || len(p.id) > maxForeignID {
+		return openable{Session: stored}, err
+	}
+	state := f.State(string(p.id))
+	if state == nil {
+		return openable{}, err
+	}
+	s, listed := a.findListed(ctx, f, string(p.id), p.roots.Cwd())
+	if !listed { // whether it exists shows when it is opened
+		s = backend.ForeignSession{State: state, Cwd: p.roots.Cwd()}
+	}
+	var n sessionstore.Imported
+	err = a.onDisk(ctx, func() (err error) {
+		n, err = convertForeign(f, s, make(realPaths))
+		return err
+	}, nil)
+	return openable{foreign: true, Session: sessionstore.Session{
+		ID: p.id, Agent: a.init.owner(), Keys: n.Keys, Title: n.Title, Updated: n.Updated,
+		State: n.State, StateKey: n.StateKey, Archived: n.Archived, Meta: n.Meta,
+	}}, err
+}
+
+// findListed looks for a session in the backend's list, for a limited time.
+func (a *agent) findListed(ctx context.Context, f backend.Foreign, key string, cwd workspace.Dir) (backend.ForeignSession, bool) {
+	ctx, cancel := context.WithTimeout(ctx, a.options.tuning.ImportWait)
+	defer cancel()
+	for _, in := range []*workspace.Dir{&cwd, nil} {
+		for s, err := range f.Sessions(ctx, in) {
+			if err != nil {
+				a.log.Debug("looking for a session of the agent", "error", err)
+				break
+			}
+			if f.Key(s.State) == key {
+				return s, true
+			}
+		}
+	}
+	return backend.ForeignSession{}, false
+}
+
+// adopt stores a session that only the backend knew, under the id that the request gave it.
+func (a *agent) adopt(ctx context.Context, s sessionstore.Session, change sessionstore.Activation) (sessionstore.Lease, error) {
+	if change.State != nil {
+		s.State, s.StateKey = change.State, change.StateKey
+	}
+	return a.options.Store.Adopt(ctx, s.Agent, sessionstore.Imported{
+		ID: s.ID, StateKey: s.StateKey, State: s.State, Keys: change.Keys,
+		Title: s.Title, Updated: s.Updated, Archived: s.Archived, Meta: s.Meta,
+	}, change.History)
 }

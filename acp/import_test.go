@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,8 +33,9 @@ type knowing struct {
 
 	mu      sync.Mutex
 	own     []backend.ForeignSession
-	broken  error // behind the last of them
-	undying error // of CallStored
+	hidden  []string // further ones that it does not list
+	broken  error    // behind the last of them
+	undying error    // of CallStored
 	tells   backend.Raw
 	asked   int
 	told    []string // what CallStored was given
@@ -45,6 +47,27 @@ func (k *knowing) Key(state []byte) string {
 		return ""
 	}
 	return name
+}
+
+var _ backend.Foreign = (*knowing)(nil)
+
+func (k *knowing) State(key string) []byte { return []byte("of " + key) }
+
+func (k *knowing) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+	k.mu.Lock()
+	known := slices.Contains(k.hidden, k.Key(a.State)) || slices.ContainsFunc(k.own, func(s backend.ForeignSession) bool {
+		return string(s.State) == string(a.State)
+	})
+	k.mu.Unlock()
+	if a.MustExist && !known {
+		return nil, backend.Opened{}, fmt.Errorf("wrapped: %w", backend.ErrUnknownSession)
+	}
+	s, opened, err := k.scripted.Open(ctx, a, h)
+	if a.MustExist && a.Cause == backend.Load && err == nil {
+		opened.Replay = backend.FromBackend
+		err = h.Replay(ctx, say("from the agent"))
+	}
+	return s, opened, err
 }
 
 func (k *knowing) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {
@@ -366,4 +389,99 @@ func TestW8_A31_PanicDuringImport(t *testing.T) {
 	require.Equal(t, []string{"x"}, c.texts(id, "say x"))
 	c.leave()
 	require.Equal(t, 3, log.Count("listing sessions"))
+}
+
+// Ids of the backend's own open its sessions, listed or not, and name them from then on.
+func TestA31_LoadByIDOfAgent(t *testing.T) {
+	for _, method := range []string{"session/load", "session/resume"} {
+		for _, id := range []string{"listed", "hidden"} {
+			t.Run("A31/"+method+" "+id, func(t *testing.T) {
+				a, b := folder(t), folder(t)
+				store := sessionstore.NewMemory()
+				one := theirs(t, "listed", a)
+				one.Meta = backend.Raw(`{"n":1.0}`)
+				r := &knowing{own: []backend.ForeignSession{one}, hidden: []string{"hidden"}}
+				c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{ImportEvery: 1}))
+				c.initialize()
+				if id == "listed" {
+					require.Equal(t, []string{"cwd cwd_mismatch"}, c.try(method, rootsParams(id, b)).findings(t), "A11")
+				}
+				require.Equal(t, []string{"additionalDirectories[0] missing"}, c.try(method, rootsParams(id, a, filepath.Join(b, "none"))).findings(t))
+				require.Empty(t, r.noted(), "a failed attempt leaves nothing")
+				page, err := store.List(t.Context(), sessionstore.Query{})
+				require.NoError(t, err)
+				require.Empty(t, page.Sessions)
+
+				c.call(method, rootsParams(id, a, b))
+				require.Equal(t, []string{"open " + method + " [" + a + ", " + b + "] state=of " + id}, r.noted())
+				require.Equal(t, []string{"x"}, c.texts(id, "say x"))
+				if id == "listed" {
+					got := c.find(id)
+					require.Equal(t, "title of listed", got.Title)
+					require.Equal(t, []string{b}, got.AdditionalDirectories)
+					require.Contains(t, string(c.call("session/list", `{}`)), `"_meta":{"n":1.0}`)
+				}
+				c.leave()
+
+				again := connect(t, acp.Options{Store: store, Backend: r.serve})
+				again.initialize()
+				require.Equal(t, []string{"cwd cwd_mismatch"}, again.try(method, rootsParams(id, b)).findings(t))
+				again.call("session/load", rootsParams(id, a, b))
+				shown := texts(again.messages(), id)
+				if method == "session/load" {
+					require.Equal(t, []string{"from the agent", "x"}, shown, "P7")
+				} else {
+					require.Equal(t, []string{"x"}, shown)
+				}
+				var ids []string
+				for _, s := range again.list(`{}`) {
+					ids = append(ids, s.SessionID)
+				}
+				require.Contains(t, ids, id)
+				require.Len(t, ids, map[string]int{"listed": 1, "hidden": 2}[id], "each session once")
+			})
+		}
+	}
+}
+
+func TestA28_UnknownToAgentToo(t *testing.T) {
+	store := sessionstore.NewMemory()
+	a := folder(t)
+	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
+	c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{ImportEvery: 1}))
+	c.initialize()
+	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
+		for _, id := range []string{"none", strings.Repeat("x", 5_000)} {
+			m := c.try(method, rootsParams(id, a))
+			require.Equal(t, -32002, m.Error.Code)
+			require.Equal(t, "not_found", m.reason(t))
+		}
+	}
+	for _, method := range []string{"session/prompt", "session/set_mode", "session/archive"} {
+		require.Equal(t, -32002, c.try(method, promptParams("one", "x")).Error.Code)
+	}
+	page, err := store.List(t.Context(), sessionstore.Query{})
+	require.NoError(t, err)
+	require.Empty(t, page.Sessions)
+
+	listed := c.list(`{}`)
+	require.Len(t, listed, 1)
+	c.call("session/delete", idParams(listed[0].SessionID))
+	require.Equal(t, "not_found", c.try("session/load", rootsParams("one", a)).reason(t), "it was deleted here")
+	require.Empty(t, c.list(`{}`))
+}
+
+func TestA14_ForkByIDOfAgent(t *testing.T) {
+	a, b := folder(t), folder(t)
+	r := &knowing{hidden: []string{"hidden", "copy"}}
+	r.opened = func(_ backend.Activation, h backend.Host) {
+		require.NoError(t, h.SaveState(t.Context(), []byte("of copy")))
+	}
+	c := connect(t, acp.Options{Backend: r.serve})
+	c.initialize()
+	var fork struct{ SessionID string }
+	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams("hidden", b, a)), &fork))
+	require.Equal(t, []string{"open session/fork [" + b + ", " + a + "] state=of hidden"}, r.noted())
+	require.Equal(t, []string{"x"}, c.texts(fork.SessionID, "say x"))
+	require.Len(t, c.list(`{}`), 1)
 }

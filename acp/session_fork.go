@@ -17,7 +17,7 @@ func (a *agent) acceptFork(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		if err != nil {
 			return nil, err
 		}
-		source, err := a.stored(ctx, p.id)
+		source, err := a.findOpenable(ctx, p)
 		if err != nil {
 			return nil, err
 		}

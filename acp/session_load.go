@@ -66,7 +66,7 @@ type load struct {
 	limiter *limiter // nil for a resume
 	params  sessionParams
 
-	stored   sessionstore.Session
+	stored   openable
 	previous *session // the active session, nil if there is none
 	notice   string   // for the user, about its roots
 }
@@ -79,13 +79,13 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 		return nil, nil, err
 	}
 	var err error
-	if l.stored, err = a.stored(ctx, l.params.id); err != nil {
+	if l.stored, err = a.findOpenable(ctx, l.params); err != nil {
 		return nil, nil, err
 	}
 	if err := a.matchCwd(ctx, l.params.roots.Cwd(), l.stored.Keys); err != nil {
 		return nil, nil, err
 	}
-	if err := a.addFolders(ctx, &l.params, &l.stored); err != nil {
+	if err := a.addFolders(ctx, &l.params, &l.stored.Session); err != nil {
 		return nil, nil, err
 	}
 	l.previous = l.at.queue.active()
@@ -108,9 +108,12 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 	a, q := l.agent, l.at.queue
 	stop := sync.OnceValue(func() error { return q.endTurn(ctx, backend.ErrCancelled) })
 	o := opening{id: l.stored.ID, params: l.params, previous: l.previous, limiter: l.limiter, activation: backend.Activation{
-		Cause: l.cause, State: l.stored.State, History: a.options.Store.History(ctx, l.stored.ID),
+		Cause: l.cause, State: l.stored.State, MustExist: l.stored.foreign,
 		Stop: func(context.Context) error { return stop() },
 	}}
+	if !l.stored.foreign {
+		o.activation.History = a.options.Store.History(ctx, l.stored.ID)
+	}
 	if l.previous != nil {
 		o.activation.Previous = l.previous.backend
 	}
@@ -179,10 +182,14 @@ func (l *load) takeOver(ctx context.Context, act *activation) (sessionstore.Leas
 			return sessionstore.Lease{}, err
 		}
 	}
-	if l.previous == nil {
+	switch {
+	case l.stored.foreign:
+		return a.adopt(ctx, l.stored.Session, change)
+	case l.previous == nil:
 		return a.options.Store.Activate(ctx, l.stored.ID, change)
+	default:
+		return l.previous.takeOver(ctx, change)
 	}
-	return l.previous.takeOver(ctx, change)
 }
 
 // stored returns a stored session, which must belong to this agent.
@@ -429,7 +436,11 @@ func (d draftStore) Append(ctx context.Context, _ sessionstore.Lease, segment []
 	return d.draft.Append(ctx, segment)
 }
 
-func (a *agent) newReplayed(ctx context.Context, id sessionstore.ID) (*replayed, error) {
+func (h *host) newReplayed(ctx context.Context) (*replayed, error) {
+	a, id := h.agent, h.id
+	if h.foreign {
+		id = ""
+	}
 	draft, err := a.options.Store.NewDraft(ctx, id)
 	if err != nil {
 		return nil, err
@@ -459,7 +470,7 @@ func (h *host) Replay(ctx context.Context, u backend.Update) error {
 	}
 	if h.replayed == nil {
 		var err error
-		if h.replayed, err = h.agent.newReplayed(ctx, h.id); err != nil {
+		if h.replayed, err = h.newReplayed(ctx); err != nil {
 			return err
 		}
 	}
@@ -476,7 +487,7 @@ func (h *host) takeReplayed(ctx context.Context) (sessionstore.Draft, error) {
 	defer h.replays.Unlock()
 	if h.replayed == nil {
 		var err error
-		if h.replayed, err = h.agent.newReplayed(ctx, h.id); err != nil {
+		if h.replayed, err = h.newReplayed(ctx); err != nil {
 			return nil, err
 		}
 	}

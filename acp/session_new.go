@@ -31,12 +31,15 @@ func (a *agent) acceptNew(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work 
 }
 
 // create opens a session, stores it and returns the response. source is the session that it is a fork of, nil for a new one.
-func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams, source *sessionstore.Session) (json.RawMessage, error) {
+func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams, source *openable) (json.RawMessage, error) {
 	o := opening{id: sessionstore.NewID(), params: p, activation: backend.Activation{Cause: backend.New}}
 	title, notice := "", ""
 	if source != nil {
 		title = source.Title
-		o.activation = backend.Activation{Cause: backend.Fork, State: source.State, History: a.options.Store.Finished(ctx, p.id)}
+		o.activation = backend.Activation{Cause: backend.Fork, State: source.State, MustExist: source.foreign}
+		if !source.foreign {
+			o.activation.History = a.options.Store.Finished(ctx, p.id)
+		}
 	}
 	act, err := a.open(ctx, o)
 	if err != nil {
@@ -50,9 +53,13 @@ func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams,
 		ID: act.id, Agent: a.init.owner(), Keys: act.keys(p.roots.Cwd()), State: state, StateKey: a.stateKey(state), Title: title,
 	}
 	var lease sessionstore.Lease
-	if source == nil {
+	switch {
+	case source == nil:
 		lease, err = a.options.Store.Create(ctx, n)
-	} else {
+	case source.foreign:
+		lease, err = a.adopt(ctx, sessionstore.Session{ID: n.ID, Agent: n.Agent, Title: title},
+			sessionstore.Activation{Keys: n.Keys, State: n.State, StateKey: n.StateKey})
+	default:
 		if n.State == nil {
 			n.State = source.State
 		}
@@ -130,7 +137,11 @@ func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
 	params := o.activation
 	params.Params, params.History = o.params.rest, act.host.history(params.History)
 	var err error
-	if act.backend, act.opened, err = a.backend.Open(ctx, params, act.host); err != nil {
+	act.backend, act.opened, err = a.backend.Open(ctx, params, act.host)
+	if errors.Is(err, backend.ErrUnknownSession) {
+		return nil, errUnknownSession(o.params.id)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if a.queues.isClosed() {
@@ -169,7 +180,7 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 		act.broad = append(act.broad, broadDir(root.Real))
 	}
 	act.host = newHost(a, act.id, act.workspace)
-	act.host.stop, act.host.limiter = o.activation.Stop, o.limiter
+	act.host.stop, act.host.limiter, act.host.foreign = o.activation.Stop, o.limiter, o.activation.MustExist
 	if act.servers, err = a.changeServers(act.id, act.workspace, o.previous, o.params.servers); err != nil {
 		return err
 	}

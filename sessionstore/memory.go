@@ -270,11 +270,12 @@ func (m *Memory) NewDraft(ctx context.Context, id ID) (Draft, error) {
 		return nil, err
 	}
 	defer unlock()
-	s, err := m.find(id)
-	if err != nil {
-		return nil, err
+	d := &memoryDraft{store: m, content: *newMemorySession()}
+	if id == "" {
+		return d, nil
 	}
-	return &memoryDraft{store: m, session: s, content: *newMemorySession()}, nil
+	d.session, err = m.find(id)
+	return d, err
 }
 
 // Append implements [Draft].
@@ -302,7 +303,7 @@ func (d *memoryDraft) Discard(ctx context.Context) error {
 	return nil
 }
 
-// draftOf returns d, a draft of the session, as this store's type, or nil if d is nil.
+// draftOf returns d, a draft of the session or for "", as this store's type, or nil if d is nil.
 func (m *Memory) draftOf(id ID, d Draft) (*memoryDraft, error) {
 	if d == nil {
 		return nil, nil
@@ -487,6 +488,36 @@ func (m *Memory) Import(ctx context.Context, agent Agent, sessions []Imported) (
 		added++
 	}
 	return added, nil
+}
+
+// Adopt implements [Store].
+func (m *Memory) Adopt(ctx context.Context, agent Agent, s Imported, history Draft) (Lease, error) {
+	if err := s.Validate(); err != nil {
+		return Lease{}, err
+	}
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return Lease{}, err
+	}
+	defer unlock()
+	if m.sessions[s.ID] != nil {
+		return Lease{}, ErrExists
+	}
+	if _, deleted := m.tombstones[stateKey{agent, s.StateKey}]; deleted {
+		return Lease{}, &NotFoundError{ID: s.ID}
+	}
+	draft, err := m.draftOf("", history)
+	if err != nil {
+		return Lease{}, err
+	}
+	session := m.newImported(agent, s)
+	session.record.StateKey, session.activated = "", true
+	m.setState(session, s.State, s.StateKey)
+	if draft != nil {
+		session.replaceHistory(draft)
+	}
+	m.sessions[s.ID] = session
+	return m.issueLease(session), nil
 }
 
 // newImported returns a new session for one that an agent lists. The caller stores it.

@@ -27,7 +27,7 @@ type Store interface {
 	// load it again. Nothing else changes.
 	Move(ctx context.Context, l Lease, k Keys) (Lease, error)
 
-	// NewDraft starts a history with which an activation of the session can replace the present one.
+	// NewDraft starts a history with which an activation of the session can replace the present one. If id is "", it is for Adopt.
 	NewDraft(ctx context.Context, id ID) (Draft, error)
 
 	// BeginTurn records the start of a turn and its prompt, before the backend acts. A running turn ends with it.
@@ -84,6 +84,11 @@ type Store interface {
 	// was deleted here, or whose StateKey was replaced by another, is skipped as long as the store remembers it: for [TombstoneAge],
 	// and up to [MaxTombstones] of them.
 	Import(ctx context.Context, agent Agent, sessions []Imported) (added int, err error)
+
+	// Adopt stores a session that its agent knows, with an id of the caller's choice, as if it had been imported and then activated.
+	// history, if not nil, is its history, see [Activation]. Another session with this StateKey loses it, as in SaveState. Adopt
+	// returns [ErrExists] if the id is taken, and [*NotFoundError] if Import would skip the session.
+	Adopt(ctx context.Context, agent Agent, s Imported, history Draft) (Lease, error)
 
 	// Delete deletes a session and erases its data from the medium. Deleting a session that does not exist is not an error. A session
 	// with a StateKey is remembered, so that Import does not bring it back.

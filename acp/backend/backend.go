@@ -32,6 +32,8 @@ var (
 	ErrTurnOver = errors.New("the turn is over")
 	// ErrClosed is returned by the Host of a session that was closed or whose connection ended.
 	ErrClosed = errors.New("session closed")
+	// ErrUnknownSession is returned by Open if Activation.MustExist is set and the backend does not know the session.
+	ErrUnknownSession = errors.New("the agent does not know the session")
 	// ErrTooManyUpdates is returned by the Update method of a Host if too many updates come before the lifecycle response.
 	ErrTooManyUpdates = errors.New("too many updates before the session's response: 1,000 are held, and no more than 4 MiB")
 )
@@ -134,6 +136,9 @@ type Activation struct {
 	Params Raw
 	// State is what the session last saved with [Host.SaveState], nil if nothing. A fork is given the state of its source.
 	State []byte
+	// MustExist says that only the backend knows the session, if anyone does: State is that of [Foreign].State. Open fails with
+	// [ErrUnknownSession] rather than starting over.
+	MustExist bool
 	// Previous is the active session that a load or resume replaces, nil if there is none. Its turn may be running until Stop.
 	Previous Session
 	// Stop ends the turn of Previous and waits until its prompt has been answered. It is set for a load and a resume. The adapter calls it
@@ -224,6 +229,8 @@ type Foreign interface {
 	// belong to the same session, so that a session opened here is not imported as another one. It must not change from run to
 	// run.
 	Key(state []byte) string
+	// State is the inverse of Key: it returns the state of a session that the backend may know by this name, nil if it cannot.
+	State(key string) []byte
 	// Sessions yields the backend's sessions in any order: those with the working directory cwd, or all if it is nil. An error
 	// ends the iteration.
 	Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[ForeignSession, error]

@@ -110,7 +110,7 @@ func (p *proxy) Open(ctx context.Context, a backend.Activation, h backend.Host) 
 		announced: &announcement{}, reviving: make(chan struct{}, 1),
 	}
 	p.addSecrets(a.Params)
-	r := openRequest{cause: a.Cause, state: decodeState(a.State), stop: a.Stop}
+	r := openRequest{cause: a.Cause, state: decodeState(a.State), stop: a.Stop, mustExist: a.MustExist}
 	profile := p.options.Profile
 	r.hideReplay = profile.LateReplay || profile.LossyReplay && r.state.RootsMode != RootsAuto
 	s.announced.stale = r.state.Offered && a.Cause != backend.Fork

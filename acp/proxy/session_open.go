@@ -21,6 +21,7 @@ type openRequest struct {
 	previous *session                        // the activation to replace, nil if none
 	stop     func(ctx context.Context) error // ends its turn
 
+	mustExist       bool // do not create a session if the child does not know that of state
 	unsentBlocks    int  // blocks at the end of the history that the child is about to be sent
 	historyOptional bool // the history need not be readable
 	hideReplay      bool // the child's replay must not be shown
@@ -77,6 +78,9 @@ func (r openRequest) methods(a client.Agent) []openMethod {
 	if r.reusable {
 		methods = append(methods, byReuse)
 	}
+	if r.mustExist {
+		return methods
+	}
 	return append(methods, byNew)
 }
 
@@ -109,6 +113,9 @@ func (s *session) open(ctx context.Context, r openRequest) (opened backend.Opene
 	r.reusable = !r.copied && s.canReuse(c, mode, r)
 	r.systemParts = s.systemParts(c, mode)
 	methods := r.methods(c.info)
+	if len(methods) == 0 {
+		err = backend.ErrUnknownSession
+	}
 	for i, method := range methods {
 		var o openResult
 		if o, err = s.try(ctx, method, c, mode, r); err == nil {
@@ -124,6 +131,10 @@ func (s *session) open(ctx context.Context, r openRequest) (opened backend.Opene
 	}
 	if releaseErr := c.release(context.WithoutCancel(ctx)); releaseErr != nil {
 		c.log.Warn("cannot end an agent", "error", releaseErr)
+	}
+	if r.mustExist && worthAnotherTry(err) {
+		s.proxy.log.Info("the agent rejected a request for a session that only it may know", "error", err)
+		err = backend.ErrUnknownSession
 	}
 	return opened, c, err
 }

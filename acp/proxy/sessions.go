@@ -20,6 +20,14 @@ const maxTitle = 200
 // Key implements [backend.Foreign]: it returns the child's session id.
 func (p *proxy) Key(saved []byte) string { return decodeState(saved).key() }
 
+// State implements [backend.Foreign].
+func (p *proxy) State(key string) []byte {
+	if key == "" {
+		return nil
+	}
+	return state{ID: backend.Encode(key)}.encode()
+}
+
 // Sessions implements [backend.Foreign]: it yields the sessions that the child lists, also archived ones. It yields none if the child
 // could not open them. Malformed entries are skipped.
 func (p *proxy) Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[backend.ForeignSession, error] {

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -203,5 +206,86 @@ func TestP6_CallStored(t *testing.T) {
 	for _, line := range received {
 		require.Contains(t, line, `"sessionId":"theirs"`)
 		require.Contains(t, line, `"_meta":{`+odd+`}`)
+	}
+}
+
+// An editor that was used with the agent alone remembers its ids.
+func TestA31_LoadByIDOfAgent(t *testing.T) {
+	for name, a := range map[string]abilities{
+		"load": {Load: true}, "load and list": {Load: true, List: true, Page: 1}, "load, resume and close": {Load: true, Resume: true, Close: true},
+	} {
+		t.Run("A31/"+name, func(t *testing.T) {
+			a.Dir = t.TempDir()
+			h := newSystem(t, a, proxy.Options{})
+			v := h.connect()
+			roots, elsewhere := roots(t, 0), roots(t, 0)
+			file := func(id string) string { return filepath.Join(a.Dir, id+".json") }
+			for _, id := range []string{"mine", "other"} {
+				raw := backend.Encode(simulatedSession{Cwd: roots.Cwd().String(), Updates: []json.RawMessage{chunk("user", "before"), chunk("agent", "1:before")}})
+				require.NoError(t, os.WriteFile(file(id), raw, 0o600))
+			}
+			for range 2 {
+				_, err := v.LoadSession(t.Context(), "unknown", client.Setup{Roots: roots})
+				var refused *jsonrpc.Error
+				require.ErrorAs(t, err, &refused)
+				require.Equal(t, -32002, refused.Code)
+				if a.List {
+					_, err = v.LoadSession(t.Context(), "mine", client.Setup{Roots: elsewhere})
+					require.ErrorContains(t, err, roots.Cwd().String(), "A11")
+				}
+			}
+			page, err := h.store.List(t.Context(), sessionstore.Query{})
+			require.NoError(t, err)
+			require.Empty(t, page.Sessions, "a failed attempt leaves nothing")
+
+			_, err = v.LoadSession(t.Context(), "mine", client.Setup{Roots: roots})
+			require.NoError(t, err)
+			require.Equal(t, []string{"user before", "agent 1:before"}, v.shown())
+			require.Equal(t, "agent N:before+x", v.prompt("mine", "x"))
+			require.Equal(t, []string{"before", "1:before", "x", "N:before+x"}, h.history("mine"))
+			n := 0
+			for s, err := range v.Sessions(t.Context(), client.Query{}) {
+				require.NoError(t, err)
+				if s.ID == "mine" {
+					n++
+				}
+			}
+			require.Equal(t, 1, n)
+			v.disconnect()
+
+			v = h.connect()
+			if a.Resume {
+				_, err = v.ResumeSession(t.Context(), "other", client.Setup{Roots: roots})
+				require.NoError(t, err)
+				require.Equal(t, "agent N:before+y", v.prompt("other", "y"))
+			}
+			_, err = v.LoadSession(t.Context(), "mine", client.Setup{Roots: roots})
+			require.NoError(t, err)
+			require.Equal(t, "agent N:before+x+z", v.prompt("mine", "z"))
+			v.disconnect()
+			require.NotContains(t, methods(h.received()), "session/new")
+		})
+	}
+}
+
+func TestA14_ForkByIDOfAgent(t *testing.T) {
+	for name, a := range map[string]abilities{"fork": {Load: true, Fork: true}, "no fork": {Load: true}} {
+		t.Run("A14/"+name, func(t *testing.T) {
+			a.Dir = t.TempDir()
+			h := newSystem(t, a, proxy.Options{})
+			v := h.connect()
+			roots := roots(t, 0)
+			raw := backend.Encode(simulatedSession{Cwd: roots.Cwd().String(), Updates: []json.RawMessage{chunk("user", "before")}})
+			require.NoError(t, os.WriteFile(filepath.Join(a.Dir, "mine.json"), raw, 0o600))
+			s, err := v.ForkSession(t.Context(), "mine", client.Setup{Roots: roots})
+			if !a.Fork {
+				require.ErrorContains(t, err, "no session mine")
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, "agent N:before+x", v.prompt(s.ID, "x"))
+			_, err = v.ForkSession(t.Context(), "unknown", client.Setup{Roots: roots})
+			require.ErrorContains(t, err, "no session unknown")
+		})
 	}
 }

@@ -30,9 +30,11 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 		if err := s.deleteOldDrafts(ctx, tx); err != nil {
 			return err
 		}
-		r, err := find(ctx, tx, id)
-		if err != nil {
-			return err
+		var r row
+		if id != "" {
+			if r, err = find(ctx, tx, id); err != nil {
+				return err
+			}
 		}
 		if d.branch, err = nextGeneration(ctx, tx); err != nil {
 			return err

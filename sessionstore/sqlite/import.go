@@ -129,43 +129,85 @@ func (s *Store) importOne(ctx context.Context, tx *sql.Tx, agentKey int64, agent
 	if err != nil {
 		return false, err
 	}
-	now, updated := s.clock(), int64(0)
-	if !n.Updated.IsZero() {
-		updated = n.Updated.UnixMilli()
-	}
 	switch {
 	case at.deleted != 0:
-		_, err = tx.ExecContext(ctx, "UPDATE tombstones SET deleted = ? WHERE agent = ? AND name = ?", now, agentKey, tombstoneName(n.StateKey))
+		_, err = tx.ExecContext(ctx, "UPDATE tombstones SET deleted = ? WHERE agent = ? AND name = ?",
+			s.clock(), agentKey, tombstoneName(n.StateKey))
 		return false, err
 	case at.session != 0:
-		return false, importKnown(ctx, tx, at, n, updated)
+		return false, importKnown(ctx, tx, at, n)
 	}
-	if updated == 0 {
-		updated = now
+	return true, s.insertImported(ctx, tx, agent, n)
+}
+
+// insertImported stores a new session that an agent knows.
+func (s *Store) insertImported(ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, n sessionstore.Imported) error {
+	updated := s.clock()
+	if !n.Updated.IsZero() {
+		updated = n.Updated.UnixMilli()
 	}
 	_, key, err := s.insert(ctx, tx, sessionstore.NewSession{
 		ID: n.ID, Agent: agent, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
 	}, updated, finishedPart{})
+	if err == nil {
+		err = markImported(ctx, tx, key)
+	}
+	if err == nil && n.Archived {
+		err = setLabel(ctx, tx, key, "archived", 1)
+	}
+	if err == nil && len(n.Meta) > 0 {
+		err = setLabel(ctx, tx, key, "meta", string(n.Meta))
+	}
+	return err
+}
+
+// Adopt implements [sessionstore.Store].
+func (s *Store) Adopt(
+	ctx context.Context, agent sessionstore.Agent, n sessionstore.Imported, history sessionstore.Draft,
+) (lease sessionstore.Lease, err error) {
+	if err := n.Validate(); err != nil {
+		return lease, err
+	}
+	own, err := s.draftOf("", history)
 	if err != nil {
-		return false, err
+		return lease, err
 	}
-	if err := markImported(ctx, tx, key); err != nil {
-		return false, err
-	}
-	if n.Archived {
-		if err := setLabel(ctx, tx, key, "archived", 1); err != nil {
-			return false, err
+	err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		key, err := agentKey(ctx, tx, agent)
+		if err != nil {
+			return err
 		}
-	}
-	if len(n.Meta) == 0 {
-		return true, nil
-	}
-	return true, setLabel(ctx, tx, key, "meta", string(n.Meta))
+		if at, err := findImported(ctx, tx, key, n.StateKey); err != nil {
+			return err
+		} else if at.deleted != 0 {
+			return &sessionstore.NotFoundError{ID: n.ID}
+		}
+		if err := s.insertImported(ctx, tx, agent, n); err != nil {
+			return err
+		}
+		r, err := find(ctx, tx, n.ID)
+		if err != nil {
+			return err
+		}
+		if err := setKeys(ctx, tx, &r, n.Keys); err != nil {
+			return err
+		}
+		lease = sessionstore.Lease{ID: n.ID, Generation: r.generation}
+		if own == nil {
+			return nil
+		}
+		return own.replaceHistory(ctx, tx, &r)
+	})
+	return lease, err
 }
 
 // importKnown updates the session at from its agent's list.
-func importKnown(ctx context.Context, tx *sql.Tx, at importRecord, n sessionstore.Imported, updated int64) error {
-	_, err := tx.ExecContext(ctx, "UPDATE sessions SET title = ?, updated = max(updated, ?) WHERE key = ?",
+func importKnown(ctx context.Context, tx *sql.Tx, at importRecord, n sessionstore.Imported) error {
+	updated := at.updated
+	if !n.Updated.IsZero() {
+		updated = max(updated, n.Updated.UnixMilli())
+	}
+	_, err := tx.ExecContext(ctx, "UPDATE sessions SET title = ?, updated = ? WHERE key = ?",
 		at.newTitle(n), updated, at.session)
 	if err == nil && string(n.Meta) != at.meta {
 		err = setLabel(ctx, tx, at.session, "meta", string(n.Meta))

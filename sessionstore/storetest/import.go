@@ -22,6 +22,9 @@ func importTests() []testCase {
 		{"A14/a fork has no state key until it saves one", forkHasNoName},
 		{"A31/state keys of agents are independent", namesOfAgents},
 		{"an import is all or nothing", importWhole},
+		{"A31/a session that the agent knows is adopted", adopt},
+		{"A31/a session is adopted in the place of one that was imported", adoptImported},
+		{"P7/a session is adopted with its history", adoptHistory},
 		{"S10/an imported session is not pruned as unused", importedIsNotUnused},
 	}
 }
@@ -221,4 +224,75 @@ func importedIsNotUnused(t *testing.T, s store) {
 	importSessions(t, s, listedByAgent(t, "a"))
 	require.Equal(t, 1, prune(t, s, sessionstore.PruneQuery{UnusedBefore: latest(t, s)}))
 	require.Equal(t, []string{"id of a"}, ids(listAll(t, s, sessionstore.Query{})))
+}
+
+func adoptSession(t *testing.T, s store, n sessionstore.Imported, d sessionstore.Draft) sessionstore.Lease {
+	t.Helper()
+	lease, err := s.Adopt(t.Context(), explore(), n, d)
+	require.NoError(t, err)
+	require.NoError(t, s.Check(t.Context(), lease))
+	return lease
+}
+
+func adopt(t *testing.T, s store) {
+	a := listedByAgent(t, "a")
+	a.ID, a.Archived, a.Meta = "a", true, []byte(`{"n":1.0}`)
+	lease := adoptSession(t, s, a, nil)
+	got := get(t, s, "a")
+	require.Equal(t, a.Title, got.Title)
+	require.Equal(t, a.State, got.State)
+	require.Equal(t, "a", got.StateKey)
+	require.Equal(t, a.Updated.Truncate(time.Millisecond), got.Updated)
+	require.Equal(t, string(a.Meta), string(got.Meta))
+	require.True(t, got.Archived)
+	require.Equal(t, explore(), got.Agent)
+	requireKeys(t, a.Keys, got.Keys)
+	require.NoError(t, s.Unarchive(t.Context(), "a"))
+	require.Len(t, listAll(t, s, sessionstore.Query{Unused: sessionstore.UnusedFilter{Before: latest(t, s)}}), 1, "it is not unused")
+	_, err := s.Adopt(t.Context(), explore(), a, nil)
+	require.ErrorIs(t, err, sessionstore.ErrExists)
+	a.Title = "renamed"
+	require.Zero(t, importSessions(t, s, a))
+	require.Equal(t, "title of a", get(t, s, "a").Title, "as after an activation")
+	record(t, s, lease, "hello")
+
+	require.NoError(t, s.Delete(t.Context(), "a"))
+	_, err = s.Adopt(t.Context(), explore(), a, nil)
+	require.ErrorAs(t, err, new(*sessionstore.NotFoundError), "it was deleted")
+	a.StateKey = ""
+	_, err = s.Adopt(t.Context(), explore(), a, nil)
+	require.Error(t, err)
+	require.Empty(t, listAll(t, s, sessionstore.Query{}))
+}
+
+func adoptImported(t *testing.T, s store) {
+	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
+	importSessions(t, s, a, b)
+	used, err := s.Activate(t.Context(), "id of b", sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	record(t, s, used, "hello")
+	a.ID, b.ID = "a", "b"
+	adoptSession(t, s, a, nil)
+	adoptSession(t, s, b, nil)
+	require.ElementsMatch(t, []string{"a", "b", "id of b"}, ids(listAll(t, s, sessionstore.Query{})))
+	require.Equal(t, "b", get(t, s, "b").StateKey)
+	require.Empty(t, get(t, s, "id of b").StateKey)
+	require.Len(t, history(t, s, "id of b"), 1)
+}
+
+func adoptHistory(t *testing.T, s store) {
+	create(t, s, "one")
+	a := listedByAgent(t, "a")
+	_, err := s.Adopt(t.Context(), explore(), a, newDraft(t, s, "one", say("of another")))
+	require.ErrorIs(t, err, sessionstore.ErrDraft)
+	d := newDraft(t, s, "", say("theirs"), mode("code"))
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
+	require.ErrorIs(t, err, sessionstore.ErrDraft)
+	require.Equal(t, []string{"one"}, ids(listAll(t, s, sessionstore.Query{})))
+	lease := adoptSession(t, s, a, d)
+	require.Equal(t, texts(say("theirs")), history(t, s, "id of a"))
+	require.Equal(t, texts(mode("code")), states(t, s, "id of a"))
+	record(t, s, lease, "hello")
+	require.Len(t, history(t, s, "id of a"), 2)
+	require.NoError(t, newDraft(t, s, "", say("unused")).Discard(t.Context()))
 }
