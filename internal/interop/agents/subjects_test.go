@@ -37,8 +37,6 @@ type subject struct {
 	own []string
 	// method is the authentication method, "" for none.
 	method string
-	// extends says that it sends members and methods of its own, which reach the editor as they are.
-	extends bool
 }
 
 var opencode = subject{
@@ -96,7 +94,7 @@ wire_api = "responses"
 		command: []string{"gemini", "--acp"}, program: "@google/gemini-cli/bundle/gemini.js",
 		env: []string{"GOOGLE_GEMINI_BASE_URL=@MODEL@", "GEMINI_API_KEY=none", "GEMINI_MODEL=scripted",
 			"GEMINI_CLI_TRUST_WORKSPACE=true"}, // otherwise it starts no MCP servers
-		method: "gemini-api-key", extends: true,
+		method: "gemini-api-key",
 		files: map[string]string{".gemini/settings.json": `{
 			"general": {"enableAutoUpdate": false},
 			"privacy": {"usageStatisticsEnabled": false},
@@ -117,7 +115,7 @@ wire_api = "responses"
 		},
 	}
 	qwen = subject{
-		name: "Qwen Code", modules: morePackages, versioned: "@qwen-code/qwen-code", extends: true,
+		name: "Qwen Code", modules: morePackages, versioned: "@qwen-code/qwen-code",
 		command: []string{"qwen", "--acp", "--auth-type", "openai"}, program: "@qwen-code/qwen-code/cli-entry.js",
 		env: []string{"OPENAI_BASE_URL=@MODEL@/v1", "OPENAI_API_KEY=none", "OPENAI_MODEL=scripted"},
 		own: []string{"craft/drainMidTurnQueue", "qwen/notify/session/prompt-suggestion"},

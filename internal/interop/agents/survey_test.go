@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -45,6 +46,7 @@ var abilities = []struct {
 	{"close", func(a client.Agent) bool { return a.Close }, closeSession},
 	{"delete", func(a client.Agent) bool { return a.Delete }, deleteSession},
 	{"folder removed", nil, removeFolders},
+	{"edits after load", nil, loadEdits},
 }
 
 // TestAgentsTable fills the first table, which takes minutes.
@@ -300,6 +302,61 @@ func removeFolders(t *testing.T, s *stage, _ *session) error {
 	}
 	compare("in another process", second)
 	return errors.Join(wrong...)
+}
+
+// loadEdits fails unless a load in another process shows an edit that the user allowed and one that the user rejected as tool calls, if
+// the agent showed them at first.
+func loadEdits(t *testing.T, s *stage, _ *session) error {
+	setup := client.Setup{Roots: s.roots(t)}
+	e := s.behind(t, noFiles)
+	made, err := e.NewSession(within(t), setup)
+	if err != nil {
+		return err
+	}
+	words := []string{"apple", "quince", "medlar"}
+	for i := range 2 {
+		_, err := s.turn(t, e, made.ID, modelserver.Read(fruit(s.cwd)), modelserver.Edit(fruit(s.cwd), words[i], words[i+1]), modelserver.Say(answered))
+		if err != nil {
+			return err
+		}
+		e.reject()
+	}
+	live := toolCalls(e.heard(made.ID)) + e.permissions()
+	e.leave()
+	e = s.behind(t, noFiles)
+	defer e.leave()
+	if _, err := e.LoadSession(within(t), made.ID, setup); err != nil {
+		return err
+	}
+	replayed := toolCalls(e.heard(made.ID))
+	for _, word := range words[1:] {
+		if strings.Contains(live, word) && !strings.Contains(replayed, word) {
+			return fmt.Errorf("a load does not show the edit to %q: %s", word, replayed)
+		}
+	}
+	known := make(map[string]bool)
+	for line := range strings.Lines(replayed) {
+		var u struct{ SessionUpdate, ToolCallID string }
+		if err := json.Unmarshal([]byte(line), &u); err != nil {
+			return err
+		}
+		known[u.ToolCallID] = known[u.ToolCallID] || u.SessionUpdate == "tool_call"
+		if !known[u.ToolCallID] {
+			return fmt.Errorf("a load updates a tool call that it has not shown: %s", line)
+		}
+	}
+	return nil
+}
+
+// toolCalls returns those of the updates that are about tool calls.
+func toolCalls(updates string) string {
+	var about strings.Builder
+	for line := range strings.Lines(updates) {
+		if strings.Contains(line, `"sessionUpdate":"tool_call`) {
+			about.WriteString(line)
+		}
+	}
+	return about.String()
 }
 
 // folderOutsideTemp creates a folder that is not in a temporary directory where sandboxes let agents write.
