@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -47,6 +48,7 @@ var abilities = []struct {
 	{"delete", func(a client.Agent) bool { return a.Delete }, deleteSession},
 	{"folder removed", nil, removeFolders},
 	{"edits after load", nil, loadEdits},
+	{"own files", nil, readOwnFile},
 }
 
 // TestAgentsTable fills the first table, which takes minutes.
@@ -113,6 +115,43 @@ func rows(t *testing.T, s *stage) []string {
 	}
 	t.Logf("\n%s%s", row(append(had, "")), row(append(has, known.way)))
 	return []string{row(append(had, "")), row(append(has, known.way))}
+}
+
+// readOwnFile reads back the long output of a command, which most agents write to a file of their own, in front of an editor that
+// offers to read files.
+func readOwnFile(t *testing.T, s *stage, _ *session) error {
+	e := s.behind(t, withFiles)
+	defer e.leave()
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+	if err != nil {
+		return err
+	}
+	result := func(words string, order modelserver.Order) string {
+		turn := s.prompt(e, made.ID, words, order)
+		results := turn[len(turn)-1].Of(modelserver.Result)
+		return strings.Join(results[max(0, len(results)-1):], "")
+	}
+	const part = "\n5000\n" // some keep neither the beginning nor the end
+	output := result("Please run it.", modelserver.Run("seq 1 12000"))
+	if output == "" {
+		return errors.New("it ran no command")
+	}
+	for _, path := range regexp.MustCompile(`/[\w./-]*\w`).FindAllString(output, -1) {
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(text), part) {
+			continue
+		}
+		t.Logf("%s keeps long output in %s", s.subject.name, path)
+		if answer := result("Please look.", modelserver.Read(path)); strings.Contains(answer, "acp-agent refused") {
+			return errors.New(answer)
+		}
+		if slices.Contains(e.read, path) {
+			return fmt.Errorf("the editor was asked for %s", path)
+		}
+		return nil
+	}
+	t.Logf("%s keeps no long output in a file: %d bytes", s.subject.name, len(output))
+	return nil
 }
 
 // session is the session that a survey works with.

@@ -336,15 +336,15 @@ const Title = "Scripted title"
 // mark is the prefix of a line with an order.
 const mark = "model: "
 
-// Order is an instruction to the model. [Say], [Wait], [Read], [Edit], [Write] and [Use] return one.
+// Order is an instruction to the model. [Say], [Wait], [Read], [Edit], [Write], [Run] and [Use] return one.
 type Order struct {
-	// Do is "say", "wait", "read", "edit", "write" or "use".
+	// Do is "say", "wait", "read", "edit", "write", "run" or "use".
 	Do string `json:"do"`
 	// Path is the file, as it is passed to the tool.
 	Path string `json:"path,omitempty"`
 	// Old is the text that an edit replaces.
 	Old string `json:"old,omitempty"`
-	// Text is the text to say, the new text of an edit, or the content to write.
+	// Text is the text to say, the new text of an edit, the content to write, or the command to run.
 	Text string `json:"text,omitempty"`
 	// Tool is the name of the tool to use.
 	Tool string `json:"tool,omitempty"`
@@ -372,6 +372,9 @@ func Wait() Order { return Order{Do: "wait"} }
 
 // Write orders the model to call the tool that writes a file.
 func Write(path, content string) Order { return Order{Do: "write", Path: path, Text: content} }
+
+// Run orders the model to run a shell command.
+func Run(command string) Order { return Order{Do: "run", Text: command} }
 
 // Use orders the model to call a tool by name, with a path if the tool takes one.
 func Use(tool, path string) Order { return Order{Do: "use", Tool: tool, Path: path} }

@@ -21,15 +21,18 @@ var names = map[string][]string{
 	"read":  {"read", "read_file", "read_files", "view"},
 	"edit":  {"edit", "replace", "edit_file", "editor"},
 	"write": {"write", "write_file", "create"},
+	"run":   {"bash", "exec_command", "run_commands", "run_shell_command", "shell"},
 }
 
-// shells are the names of tools for shell commands, used if an agent has no tools for files.
+// shells are the names of tools for shell commands that are used if an agent has no tools for files.
 var shells = []string{"exec_command", "shell", "run_commands"}
 
 // command returns an order as a command line. The texts of an edit must not have special characters.
 func (o Order) command() string {
 	path := quoted(o.Path)
 	switch o.Do {
+	case "run":
+		return o.Text
 	case "read":
 		return "cat " + path
 	case "edit":
