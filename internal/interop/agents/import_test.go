@@ -50,3 +50,35 @@ func TestA31_WhatARealAgentHasAlreadyIsListed(t *testing.T) {
 		})
 	}
 }
+
+// An editor that was used with the agent alone goes on with the ids that it remembers.
+func TestA31_SessionsOpenByTheAgentsOwnIDs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []subject{opencode, claude} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := onStage(t, c)
+			alone := s.alone(t, noFiles)
+			made, err := alone.NewSession(within(t), client.Setup{Roots: s.roots(t)})
+			require.NoError(t, err)
+			s.prompt(alone, made.ID, "Before acp-agent.", modelserver.Say("It was long ago."))
+			alone.leave()
+
+			e := s.behind(t, noFiles)
+			_, err = e.LoadSession(within(t), "unknown", client.Setup{Roots: s.roots(t)})
+			require.ErrorContains(t, err, "no session unknown", "A28")
+			_, err = e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t)})
+			require.NoError(t, err)
+			require.Contains(t, e.heard(made.ID), "It was long ago.", "A27")
+			turn := s.prompt(e, made.ID, "And since?", modelserver.Say("Since then as well."))
+			require.Contains(t, turn[0].Text(), "It was long ago.", "the model is told of the conversation")
+			require.Equal(t, []string{made.ID}, e.listed(client.Query{Cwd: s.roots(t).Cwd()}))
+			e.leave()
+
+			again := s.behind(t, noFiles)
+			_, err = again.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t)})
+			require.NoError(t, err)
+			require.Contains(t, again.heard(made.ID), "Since then as well.")
+		})
+	}
+}
