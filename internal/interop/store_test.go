@@ -79,10 +79,18 @@ func TestS10_PruneUnpromptedSessions(t *testing.T) {
 	for _, ago := range []time.Duration{sessionstore.Retention + day, sessionstore.Retention - day} {
 		keep(t, state, cwd, ago)
 	}
+	// ids returns the sessions in the store, and then uses it with the program.
 	ids := func() (ids []string) {
+		store := sqlite.New(sqlite.Options{Dir: state})
+		page, err := store.List(t.Context(), sessionstore.Query{})
+		require.NoError(t, err)
+		require.NoError(t, store.Close())
+		for _, s := range page.Sessions {
+			ids = append(ids, string(s.ID))
+		}
 		a := startIn(t, state).initialize()
 		for _, s := range a.list(map[string]any{"cwd": cwd}) {
-			ids = append(ids, s.SessionID)
+			require.NotContains(t, s.SessionID, "unused", "A35")
 		}
 		a.leave()
 		return ids

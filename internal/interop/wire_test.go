@@ -106,7 +106,13 @@ func TestA1_AdvertisedMethodsAreServed(t *testing.T) {
 	a.call("initialize", map[string]any{"protocolVersion": 1}, &result)
 	methods := []string{}
 	for name := range result.AgentCapabilities.SessionCapabilities {
-		if name != "additionalDirectories" {
+		switch name {
+		case "additionalDirectories":
+		case "title":
+			methods = append(methods, "session/set_title")
+		case "archive":
+			methods = append(methods, "session/archive", "session/unarchive")
+		default:
 			methods = append(methods, "session/"+name)
 		}
 	}
@@ -114,7 +120,7 @@ func TestA1_AdvertisedMethodsAreServed(t *testing.T) {
 		methods = append(methods, "session/load")
 	}
 	for _, method := range methods {
-		m := a.try(method, map[string]any{"sessionId": "unknown", "cwd": folder(t), "mcpServers": []any{}})
+		m := a.try(method, map[string]any{"sessionId": "unknown", "cwd": folder(t), "mcpServers": []any{}, "title": "x"})
 		if m.Error != nil {
 			require.Equal(t, notFound, m.Error.Code, m.Raw)
 		}
@@ -171,6 +177,18 @@ func TestA1_AdvertisedMethodsWork(t *testing.T) {
 	m := a.try("session/load", map[string]any{"sessionId": fork.SessionID, "cwd": cwd, "mcpServers": []any{}})
 	require.NotNil(t, m.Error)
 	require.Equal(t, notFound, m.Error.Code)
+
+	var named struct{ Title string }
+	a.call("session/set_title", map[string]any{"sessionId": id, "title": " mine "}, &named)
+	require.Equal(t, "mine", named.Title)
+	a.call("session/archive", sessionParams(id), nil)
+	require.Empty(t, a.list(nil))
+	require.Len(t, a.list(map[string]any{"archived": "only"}), 1)
+	var status struct{ Status string }
+	a.call("session/status", sessionParams(id), &status)
+	require.Equal(t, "saved", status.Status)
+	a.call("session/unarchive", sessionParams(id), nil)
+	require.Len(t, a.list(nil), 1)
 }
 
 // A line of exactly the limit is read and is invalid JSON; one more byte is too long.
