@@ -24,7 +24,8 @@
 //
 // During a turn another prompt is rejected. A prompt that follows a session/cancel waits for the response of the cancelled turn. Load and resume first do everything that can fail, then end the running turn as cancelled, then replace the
 // activation. Close and delete first end the turn. Fork copies the finished turns and changes nothing. Delete removes a session in
-// any state. Sessions that only the backend knows are stored when a list imports them.
+// any state. Sessions that only the backend knows are stored when a list imports them, or when a client opens
+// one by the backend's own id.
 //
 // # Where to find things
 //
@@ -36,6 +37,8 @@
 //     on a goroutine of its own. A new lifecycle method gets a file with an accept method, a constant and cases in server.go
 //     (agent.Accept, isRequest), a shape of its params in params.go, its capability in initialize.go and, if it opens a session, a
 //     backend.Cause.
+//   - Methods and members of drafts: the table in unstable.go has their names. set_title, archive, unarchive and status are requests
+//     about stored sessions, like close and delete: acceptStored in session_close.go accepts them all.
 //   - The params: parseParams in params.go checks the names of members and parses them in one pass. Each method's decode function
 //     then reads the fields and collects everything that is wrong with them.
 //   - Opening a session: agent.open in session_new.go opens the roots, the MCP servers (mcp.go), the catalog and the backend, for

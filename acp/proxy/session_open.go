@@ -278,8 +278,14 @@ func (s *session) joinSaved(ctx context.Context, c *child, r openRequest) (*chil
 	}
 	cs := newChildSession(c, r.state.ID)
 	cs.join(s)
-	return cs, cs.attach()
+	err := cs.attach()
+	if errors.Is(err, errDuplicateID) {
+		err = errAlreadyOpen
+	}
+	return cs, err
 }
+
+var errAlreadyOpen = errors.New("the agent's session is already open here under another id: close that one first")
 
 // finishReplay ends the replay when the response is read, passes on the latest states, and returns how many updates were
 // replayed. It runs on the read loop.

@@ -289,3 +289,19 @@ func TestA14_ForkByIDOfAgent(t *testing.T) {
 		})
 	}
 }
+
+func TestA31_SessionIsOpenUnderAnotherID(t *testing.T) {
+	h := newSystem(t, abilities{Load: true, Close: true}, proxy.Options{})
+	v := h.connect()
+	roots := roots(t, 0)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:x", v.prompt(s.ID, "x"))
+	_, err = v.LoadSession(t.Context(), "c1", client.Setup{Roots: roots})
+	require.ErrorContains(t, err, "close that one first")
+	require.Equal(t, "agent N:x+y", v.prompt(s.ID, "y"), "it goes on")
+	require.NoError(t, v.CloseSession(t.Context(), s.ID))
+	_, err = v.LoadSession(t.Context(), "c1", client.Setup{Roots: roots})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:x+y+z", v.prompt("c1", "z"))
+}
