@@ -11,18 +11,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// newConsents returns the commands for permissions to start MCP servers configured in folders.
+// newConsents returns the commands for permissions that were given for good.
 func newConsents(s streams, set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "consents",
-		Short: "List and revoke permissions to start MCP servers found in folders",
+		Short: "List and revoke permissions to start MCP servers found in folders, and folders that you added",
 		Long: `An MCP server that is configured in a file of a folder is started only if you allow it. If you choose to always allow
-it, acp-agent remembers your consent. consents lists these and revokes them.
+it, acp-agent remembers your consent, and also which folders you added to sessions with /roots add. consents lists these and
+revokes them.
 
 A consent covers a server as it is configured in its file, and the content of the files in the session's folders that its
 configuration names. If one of these changes, you are asked again. What these files load is not covered.`,
@@ -32,17 +33,17 @@ configuration names. If one of these changes, you are asked again. What these fi
 // consentDir returns the directory of consents in the state directory.
 func consentDir(state string) string { return filepath.Join(state, "mcp-allowed") }
 
-func (set *settings) consents() (*mcpclient.Consents, error) {
+func (set *settings) consents() (*consent.Store, error) {
 	dir, err := set.stateDirectory()
 	if err != nil {
 		return nil, err
 	}
-	return mcpclient.NewConsents(consentDir(dir)), nil
+	return consent.NewStore(consentDir(dir)), nil
 }
 
 // consentsOf returns the consents for these roots. Roots that no longer exist have no real path, so they are also compared as
 // they are spelled.
-func consentsOf(consents *mcpclient.Consents, roots []string) ([]mcpclient.Consent, error) {
+func consentsOf(consents *consent.Store, roots []string) ([]consent.Consent, error) {
 	dirs, err := absolute(roots...)
 	if err != nil {
 		return nil, withFlagNames(err, "root", "root")
@@ -52,22 +53,35 @@ func consentsOf(consents *mcpclient.Consents, roots []string) ([]mcpclient.Conse
 		wanted[dir], wanted[workspace.Real(dir)] = true, true
 	}
 	all, err := consents.List()
-	return slices.DeleteFunc(all, func(one mcpclient.Consent) bool { return !wanted[one.Root] }), err
+	return slices.DeleteFunc(all, func(one consent.Consent) bool { return !wanted[one.Root] }), err
 }
 
 // consentReport describes a consent.
 type consentReport struct {
-	ID      mcpclient.ConsentID `json:"consentId"`
-	Server  string              `json:"server"`
-	Root    workspace.Dir       `json:"root"`
-	File    string              `json:"file,omitempty"`
-	Command string              `json:"command,omitempty"`
-	Origin  string              `json:"origin,omitempty"`
-	Allowed time.Time           `json:"allowedAt"`
+	ID      consent.ID    `json:"consentId"`
+	Server  string        `json:"server,omitempty"`
+	Root    workspace.Dir `json:"root"`
+	File    string        `json:"file,omitempty"`
+	Command string        `json:"command,omitempty"`
+	Origin  string        `json:"origin,omitempty"`
+	Folder  workspace.Dir `json:"folder,omitzero"`
+	Session string        `json:"session,omitempty"`
+	Allowed time.Time     `json:"allowedAt"`
 }
 
-// shownDigits is how many digits of a consent's ID are printed. Users can type fewer if they are unique.
-const shownDigits = 12
+// allows returns what a consent allows, for a person.
+func allows(c consent.Consent) string {
+	switch {
+	case c.Session != "":
+		return fmt.Sprintf("folder %s in %s", text.Printable(c.Folder.String()), text.Printable(c.Session))
+	case !c.Folder.IsZero():
+		return "folder " + text.Printable(c.Folder.String())
+	case c.Server == "":
+		return "-"
+	default:
+		return fmt.Sprintf("server %s: %s", text.Printable(c.Server), cmp.Or(text.Printable(c.Command+c.Origin), "-"))
+	}
+}
 
 // consentsListFlags are the flags of consents list.
 type consentsListFlags struct {
@@ -79,8 +93,8 @@ func newConsentsList(s streams, set *settings) *cobra.Command {
 	var l consentsListFlags
 	cmd := &cobra.Command{
 		Use:     "list [--root DIR]... [--json]",
-		Short:   "List the MCP servers that you always allow",
-		Long:    "list shows each MCP server that can be started without asking you, its root, and since when.\nArguments, environment variables and headers may contain secrets, so they are neither stored nor shown.",
+		Short:   "List what you allowed for good",
+		Long:    "list shows each MCP server that can be started without asking you, its root, and each folder that sessions get in addition.\nArguments, environment variables and headers may contain secrets, so they are neither stored nor shown.",
 		Example: "  acp-agent consents list --root app",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -101,14 +115,14 @@ func newConsentsList(s streams, set *settings) *cobra.Command {
 	return cmd
 }
 
-func (l consentsListFlags) find(consents *mcpclient.Consents) ([]mcpclient.Consent, error) {
+func (l consentsListFlags) find(consents *consent.Store) ([]consent.Consent, error) {
 	if len(l.roots) == 0 {
 		return consents.List()
 	}
 	return consentsOf(consents, l.roots)
 }
 
-func (l consentsListFlags) print(s streams, found []mcpclient.Consent) error {
+func (l consentsListFlags) print(s streams, found []consent.Consent) error {
 	if l.json {
 		for _, one := range found {
 			if err := writeJSON(s.out, consentReport(one)); err != nil {
@@ -118,10 +132,9 @@ func (l consentsListFlags) print(s streams, found []mcpclient.Consent) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CONSENT\tALLOWED (UTC)\tSERVER\tSTARTS\tROOT")
+	fmt.Fprintln(table, "CONSENT\tGIVEN (UTC)\tALLOWS\tROOT")
 	for _, one := range found {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", one.ID[:shownDigits], one.Allowed.UTC().Format(time.DateTime), cmp.Or(text.Printable(one.Server), "-"),
-			cmp.Or(text.Printable(one.Command+one.Origin), "-"), cmp.Or(text.Printable(one.Root.String()), "-"))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", one.ID.Short(), one.Allowed.UTC().Format(time.DateTime), allows(one), cmp.Or(text.Printable(one.Root.String()), "-"))
 	}
 	if len(found) == 0 {
 		fmt.Fprintln(s.err, "acp-agent: no such consents")
@@ -141,8 +154,7 @@ func newConsentsForget(s streams, set *settings) *cobra.Command {
 		Use:   "forget CONSENT... | --root DIR... | --all",
 		Short: "Revoke consents, so that you are asked again",
 		Long: `forget revokes the consents with the given IDs, which can be abbreviated, all consents for a root, or all consents. If one
-of the IDs is unknown, nothing is revoked. A server that is already running in a session keeps running until the session is
-closed or loaded again.`,
+of the IDs is unknown, nothing is revoked. A session keeps a running server or a folder until it is closed or loaded again.`,
 		Example: "  acp-agent consents forget 3f2a9c1b7d20\n  acp-agent consents forget --root app",
 		Args:    forget.args,
 		RunE: func(_ *cobra.Command, names []string) error {
@@ -179,16 +191,16 @@ func (c *forgetFlags) args(cmd *cobra.Command, names []string) error {
 }
 
 // find returns the consents to revoke.
-func (c forgetFlags) find(consents *mcpclient.Consents, names []string) ([]mcpclient.Consent, error) {
+func (c forgetFlags) find(consents *consent.Store, names []string) ([]consent.Consent, error) {
 	switch {
 	case c.all:
 		return consents.List()
 	case len(c.roots) > 0:
 		return consentsOf(consents, c.roots)
 	}
-	var found []mcpclient.Consent
+	var found []consent.Consent
 	for _, name := range names {
-		one, err := consents.Find(mcpclient.ConsentID(name))
+		one, err := consents.Find(consent.ID(name))
 		if err != nil {
 			return nil, err
 		}
@@ -197,12 +209,12 @@ func (c forgetFlags) find(consents *mcpclient.Consents, names []string) ([]mcpcl
 	return found, nil
 }
 
-func forgetAll(s streams, consents *mcpclient.Consents, found []mcpclient.Consent) error {
+func forgetAll(s streams, consents *consent.Store, found []consent.Consent) error {
 	for _, one := range found {
 		if err := consents.Forget(one.ID); err != nil {
 			return err
 		}
-		fmt.Fprintf(s.out, "forgot %s: %s in %s\n", one.ID[:shownDigits], cmp.Or(text.Printable(one.Server), "-"), cmp.Or(text.Printable(one.Root.String()), "-"))
+		fmt.Fprintf(s.out, "forgot %s: %s in %s\n", one.ID.Short(), allows(one), cmp.Or(text.Printable(one.Root.String()), "-"))
 	}
 	if len(found) == 0 {
 		fmt.Fprintln(s.err, "acp-agent: no such consents")
@@ -222,8 +234,8 @@ func (set *settings) completeConsents(_ *cobra.Command, args []string, prefix st
 	}
 	var offered []string
 	for _, one := range all {
-		if name := string(one.ID[:shownDigits]); strings.HasPrefix(name, prefix) && !slices.Contains(args, name) {
-			offered = append(offered, cobra.CompletionWithDesc(name, text.Printable(one.Server+" in "+one.Root.String())))
+		if name := one.ID.Short(); strings.HasPrefix(name, prefix) && !slices.Contains(args, name) {
+			offered = append(offered, cobra.CompletionWithDesc(name, allows(one)+" in "+text.Printable(one.Root.String())))
 		}
 	}
 	return offered, cobra.ShellCompDirectiveNoFileComp

@@ -89,7 +89,7 @@ func TestA25_Consents(t *testing.T) {
 	require.Equal(t, "no-such-program", report.Command)
 	require.Equal(t, ".mcp.json", filepath.Base(report.File))
 
-	require.Contains(t, output(t, "consents", "forget", "--root", root, "--state-dir", state), "forgot "+report.ConsentID[:shownDigits]+": found in ")
+	require.Contains(t, output(t, "consents", "forget", "--root", root, "--state-dir", state), "forgot "+report.ConsentID[:12]+": server found: no-such-program in ")
 	start()
 	require.EqualValues(t, 2, user.requests.Load(), "the user is asked again")
 }

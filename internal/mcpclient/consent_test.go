@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/mcpclient"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -225,7 +226,7 @@ func TestA25_ListConsents(t *testing.T) {
 		require.WithinRange(t, one.Allowed, before, time.Now())
 	}
 	all[0].Allowed, all[1].Allowed = time.Time{}, time.Time{}
-	require.Equal(t, []mcpclient.Consent{
+	require.Equal(t, []consent.Consent{
 		{ID: remote.ID(), Server: "api", Root: remote.Root, File: remote.File, Origin: "https://example.com:8443"},
 		{ID: stdio.ID(), Server: "db", Root: stdio.Root, File: stdio.File, Command: "sh"},
 	}, all)
@@ -266,7 +267,7 @@ func TestA25_DamagedRecords(t *testing.T) {
 	require.NoError(t, os.Chtimes(path, when, when))
 	all, err := consents.List()
 	require.NoError(t, err)
-	require.Equal(t, []mcpclient.Consent{{ID: x.ID(), Server: "db", Root: x.Root, Allowed: when}}, all)
+	require.Equal(t, []consent.Consent{{ID: x.ID(), Server: "db", Root: x.Root, Allowed: when}}, all)
 
 	for _, name := range []string{".new-1", "notes", strings.Repeat("A", 64)} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(`{}`), 0o600))
@@ -280,18 +281,18 @@ func TestA25_DamagedRecords(t *testing.T) {
 func TestA25_FindAndForget(t *testing.T) {
 	dir := t.TempDir()
 	consents := mcpclient.NewConsents(dir)
-	a, b := mcpclient.ConsentID(strings.Repeat("a", 64)), mcpclient.ConsentID("aab"+strings.Repeat("c", 61))
-	for _, id := range []mcpclient.ConsentID{a, b} {
+	a, b := consent.ID(strings.Repeat("a", 64)), consent.ID("aab"+strings.Repeat("c", 61))
+	for _, id := range []consent.ID{a, b} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, string(id)), nil, 0o600))
 	}
-	for _, beginning := range []mcpclient.ConsentID{"aab", b} {
+	for _, beginning := range []consent.ID{"aab", b} {
 		one, err := consents.Find(beginning)
 		require.NoError(t, err)
 		require.Equal(t, b, one.ID)
 	}
 	_, err := consents.Find("aa")
 	require.ErrorContains(t, err, "2 consents start with aa")
-	for _, beginning := range []mcpclient.ConsentID{"", "f", "../a"} {
+	for _, beginning := range []consent.ID{"", "f", "../a"} {
 		_, err = consents.Find(beginning)
 		require.ErrorContains(t, err, fmt.Sprintf("no consent %q", beginning))
 	}

@@ -2,8 +2,6 @@ package mcpclient
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/url"
 	"os"
@@ -14,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -43,7 +42,7 @@ type replacement struct {
 // ID returns the name of the consent for s: a hash of its root, name, whole configuration, of what was shown of the variables in
 // its command line or URL, and of the files that it names. Even another environment variable can make the same command do something
 // else.
-func (s FoundServer) ID() ConsentID {
+func (s FoundServer) ID() consent.ID {
 	sorted := func(pairs []Pair) []string {
 		all := make([]string, len(pairs))
 		for i, p := range pairs {
@@ -65,14 +64,7 @@ func (s FoundServer) ID() ConsentID {
 	for _, f := range s.files {
 		parts = append(parts, []string{"file", f.path, f.hash})
 	}
-	hash := sha256.New()
-	for _, part := range parts {
-		fmt.Fprintf(hash, "%d\n", len(part))
-		for _, value := range part {
-			fmt.Fprintf(hash, "%d %s\n", len(value), value)
-		}
-	}
-	return ConsentID(hex.EncodeToString(hash.Sum(nil)))
+	return consent.NewID(parts...)
 }
 
 // describe returns everything that would be started or connected to, as Markdown for the user. Values are quoted in a code

@@ -1,0 +1,249 @@
+// Package consent remembers what the user allowed for good: MCP servers that were found in roots, and folders that were added to
+// sessions. Each consent is a file of its own in a directory below the state directory, never in a root.
+package consent
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/privatefile"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// ID identifies a consent: 64 hexadecimal digits.
+type ID string
+
+func (id ID) isValid() bool {
+	return len(id) == 64 && strings.Trim(string(id), "0123456789abcdef") == ""
+}
+
+// Short returns the digits that are shown to people. [Store.Find] accepts them.
+func (id ID) Short() string { return text.Prefix(string(id), 12) }
+
+// NewID returns the ID of a consent to what the parts say. Different parts have different IDs.
+func NewID(parts ...[]string) ID {
+	hash := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(hash, "%d\n", len(part))
+		for _, value := range part {
+			fmt.Fprintf(hash, "%d %s\n", len(value), value)
+		}
+	}
+	return ID(hex.EncodeToString(hash.Sum(nil)))
+}
+
+// Consent is something that the user allowed. If its file is damaged, only ID and Allowed are set.
+type Consent struct {
+	ID ID
+	// Server is the name of an MCP server, "" for a folder.
+	Server string
+	// Root is the real path of the root that the server was found in, or of the working directory that the folder was added to.
+	Root workspace.Dir
+	// File is the file that configures the server. Command is the program of a stdio server, Origin the origin of another, such as
+	// https://example.com. The server's arguments, environment and headers, which may hold secrets, are not kept.
+	File, Command, Origin string
+	// Folder is the real path of the folder, zero for a server. Session is the only session that has it, "" for all in Root.
+	Folder  workspace.Dir
+	Session string
+	// Allowed is when the user allowed it.
+	Allowed time.Time
+}
+
+// ForFolder returns the consent to give a folder to the session, or to all sessions in cwd if session is "". Both are real paths.
+func ForFolder(cwd, folder workspace.Dir, session string) Consent {
+	id := NewID([]string{"folder", cwd.String(), folder.String(), session})
+	return Consent{ID: id, Root: cwd, Folder: folder, Session: session}
+}
+
+// Setting names the consent to a folder in messages.
+func (c Consent) Setting() string {
+	return "/roots add (acp-agent consents forget " + c.ID.Short() + ")"
+}
+
+// Store keeps consents. It is safe for concurrent use, also by several processes.
+type Store struct{ dir string }
+
+// NewStore returns the consents kept in dir, which is created when needed. If dir is "", nothing is remembered.
+func NewStore(dir string) *Store { return &Store{dir} }
+
+// Remembers reports whether consents are kept at all.
+func (s *Store) Remembers() bool { return s.dir != "" }
+
+// Has reports whether the consent was given. Only the existence of its file counts, not its content.
+func (s *Store) Has(id ID) (bool, error) {
+	if s.dir == "" {
+		return false, nil
+	}
+	info, err := os.Lstat(s.path(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && info.Mode().IsRegular(), err
+}
+
+// Allow remembers a consent, given now.
+func (s *Store) Allow(c Consent) error {
+	if s.dir == "" {
+		return nil
+	}
+	return privatefile.WriteFile(s.path(c.ID), append(encode(record{
+		Server: c.Server, Root: c.Root.String(), File: c.File, Command: c.Command, Origin: c.Origin,
+		Folder: c.Folder.String(), Session: c.Session, Allowed: time.Now().UTC().Truncate(time.Second),
+	}), '\n'))
+}
+
+// List returns all consents, ordered by root and server, the newest first.
+func (s *Store) List() ([]Consent, error) {
+	if s.dir == "" {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(s.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot list the consents: %w", err)
+	}
+	var all []Consent
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() || !ID(entry.Name()).isValid() {
+			continue
+		}
+		one, err := s.read(ID(entry.Name()))
+		if errors.Is(err, fs.ErrNotExist) { // just forgotten
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot list the consents: %w", err)
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b Consent) int {
+		return cmp.Or(cmp.Compare(a.Root.String(), b.Root.String()), cmp.Compare(a.Server, b.Server), b.Allowed.Compare(a.Allowed), cmp.Compare(a.ID, b.ID))
+	})
+	return all, nil
+}
+
+// Folders returns the consents to folders for a session in cwd, a real path, the oldest first. session is "" for a session that
+// is not known yet.
+func (s *Store) Folders(cwd workspace.Dir, session string) ([]Consent, error) {
+	all, err := s.List()
+	found := slices.DeleteFunc(all, func(c Consent) bool {
+		return c.Folder.IsZero() || c.Root != cwd || (c.Session != "" && c.Session != session)
+	})
+	slices.SortStableFunc(found, func(a, b Consent) int {
+		return cmp.Or(a.Allowed.Compare(b.Allowed), cmp.Compare(a.Folder.String(), b.Folder.String()))
+	})
+	return found, err
+}
+
+// Find returns the only consent whose ID starts with prefix.
+func (s *Store) Find(prefix ID) (Consent, error) {
+	all, err := s.List()
+	if err != nil {
+		return Consent{}, err
+	}
+	matches := slices.DeleteFunc(all, func(one Consent) bool { return !strings.HasPrefix(string(one.ID), string(prefix)) })
+	switch {
+	case prefix == "" || len(matches) == 0:
+		return Consent{}, fmt.Errorf("no consent %q: acp-agent consents list shows all consents", text.Truncate(string(prefix), 100))
+	case len(matches) > 1:
+		return Consent{}, fmt.Errorf("%d consents start with %s: give more of the ID", len(matches), prefix)
+	}
+	return matches[0], nil
+}
+
+// Forget removes a consent, if there is one. Sessions that already use what it allowed keep it.
+func (s *Store) Forget(id ID) error {
+	if s.dir == "" || !id.isValid() {
+		return nil
+	}
+	if err := privatefile.Remove(s.path(id)); err != nil {
+		return fmt.Errorf("cannot forget the consent: %w", err)
+	}
+	return nil
+}
+
+// ForgetSession removes the consents that were given for one session only.
+func (s *Store) ForgetSession(session string) error {
+	all, err := s.List()
+	for _, c := range all {
+		if c.Session != "" && c.Session == session {
+			err = errors.Join(err, s.Forget(c.ID))
+		}
+	}
+	return err
+}
+
+func (s *Store) path(id ID) string { return filepath.Join(s.dir, string(id)) }
+
+// record is the content of a consent's file. Of a server's it only informs the user; a folder's says what is allowed.
+type record struct {
+	Server  string    `json:"server,omitempty"`
+	Root    string    `json:"root"`
+	File    string    `json:"file,omitempty"`
+	Command string    `json:"command,omitempty"`
+	Origin  string    `json:"origin,omitempty"`
+	Folder  string    `json:"folder,omitempty"`
+	Session string    `json:"session,omitempty"`
+	Allowed time.Time `json:"allowed,omitzero"`
+}
+
+func encode(r record) []byte {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // it has only strings and a time
+	}
+	return raw
+}
+
+// maxRecord is the most bytes of a record that are read.
+const maxRecord = 64 << 10
+
+// read reads a record. A damaged record yields a Consent with only an ID and the time of the file.
+func (s *Store) read(id ID) (Consent, error) {
+	f, err := os.Open(s.path(id))
+	if err != nil {
+		return Consent{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return Consent{}, err
+	}
+	content, err := io.ReadAll(io.LimitReader(f, maxRecord))
+	if err != nil {
+		return Consent{}, err
+	}
+	one := Consent{ID: id, Allowed: info.ModTime().UTC()}
+	var r record
+	if json.Unmarshal(content, &r) != nil {
+		return one, nil
+	}
+	root, err := workspace.ParseDir(r.Root)
+	if err != nil {
+		return one, nil
+	}
+	if r.Folder != "" {
+		folder, err := workspace.ParseDir(r.Folder)
+		whole := ForFolder(root, folder, r.Session)
+		if err != nil || whole.ID != id {
+			return one, nil
+		}
+		one.Folder, one.Session = folder, r.Session
+	}
+	one.Server, one.Root, one.File, one.Command, one.Origin = r.Server, root, r.File, r.Command, r.Origin
+	if !r.Allowed.IsZero() { // older versions did not record it
+		one.Allowed = r.Allowed
+	}
+	return one, nil
+}
