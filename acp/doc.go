@@ -50,6 +50,7 @@
 //   - A message of the backend to the client: host.check in host.go compares its method with the client's capabilities and its
 //     paths with the session's roots (checkMethod and checkPaths in capabilities.go). A permission request that is the first to
 //     mention its tool call is also recorded (permission.go), and one to read in the roots may be answered here (allow.go).
-//   - Roots: package workspace parses and opens them; decodeRoots in session_new.go turns its errors into violations.
+//   - Roots: package workspace parses and opens them; decodeRoots in session_new.go turns its errors into violations. folders.go adds
+//     the folders that the user declared to requests that name none, and roots_command.go answers /roots.
 //   - Errors: errors.go converts the errors of other packages to those of the protocol.
 package acp

@@ -56,7 +56,8 @@ func Example() {
 	answers := bufio.NewScanner(out)
 	say := func(line string) string {
 		fmt.Fprintln(in, line)
-		answers.Scan()
+		for answers.Scan() && !strings.Contains(answers.Text(), `"id":`) {
+		}
 		return answers.Text()
 	}
 	dir, err := os.Getwd()

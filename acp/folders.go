@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -21,10 +22,15 @@ type Folder struct {
 	Path string
 	// Setting says where the user named it, for messages: "--dir", "workspaces[0] in ~/.config/acp-agent/config.json".
 	Setting string
+
+	shown bool // Path is the real path that the user allowed, and must not lead elsewhere
 }
 
-// keptSetting is the setting of the folders that Options.KeepFolders restores.
-const keptSetting = "the session's stored folders (--keep-dirs)"
+// The settings of folders that the user did not declare.
+const (
+	clientSetting = "your editor"
+	keptSetting   = "the session's stored folders (--keep-dirs)"
+)
 
 // addFolders gives a request that leaves additionalDirectories out the folders that the user declared for its cwd, or those of
 // the session that it opens. stored is that session, nil for new and fork. A list of the client stays as it is, even if it is
@@ -34,14 +40,16 @@ func (a *agent) addFolders(ctx context.Context, p *sessionParams, stored *sessio
 		return nil
 	}
 	var folders []Folder
-	if a.options.Folders != nil {
-		err := a.onDisk(ctx, func() error {
-			folders = a.options.Folders(p.roots.Cwd())
-			return nil
-		}, nil)
-		if err != nil {
-			return err
+	err := a.onDisk(ctx, func() (err error) {
+		session := ""
+		if stored != nil {
+			session = string(stored.ID)
 		}
+		folders, err = a.declaredFolders(p.roots.Cwd(), session)
+		return err
+	}, nil)
+	if err != nil {
+		return err
 	}
 	if stored != nil && a.options.KeepFolders {
 		folders = keptFolders(stored.Keys.Roots.Additional(), folders)
@@ -52,33 +60,82 @@ func (a *agent) addFolders(ctx context.Context, p *sessionParams, stored *sessio
 	return p.setFolders(folders)
 }
 
-// keptFolders returns the stored folders, with the settings of those that are declared.
+// declaredFolders returns the folders that the user declared for a session in cwd: those of Options.Folders, then those that the user
+// added to the session or to all in cwd.
+func (a *agent) declaredFolders(cwd workspace.Dir, session string) ([]Folder, error) {
+	var folders []Folder
+	if a.options.Folders != nil {
+		folders = a.options.Folders(cwd)
+	}
+	consents, err := a.consents().Folders(workspace.Real(cwd), session)
+	for _, c := range consents {
+		folders = append(folders, addedFolder(c))
+	}
+	return folders, err
+}
+
+// consents returns what the user allowed for good.
+func (a *agent) consents() *consent.Store { return consent.NewStore(a.options.ConsentDir) }
+
+// addedFolder returns the folder that the user added with a consent.
+func addedFolder(c consent.Consent) Folder {
+	return Folder{Path: c.Folder.String(), Setting: c.Setting(), shown: true}
+}
+
+// keptFolders returns the stored folders, as declared where they are.
 func keptFolders(stored workspace.Dirs, declared []Folder) []Folder {
-	settings := settingsOf(declared)
+	known := foldersByDir(declared)
 	kept := make([]Folder, 0, stored.Len())
 	for _, dir := range stored.All() {
-		setting, isDeclared := settings[dir]
+		f, isDeclared := known[dir]
 		if !isDeclared {
-			setting = keptSetting
+			f = Folder{Path: dir.String(), Setting: keptSetting}
 		}
-		kept = append(kept, Folder{Path: dir.String(), Setting: setting})
+		kept = append(kept, f)
 	}
 	return kept
 }
 
-// settingsOf returns the setting of each folder, the first of those that name it.
-func settingsOf(folders []Folder) map[workspace.Dir]string {
-	settings := make(map[workspace.Dir]string, len(folders))
+// foldersByDir returns the first of the folders for each directory.
+func foldersByDir(folders []Folder) map[workspace.Dir]Folder {
+	byDir := make(map[workspace.Dir]Folder, len(folders))
 	for _, f := range folders {
 		dir, err := workspace.ParseDir(f.Path)
 		if err != nil {
 			continue // opening the session fails
 		}
-		if _, named := settings[dir]; !named {
-			settings[dir] = f.Setting
+		if _, known := byDir[dir]; !known {
+			byDir[dir] = f
 		}
 	}
-	return settings
+	return byDir
+}
+
+// additional returns the additional roots of the request, with where they come from.
+func (p *sessionParams) additional() []Folder {
+	known := foldersByDir(p.folders)
+	folders := make([]Folder, 0, p.roots.Additional().Len())
+	for _, dir := range p.roots.Additional().All() {
+		f, isKnown := known[dir]
+		if !isKnown {
+			f = Folder{Path: dir.String(), Setting: clientSetting}
+		}
+		folders = append(folders, f)
+	}
+	return folders
+}
+
+// checkShown checks that the folders that the user allowed lead where they did when the user was asked.
+func (p *sessionParams) checkShown(w *workspace.Workspace) error {
+	known := foldersByDir(p.folders)
+	var wrong []strictjson.Violation
+	for _, root := range w.Opened() {
+		if f := known[root.Dir]; f.shown && root.Index > 0 && root.Real != root.Dir {
+			wrong = append(wrong, strictjson.NewViolation(f.Setting, f.Path, strictjson.Unreadable).
+				Expecting("it now leads to "+root.Real.String()+": add that folder instead"))
+		}
+	}
+	return strictjson.Refuse(wrong...)
 }
 
 // setFolders makes folders the additional roots of a request, as if the client had sent them.
@@ -140,5 +197,5 @@ func (act *activation) droppedFolders(p sessionParams, stored sessionstore.Keys)
 		return ""
 	}
 	return fmt.Sprintf("This session no longer has %s: your editor opened it without naming folders. "+
-		"Start acp-agent with --keep-dirs to keep the folders of sessions.\n\n", strings.Join(dropped, ", "))
+		"/roots add brings a folder back, and acp-agent --keep-dirs keeps those of all sessions.\n\n", strings.Join(dropped, ", "))
 }

@@ -199,6 +199,7 @@ func (h *host) advance(phase hostPhase) (buffered []backend.Update, s *session) 
 
 // Update implements [backend.Updates].
 func (h *host) Update(ctx context.Context, u backend.Update) error {
+	u = announceRoots(u)
 	if buffered, err := h.buffer(u); buffered || err != nil {
 		return err
 	}

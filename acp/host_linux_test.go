@@ -146,7 +146,7 @@ func TestW6_HungDisk(t *testing.T) {
 		require.Equal(t, jsonrpc.CodeCancelled, c.response(request).Error.Code, method)
 	}
 	require.Equal(t, []string{"z"}, patiently.texts(other, "say z"), "a prompt goes on with what was found before")
-	c.call("session/load", rootsParams(id, good))
+	c.call("session/load", rootsParams(id, good, []string{}...))
 	require.Equal(t, []string{"here"}, c.texts(id, "say here"), "without the disk that hangs")
 }
 

@@ -43,7 +43,7 @@ func TestA25_CatalogAtOpen(t *testing.T) {
 	require.Len(t, (<-hosts).Catalog().Artifacts(), 2, "in Open already")
 	require.Equal(t, []string{"instruction AGENTS.md of 0, command deploy of 1"}, c.texts(id, "catalog"))
 
-	c.call("session/load", rootsParams(id, a))
+	c.call("session/load", rootsParams(id, a, []string{}...))
 	require.Len(t, (<-hosts).Catalog().Artifacts(), 1, "A12: of the new roots")
 	require.Equal(t, []string{"instruction AGENTS.md of 0"}, c.texts(id, "catalog"))
 	other := c.open(b)

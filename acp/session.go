@@ -19,6 +19,7 @@ type session struct {
 	member    string // the sessionMember of id
 	agent     *agent
 	queue     *queue
+	params    sessionParams // of the request that opened it
 	workspace *workspace.Workspace
 	backend   backend.Session
 	servers   *sessionServers
@@ -46,7 +47,7 @@ type session struct {
 // newSession returns the session of an activation that was stored under lease.
 func newSession(act *activation, q *queue, lease sessionstore.Lease, title string) *session {
 	s := &session{
-		id: act.id, member: sessionMember(act.id), agent: act.agent, queue: q, workspace: act.workspace,
+		id: act.id, member: sessionMember(act.id), agent: act.agent, queue: q, params: act.params, workspace: act.workspace,
 		backend: act.backend, servers: act.host.servers, host: act.host, lease: lease, updates: make(chan struct{}, 1),
 	}
 	s.titled.Store(title != "")

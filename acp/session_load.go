@@ -65,10 +65,11 @@ type load struct {
 	cause   backend.Cause
 	limiter *limiter // nil for a resume
 	params  sessionParams
+	inTurn  bool // the adapter itself changes the roots in a turn, which goes on: the backend has no part in it
 
 	stored   openable
 	previous *session // the active session, nil if there is none
-	notice   string   // for the user, about its roots
+	notice   string   // for the user, from movedRoots
 }
 
 // run activates a stored session. Everything that can fail comes first; then the running turn of the active session ends, the
@@ -106,7 +107,11 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 // replace opens the session and makes it active in place of the previous one.
 func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 	a, q := l.agent, l.at.queue
-	stop := sync.OnceValue(func() error { return q.endTurn(ctx, backend.ErrCancelled) })
+	endTurn := func(ctx context.Context) error { return q.endTurn(ctx, backend.ErrCancelled) }
+	if l.inTurn {
+		endTurn = func(context.Context) error { return nil }
+	}
+	stop := sync.OnceValue(func() error { return endTurn(ctx) })
 	o := opening{id: l.stored.ID, params: l.params, previous: l.previous, limiter: l.limiter, activation: backend.Activation{
 		Cause: l.cause, State: l.stored.State, MustExist: l.stored.foreign,
 		Stop: func(context.Context) error { return stop() },
@@ -121,14 +126,14 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 	if err != nil {
 		return nil, nil, a.hintMissing(ctx, err)
 	}
-	l.notice = act.movedRoots(l.stored.Keys) + act.droppedFolders(l.params, l.stored.Keys)
+	l.notice = act.movedRoots(l.stored.Keys)
 	lease, err := l.takeOver(ctx, act)
 	if err != nil {
 		act.abandon()
 		return nil, nil, err
 	}
 	// From here on it is too late to give up.
-	if err := q.endTurn(context.WithoutCancel(ctx), backend.ErrCancelled); err != nil {
+	if err := endTurn(context.WithoutCancel(ctx)); err != nil {
 		a.log.Warn("ending a turn", "session", l.stored.ID, "error", err)
 	}
 	if l.previous != nil {
@@ -159,14 +164,14 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 // promptNotice returns what to tell the user at the next prompt: what was not told before, because the session was never prompted,
 // and what is new about its roots.
 func (l *load) promptNotice(act *activation) string {
+	known, before := l.stored.Keys.Roots, ""
 	switch {
 	case l.previous != nil:
-		return l.previous.notice + act.broadRoots(l.stored.Keys.Roots)
+		before = l.previous.notice
 	case l.stored.Title == "":
-		return act.broadRoots(workspace.Roots{})
-	default:
-		return act.broadRoots(l.stored.Keys.Roots)
+		known = workspace.Roots{}
 	}
+	return before + act.droppedFolders(l.params, l.stored.Keys) + act.broadRoots(known)
 }
 
 // takeOver stores the session's new roots and returns a new lease, which the previous session uses from now on, unless
@@ -326,7 +331,7 @@ func (a *agent) replay(ctx context.Context, s *session, opened backend.Opened, l
 		if buffered[u.Kind] || len(result[responseMember(u.Kind)]) > 0 {
 			continue // the client learns it anyway
 		}
-		if err := s.show(ctx, u); err != nil {
+		if err := s.show(ctx, announceRoots(u)); err != nil {
 			return err
 		}
 	}

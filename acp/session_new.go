@@ -108,6 +108,7 @@ type activation struct {
 	agent     *agent
 	id        sessionstore.ID
 	counted   bool // against the limit of active sessions
+	params    sessionParams
 	workspace *workspace.Workspace
 	broad     []string // by root, from broadDir
 	servers   serverChange
@@ -179,8 +180,12 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 	for _, root := range act.workspace.Opened() {
 		act.broad = append(act.broad, broadDir(root.Real))
 	}
+	act.params = o.params
 	act.host = newHost(a, act.id, act.workspace)
 	act.host.stop, act.host.limiter, act.host.foreign = o.activation.Stop, o.limiter, o.activation.MustExist
+	if err := o.params.checkShown(act.workspace); err != nil {
+		return err
+	}
 	if act.servers, err = a.changeServers(act.id, act.workspace, o.previous, o.params.servers); err != nil {
 		return err
 	}
@@ -223,6 +228,7 @@ func (act *activation) activate(q *queue, lease sessionstore.Lease, title string
 		return nil, backend.ErrClosed
 	}
 	act.host.attach(s)
+	act.host.announceCommands()
 	return s, nil
 }
 

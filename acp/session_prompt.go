@@ -121,6 +121,10 @@ func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, er
 	s.host.refresh(t.ctx)
 	o = t.await(a, func() (backend.Raw, error) {
 		defer at.release() // also after a panic
+		if call, ok := parseRootsCall(p.rest); ok {
+			at.release()
+			return a.answerRoots(t, updates, call)
+		}
 		work := t.start(s, p.rest, updates)
 		at.release()
 		if work == nil {
@@ -129,7 +133,7 @@ func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, er
 		return work()
 	})
 	t.over()
-	updates.end()
+	s = updates.end()
 	return s.answer(t, &o)
 }
 
@@ -481,12 +485,20 @@ func (u *turnUpdates) Update(ctx context.Context, update backend.Update) error {
 	if u.over {
 		return backend.ErrTurnOver
 	}
-	return u.session.update(ctx, update)
+	return u.session.update(ctx, announceRoots(update))
 }
 
-// end waits for updates that are being sent and rejects later ones.
-func (u *turnUpdates) end() {
+// moveTo sends later updates to s, which has replaced the turn's session.
+func (u *turnUpdates) moveTo(s *session) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.session = s
+}
+
+// end waits for updates that are being sent and rejects later ones. It returns the turn's session.
+func (u *turnUpdates) end() *session {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.over = true
+	return u.session
 }

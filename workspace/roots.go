@@ -3,6 +3,7 @@ package workspace
 import (
 	"encoding/json"
 	"iter"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,6 +56,39 @@ func (d Dir) URI() string {
 		return ""
 	}
 	return native{}.uri(d.path)
+}
+
+// Locate returns the absolute path of a directory that a person writes as path: "~" is the home directory, and a relative path starts
+// at d. As the system would, it takes ".." at the beginning on the path of d without links. Anything else stays as it is written.
+func (d Dir) Locate(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	const separator = string(filepath.Separator)
+	path = filepath.FromSlash(path)
+	if rest, inHome := strings.CutPrefix(path+separator, "~"+separator); inHome {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return path // which is not absolute, so it is rejected
+		}
+		return filepath.Join(home, rest)
+	}
+	base, isReal := d.path, false
+	for path != "" {
+		name, rest, _ := strings.Cut(path, separator)
+		switch {
+		case name == "" || name == ".":
+		case name != "..":
+			return strings.TrimRight(base, separator) + separator + path
+		default:
+			if !isReal {
+				base, isReal = Real(d).path, true
+			}
+			base = filepath.Dir(base)
+		}
+		path = rest
+	}
+	return base
 }
 
 // MarshalJSON encodes the path as a JSON string.

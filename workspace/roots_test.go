@@ -3,6 +3,9 @@ package workspace_test
 import (
 	"encoding/json"
 	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -200,5 +204,25 @@ func TestDirMoved(t *testing.T) {
 			c.want = c.dir
 		}
 		require.Equal(t, at(c.want), moved, c)
+	}
+}
+
+func TestA33_Locate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the paths are those of Unix")
+	}
+	top := dirtest.New(t)
+	t.Setenv("HOME", filepath.Join(top, "home"))
+	require.NoError(t, os.MkdirAll(filepath.Join(top, "src", "app"), 0o700))
+	require.NoError(t, os.Symlink(filepath.Join(top, "src", "app"), filepath.Join(top, "link")))
+	app, link := filepath.Join(top, "src", "app"), filepath.Join(top, "link")
+	for _, c := range []struct{ from, path, want string }{
+		{app, "", ""}, {app, "/x/../y", "/x/../y"}, {app, "~", top + "/home"}, {app, "~/a", top + "/home/a"}, {app, "~a", app + "/~a"},
+		{app, "a/../b", app + "/a/../b"}, {app, ".", app}, {app, "./a", app + "/a"}, {app, "..", top + "/src"}, {app, "../lib/", top + "/src/lib/"},
+		{app, ".././/../x", top + "/x"}, {link, "a", link + "/a"}, {link, "../lib", top + "/src/lib"}, {"/", "a", "/a"}, {"/", "../..", "/"},
+	} {
+		from, err := workspace.ParseDir(c.from)
+		require.NoError(t, err)
+		require.Equal(t, c.want, from.Locate(c.path), "%s from %s", c.path, c.from)
 	}
 }

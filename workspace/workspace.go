@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -226,6 +228,37 @@ func (w *Workspace) buffer() *[]byte {
 	}
 	buf := make([]byte, dirfd.ListBuffer)
 	return &buf
+}
+
+// Labels returns a short name for each root, in order: that of its directory, with as many of its parents as it takes to distinguish
+// them.
+func (w *Workspace) Labels() []string {
+	labels := make([]string, len(w.opened))
+	for parts := 1; ; parts++ {
+		uses := make(map[string]int)
+		for _, label := range labels {
+			uses[label]++
+		}
+		longer := false
+		for i, r := range w.opened {
+			if label := lastParts(r.Dir.path, parts); uses[labels[i]] > 1 || parts == 1 {
+				longer = longer || label != labels[i]
+				labels[i] = label
+			}
+		}
+		if !longer {
+			return labels
+		}
+	}
+}
+
+// lastParts returns the last n components of a path, or the whole path if it has fewer.
+func lastParts(path string, n int) string {
+	parts := strings.FieldsFunc(filepath.ToSlash(path), func(r rune) bool { return r == '/' })
+	if n > len(parts) || len(parts) == 0 {
+		return filepath.ToSlash(path)
+	}
+	return strings.Join(parts[len(parts)-n:], "/")
 }
 
 // State says what became of a root since it was opened, to show to a person. The workspace uses the directory that it

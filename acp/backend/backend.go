@@ -116,6 +116,10 @@ const (
 	BackendConnects
 )
 
+// RootsCommand is the name of the slash command that the adapter answers itself, in front of any backend. The adapter announces it,
+// and a backend offers nothing else by this name.
+const RootsCommand = "roots"
+
 // Cause is the method of the request that activates a session.
 type Cause string
 

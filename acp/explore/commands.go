@@ -26,7 +26,6 @@ func (c command) usage() string { return strings.TrimSpace("/" + c.name + " " + 
 // commands returns the built-in commands in the order in which they are announced.
 func commands() []command {
 	return []command{
-		{"roots", "", "Show the session's roots and MCP servers, with their state", (*turn).showRoots},
 		{"find", "GLOB", "Find files by name in all roots", (*turn).find},
 		{"search", "REGEXP", "Search all roots for lines that match a regular expression", (*turn).search},
 		{"read", "PATH[:FIRST-LAST]", "Read a file or some of its lines", (*turn).read},
@@ -42,9 +41,9 @@ func commands() []command {
 	}
 }
 
-// builtinNames returns the names of the built-in commands, which nothing else can have.
+// builtinNames returns the names of the built-in commands and that of the adapter's, which nothing else can have.
 func builtinNames() []string {
-	var names []string
+	names := []string{backend.RootsCommand}
 	for _, c := range commands() {
 		names = append(names, c.name)
 	}
@@ -105,6 +104,7 @@ func (t *turn) help(context.Context, prompt) error { return t.write(helpText()) 
 func helpText() string {
 	var b strings.Builder
 	b.WriteString("You can use these commands:\n\n")
+	b.WriteString("- `/roots [add DIR | remove DIR]`: Show the session's folders and MCP servers, or add or remove a folder; asks first\n")
 	for _, c := range commands() {
 		fmt.Fprintf(&b, "- %s: %s\n", text.Code(c.usage()), c.description)
 	}

@@ -19,10 +19,10 @@ func TestAnnouncedCommands(t *testing.T) {
 		names = append(names, command["name"].(string))
 		require.NotEmpty(t, command["description"])
 	}
-	require.Equal(t, []string{"roots", "find", "search", "read", "write", "edit",
+	require.Equal(t, []string{"find", "search", "read", "write", "edit",
 		"instructions", "skills", "skill", "commands", "mcp", "call", "help"}, names)
-	require.Equal(t, map[string]any{"hint": "GLOB"}, u.Commands[1]["input"])
-	require.NotContains(t, u.Commands[0], "input")
+	require.Equal(t, map[string]any{"hint": "GLOB"}, u.Commands[0]["input"])
+	require.NotContains(t, u.Commands[11], "input")
 }
 
 func TestHelp(t *testing.T) {
@@ -33,6 +33,7 @@ func TestHelp(t *testing.T) {
 		for _, command := range commands() {
 			require.Contains(t, a.text(), command.usage())
 		}
+		require.Contains(t, a.text(), "`/roots [add DIR | remove DIR]`", "the adapter's command")
 	}
 }
 

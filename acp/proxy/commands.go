@@ -108,7 +108,7 @@ func (s *session) rootCommands(announced backend.Raw) []discovery.SlashCommand {
 	if catalog == nil {
 		return nil
 	}
-	commands, _ := catalog.SlashCommands(slices.Concat(commonCommands(), s.proxy.options.Profile.Commands, commandNames(announced))...)
+	commands, _ := catalog.SlashCommands(slices.Concat([]string{backend.RootsCommand}, commonCommands(), s.proxy.options.Profile.Commands, commandNames(announced))...)
 	return commands
 }
 
@@ -135,7 +135,7 @@ func (s *session) withRootCommands(u backend.Raw) (with backend.Raw, added int) 
 	if err != nil {
 		return u, 0
 	}
-	list, ok := appendJSON(list, entries...)
+	list, ok := strictjson.Append(list, entries...)
 	if !ok {
 		return u, 0
 	}
@@ -169,27 +169,6 @@ func commandNames(u backend.Raw) []string {
 		names = append(names, strings.TrimPrefix(c.Name, "/"))
 	}
 	return names
-}
-
-// appendJSON appends values to a JSON array, whose own bytes stay as they are. Nil and null count as empty arrays; for anything
-// else that is not an array, ok is false.
-func appendJSON(array backend.Raw, values ...backend.Raw) (longer backend.Raw, ok bool) {
-	array = bytes.TrimSpace(array)
-	if len(array) == 0 || string(array) == "null" {
-		array = backend.Raw(`[]`)
-	}
-	end := len(array) - 1
-	if array[0] != '[' || array[end] != ']' {
-		return nil, false
-	}
-	longer = append(longer, array[:end]...)
-	for i, value := range values {
-		if i > 0 || len(bytes.TrimSpace(array[1:end])) > 0 {
-			longer = append(longer, ',')
-		}
-		longer = append(longer, value...)
-	}
-	return append(longer, ']'), true
 }
 
 // commandCall is a slash command that the user typed.

@@ -12,6 +12,9 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 )
 
+// rootsEntry is what the adapter adds to every announcement.
+const rootsEntry = `,{"description":"Show the session's folders, or add or remove one; asks first","input":{"hint":"[add DIR | remove DIR]"},"name":"roots"}]`
+
 const (
 	deploy = ".claude/commands/deploy.md"
 	review = ".claude/commands/review.md"
@@ -24,7 +27,7 @@ func TestP6_ChildCommandsUnchanged(t *testing.T) {
 	v := h.connect()
 	_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
 	require.NoError(t, err)
-	require.Equal(t, []string{`{"sessionUpdate":"available_commands_update","availableCommands":` + odd + `}`}, v.announcements())
+	require.Equal(t, []string{`{"sessionUpdate":"available_commands_update","availableCommands":` + strings.TrimSuffix(odd, "]") + rootsEntry + `}`}, v.announcements())
 }
 
 func TestA25_CommandsOfAllRoots(t *testing.T) {
@@ -41,7 +44,7 @@ func TestA25_CommandsOfAllRoots(t *testing.T) {
 	got := v.announcements()
 	require.Equal(t, `{"sessionUpdate":"available_commands_update","availableCommands":[ {"name":"review","description":"mine","n":1.0} `+
 		`,{"description":"Bakes bread. (from `+all.Cwd().String()+`)","name":"baking"}`+
-		`,{"description":"Deploys. (from `+all.At(1).String()+`)","input":{"hint":"WHERE"},"name":"deploy"}]}`, got[len(got)-1])
+		`,{"description":"Deploys. (from `+all.At(1).String()+`)","input":{"hint":"WHERE"},"name":"deploy"}`+rootsEntry+`}`, got[len(got)-1])
 	require.Len(t, got, 1, "A27: once")
 
 	t.Run("again after a change", func(t *testing.T) {
@@ -76,7 +79,7 @@ func TestA25_CommandsWithoutChildCommands(t *testing.T) {
 	require.NoError(t, err)
 	v.prompt(s.ID, "two")
 	got := v.announcedSoFar()
-	require.JSONEq(t, `{"sessionUpdate":"available_commands_update","availableCommands":[]}`, got[len(got)-1])
+	require.JSONEq(t, `{"sessionUpdate":"available_commands_update","availableCommands":[`+strings.TrimPrefix(rootsEntry, ",")+`}`, got[len(got)-1])
 }
 
 // A folder cannot replace a command of the agent, which may obey commands that it has not announced.

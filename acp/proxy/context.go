@@ -166,7 +166,7 @@ func withSystemPrompt(params backend.Raw, parts []contextPart) (backend.Raw, err
 	if err != nil {
 		return params, nil
 	}
-	content, ok := appendJSON(content, backend.Encode(sdk.TextBlock(systemIntro+strings.Join(partTexts(parts), "\n"))))
+	content, ok := strictjson.Append(content, backend.Encode(sdk.TextBlock(systemIntro+strings.Join(partTexts(parts), "\n"))))
 	if !ok {
 		return params, nil
 	}
@@ -197,7 +197,7 @@ func appendText(params backend.Raw, text string) (backend.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
-	longer, ok := appendJSON(prompt, backend.Encode(sdk.TextBlock(text)))
+	longer, ok := strictjson.Append(prompt, backend.Encode(sdk.TextBlock(text)))
 	if !ok || len(prompt) == 0 {
 		return params, nil
 	}

@@ -116,7 +116,7 @@ func (s *session) withToolServer(params backend.Raw, tools toolServer) (backend.
 	}
 	args = append(args, "--roots-from", s.relays.publisher.Address())
 	server := sdk.McpServerStdio{Name: tools.name, Command: command.Path, Args: args, Env: []sdk.EnvVariable{s.relays.secret()}}
-	servers, ok := appendJSON(mcpServers(params), backend.Encode(server))
+	servers, ok := strictjson.Append(mcpServers(params), backend.Encode(server))
 	if !ok {
 		return params, nil // the agent will say what is wrong with them
 	}
@@ -255,7 +255,7 @@ func (s *session) withRelays(params backend.Raw) (backend.Raw, error) {
 		}
 		servers[i] = wrapped
 	}
-	list, _ := appendJSON(nil, servers...)
+	list, _ := strictjson.Append(nil, servers...)
 	return strictjson.Put(params, serversMember, list)
 }
 
@@ -270,7 +270,7 @@ func (r *relays) wrap(relay Command, server json.RawMessage) (json.RawMessage, e
 	if err != nil {
 		return nil, err
 	}
-	env, ok := appendJSON(env, backend.Encode(r.secret()))
+	env, ok := strictjson.Append(env, backend.Encode(r.secret()))
 	if !ok {
 		return server, nil // the agent will say what is wrong with it
 	}

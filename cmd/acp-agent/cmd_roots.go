@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -26,8 +27,9 @@ func newRoots(s streams, set *settings) *cobra.Command {
 		Use:   "roots [--cwd DIR] [--dir DIR]...",
 		Short: "Check a set of root folders and explain the result",
 		Long: `roots shows what a session on these folders would work with: for each root its path as given, its real path and file
-URI, in order, what names it, and what is wrong with it. Without --dir it shows the folders that ACP_AGENT_DIRS and the
-configuration file add to sessions whose editor names none. The exit status is 1 if such a session would be rejected.`,
+URI, in order, what names it, and what is wrong with it. Without --dir it shows the folders of a session whose editor names
+none: those of ACP_AGENT_DIRS, of the configuration file, and those that you added to all sessions in the directory with
+/roots add. The exit status is 1 if such a session would be rejected.`,
 		Example: "  acp-agent roots --cwd app --dir ../shared --dir ../skills",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,7 +42,7 @@ configuration file add to sessions whose editor names none. The exit status is 1
 	}
 	r.define(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	set.accept(cmd, "max-roots", "mounts")
+	set.accept(cmd, "max-roots", "mounts", "state-dir")
 	return cmd
 }
 
@@ -128,7 +130,19 @@ func checkRoots(ctx context.Context, set *settings, r rootFlags) ([]rootReport, 
 func (set *settings) declaredRoots(cwd workspace.Dir) (workspace.Roots, map[workspace.Dir]string, error) {
 	var paths []string
 	settings := make(map[workspace.Dir]string)
-	for _, f := range set.folders(cwd) {
+	folders := set.folders(cwd)
+	consents, err := set.consents()
+	if err != nil {
+		return workspace.Roots{}, nil, err
+	}
+	added, err := consents.Folders(workspace.Real(cwd), "")
+	if err != nil {
+		return workspace.Roots{}, nil, err
+	}
+	for _, c := range added {
+		folders = append(folders, acp.Folder{Path: c.Folder.String(), Setting: c.Setting()})
+	}
+	for _, f := range folders {
 		dir, err := workspace.ParseDir(f.Path)
 		if roots, ok := errors.AsType[workspace.RootErrors](err); ok {
 			return workspace.Roots{}, nil, errors.New(describeRootError(roots[0], f.Setting, f.Setting))

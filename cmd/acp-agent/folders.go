@@ -25,7 +25,7 @@ func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
 	var folders []acp.Folder
 	add := func(setting string, from workspace.Dir, paths []string) {
 		for _, path := range paths {
-			folders = append(folders, acp.Folder{Path: resolveFolder(from, path), Setting: setting})
+			folders = append(folders, acp.Folder{Path: from.Locate(path), Setting: setting})
 		}
 	}
 	if len(set.dirs) > 0 {
@@ -87,37 +87,4 @@ func isBelow(dir, other workspace.Dir) bool {
 		}
 	}
 	return true
-}
-
-// resolveFolder returns the absolute path of a folder in a setting. "~" is the home directory, and a relative path starts at from. As
-// the system would, it takes ".." at the beginning on the path of from without links.
-func resolveFolder(from workspace.Dir, path string) string {
-	if path == "" || filepath.IsAbs(path) {
-		return path
-	}
-	const separator = string(filepath.Separator)
-	path = filepath.FromSlash(path)
-	if rest, inHome := strings.CutPrefix(path+separator, "~"+separator); inHome {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return path // it is rejected as relative
-		}
-		return filepath.Join(home, rest)
-	}
-	base, isReal := from.String(), false
-	for path != "" {
-		name, rest, _ := strings.Cut(path, separator)
-		switch {
-		case name == "" || name == ".":
-		case name != "..":
-			return strings.TrimRight(base, separator) + separator + path
-		case !isReal:
-			base, isReal = workspace.Real(from).String(), true
-			fallthrough
-		default:
-			base = filepath.Dir(base)
-		}
-		path = rest
-	}
-	return base
 }

@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"acp"},
 	{"acp/explore", "acp/proxy", "internal/mcpclient"},
 	{"internal/mcprelay"},
-	{"acp/client"},
+	{"acp/client", "internal/consent"},
 	{"acp/backend"},
 	{"internal/process"},
 	{"internal/mcpserver"},

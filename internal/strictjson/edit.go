@@ -134,3 +134,24 @@ func without(raw []byte, name string) (json.RawMessage, error) {
 	})
 	return append(out, '}'), err
 }
+
+// Append appends values to a JSON array, whose own bytes stay as they are. Nil and null count as empty arrays; for anything
+// else that is not an array, ok is false.
+func Append(array json.RawMessage, values ...json.RawMessage) (longer json.RawMessage, ok bool) {
+	array = bytes.TrimSpace(array)
+	if len(array) == 0 || string(array) == "null" {
+		array = json.RawMessage(`[]`)
+	}
+	end := len(array) - 1
+	if array[0] != '[' || array[end] != ']' {
+		return nil, false
+	}
+	longer = append(longer, array[:end]...)
+	for i, value := range values {
+		if i > 0 || len(bytes.TrimSpace(array[1:end])) > 0 {
+			longer = append(longer, ',')
+		}
+		longer = append(longer, value...)
+	}
+	return append(longer, ']'), true
+}

@@ -1,0 +1,289 @@
+package acp_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// rootsEntry is the command as it is announced.
+const rootsEntry = `{"description":"Show the session's folders, or add or remove one; asks first","input":{"hint":"[add DIR | remove DIR]"},"name":"roots"}`
+
+// say returns what the agent said to a prompt, as one text.
+func (c *client) say(id, prompt string) string {
+	c.t.Helper()
+	return strings.Join(c.texts(id, prompt), "")
+}
+
+// roots returns the roots of the session's backend.
+func (c *client) roots(id string) string {
+	c.t.Helper()
+	all := c.texts(id, "roots")
+	return all[len(all)-1]
+}
+
+func bracketed(paths ...string) string { return "[" + strings.Join(paths, ", ") + "]" }
+
+func TestRootsCommand(t *testing.T) {
+	top := folder(t)
+	one, two, lib := filepath.Join(top, "one", "app"), filepath.Join(top, "two", "app"), filepath.Join(top, "lib")
+	for _, dir := range []string{one, two, lib} {
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+	}
+	spelled := filepath.Join(top, "spelled")
+	require.NoError(t, os.Symlink(lib, spelled))
+	c := connect(t, acp.Options{Folders: func(workspace.Dir) []acp.Folder {
+		return []acp.Folder{{Path: two, Setting: "--dir"}, {Path: spelled, Setting: "workspaces[0] in config.json"}}
+	}})
+	c.initialize()
+	said := c.say(c.open(one), "/roots")
+	for _, want := range []string{
+		"Root 0: **`one/app`**, the working directory", "Root 1: **`two/app`**\n", "Root 2: **`spelled`**\n",
+		"- path: `" + spelled + "`\n- real path: `" + lib + "`\n- URI: `file://" + filepath.ToSlash(lib) + "`\n- from: workspaces[0] in config.json\n- state: ok\n",
+		"- from: --dir\n", "MCP servers: none\n",
+	} {
+		require.Contains(t, said, want)
+	}
+	id := c.open(one, two)
+	require.Contains(t, c.say(id, "  /roots \n"), "- from: your editor\n")
+	require.NoError(t, os.Rename(two, filepath.Join(top, "moved")))
+	require.Contains(t, c.say(id, "/roots"), "- state: moved")
+	for _, wrong := range []string{"/roots add", "/roots remove ", "/roots ../x"} {
+		require.Contains(t, c.say(id, wrong), "Type `/roots` to see the folders")
+	}
+}
+
+func TestA33_AddFolder(t *testing.T) {
+	r := &scripted{}
+	options := acp.Options{Backend: func() backend.Backend { return r }, Store: sessionstore.NewMemory(), ConsentDir: filepath.Join(t.TempDir(), "consents")}
+	c := connect(t, options)
+	c.initialize()
+	top := folder(t)
+	cwd, shared, link := filepath.Join(top, "cwd"), filepath.Join(top, "shared"), filepath.Join(top, "link")
+	for _, dir := range []string{cwd, shared} {
+		require.NoError(t, os.Mkdir(dir, 0o700))
+	}
+	require.NoError(t, os.Symlink(shared, link))
+	id, other := c.open(cwd), c.open(cwd)
+
+	c.permit("reject-once")
+	require.Equal(t, "Nothing was added.\n", c.say(id, "/roots add ../link"))
+	require.Contains(t, string(c.questions()[0].Params), shared, "the resolved path is shown")
+	require.NotContains(t, string(c.questions()[0].Params), link)
+	require.Equal(t, bracketed(cwd), c.roots(id))
+
+	c.permit("allow-once")
+	require.Equal(t, "Added `"+shared+"`.\n", c.say(id, `/roots add "../link"`))
+	require.Equal(t, bracketed(cwd, shared), c.roots(id))
+	require.Equal(t, []string{shared}, c.find(id).AdditionalDirectories)
+	require.Contains(t, r.noted(), "open session/resume "+bracketed(cwd, shared)+" state=")
+	require.Contains(t, c.say(id, "/roots add "+shared), "is a folder of this session already")
+	require.Contains(t, c.say(id, "/roots"), "- from: /roots add (acp-agent consents forget ")
+
+	// The session keeps it, others in the same directory do not have it.
+	for _, method := range []string{"session/load", "session/resume"} {
+		c.after(method, id, cwd, nil)
+		require.Equal(t, bracketed(cwd, shared), c.roots(id), method)
+	}
+	require.Equal(t, bracketed(cwd), c.roots(c.after("session/fork", id, cwd, nil)))
+	require.Equal(t, bracketed(cwd), c.roots(c.after("session/load", other, cwd, nil)))
+	require.Equal(t, bracketed(cwd), c.roots(c.open(cwd)))
+
+	// Always: every session in the directory has it, unless the client says otherwise.
+	c.permit("allow-always")
+	c.say(other, "/roots add ../shared")
+	again := connect(t, options)
+	again.initialize()
+	for _, method := range []string{"session/new", "session/load", "session/resume", "session/fork"} {
+		require.Equal(t, bracketed(cwd, shared), again.roots(again.after(method, other, cwd, nil)), method)
+		require.Equal(t, bracketed(cwd), again.roots(again.after(method, other, cwd, []string{})), method)
+	}
+	require.Equal(t, bracketed(top), again.roots(again.open(top)), "only in this directory")
+	again.permit("allow-always")
+	added := again.open(cwd)
+	require.Contains(t, again.say(added, "/roots remove shared"), "Removed `"+shared+"`")
+	require.Equal(t, bracketed(cwd), again.roots(added))
+	require.Equal(t, bracketed(cwd), again.roots(again.open(cwd)), "forgotten")
+
+	again.call("session/delete", idParams(id))
+	left, err := os.ReadDir(options.ConsentDir)
+	require.NoError(t, err)
+	require.Empty(t, left, "a deleted session leaves nothing")
+}
+
+func TestA24_FolderChangesThatFail(t *testing.T) {
+	r := &scripted{}
+	top := folder(t)
+	denied, err := workspace.ParseDir(filepath.Join(top, "denied"))
+	require.NoError(t, err)
+	c := connect(t, acp.Options{
+		Backend:   func() backend.Backend { return r },
+		Workspace: workspace.Options{MaxRoots: 3, Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
+	})
+	c.initialize()
+	for _, name := range []string{"cwd", "a", "b", "denied", "other"} {
+		require.NoError(t, os.Mkdir(filepath.Join(top, name), 0o700))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(top, "file"), nil, 0o600))
+	cwd, a, b := filepath.Join(top, "cwd"), filepath.Join(top, "a"), filepath.Join(top, "b")
+	id := c.open(cwd, a)
+	unchanged := func(what string) {
+		t.Helper()
+		require.Equal(t, bracketed(cwd, a), c.roots(id), what)
+		require.Equal(t, []string{a}, c.find(id).AdditionalDirectories, what)
+	}
+	c.permit("allow-once")
+	for argument, why := range map[string]string{"../missing": "does not exist", "../file": "is not a directory", "../denied": "refused by policy", "a\x00b": "NUL"} {
+		require.Contains(t, c.say(id, "/roots add "+argument), why)
+		unchanged(argument)
+	}
+	require.Contains(t, c.say(id, "/roots remove ../b"), "is not a folder of this session")
+	require.Contains(t, c.say(id, "/roots remove ."), "cannot be removed")
+	require.Empty(t, c.questions(), "nobody is asked about what is impossible")
+
+	c.permit("cancelled")
+	require.Equal(t, "cancelled", c.try("session/prompt", promptParams(id, "/roots add ../b")).stopReason(t))
+	unchanged("cancelled question")
+
+	c.permit("allow-once")
+	r.refuse = backend.Errorf(-32000, "log in first")
+	require.Contains(t, c.say(id, "/roots add ../b"), "log in first")
+	r.refuse = nil
+	unchanged("failed")
+
+	// The path is checked again after the answer.
+	c.swap(func() {
+		require.NoError(t, os.Remove(b))
+		require.NoError(t, os.Symlink(filepath.Join(top, "other"), b))
+	})
+	require.Contains(t, c.say(id, "/roots add ../b"), "it now leads to "+filepath.Join(top, "other"))
+	unchanged("replaced folder")
+
+	c.permit("allow-once")
+	c.say(id, "/roots add ../other")
+	require.Contains(t, c.say(id, "/roots add "+top), "too many roots")
+	require.Contains(t, c.say(id, "/roots remove ../a"), "Removed")
+	require.Equal(t, bracketed(cwd, filepath.Join(top, "other")), c.roots(id))
+}
+
+// swap calls do when the user is asked, and then allows it once.
+func (c *client) swap(do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answers = func(m message) string {
+		if m.Method != "session/request_permission" {
+			return ""
+		}
+		do()
+		return `{"outcome":{"outcome":"selected","optionId":"allow-once"}}`
+	}
+}
+
+func TestA12_RootsCommandAmongOtherRequests(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	cwd, a, b := folder(t), folder(t), folder(t)
+	asked := func(id string) (prompt string) {
+		t.Helper()
+		before := len(c.questions())
+		prompt, line := c.request("session/prompt", promptParams(id, "/roots add "+b))
+		c.send(line)
+		require.Eventually(t, func() bool { return len(c.questions()) > before }, 10*time.Second, time.Millisecond)
+		return prompt
+	}
+	c.permit("")
+	for what, end := range map[string]func(id string){
+		"cancel": func(id string) { c.send(notification("session/cancel", idParams(id))) },
+		"load":   func(id string) { c.call("session/load", rootsParams(id, cwd, a)) },
+		"close":  func(id string) { c.call("session/close", idParams(id)) },
+		"delete": func(id string) { c.call("session/delete", idParams(id)) },
+	} {
+		id := c.open(cwd, a)
+		prompt := asked(id)
+		require.Equal(t, "turn_in_progress", c.try("session/prompt", promptParams(id, "roots")).reason(t), what)
+		end(id)
+		require.Equal(t, "cancelled", c.response(prompt).stopReason(t), what)
+		if what != "delete" {
+			require.Equal(t, []string{a}, c.find(id).AdditionalDirectories, what)
+		}
+	}
+	// Requests behind the prompt find the session with its new folders.
+	c.permit("allow-once")
+	id := c.open(cwd)
+	c.say(id, "/roots add "+a)
+	require.Nil(t, c.try("session/set_mode", idParams(id)).Error)
+	require.Equal(t, bracketed(cwd, a), c.roots(id))
+	require.Equal(t, "cancelled", func() string {
+		prompt, line := c.request("session/prompt", promptParams(id, "wait"))
+		c.send(line)
+		c.await(0, said("waiting"))
+		c.send(notification("session/cancel", idParams(id)))
+		return c.response(prompt).stopReason(t)
+	}())
+	// The turn is stored in one piece.
+	c.after("session/close", id, cwd, nil)
+	before := len(c.messages())
+	c.call("session/load", rootsParams(id, cwd, a))
+	replayed := texts(c.messages()[before:], id)
+	require.Contains(t, replayed, "Added `"+a+"`.\n")
+}
+
+func TestA12_M3_AddedFolderReachesServers(t *testing.T) {
+	c := served(t, acp.Options{})
+	c.permit("allow-once")
+	a, b := folder(t), folder(t)
+	id := c.serve([]string{a}, server("one", "files"))
+	before := c.use(id, "one.where")
+	require.Equal(t, uris(t, a), c.use(id, "one.roots"))
+	require.Contains(t, c.say(id, "/roots add "+b), "Added")
+	require.Equal(t, uris(t, a, b), c.use(id, "one.roots"))
+	require.Equal(t, 1, c.changes(id, "one"))
+	require.Equal(t, before, c.use(id, "one.where"), "the server keeps running")
+	require.Contains(t, c.say(id, "/roots"), "- `one` (stdio): ready\n")
+	require.Contains(t, c.say(id, "/roots remove "+b), "Removed")
+	got := c.texts(id, "use one.roots") // the user is also told that the server is restarted
+	require.Equal(t, uris(t, a), got[len(got)-1])
+}
+
+func TestA33_RootsCommandIsAnnounced(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c.initialize()
+	cwd := folder(t)
+	id := c.open(cwd)
+	m, _ := c.await(0, func(m message) bool { return strings.Contains(string(m.Params), "available_commands_update") })
+	require.Equal(t, []string{"roots"}, announced(t, m))
+	r.mu.Lock()
+	r.opened = func(_ backend.Activation, h backend.Host) {
+		_ = h.Update(t.Context(), update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"roots","description":"another"},{"name":"x","description":"<é>"}],"_meta":{"k":1}}}`))
+	}
+	r.mu.Unlock()
+	before := len(c.messages())
+	c.call("session/resume", rootsParams(id, cwd))
+	m, _ = c.await(before, func(m message) bool { return strings.Contains(string(m.Params), `"name":"x"`) })
+	require.Equal(t, []string{"x", "roots"}, announced(t, m))
+	require.Contains(t, string(m.Params), `{"name":"x","description":"<é>"}`, "the backend's commands stay as they are")
+	require.Contains(t, string(m.Params), `"_meta":{"k":1}`)
+}
+
+func announced(t *testing.T, m message) (names []string) {
+	t.Helper()
+	var p struct {
+		Update struct{ AvailableCommands []struct{ Name string } }
+	}
+	require.NoError(t, json.Unmarshal(m.Params, &p))
+	for _, c := range p.Update.AvailableCommands {
+		names = append(names, c.Name)
+	}
+	return names
+}

@@ -1,0 +1,58 @@
+package consent_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/consent"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func dir(t *testing.T) workspace.Dir {
+	t.Helper()
+	d, err := workspace.ParseDir(t.TempDir())
+	require.NoError(t, err)
+	return d
+}
+
+func TestA33_Folders(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	store := consent.NewStore(state)
+	cwd, other, a, b := dir(t), dir(t), dir(t), dir(t)
+	for _, c := range []consent.Consent{consent.ForFolder(cwd, a, ""), consent.ForFolder(cwd, b, "s1"), consent.ForFolder(other, b, "")} {
+		require.NoError(t, store.Allow(c))
+	}
+	folders := func(cwd workspace.Dir, session string) []workspace.Dir {
+		t.Helper()
+		found, err := store.Folders(cwd, session)
+		require.NoError(t, err)
+		dirs := []workspace.Dir{}
+		for _, c := range found {
+			dirs = append(dirs, c.Folder)
+		}
+		return dirs
+	}
+	require.Equal(t, []workspace.Dir{a}, folders(cwd, ""))
+	require.Equal(t, []workspace.Dir{a}, folders(cwd, "s2"))
+	require.ElementsMatch(t, []workspace.Dir{a, b}, folders(cwd, "s1"))
+	require.Equal(t, []workspace.Dir{b}, folders(other, "s1"))
+
+	require.NoError(t, store.ForgetSession(""))
+	require.NoError(t, store.ForgetSession("s1"))
+	require.Equal(t, []workspace.Dir{a}, folders(cwd, "s1"))
+
+	// A record that was changed allows nothing.
+	path := filepath.Join(state, string(consent.ForFolder(cwd, a, "").ID))
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(state, string(consent.ForFolder(cwd, b, "").ID)), content, 0o600))
+	require.Equal(t, []workspace.Dir{a}, folders(cwd, ""))
+	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
+	require.Empty(t, folders(cwd, ""))
+	all, err := store.List()
+	require.NoError(t, err)
+	require.Len(t, all, 3, "it can be forgotten")
+}
