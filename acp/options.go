@@ -35,8 +35,9 @@ type Options struct {
 	Trace func(sent bool, line []byte)
 	// MCPPolicy returns the user's policy for the MCP server called name. If it is nil, the zero MCPPolicy holds for all.
 	MCPPolicy func(name string) MCPPolicy
-	// ConsentDir is the directory that remembers which MCP servers found in roots the user allowed for good. It is created
-	// when first needed. If it is empty, nothing is remembered and the user is asked each time.
+	// ConsentDir is the directory that remembers which MCP servers found in roots the user allowed for good, and which folders they
+	// added to sessions with /roots. It is created when first needed. If it is empty, nothing is remembered and the user is asked
+	// each time.
 	ConsentDir string
 	// AllowReads allows the backend once to read or search, without asking the user, if its permission request shows that it
 	// does so inside the session's roots and does nothing else.

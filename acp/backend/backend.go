@@ -120,7 +120,7 @@ const (
 // and a backend offers nothing else by this name.
 const RootsCommand = "roots"
 
-// Cause is the method of the request that activates a session.
+// Cause is the method of the request that activates a session. When the user changes the folders with [RootsCommand], it is Resume.
 type Cause string
 
 // All causes.

@@ -317,7 +317,7 @@ func (h *system) connect() *testClient {
 	toAdapter, fromClient := io.Pipe()
 	toClient, fromAdapter := io.Pipe()
 	v := &testClient{h: h}
-	v.Client = client.New(toClient, fromClient, client.Options{Updates: v.see})
+	v.Client = client.New(toClient, fromClient, client.Options{Updates: v.see, Permission: allowOnce})
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -341,6 +341,10 @@ func (h *system) connect() *testClient {
 	v.agent, err = v.Initialize(h.t.Context())
 	require.NoError(h.t, err)
 	return v
+}
+
+func allowOnce(context.Context, sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected("allow-once")}, nil
 }
 
 // see notes an update in short form.

@@ -241,3 +241,43 @@ func TestRootsMode(t *testing.T) {
 	require.Empty(t, proxy.Describe(nil))
 	require.Empty(t, proxy.Describe([]byte(`{"v":1}`)))
 }
+
+// The user adds a folder in a session, and later removes it. The agent gets the new list as after a session/resume of the client.
+func TestA33_AddedFolderReachesChild(t *testing.T) {
+	for name, c := range map[string]struct {
+		abilities
+		method string // of the request with the new list, "" if the child is told in its next prompt
+	}{
+		"resume":  {abilities{Load: true, Resume: true, Roots: true}, "session/resume"},
+		"load":    {abilities{Load: true, Roots: true}, "session/load"},
+		"new":     {abilities{Roots: true}, "session/new"},
+		"context": {abilities{Load: true, Resume: true}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newSystem(t, c.abilities, proxy.Options{})
+			all := roots(t, 2)
+			added := workspace.Real(all.At(2))
+			v := h.connect()
+			s, err := v.NewSession(t.Context(), client.Setup{Roots: with(all, all.At(1).String())})
+			require.NoError(t, err)
+			v.prompt(s.ID, "one")
+			require.Equal(t, "agent Added `"+added.String()+"`.\n", v.prompt(s.ID, "/roots add "+all.At(2).String()), "nothing is replayed")
+			if c.method != "" {
+				require.Equal(t, []string{all.At(1).String(), added.String()}, h.directories(c.method))
+			}
+			v.prompt(s.ID, "two")
+			require.Contains(t, strings.Join(h.lastPrompt(), ""), "two")
+			if c.method != "session/new" { // which is given the conversation instead
+				require.Equal(t, c.method == "", strings.Contains(strings.Join(h.lastPrompt(), ""), added.String()))
+			}
+			require.Contains(t, v.prompt(s.ID, "/roots"), added.String())
+			require.Equal(t, "agent Removed `"+added.String()+"`.\n", v.prompt(s.ID, "/roots remove "+added.String()))
+			if c.method != "" {
+				require.Equal(t, []string{all.At(1).String()}, h.directories(c.method))
+			}
+			for _, prompt := range h.prompts() {
+				require.False(t, strings.HasPrefix(prompt[len(prompt)-1], "/roots"), "the child is not asked")
+			}
+		})
+	}
+}
