@@ -30,6 +30,18 @@ func (act *activation) broadRoots(known workspace.Roots) string {
 	return b.String()
 }
 
+// listedFolders returns a message to the user about files in cwd that list folders which the session does not have, "" if there are
+// none. Whoever wrote such a file need not be the user, so it adds nothing by itself.
+func (act *activation) listedFolders() string {
+	var b strings.Builder
+	for _, f := range act.files {
+		name := text.Printable(filepath.Base(f.Path))
+		fmt.Fprintf(&b, "%s lists %s: %s\n\n", text.Code(name), text.Count(len(f.Folders), "more folder", "more folders"),
+			text.Code("/"+backend.RootsCommand+" add "+name))
+	}
+	return b.String()
+}
+
 // broadDir says why dir, a real path, has far more in it than a project: it is the top of a file system, or it is or contains the
 // home directory. It is "" for other directories.
 func broadDir(dir workspace.Dir) string {

@@ -13,6 +13,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -32,7 +33,8 @@ var rootsEntry = backend.Encode(sdk.AvailableCommand{
 })
 
 const rootsUsage = "Type `/roots` to see the folders of this session, `/roots add DIR` to add one, or `/roots remove DIR` to remove one. " +
-	"A relative DIR starts at the working directory, and `~` is your home directory.\n"
+	"A relative DIR starts at the working directory, and `~` is your home directory. " +
+	"`/roots add FILE` adds the folders that a file lists: *.code-workspace, go.work, pnpm-workspace.yaml or package.json.\n"
 
 // announceRoots returns an announcement of commands with /roots. A backend's command of this name is left out.
 func announceRoots(u backend.Update) backend.Update {
@@ -208,12 +210,16 @@ func (r *rootsTurn) realCwd() workspace.Dir { return r.session.workspace.Opened(
 
 // add adds the folders that the argument names.
 func (r *rootsTurn) add(argument string) error {
-	added, err := r.newFolders(r.namedFolders(argument))
+	named, err := r.namedFolders(argument)
+	if err != nil {
+		return err
+	}
+	added, err := r.newFolders(named.paths)
 	if err != nil {
 		return err
 	}
 	if len(added) == 0 {
-		return r.say(text.Code(argument) + " is a folder of this session already.\n")
+		return r.say(text.Code(argument) + named.known)
 	}
 	consents := func(session string) []consent.Consent {
 		var all []consent.Consent
@@ -266,9 +272,33 @@ func (r *rootsTurn) add(argument string) error {
 	return r.say("Added " + listed(added) + ".\n")
 }
 
-// namedFolders returns the paths of the folders that an argument of /roots add names.
-func (r *rootsTurn) namedFolders(argument string) []string {
-	return []string{r.session.params.roots.Cwd().Locate(unquoted(argument))}
+// namedFolders are the folders that an argument of /roots add names.
+type namedFolders struct {
+	paths []string
+	known string // what to say about the argument if the session has them all
+}
+
+// namedFolders returns the folder at the argument's path, or those that the file there lists, if the session has such a file.
+func (r *rootsTurn) namedFolders(argument string) (namedFolders, error) {
+	path := r.session.params.roots.Cwd().Locate(unquoted(argument))
+	var named namedFolders
+	err := r.agent.onDisk(r.ctx, func() error {
+		info, err := r.session.workspace.Stat(path)
+		if err != nil || info.IsDir() {
+			named = namedFolders{[]string{path}, " is a folder of this session already.\n"}
+			return nil
+		}
+		file, err := discovery.ReadWorkspaceFile(r.ctx, r.session.workspace, path)
+		named.known = " lists no folders that this session does not have.\n"
+		for _, dir := range file.Folders {
+			named.paths = append(named.paths, dir.String())
+		}
+		return err
+	}, nil)
+	if err != nil {
+		return namedFolders{}, err // what reads the file may still be running
+	}
+	return named, nil
 }
 
 // unquoted returns an argument without quotes around it.

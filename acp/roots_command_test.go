@@ -287,3 +287,56 @@ func announced(t *testing.T, m message) (names []string) {
 	}
 	return names
 }
+
+func TestA33_WorkspaceFile(t *testing.T) {
+	top := folder(t)
+	cwd, shared, skills := filepath.Join(top, "cwd"), filepath.Join(top, "shared"), filepath.Join(top, "skills")
+	for _, dir := range []string{cwd, shared, skills} {
+		require.NoError(t, os.Mkdir(dir, 0o700))
+	}
+	link := filepath.Join(top, "link")
+	require.NoError(t, os.Symlink(skills, link))
+	file := filepath.Join(cwd, "my app.code-workspace")
+	require.NoError(t, os.WriteFile(file, []byte(`{"folders":[{"path":"."},{"path":"../shared"},{"path":"../link"},]} // mine`), 0o600))
+	const mention = "`my app.code-workspace` lists 2 more folders: `/roots add my app.code-workspace`\n"
+	store := sessionstore.NewMemory()
+	c := connect(t, acp.Options{Store: store})
+	c.initialize()
+
+	id := c.open(cwd)
+	require.Empty(t, texts(c.messages(), id), "not before the first prompt")
+	require.Contains(t, c.say(id, "say one"), mention)
+	require.Equal(t, bracketed(cwd), c.roots(id), "a file in a folder adds nothing by itself")
+	require.NotContains(t, c.say(id, "say two"), mention)
+	c.call("session/load", rootsParams(id, cwd))
+	require.NotContains(t, c.say(id, "say three"), mention, "once, and it is not recorded")
+	require.NotContains(t, c.say(c.open(cwd, shared, skills, link), "say one"), mention, "the session has them")
+	require.NotContains(t, c.say(c.open(shared, cwd), "say one"), mention, "only the working directory counts")
+
+	c.permit("reject-once")
+	require.Contains(t, c.say(id, "/roots add my app.code-workspace"), "Nothing was added.\n")
+	require.Equal(t, bracketed(cwd), c.roots(id))
+	c.permit("allow-once")
+	asked := len(c.questions())
+	require.Contains(t, c.say(id, "/roots add my app.code-workspace"), "Added `"+shared+"`, `"+skills+"`.\n")
+	questions := c.questions()[asked:]
+	require.Len(t, questions, 1, "one question")
+	require.Contains(t, string(questions[0].Params), shared+`\n`+skills, "with each resolved path")
+	require.Equal(t, bracketed(cwd, shared, skills), c.roots(id))
+	require.Contains(t, c.say(id, "/roots add "+file), "lists no folders that this session does not have")
+
+	require.NoError(t, os.WriteFile(filepath.Join(cwd, "notes.txt"), nil, 0o600))
+	require.Contains(t, c.say(id, "/roots add notes.txt"), "is not a workspace file")
+	require.NoError(t, os.WriteFile(filepath.Join(cwd, "go.work"), []byte("use .\n"), 0o600))
+	require.Contains(t, c.say(id, "/roots add go.work"), "lists no folders that this session does not have")
+	require.NoError(t, os.WriteFile(filepath.Join(top, "app.code-workspace"), []byte(`{"folders":[{"path":"shared"}]}`), 0o600))
+	require.Contains(t, c.say(id, "/roots add ../app.code-workspace"), "is not a directory", "what is outside is not read")
+
+	// A session that was never prompted is told when it is opened again.
+	unprompted := c.open(cwd)
+	c.leave()
+	c = connect(t, acp.Options{Store: store})
+	c.initialize()
+	c.call("session/resume", rootsParams(unprompted, cwd))
+	require.Contains(t, c.say(unprompted, "say one"), mention)
+}

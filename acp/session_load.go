@@ -169,7 +169,7 @@ func (l *load) promptNotice(act *activation) string {
 	case l.previous != nil:
 		before = l.previous.notice
 	case l.stored.Title == "":
-		known = workspace.Roots{}
+		known, before = workspace.Roots{}, act.listedFolders()
 	}
 	return before + act.droppedFolders(l.params, l.stored.Keys) + act.broadRoots(known)
 }

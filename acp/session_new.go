@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -75,7 +76,7 @@ func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams,
 		at.release()
 		return nil, err
 	}
-	s.notice = act.broadRoots(workspace.Roots{})
+	s.notice = act.broadRoots(workspace.Roots{}) + act.listedFolders()
 	a.releaseAfterResponse(r, at, s, notice)
 	return put(act.opened.Result, "sessionId", quote(string(act.id))), nil
 }
@@ -110,7 +111,8 @@ type activation struct {
 	counted   bool // against the limit of active sessions
 	params    sessionParams
 	workspace *workspace.Workspace
-	broad     []string // by root, from broadDir
+	broad     []string                  // by root, from broadDir
+	files     []discovery.WorkspaceFile // that list folders outside of the roots
 	servers   serverChange
 	host      *host
 	backend   backend.Session
@@ -190,7 +192,11 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 		return err
 	}
 	act.host.servers = &sessionServers{set: act.servers.set, given: act.servers.configs}
-	return act.host.scan(ctx)
+	if err := act.host.scan(ctx); err != nil || o.previous != nil {
+		return err
+	}
+	act.files, err = discovery.WorkspaceFiles(ctx, act.workspace)
+	return err
 }
 
 // abandon undoes as much of the activation as there is.
