@@ -91,8 +91,9 @@ func (s *session) setKind(ctx context.Context, r *permissionRequest) error {
 
 // inTurn reports whether a turn is running that was not told to end.
 func (s *session) inTurn() bool {
-	t := s.queue.running()
-	return t != nil && t.runsIn(s) && t.isAt(turnRunning) && t.ctx.Err() == nil
+	return slices.ContainsFunc(s.queue.unanswered(), func(t *turn) bool {
+		return t.runsIn(s) && t.isAt(turnRunning) && t.ctx.Err() == nil
+	})
 }
 
 // handOver returns an error unless another program that opens path now reaches a file or directory of the session.

@@ -22,10 +22,12 @@
 //	                     in a turn ─────────────────────────────▶─┘
 //	                          answered
 //
-// During a turn another prompt is rejected. A prompt that follows a session/cancel waits for the response of the cancelled turn. Load and resume first do everything that can fail, then end the running turn as cancelled, then replace the
-// activation. Close and delete first end the turn. Fork copies the finished turns and changes nothing. Delete removes a session in
-// any state. Sessions that only the backend knows are stored when a list imports them, or when a client opens
-// one by the backend's own id.
+// During a turn another prompt waits for its response and a third is rejected, unless the backend handles overlapping turns
+// ([backend.Info].OverlappingTurns). A prompt that follows a session/cancel waits for the responses of the cancelled turns. Load and
+// resume first do everything that can fail, then end the running turns as cancelled, then replace the activation. Close and delete
+// first end the turns. Fork copies the finished turns and changes nothing. Delete removes a session in any state. Sessions that only
+// the backend knows are stored when a list imports them, or when a client opens one by the
+// backend's own id.
 //
 // # Where to find things
 //

@@ -27,7 +27,7 @@ func stateError(code int, message string, data reasonData) *jsonrpc.Error {
 }
 
 func errTurnInProgress(id sessionstore.ID) error {
-	return stateError(jsonrpc.CodeInvalidRequest, "a turn is running in this session: wait for its answer, or send session/cancel first",
+	return stateError(jsonrpc.CodeInvalidRequest, "a turn is running in this session and another prompt waits for it: wait for an answer, or send session/cancel first",
 		reasonData{Reason: "turn_in_progress", SessionID: string(id)})
 }
 

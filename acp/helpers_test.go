@@ -245,6 +245,14 @@ func (c *client) call(method, params string) json.RawMessage {
 	return m.Result
 }
 
+// busy sends two prompts during a turn: one that waits for its turn, whose id is returned, and one that is rejected.
+func (c *client) busy(session string) (queued string, rejected message) {
+	c.t.Helper()
+	queued, line := c.request("session/prompt", promptParams(session, "say queued"))
+	c.send(line)
+	return queued, c.try("session/prompt", promptParams(session, "say too much"))
+}
+
 // try sends a request and returns its response.
 func (c *client) try(method, params string) message {
 	c.t.Helper()

@@ -77,6 +77,13 @@ func (i *initialization) mcpOwner() backend.MCPOwner {
 	return i.info.MCP
 }
 
+// overlappingTurns reports whether the backend handles overlapping turns.
+func (i *initialization) overlappingTurns() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.info.OverlappingTurns
+}
+
 // transports returns the MCP transports that were advertised.
 func (i *initialization) transports() mcpTransports {
 	i.mu.Lock()

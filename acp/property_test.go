@@ -176,13 +176,13 @@ func (m *machine) begin() time.Time { return m.medium.now().UTC().Truncate(time.
 // behind it. An error has no place: it may come after what the next request shows.
 func (m *machine) verify(t *rapid.T, s sent, from int) int {
 	c := m.clients[s.process]
-	if s.want.ended != "" {
-		got, at := c.await(0, isResponse(s.want.ended))
+	for _, prompt := range s.want.ended {
+		got, at := c.await(0, isResponse(prompt))
 		require.Equal(t, "cancelled", got.stopReason(t), s.description)
 		from = max(from, at+1)
 	}
 	switch {
-	case s.id == "":
+	case s.id == "" || s.want.queued:
 		return from
 	case s.want.isError():
 		m.verifyError(t, s)
@@ -521,9 +521,7 @@ func (m *machine) actRestart(t *rapid.T) {
 	begun := m.begin()
 	var ended []string
 	for _, id := range m.known {
-		if prompt := m.endTurn(process, id); prompt != "" {
-			ended = append(ended, prompt)
-		}
+		ended = append(ended, m.endTurn(process, id)...)
 	}
 	c.leave()
 	for _, prompt := range ended {
@@ -700,6 +698,7 @@ type seat struct {
 	roots      []string
 	generation int
 	turn       string // the id of the prompt that runs
+	queued     string // the id of the one that waits for it
 	noticed    bool   // it met a newer generation: the process will close the session
 }
 
@@ -717,10 +716,11 @@ type answer struct {
 	code       int      // 0: no error, or one of several
 	reasons    []string // of the error, any of them
 	violations []string // all of them
-	ended      string   // the prompt that is answered as cancelled before
+	ended      []string // the prompts that are answered as cancelled before
 	said       []part   // what is shown of the session before the answer
 	stopReason string
 	goesOn     bool // nothing is answered yet
+	queued     bool // nor shown
 }
 
 func (a answer) isError() bool { return a.code != 0 || a.reasons != nil }
@@ -752,22 +752,26 @@ func (m *model) hand(process int, r *record, roots []string) {
 	m.seats[process][r.id] = &seat{roots: roots, generation: m.generations}
 }
 
-// endTurn ends the turn that runs, and returns its prompt. What a fenced process says is lost.
-func (m *model) endTurn(process int, id string) (prompt string) {
+// endTurn ends the turn that runs and the prompt that waits for it, and returns their prompts. What a fenced process says is lost.
+func (m *model) endTurn(process int, id string) (prompts []string) {
 	s := m.seats[process][id]
 	if s == nil || s.turn == "" {
-		return ""
+		return nil
 	}
-	prompt, s.turn = s.turn, ""
+	prompts = append(prompts, s.turn)
+	if s.queued != "" {
+		prompts = append(prompts, s.queued)
+	}
+	s.turn, s.queued = "", ""
 	if !m.owns(process, id) {
 		s.noticed = true
-		return prompt
+		return prompts
 	}
 	r := m.stored[id]
 	r.history = append(r.history, part{"agent", "waiting"}, part{"agent", "last words"})
 	r.finished = len(r.history)
 	m.touched[id] = true
-	return prompt
+	return prompts
 }
 
 // refuseNew is new's refusal, if any.
@@ -852,8 +856,11 @@ func (m *model) end(process int, id string, deletes bool) answer {
 func (m *model) prompt(process int, id, request, text string, answered *string) answer {
 	s, r := m.seats[process][id], m.stored[id]
 	switch {
-	case s != nil && s.turn != "":
+	case s != nil && s.queued != "":
 		return answer{code: -32600, reasons: []string{"turn_in_progress"}}
+	case s != nil && s.turn != "":
+		s.queued = request
+		return answer{queued: true}
 	case r == nil:
 		return notFound
 	case s == nil:

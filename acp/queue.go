@@ -11,8 +11,8 @@ import (
 
 // queue keeps the requests of one session id in arrival order. The read loop takes a ticket for each of them, and one ticket
 // at a time holds the queue: a prompt until its turn has begun, a call until the backend has it, a lifecycle request until
-// its response was sent. The queue also knows the active session and its running turn, because calls pass a running turn and
-// lifecycle requests end it.
+// its response was sent. The queue also knows the active session and its turns, because calls pass running turns and lifecycle
+// requests end them.
 type queue struct {
 	id     sessionstore.ID
 	queues *queues
@@ -20,7 +20,7 @@ type queue struct {
 	mu      sync.Mutex
 	line    []*ticket
 	session *session // the active session, nil if there is none
-	turn    *turn    // the running turn, nil if there is none
+	turns   []*turn  // whose prompts have held the queue and were not answered, in this order
 }
 
 // requestKind is the kind of request that a ticket is for.
@@ -56,44 +56,46 @@ func (q *queue) ticket(kind requestKind) *ticket {
 	return q.ticketLocked(kind, nil)
 }
 
-func (q *queue) promptTicket(t *turn) (*ticket, error) {
+// promptTicket fails if the turns before t that are not over are as many as limit; 0 means no limit.
+func (q *queue) promptTicket(t *turn, limit int) (*ticket, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if before := q.precedingTurnLocked(); before != nil && before.blocks() {
+	before := 0
+	for _, t := range q.precedingTurnsLocked() {
+		if t.blocks() {
+			before++
+		}
+	}
+	if limit > 0 && before >= limit {
 		return nil, errTurnInProgress(q.id)
 	}
 	return q.ticketLocked(promptRequest, t), nil
 }
 
-// precedingTurnLocked returns the turn that a new prompt would directly follow, nil if it would follow a lifecycle request.
-func (q *queue) precedingTurnLocked() *turn {
+// precedingTurnsLocked returns the turns that a new prompt would follow: those since the last lifecycle request in the line.
+func (q *queue) precedingTurnsLocked() (turns []*turn) {
 	for _, at := range slices.Backward(q.line) {
-		switch at.kind {
-		case promptRequest:
-			return at.turn
-		case lifecycleRequest:
-			return nil
+		switch {
+		case at.kind == lifecycleRequest:
+			return turns
+		case at.turn != nil && !slices.Contains(q.turns, at.turn):
+			turns = append(turns, at.turn)
 		}
 	}
-	return q.turn
+	return append(turns, q.turns...)
 }
 
-// cancel ends the running turn and every turn in the queue. It does not wait in line.
+// cancel ends all turns, also those in the line. It does not wait there.
 func (q *queue) cancel(params backend.Raw) {
 	q.mu.Lock()
-	var turns []*turn
-	if q.turn != nil {
-		turns = append(turns, q.turn)
-	}
+	turns := slices.Clone(q.turns)
 	for _, at := range q.line {
-		if at.turn != nil && at.turn != q.turn {
+		if at.turn != nil && !slices.Contains(turns, at.turn) {
 			turns = append(turns, at.turn)
 		}
 	}
 	q.mu.Unlock()
-	for _, t := range turns {
-		t.end(backend.ErrCancelled, params)
-	}
+	endTurns(turns, backend.ErrCancelled, params)
 }
 
 // active returns the active session, nil if there is none.
@@ -120,43 +122,47 @@ func (q *queue) deactivate(s *session) bool {
 	return true
 }
 
-// running returns the running turn, nil if there is none.
-func (q *queue) running() *turn {
+// unanswered returns the turns whose prompts have held the queue and were not answered, in this order.
+func (q *queue) unanswered() []*turn {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.turn
+	return slices.Clone(q.turns)
 }
 
-func (q *queue) setRunning(t *turn) {
+// enter adds t, whose ticket holds the queue, and returns the turns before it.
+func (q *queue) enter(t *turn) (before []*turn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.turn = t
+	before = slices.Clone(q.turns)
+	q.turns = append(q.turns, t)
+	return before
 }
 
-// answered notes that t, which may be the running turn, was answered.
+// answered notes that t was answered.
 func (q *queue) answered(t *turn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.turn == t {
-		q.turn = nil
-	}
+	q.turns = slices.DeleteFunc(q.turns, func(other *turn) bool { return other == t })
 }
 
-// endTurn ends the running turn, if there is one, and waits until its prompt was answered.
-func (q *queue) endTurn(ctx context.Context, cause error) error {
-	t := q.running()
-	if t == nil {
-		return nil
+// endTurns ends the turns, if there are any, and waits until their prompts were answered. The caller's ticket holds the queue, so
+// that no turn follows.
+func (q *queue) endTurns(ctx context.Context, cause error) error {
+	turns := q.unanswered()
+	endTurns(turns, cause, nil)
+	for _, t := range turns {
+		if err := t.wait(ctx); err != nil {
+			return err
+		}
 	}
-	t.end(cause, nil)
-	return t.wait(ctx)
+	return nil
 }
 
 // idle reports whether nothing refers to the queue any more.
 func (q *queue) idle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.line) == 0 && q.session == nil && q.turn == nil
+	return len(q.line) == 0 && q.session == nil && len(q.turns) == 0
 }
 
 // holds reports whether the ticket holds the queue.
@@ -211,11 +217,12 @@ func (qs *queues) ticket(id sessionstore.ID, kind requestKind) *ticket {
 	return qs.getLocked(id).ticket(kind)
 }
 
-// promptTicket returns a ticket for a prompt. It fails if another turn is running or waiting and nothing in between ends it.
-func (qs *queues) promptTicket(id sessionstore.ID, t *turn) (*ticket, error) {
+// promptTicket returns a ticket for a prompt. It fails if as many turns as limit are running or waiting and nothing in between ends
+// them; 0 means no limit.
+func (qs *queues) promptTicket(id sessionstore.ID, t *turn, limit int) (*ticket, error) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	return qs.getLocked(id).promptTicket(t)
+	return qs.getLocked(id).promptTicket(t, limit)
 }
 
 func (qs *queues) getLocked(id sessionstore.ID) *queue {

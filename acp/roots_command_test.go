@@ -210,9 +210,11 @@ func TestA12_RootsCommandAmongOtherRequests(t *testing.T) {
 	} {
 		id := c.open(cwd, a)
 		prompt := asked(id)
-		require.Equal(t, "turn_in_progress", c.try("session/prompt", promptParams(id, "roots")).reason(t), what)
+		queued, rejected := c.busy(id)
+		require.Equal(t, "turn_in_progress", rejected.reason(t), what)
 		end(id)
 		require.Equal(t, "cancelled", c.response(prompt).stopReason(t), what)
+		require.Equal(t, "cancelled", c.response(queued).stopReason(t), what)
 		if what != "delete" {
 			require.Equal(t, []string{a}, c.find(id).AdditionalDirectories, what)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -36,12 +37,13 @@ type session struct {
 	leasing sync.RWMutex // held for reading by writes, for writing while the lease changes
 	lease   sessionstore.Lease
 
-	titled   atomic.Bool // the session has a title
-	renamed  atomic.Bool // a client has chosen it
-	notice   string      // for the user, at the next prompt; guarded by the queue
-	openTurn bool        // the end of a turn could not be stored; guarded by the queue and the turn
-	evicted  sync.Once
-	closed   sync.Once
+	titled  atomic.Bool // the session has a title
+	renamed atomic.Bool // a client has chosen it
+	notice  string      // for the user, at the next prompt; guarded by the queue
+	ending  sync.Mutex  // guards unended
+	unended []int64     // the numbers of turns whose end could not be stored
+	evicted sync.Once
+	closed  sync.Once
 }
 
 // newSession returns the session of an activation that was stored under lease.
@@ -172,8 +174,9 @@ func (s *session) failed(err error) {
 	if gone(err) {
 		cause = errors.Join(backend.ErrFenced, err)
 	}
-	if t := s.queue.running(); t != nil && t.runsIn(s) && !errors.Is(err, context.Canceled) {
-		s.agent.running.Go(func() { t.end(cause, nil) })
+	if !errors.Is(err, context.Canceled) {
+		turns := slices.DeleteFunc(s.queue.unanswered(), func(t *turn) bool { return !t.runsIn(s) })
+		s.agent.running.Go(func() { endTurns(turns, cause, nil) })
 	}
 	if gone(err) {
 		s.evicted.Do(func() { s.agent.evict(s, cause) })
@@ -185,15 +188,24 @@ func gone(err error) bool {
 	return errors.As(err, new(*sessionstore.FencedError)) || errors.As(err, new(*sessionstore.NotFoundError))
 }
 
-// endOpenTurn stores the end of a turn whose end could not be stored before, under the lease of the activation that replaces s.
-func (s *session) endOpenTurn(ctx context.Context, lease sessionstore.Lease) {
-	if !s.openTurn {
-		return
-	}
+// addUnended notes that the end of a turn could not be stored.
+func (s *session) addUnended(number int64) {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	s.unended = append(s.unended, number)
+}
+
+// endOpenTurns stores the ends that could not be stored before, under the lease of the activation that replaces s.
+func (s *session) endOpenTurns(ctx context.Context, lease sessionstore.Lease) {
+	s.ending.Lock()
+	unended := s.unended
+	s.ending.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
-	if err := s.agent.options.Store.EndTurn(ctx, lease, ""); err != nil {
-		s.agent.log.Warn("ending a turn", "session", s.id, "error", err)
+	for _, number := range unended {
+		if err := s.agent.options.Store.EndTurn(ctx, lease, number, ""); err != nil {
+			s.agent.log.Warn("ending a turn", "session", s.id, "error", err)
+		}
 	}
 }
 

@@ -80,7 +80,7 @@ func (a *agent) end(ctx, closing context.Context, at *ticket, params backend.Raw
 	if s == nil {
 		return nil, nil
 	}
-	if err := at.queue.endTurn(ctx, backend.ErrCancelled); err != nil {
+	if err := at.queue.endTurns(ctx, backend.ErrCancelled); err != nil {
 		return nil, err
 	}
 	return a.closeSession(closing, s, params), nil
@@ -128,7 +128,7 @@ func (a *agent) evict(s *session, cause error) {
 		if at.acquire(a.base) != nil || at.queue.active() != s {
 			return
 		}
-		if at.queue.endTurn(a.base, cause) == nil {
+		if at.queue.endTurns(a.base, cause) == nil {
 			a.closeSession(a.base, s, nil)
 		}
 	})

@@ -59,8 +59,10 @@ func TestA14_ForkOfSessionActiveElsewhere(t *testing.T) {
 	var fork struct{ SessionID string }
 	require.NoError(t, json.Unmarshal(here.call("session/fork", rootsParams(id, b, a)), &fork))
 	require.Equal(t, before, there.find(id))
-	require.Equal(t, "turn_in_progress", there.try("session/prompt", promptParams(id, "x")).reason(t), "its turn goes on")
+	queued, rejected := there.busy(id)
+	require.Equal(t, "turn_in_progress", rejected.reason(t), "its turn goes on")
 	there.send(notification("session/cancel", idParams(id)))
+	require.Equal(t, "cancelled", there.response(queued).stopReason(t))
 	require.Equal(t, "cancelled", there.response(prompt).stopReason(t))
 	require.Equal(t, []string{"two"}, there.texts(id, "say two"), "nobody took it")
 	require.Equal(t, "not_active", here.try("session/prompt", promptParams(id, "x")).reason(t), "nor is it active here")

@@ -107,7 +107,7 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 // replace opens the session and makes it active in place of the previous one.
 func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 	a, q := l.agent, l.at.queue
-	endTurn := func(ctx context.Context) error { return q.endTurn(ctx, backend.ErrCancelled) }
+	endTurn := func(ctx context.Context) error { return q.endTurns(ctx, backend.ErrCancelled) }
 	if l.inTurn {
 		endTurn = func(context.Context) error { return nil }
 	}
@@ -147,7 +147,7 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 		s.notice = l.promptNotice(act)
 	}
 	if l.previous != nil {
-		l.previous.endOpenTurn(a.base, lease)
+		l.previous.endOpenTurns(a.base, lease)
 		l.previous.retire(a.base)
 	}
 	if f := a.foreign(); f != nil && act.opened.Superseded != nil {

@@ -392,7 +392,8 @@ func TestA12_FailedLoadKeepsTurn(t *testing.T) {
 	c.await(0, said("waiting"))
 	r.refuse = errors.New("not today")
 	require.Equal(t, jsonrpc.CodeInternal, c.try("session/load", rootsParams(id, a, b)).Error.Code)
-	require.Equal(t, "turn_in_progress", c.try("session/prompt", promptParams(id, "x")).reason(t))
+	_, rejected := c.busy(id)
+	require.Equal(t, "turn_in_progress", rejected.reason(t))
 	require.Equal(t, []string{}, c.find(id).AdditionalDirectories, "A13: the old list is the authoritative one")
 	c.send(notification("session/cancel", idParams(id)))
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
@@ -445,9 +446,9 @@ func (f *failing) Activate(ctx context.Context, id sessionstore.ID, a sessionsto
 	return f.Memory.Activate(ctx, id, a)
 }
 
-func (f *failing) BeginTurn(ctx context.Context, l sessionstore.Lease, t sessionstore.Turn) error {
+func (f *failing) BeginTurn(ctx context.Context, l sessionstore.Lease, t sessionstore.Turn) (int64, error) {
 	if f.begin != nil {
-		return f.begin
+		return 0, f.begin
 	}
 	return f.Memory.BeginTurn(ctx, l, t)
 }
@@ -569,11 +570,11 @@ func (h *hooked) SetTitle(ctx context.Context, l sessionstore.Lease, title strin
 	return h.Memory.SetTitle(ctx, l, title)
 }
 
-func (h *hooked) EndTurn(ctx context.Context, l sessionstore.Lease, r sessionstore.StopReason) error {
+func (h *hooked) EndTurn(ctx context.Context, l sessionstore.Lease, number int64, r sessionstore.StopReason) error {
 	if err := take(&h.mu, &h.ending); err != nil {
 		return err
 	}
-	return h.Memory.EndTurn(ctx, l, r)
+	return h.Memory.EndTurn(ctx, l, number, r)
 }
 
 // take returns what is in place and clears it.

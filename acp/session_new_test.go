@@ -231,11 +231,12 @@ func TestA5_StateErrors(t *testing.T) {
 	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
 	c.send(line)
 	c.await(0, said("waiting"))
-	m := c.try("session/prompt", promptParams(id, "say x"))
+	queued, m := c.busy(id)
 	require.JSONEq(t, `{"reason":"turn_in_progress","sessionId":"`+id+`"}`, string(m.Error.Data))
 	require.Equal(t, jsonrpc.CodeInvalidRequest, m.Error.Code)
 	c.call("session/close", idParams(id))
 	c.response(prompt)
+	require.Equal(t, "cancelled", c.response(queued).stopReason(t))
 	for _, method := range []string{"session/prompt", "session/set_mode", "session/set_config_option"} {
 		m = c.try(method, promptParams(id, "say x"))
 		require.JSONEq(t, `{"reason":"not_active","sessionId":"`+id+`"}`, string(m.Error.Data), method)

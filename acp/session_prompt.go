@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,9 @@ const (
 	leaveGrace = time.Second
 	// maxTitle is the length of the longest title, in characters.
 	maxTitle = 80
+	// maxTurns is how many prompts of a session may be unanswered, unless the backend handles overlapping turns: one that runs and
+	// one that waits for it.
+	maxTurns = 2
 )
 
 // acceptPrompt serves session/prompt. On the read loop it takes the prompt's place in the queue, or rejects the prompt.
@@ -33,7 +37,11 @@ func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 		return failed(err)
 	}
 	t := newTurn(ctx)
-	at, err := a.queues.promptTicket(p.id, t)
+	limit := maxTurns
+	if a.init.overlappingTurns() {
+		limit = 0
+	}
+	at, err := a.queues.promptTicket(p.id, t, limit)
 	if err != nil {
 		t.answered()
 		return failed(err)
@@ -110,7 +118,7 @@ func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, er
 	if err := at.acquire(t.ctx); err != nil {
 		return nil, err
 	}
-	s, err := a.beginTurn(at.queue, t, p)
+	s, err := a.beginTurn(at, t, p)
 	if err != nil {
 		return nil, protocolError(err)
 	}
@@ -140,30 +148,41 @@ func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, er
 // errNotRun is the outcome of a turn that has ended before the backend got it.
 var errNotRun = errors.New("the turn did not run")
 
-// beginTurn makes t the running turn of q and stores its start.
-func (a *agent) beginTurn(q *queue, t *turn, p promptParams) (*session, error) {
-	if before := q.running(); before != nil {
+// beginTurn stores the start of t when its turn has come. A backend without overlapping turns gets a prompt when those before it were
+// answered; requests behind it need not wait for that. Any backend gets it after the response of a turn that is ending.
+func (a *agent) beginTurn(at *ticket, t *turn, p promptParams) (*session, error) {
+	q := at.queue
+	overlaps := false
+	_, changesRoots := parseRootsCall(p.rest)
+	t.exclusive = changesRoots || !a.init.overlappingTurns()
+	for _, before := range q.enter(t) {
 		if before.blocks() {
-			return nil, errTurnInProgress(q.id)
+			if !t.exclusive && !before.exclusive {
+				overlaps = true
+				continue
+			}
+			t.exclusive = true // those behind it must not overtake it
+			at.release()
 		}
 		if err := before.wait(t.ctx); err != nil {
 			return nil, err
+		}
+		if t.request.Err() != nil { // the client has left, which ended both, but t may not know yet
+			t.end(backend.ErrCancelled)
+			return nil, t.cause()
 		}
 	}
 	s := q.active()
 	if s == nil {
 		return nil, a.whyInactive(t.ctx, q.id)
 	}
-	if err := s.begin(t.ctx, p); err != nil {
-		return nil, err
-	}
-	q.setRunning(t)
-	return s, nil
+	return s, s.begin(t, p, overlaps)
 }
 
 // begin stores the start of a turn before the backend acts, and shows the client the title that a session gets from its first
-// prompt.
-func (s *session) begin(ctx context.Context, p promptParams) error {
+// prompt. overlaps says that other turns are running.
+func (s *session) begin(t *turn, p promptParams, overlaps bool) error {
+	ctx := t.ctx
 	s.record.restart(ctx)
 	if err := s.record.current().Flush(ctx); err != nil {
 		return err
@@ -172,8 +191,9 @@ func (s *session) begin(ctx context.Context, p promptParams) error {
 	if !s.titled.Load() {
 		title = p.title()
 	}
-	err := s.write(func(l sessionstore.Lease) error {
-		return s.agent.options.Store.BeginTurn(ctx, l, sessionstore.Turn{Prompt: p.updates(), Title: title})
+	err := s.write(func(l sessionstore.Lease) (err error) {
+		t.number, err = s.agent.options.Store.BeginTurn(ctx, l, sessionstore.Turn{Prompt: p.updates(), Title: title, Overlaps: overlaps})
+		return err
 	})
 	if err != nil {
 		s.failed(err)
@@ -219,11 +239,11 @@ func (s *session) endTurn(t *turn, o outcome) error {
 	err := s.record.current().Flush(ctx)
 	if err == nil {
 		err = s.write(func(l sessionstore.Lease) error {
-			return s.agent.options.Store.EndTurn(ctx, l, stopReason(o))
+			return s.agent.options.Store.EndTurn(ctx, l, t.number, stopReason(o))
 		})
 	}
 	if err != nil {
-		s.openTurn = true
+		s.addUnended(t.number)
 		s.failed(err)
 	}
 	return err
@@ -262,6 +282,9 @@ type turn struct {
 	stop    context.CancelCauseFunc
 	done    chan struct{} // closed when the prompt was answered
 	finish  sync.Once
+	number  int64 // in the store
+
+	exclusive bool // no other turn overlaps it; set before its ticket is released
 
 	mu        sync.Mutex // not held while the backend is called, so that a turn can be ended whatever the backend does
 	stage     turnStage
@@ -286,18 +309,29 @@ const (
 func newTurn(ctx context.Context) *turn {
 	t := &turn{request: ctx, done: make(chan struct{})}
 	t.ctx, t.stop = context.WithCancelCause(context.WithoutCancel(ctx))
-	context.AfterFunc(ctx, func() { t.end(backend.ErrCancelled, nil) })
+	context.AfterFunc(ctx, func() { t.end(backend.ErrCancelled) })
 	return t
 }
 
-// end ends the turn early and tells the backend, once. params are those of the client's session/cancel, if there was one.
-func (t *turn) end(cause error, params backend.Raw) {
-	if !t.markEnded(cause, params) {
+// end ends the turn early and tells the backend, once.
+func (t *turn) end(cause error) { endTurns([]*turn{t}, cause, nil) }
+
+// endTurns ends turns of a session early and tells the backend, once for all of them. params are those of the client's
+// session/cancel, if there was one.
+func endTurns(turns []*turn, cause error, params backend.Raw) {
+	var running []*turn // those that the backend has
+	for _, t := range turns {
+		if t.markEnded(cause, params) {
+			running = append(running, t)
+		}
+	}
+	if len(running) == 0 {
 		return
 	}
-	t.session.callBackend(func() {
-		if t.isAt(turnRunning) {
-			t.session.cancelBackend(params)
+	s := running[0].session
+	s.callBackend(func() {
+		if slices.ContainsFunc(running, func(t *turn) bool { return t.isAt(turnRunning) }) {
+			s.cancelBackend(params)
 		}
 	})
 }
@@ -393,7 +427,7 @@ func (t *turn) markDecided() (cancelled bool) {
 	return t.isCancelled()
 }
 
-// blocks reports whether a new prompt must be rejected because this turn is still running.
+// blocks reports whether the turn is neither over nor ending: a new prompt has to be queued, or overlaps it.
 func (t *turn) blocks() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

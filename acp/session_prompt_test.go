@@ -63,14 +63,17 @@ func TestW7_OneTurnAtATime(t *testing.T) {
 	id := c.open(folder(t))
 	first, line := c.request("session/prompt", promptParams(id, "wait"))
 	c.send(line)
-	m := c.try("session/prompt", promptParams(id, "say second"))
+	second, m := c.busy(id)
 	require.Equal(t, jsonrpc.CodeInvalidRequest, m.Error.Code)
 	require.Equal(t, "turn_in_progress", m.reason(t))
+	c.try("session/set_mode", idParams(id)) // a call passes the prompt that waits
 
 	third, line := c.request("session/prompt", promptParams(id, "say third"))
 	c.send(notification("session/cancel", idParams(id)), line)
 	require.Equal(t, "cancelled", c.response(first).stopReason(t))
+	require.Equal(t, "cancelled", c.response(second).stopReason(t))
 	require.Equal(t, "end_turn", c.response(third).stopReason(t))
+	require.NotContains(t, texts(c.messages(), id), "queued")
 	_, firstAt := c.await(0, isResponse(first))
 	_, saidAt := c.await(0, said("third"))
 	require.Less(t, firstAt, saidAt, "the next turn begins behind the cancelled one's answer")
@@ -300,6 +303,31 @@ func TestP6_UnknownMethods(t *testing.T) {
 	require.Contains(t, r.noted(), `notify _hello {"x":1}`)
 }
 
+func TestW7_QueuedPrompt(t *testing.T) {
+	r := &scripted{release: make(chan struct{})}
+	store := sessionstore.NewMemory()
+	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{CancelGrace: patience}))
+	c.initialize()
+	id := c.open(folder(t))
+	first, line := c.request("session/prompt", promptParams(id, "stubborn"))
+	second, secondLine := c.request("session/prompt", promptParams(id, "say second"))
+	c.send(line, secondLine)
+	_, rejected := c.busy(id) // the one that waits there is the third and rejected, too
+	require.Equal(t, "turn_in_progress", rejected.reason(t))
+	record, err := store.Get(t.Context(), sessionstore.ID(id))
+	require.NoError(t, err)
+	require.LessOrEqual(t, record.Turns, int64(1), "S8: a turn begins when the backend acts")
+	close(r.release)
+	require.Equal(t, "end_turn", c.response(first).stopReason(t))
+	require.Equal(t, "end_turn", c.response(second).stopReason(t))
+	_, firstAt := c.await(0, isResponse(first))
+	_, saidAt := c.await(0, said("second"))
+	require.Less(t, firstAt, saidAt)
+	record, err = store.Get(t.Context(), sessionstore.ID(id))
+	require.NoError(t, err)
+	require.EqualValues(t, 2, record.Turns)
+}
+
 // A prompt is one too many also behind one that has not begun, and is told so while that waits.
 func TestW7_PromptAfterWaitingPrompt(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
@@ -310,8 +338,9 @@ func TestW7_PromptAfterWaitingPrompt(t *testing.T) {
 	load, loading := c.request("session/load", rootsParams(id, a))
 	first, line := c.request("session/prompt", promptParams(id, "say first"))
 	second, secondLine := c.request("session/prompt", promptParams(id, "say second"))
-	c.send(loading, line, secondLine)
-	m := c.response(second)
+	third, thirdLine := c.request("session/prompt", promptParams(id, "say third"))
+	c.send(loading, line, secondLine, thirdLine)
+	m := c.response(third)
 	require.Equal(t, jsonrpc.CodeInvalidRequest, m.Error.Code)
 	require.Equal(t, "turn_in_progress", m.reason(t))
 	for _, m := range c.messages() {
@@ -320,7 +349,8 @@ func TestW7_PromptAfterWaitingPrompt(t *testing.T) {
 	close(r.hold)
 	require.Nil(t, c.response(load).Error)
 	require.Equal(t, "end_turn", c.response(first).stopReason(t))
-	require.Equal(t, []string{"first"}, texts(c.messages(), id))
+	require.Equal(t, "end_turn", c.response(second).stopReason(t))
+	require.Equal(t, []string{"first", "second"}, texts(c.messages(), id))
 }
 
 // However long a cancelled turn takes to end, the next one begins behind its response.
@@ -352,9 +382,9 @@ type closing struct {
 	step func()
 }
 
-func (s *closing) EndTurn(ctx context.Context, l sessionstore.Lease, r sessionstore.StopReason) error {
+func (s *closing) EndTurn(ctx context.Context, l sessionstore.Lease, number int64, r sessionstore.StopReason) error {
 	s.step()
-	return s.Memory.EndTurn(ctx, l, r)
+	return s.Memory.EndTurn(ctx, l, number, r)
 }
 
 // The backend has ended its turn, and the response is not written yet.

@@ -304,7 +304,8 @@ func remember(t *testing.T, store sessionstore.Store, id string, texts ...string
 	require.NoError(t, err)
 	l, err := store.Activate(t.Context(), session.ID, sessionstore.Activation{Keys: session.Keys})
 	require.NoError(t, err)
-	require.NoError(t, store.BeginTurn(t.Context(), l, sessionstore.Turn{Title: "long"}))
+	turn, err := store.BeginTurn(t.Context(), l, sessionstore.Turn{Title: "long"})
+	require.NoError(t, err)
 	for part := range slices.Chunk(texts, 1000) {
 		var segment []sessionstore.Update
 		for _, text := range part {
@@ -312,7 +313,7 @@ func remember(t *testing.T, store sessionstore.Store, id string, texts ...string
 		}
 		require.NoError(t, store.Append(t.Context(), l, segment))
 	}
-	require.NoError(t, store.EndTurn(t.Context(), l, "end_turn"))
+	require.NoError(t, store.EndTurn(t.Context(), l, turn, "end_turn"))
 }
 
 // apart is a message of its own, which is not joined with its neighbours.

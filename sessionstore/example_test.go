@@ -25,7 +25,7 @@ func Example() {
 	lease, _ := store.Create(ctx, sessionstore.NewSession{ID: "1", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys})
 
 	// A turn: its prompt is stored before anything happens, its answer as it comes.
-	_ = store.BeginTurn(ctx, lease, sessionstore.Turn{Title: "Where is the parser?", Prompt: []sessionstore.Update{
+	turn, _ := store.BeginTurn(ctx, lease, sessionstore.Turn{Title: "Where is the parser?", Prompt: []sessionstore.Update{
 		parse(`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Where is the parser?"}}}`),
 	}})
 	recorder := sessionstore.NewRecorder(store, lease, sessionstore.RecorderOptions{})
@@ -34,7 +34,7 @@ func Example() {
 			`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}`, word)))
 	}
 	_ = recorder.Flush(ctx) // before the turn is answered
-	_ = store.EndTurn(ctx, lease, "end_turn")
+	_ = store.EndTurn(ctx, lease, turn, "end_turn")
 	_ = recorder.Close(ctx)
 
 	page, _ := store.List(ctx, sessionstore.Query{})

@@ -45,12 +45,15 @@ type memorySession struct {
 	imported bool
 	// activated reports whether the session was ever activated.
 	activated bool
-	// turn is the index in history at which the running turn starts, -1 between turns.
-	turn int
+	// running are the numbers of the running turns. The first of those that have overlapped without a break up to now is firstTurn,
+	// and starts at the index open in history. Between turns running is empty and open is -1.
+	running   map[int64]bool
+	firstTurn int64
+	open      int
 }
 
 func newMemorySession() *memorySession {
-	return &memorySession{states: make(map[Kind]Update), turn: -1}
+	return &memorySession{states: make(map[Kind]Update), running: make(map[int64]bool), open: -1}
 }
 
 // NewMemory returns an empty store.
@@ -151,7 +154,7 @@ func (m *Memory) Activate(ctx context.Context, id ID, a Activation) (Lease, erro
 		m.setState(s, a.State, a.StateKey)
 	}
 	if a.Held == 0 || draft != nil {
-		m.endTurn(s)
+		m.interruptTurns(s)
 	}
 	if draft != nil {
 		s.replaceHistory(draft)
@@ -185,16 +188,24 @@ func (m *Memory) Delete(ctx context.Context, id ID) error {
 }
 
 // BeginTurn implements [Store].
-func (m *Memory) BeginTurn(ctx context.Context, l Lease, t Turn) error {
-	return m.update(ctx, l, func(s *memorySession) {
-		s.turn = len(s.history)
+func (m *Memory) BeginTurn(ctx context.Context, l Lease, t Turn) (number int64, err error) {
+	err = m.update(ctx, l, func(s *memorySession) {
+		if !t.Overlaps {
+			m.interruptTurns(s)
+		}
 		s.record.Turns++
+		number = s.record.Turns
+		if s.open < 0 {
+			s.open, s.firstTurn = len(s.history), number
+		}
+		s.running[number] = true
 		if s.record.Title == "" {
 			s.record.Title = t.Title
 		}
 		m.touch(s)
 		s.add(t.Prompt)
 	})
+	return number, err
 }
 
 // Append implements [Store].
@@ -203,8 +214,17 @@ func (m *Memory) Append(ctx context.Context, l Lease, segment []Update) error {
 }
 
 // EndTurn implements [Store].
-func (m *Memory) EndTurn(ctx context.Context, l Lease, _ StopReason) error {
-	return m.update(ctx, l, m.endTurn)
+func (m *Memory) EndTurn(ctx context.Context, l Lease, number int64, _ StopReason) error {
+	return m.update(ctx, l, func(s *memorySession) {
+		if !s.running[number] {
+			return
+		}
+		delete(s.running, number)
+		if len(s.running) == 0 {
+			s.open = -1
+		}
+		m.touch(s)
+	})
 }
 
 // SetTitle implements [Store].
@@ -631,10 +651,11 @@ func (m *Memory) touch(s *memorySession) {
 	}
 }
 
-// endTurn ends the running turn, if any.
-func (m *Memory) endTurn(s *memorySession) {
-	if s.turn >= 0 {
-		s.turn = -1
+// interruptTurns ends the running turns, if any.
+func (m *Memory) interruptTurns(s *memorySession) {
+	if s.open >= 0 {
+		clear(s.running)
+		s.open = -1
 		m.touch(s)
 	}
 }
@@ -689,8 +710,8 @@ func (s *memorySession) fork(agent Agent) *memorySession {
 	f := newMemorySession()
 	f.record.Title = s.record.Title
 	f.record.Turns = s.record.Turns
-	if s.turn >= 0 {
-		f.record.Turns--
+	if s.open >= 0 {
+		f.record.Turns = s.firstTurn - 1
 	}
 	f.history = slices.Clip(s.finished()) // so that an append copies it
 	if agent == s.record.Agent {
@@ -702,8 +723,8 @@ func (s *memorySession) fork(agent Agent) *memorySession {
 
 // finished returns the history up to the last finished turn.
 func (s *memorySession) finished() []Update {
-	if s.turn >= 0 {
-		return s.history[:s.turn]
+	if s.open >= 0 {
+		return s.history[:s.open]
 	}
 	return s.history
 }

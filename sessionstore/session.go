@@ -85,6 +85,8 @@ type Turn struct {
 	Prompt []Update
 	// Title becomes the session's title if it has none.
 	Title string
+	// Overlaps says that the running turns go on.
+	Overlaps bool
 }
 
 // StopReason is how a turn ended, as the client was told; "" for a turn that ended with an error.

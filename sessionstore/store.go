@@ -30,16 +30,17 @@ type Store interface {
 	// NewDraft starts a history with which an activation of the session can replace the present one. If id is "", it is for Adopt.
 	NewDraft(ctx context.Context, id ID) (Draft, error)
 
-	// BeginTurn records the start of a turn and its prompt, before the backend acts. A running turn ends with it.
-	BeginTurn(ctx context.Context, l Lease, t Turn) error
+	// BeginTurn records the start of a turn and its prompt, before the backend acts, and returns the turn's number. Running turns
+	// end with it, unless t overlaps them.
+	BeginTurn(ctx context.Context, l Lease, t Turn) (number int64, err error)
 
 	// Append adds a segment of updates to the history, and stores the latest update of each state kind among them. Either all
 	// are stored or none. An empty segment only checks the lease.
 	Append(ctx context.Context, l Lease, segment []Update) error
 
-	// EndTurn records the end of the running turn. Without one it only checks the lease, so that it can be repeated after an
-	// error.
-	EndTurn(ctx context.Context, l Lease, reason StopReason) error
+	// EndTurn records the end of the turn with this number. If it is not running, EndTurn only checks the lease, so that it can be
+	// repeated after an error.
+	EndTurn(ctx context.Context, l Lease, number int64, reason StopReason) error
 
 	// SetTitle sets the title; "" removes it. It does not change Updated, and does nothing after Rename.
 	SetTitle(ctx context.Context, l Lease, title string) error
@@ -64,7 +65,8 @@ type Store interface {
 	// *NotFoundError if the session is deleted. The caller may modify the updates.
 	History(ctx context.Context, id ID) iter.Seq2[Update, error]
 
-	// Finished is like History, but ends with the last finished turn. This is the part that Fork copies.
+	// Finished is like History, but ends with the last finished turn. This is the part that Fork copies. Turns that overlap are
+	// finished when all of them have ended.
 	Finished(ctx context.Context, id ID) iter.Seq2[Update, error]
 
 	// States returns the latest update of each state kind, in the order of [StateKinds].

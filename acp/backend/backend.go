@@ -74,9 +74,9 @@ type Session interface {
 	// Notify handles a notification for the session other than session/cancel. Unknown ones are ignored.
 	Notify(ctx context.Context, method string, params Raw)
 
-	// Cancel tells the session that the running turn ends early. It is called once for each such turn, after the turn's context
-	// has ended, unless its Work has returned. params are those of the client's session/cancel, or nil if the turn ends for
-	// another reason. Cancel must not block.
+	// Cancel tells the session that running turns end early: those whose contexts have ended. It is called once for turns that end
+	// together, after their contexts have ended, unless their Work has returned. params are those of the client's
+	// session/cancel, or nil if they end for another reason. Cancel must not block.
 	Cancel(params Raw)
 
 	// Close ends the activation. It leaves alone what it shares with an activation that was given this one as Previous.
@@ -103,6 +103,9 @@ type Info struct {
 	Initialize Raw
 	// MCP says who connects the sessions' MCP servers.
 	MCP MCPOwner
+	// OverlappingTurns says that Prompt may be called while a turn is running, so that the backend decides what becomes of both.
+	// For any other backend the adapter queues one prompt and rejects further ones.
+	OverlappingTurns bool
 }
 
 // MCPOwner says who connects the MCP servers that a client configures for a session.

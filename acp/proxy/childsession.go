@@ -27,7 +27,7 @@ type childSession struct {
 	users     []*session // the latest last
 	owner     *session
 	requester *session    // whose lifecycle request for it was sent last
-	turn      *turn       // whose prompt the child has not answered yet, nil if none
+	turns     []*turn     // whose prompts the child has not answered yet, in the order in which they were sent
 	result    backend.Raw // of the lifecycle request that opened it
 	settings  settings
 }
@@ -132,7 +132,7 @@ func (cs *childSession) deliver(m message) {
 
 func (cs *childSession) handle(m message) {
 	cs.mu.Lock()
-	s, t := cs.owner, cs.turn
+	s, t := cs.owner, cs.runningTurnLocked()
 	cs.mu.Unlock()
 	if s == nil {
 		cs.child.reject(m, errUnknownSession)
@@ -193,20 +193,54 @@ func (cs *childSession) repeat(ctx context.Context, c settingChange) error {
 	return err
 }
 
-// beginTurn attributes the child's updates to t.
+// beginTurn attributes the child's updates to t when those before it were answered. The late updates of abandoned turns go to it
+// too.
 func (cs *childSession) beginTurn(t *turn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.turn = t
+	cs.turns = append(slices.DeleteFunc(cs.turns, func(before *turn) bool { return before.abandoned }), t)
 }
 
 // endTurn undoes beginTurn.
 func (cs *childSession) endTurn(t *turn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if cs.turn == t {
-		cs.turn = nil
+	cs.turns = slices.DeleteFunc(cs.turns, func(other *turn) bool { return other == t })
+}
+
+// abandonTurn notes that the child is not waited for any more. Until the next turn its late updates are not for the client.
+func (cs *childSession) abandonTurn(t *turn) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	t.abandoned = true
+}
+
+// runningTurnLocked returns the turn that the child's updates belong to, nil if there is none. The child does not say which it is: it
+// runs one at a time, in their order.
+func (cs *childSession) runningTurnLocked() *turn {
+	for _, t := range cs.turns {
+		if !t.abandoned {
+			return t
+		}
 	}
+	if len(cs.turns) == 0 {
+		return nil
+	}
+	return cs.turns[len(cs.turns)-1]
+}
+
+// endedTurns returns the unanswered turns that end early, and whether there are others.
+func (cs *childSession) endedTurns() (ended []*turn, others bool) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for _, t := range cs.turns {
+		if t.ctx.Err() != nil {
+			ended = append(ended, t)
+		} else {
+			others = true
+		}
+	}
+	return ended, others
 }
 
 // setResult sets the result of the lifecycle request that opened the session.

@@ -198,8 +198,8 @@ func parseCall(params backend.Raw) (c commandCall, ok bool) {
 }
 
 // childPrompt returns a prompt as it is sent to the child, and the context that it includes. A call of a command that is not one of
-// the roots' is sent as it was typed, because the child would not recognise its own after other text.
-func (s *session) childPrompt(ctx context.Context, params backend.Raw) (backend.Raw, promptContext, error) {
+// the roots' is sent as it was typed, because the child may take any other text for the arguments of its own.
+func (s *session) childPrompt(ctx context.Context, cs *childSession, params backend.Raw) (backend.Raw, promptContext, error) {
 	if c, ok := parseCall(params); ok {
 		commands := s.rootCommands(s.announced.childCommands())
 		at := slices.IndexFunc(commands, func(f discovery.SlashCommand) bool { return f.Name == c.name })
@@ -214,9 +214,12 @@ func (s *session) childPrompt(ctx context.Context, params backend.Raw) (backend.
 			}
 		}
 	}
-	pc := s.nextContext()
-	params, err := appendText(params, pc.text())
-	return params, pc, err
+	pc := s.nextContext(cs)
+	longer, err := appendText(params, pc.text())
+	if err != nil {
+		s.contextLost(cs, pc)
+	}
+	return longer, pc, err
 }
 
 // expand adds the text of a command of the roots to the prompt that calls it. The text is put in a marked block before what the

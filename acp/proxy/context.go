@@ -79,10 +79,14 @@ func partTexts(parts []contextPart) []string {
 	return texts
 }
 
-// nextContext returns what to tell the child with the next prompt: what has changed since it was told last.
-func (s *session) nextContext() promptContext {
+// nextContext returns what to tell the child with the next prompt in cs: what has changed since it was told last.
+// contextDelivered or contextLost must follow.
+func (s *session) nextContext(cs *childSession) promptContext {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.telling == cs {
+		return promptContext{}
+	}
 	pc := promptContext{history: s.pendingHistory}
 	for _, t := range topics() {
 		known := *t.sent(&s.state)
@@ -97,7 +101,19 @@ func (s *session) nextContext() promptContext {
 		}
 		pc.parts = append(pc.parts, contextPart{t, text, now})
 	}
+	if pc.text() != "" {
+		s.telling = cs
+	}
 	return pc
+}
+
+// contextLost records that the child has not answered a prompt with pc.
+func (s *session) contextLost(cs *childSession, pc promptContext) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if pc.text() != "" && s.telling == cs {
+		s.telling = nil
+	}
 }
 
 // contextDelivered records that the child has answered a prompt with pc in cs.
@@ -106,6 +122,9 @@ func (s *session) contextDelivered(ctx context.Context, cs *childSession, pc pro
 		return
 	}
 	s.mu.Lock()
+	if s.telling == cs {
+		s.telling = nil
+	}
 	if s.current != cs { // the session was opened again meanwhile
 		s.mu.Unlock()
 		return

@@ -6,7 +6,7 @@
 //	from the client                      to the child
 //	  initialize                           initialize, with protocol version 1
 //	  session/new, load, resume, fork      see "Opening sessions"
-//	  session/prompt                       the same, perhaps with context; see "Roots"
+//	  session/prompt                       the same, also during a turn, perhaps with context; see "Roots"
 //	  other requests and notifications     the same
 //	  session/cancel                       session/cancel; also when a turn ends early for another reason
 //	  session/close, session/delete        the same, if the child advertises them

@@ -16,33 +16,70 @@ import (
 type turn struct {
 	ctx     context.Context
 	updates backend.Updates
+	before  *turn         // the prompt before it, nil if that was sent
+	sent    chan struct{} // closed when the prompt was sent, or will not be
+	giveUp  func()        // ends the wait for the child's answer
+
+	abandoned bool // the child was not waited for; guarded by the child session
 }
 
-// Prompt implements [backend.Session]: it sends the prompt to the child. A child that has ended is restarted first.
+// lastUnsent returns the last of t and the prompts before it that was not sent yet, nil if there is none.
+func (t *turn) lastUnsent() *turn {
+	for t != nil {
+		select {
+		case <-t.sent:
+			t = t.before
+		default:
+			return t
+		}
+	}
+	return nil
+}
+
+// Prompt implements [backend.Session]: it sends the prompt to the child, also during a turn: the child decides what becomes of both.
+// A child that has ended is restarted first.
 func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
-	t := &turn{ctx: ctx, updates: u}
+	t := &turn{ctx: ctx, updates: u, sent: make(chan struct{})}
 	s.promptMu.Lock()
-	s.promptedIn = nil
+	t.before = s.latest.lastUnsent()
+	s.latest = t
 	s.promptMu.Unlock()
-	cs := s.use()
+	var cs *childSession
+	if t.before == nil {
+		cs = s.use()
+	}
 	if _, late := s.lateReplay(); cs != nil && !late {
+		defer close(t.sent)
 		return s.announceBefore(t, cs.child.whileUsed(s.send(cs, t, params)))
 	}
 	return s.announceBefore(t, func() (backend.Raw, error) {
-		if cs == nil {
-			var err error
-			cs, err = s.revive(ctx, countBlocks(params))
-			switch {
-			case err != nil && ctx.Err() != nil:
-				return cancelled()
-			case err != nil:
-				return nil, err
-			}
-		}
-		defer cs.child.unuse()
-		s.awaitReplay(ctx, cs)
-		return s.send(cs, t, params)()
+		return s.sendLater(t, cs, params)()
 	})
+}
+
+// sendLater sends a prompt after those before it, once the child runs and has replayed the session. cs is in use, or nil if the child
+// does not run or there are prompts before.
+func (s *session) sendLater(t *turn, cs *childSession, params backend.Raw) backend.Work {
+	defer close(t.sent)
+	for before := t.before; before != nil; before = before.before {
+		select {
+		case <-before.sent:
+		case <-t.ctx.Done():
+			return cancelled
+		}
+	}
+	if cs == nil {
+		var err error
+		cs, err = s.revive(t.ctx, countBlocks(params))
+		switch {
+		case err != nil && t.ctx.Err() != nil:
+			return cancelled
+		case err != nil:
+			return failed(err)
+		}
+	}
+	s.awaitReplay(t.ctx, cs)
+	return cs.child.whileUsed(s.send(cs, t, params))
 }
 
 // announceBefore wraps the work of a turn: if the roots were scanned since the last announcement, their commands are announced
@@ -59,40 +96,49 @@ func (s *session) announceBefore(t *turn, work backend.Work) backend.Work {
 
 // send sends the prompt to the child, with the context that it needs.
 func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Work {
-	params, told, err := s.childPrompt(t.ctx, params)
+	params, told, err := s.childPrompt(t.ctx, cs, params)
 	if err != nil {
 		return failed(err)
 	}
 	// A cancelled turn ends with the child's own answer.
 	lasting, free := extend(t.ctx, s.proxy.options.limits.cancelGrace)
+	lasting, end := context.WithCancelCause(lasting)
+	t.giveUp = func() { end(fmt.Errorf("%w before another prompt of the session", errNoAnswer)) }
 	s.promptMu.Lock()
 	defer s.promptMu.Unlock()
-	if t.ctx.Err() != nil { // cancelled while the child was started
+	unsent := func(work backend.Work) backend.Work {
+		end(nil)
 		free()
-		return cancelled
+		s.contextLost(cs, told)
+		return work
+	}
+	if t.ctx.Err() != nil { // cancelled while the child was started
+		return unsent(cancelled)
 	}
 	if params, err = withSessionID(params, cs.id); err != nil {
-		free()
-		return failed(err)
+		return unsent(failed(err))
 	}
 	cs.beginTurn(t)
-	s.promptedIn = cs
 	work := cs.child.callFunc(lasting, "session/prompt", params, func(backend.Raw, error) {
 		cs.endTurn(t)
 		cs.barrier.add(jsonrpc.Answered(t.ctx))
 	})
 	return func() (backend.Raw, error) {
 		defer free()
+		defer end(nil)
 		result, err := work()
-		switch {
-		case err == nil:
+		if err == nil {
 			s.proxy.children.answered()
 			s.contextDelivered(lasting, cs, told)
+			return result, nil
+		}
+		s.contextLost(cs, told)
+		switch {
 		case errors.Is(err, jsonrpc.ErrQueueFull):
 			cs.endTurn(t) // it was not sent
 		case errors.Is(err, errNoAnswer):
-			// The turn stays open in cs: its late updates are not for the client.
-			s.proxy.log.Warn("the agent did not end a cancelled turn in time", "limit", s.proxy.options.limits.cancelGrace)
+			cs.abandonTurn(t)
+			s.proxy.log.Warn("the agent did not end a cancelled turn in time", "error", err)
 			return cancelled()
 		}
 		return result, err
@@ -104,16 +150,26 @@ func cancelled() (backend.Raw, error) {
 	return backend.Encode(sdk.PromptResponse{StopReason: sdk.StopReasonCancelled}), nil
 }
 
-// Cancel implements [backend.Session]: it passes session/cancel on if the child was sent the prompt.
+// Cancel implements [backend.Session]: it passes session/cancel on if the child was sent prompts whose turns all end. If another turn
+// goes on, it only cancels the requests of those that end.
 func (s *session) Cancel(params backend.Raw) {
 	s.promptMu.Lock()
-	cs := s.promptedIn
-	s.promptMu.Unlock()
+	defer s.promptMu.Unlock()
+	cs := s.running()
 	if cs == nil {
 		return
 	}
-	if params, err := withSessionID(params, cs.id); err == nil {
-		cs.child.cancel(params)
+	ended, others := cs.endedTurns()
+	switch {
+	case len(ended) == 0:
+	case others:
+		for _, t := range ended {
+			t.giveUp()
+		}
+	default:
+		if params, err := withSessionID(params, cs.id); err == nil {
+			cs.child.cancel(params)
+		}
 	}
 }
 

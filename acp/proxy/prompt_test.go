@@ -2,13 +2,21 @@ package proxy_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
+	"time"
 
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // running is a turn that the test can cancel, as package acp does.
@@ -130,4 +138,149 @@ func TestW11_SlowClient(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `turn update {"update":{"n":1}}`, b.client.next())
 	require.Equal(t, `turn update {"update":{"n":2}}`, b.client.next())
+}
+
+// overlap connects a client with an agent that follows the script once its session is open, and sends it a second prompt when the
+// first has said something. It returns how they ended, what the client was shown, the stored history and what the agent received.
+func overlap(t *testing.T, script string, during func(c *client.Client, session string, second context.CancelFunc)) (ends []string, shown, history, received []string) {
+	t.Helper()
+	command, record := command(t, plain+opened+script)
+	store := sessionstore.NewMemory()
+	var mu sync.Mutex
+	began := make(chan struct{})
+	c := through(t, command, store, client.Options{Updates: func(_ context.Context, u client.Update) {
+		var chunk struct{ Content struct{ Text string } }
+		_ = json.Unmarshal(u.Update, &chunk)
+		mu.Lock()
+		defer mu.Unlock()
+		if u.Kind != "agent_message_chunk" {
+			return
+		}
+		if shown = append(shown, chunk.Content.Text); len(shown) == 1 {
+			close(began)
+		}
+	}})
+	s, err := c.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
+	require.NoError(t, err)
+	ends = make([]string, 2)
+	var turns sync.WaitGroup
+	prompt := func(ctx context.Context, i int, text string) {
+		turns.Go(func() {
+			end, err := c.Prompt(ctx, s.ID, sdk.TextBlock(text))
+			if ends[i] = string(end.StopReason); err != nil {
+				ends[i] = err.Error()
+			}
+		})
+	}
+	prompt(t.Context(), 0, "one")
+	<-began
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	prompt(ctx, 1, "two")
+	if during != nil {
+		require.Eventually(t, func() bool { return len(linesOf(t, record, "session/prompt")) == 2 }, patience, time.Millisecond)
+		stored, err := store.Get(t.Context(), sessionstore.ID(s.ID))
+		require.NoError(t, err)
+		require.EqualValues(t, 2, stored.Turns, "S8: both are stored before the agent acts")
+		during(c, s.ID, cancel)
+	}
+	turns.Wait()
+	for u, err := range store.History(t.Context(), sessionstore.ID(s.ID)) {
+		require.NoError(t, err)
+		var p struct {
+			Update struct{ Content struct{ Text string } }
+		}
+		require.NoError(t, json.Unmarshal(u.Raw, &p))
+		history = append(history, p.Update.Content.Text)
+	}
+	stored, err := store.Get(t.Context(), sessionstore.ID(s.ID))
+	require.NoError(t, err)
+	require.EqualValues(t, 2, stored.Turns)
+	// Nothing is left open: the next turn begins by itself.
+	fork, err := store.Fork(t.Context(), sessionstore.ID(s.ID), sessionstore.NewSession{ID: "fork", Agent: stored.Agent, Keys: stored.Keys})
+	require.NoError(t, err)
+	forked, err := store.Get(t.Context(), fork.ID)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, forked.Turns)
+	mu.Lock()
+	defer mu.Unlock()
+	return ends, slices.Clone(shown), history, linesOf(t, record, "session/cancel", "$/cancel_request")
+}
+
+func TestW7_PromptDuringATurn(t *testing.T) {
+	says := func(text string) string {
+		return "send " + fmt.Sprintf(update, `{"sessionUpdate":"agent_message_chunk","messageId":"`+text+`","content":{"type":"text","text":"`+text+`"}}`)
+	}
+	const (
+		prompts = "await session/prompt\n"
+		ends    = `send {"jsonrpc":"2.0","id":%d,"result":{"stopReason":"%s"}}` + "\n"
+	)
+	t.Run("queued by the agent", func(t *testing.T) {
+		ended, shown, history, _ := overlap(t, prompts+says("a")+prompts+says("b")+fmt.Sprintf(ends, 3, "end_turn")+
+			says("c")+fmt.Sprintf(ends, 4, "max_tokens"), nil)
+		require.Equal(t, []string{"end_turn", "max_tokens"}, ended)
+		require.Equal(t, []string{"a", "b", "c"}, shown)
+		require.Equal(t, []string{"one", "a", "two", "b", "c"}, history)
+	})
+	t.Run("ends the first", func(t *testing.T) {
+		ended, shown, history, _ := overlap(t, prompts+says("a")+prompts+fmt.Sprintf(ends, 3, "cancelled")+
+			says("b")+fmt.Sprintf(ends, 4, "end_turn"), nil)
+		require.Equal(t, []string{"cancelled", "end_turn"}, ended)
+		require.Equal(t, []string{"a", "b"}, shown)
+		require.Equal(t, []string{"one", "a", "two", "b"}, history)
+	})
+	t.Run("refused by the agent", func(t *testing.T) {
+		ended, shown, history, _ := overlap(t, prompts+says("a")+prompts+
+			`send {"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"busy with the first"}}`+"\n"+
+			says("b")+fmt.Sprintf(ends, 3, "end_turn"), nil)
+		require.Equal(t, "end_turn", ended[0])
+		require.Contains(t, ended[1], "busy with the first")
+		require.Equal(t, []string{"a", "b"}, shown)
+		require.Equal(t, []string{"one", "a", "two", "b"}, history)
+	})
+	t.Run("both are cancelled", func(t *testing.T) {
+		ended, shown, _, received := overlap(t, prompts+says("a")+prompts+"await session/cancel\n"+
+			says("b")+fmt.Sprintf(ends, 3, "cancelled")+fmt.Sprintf(ends, 4, "cancelled"), func(c *client.Client, session string, _ context.CancelFunc) {
+			require.NoError(t, c.Cancel(t.Context(), session))
+		})
+		require.Equal(t, []string{"cancelled", "cancelled"}, ended)
+		require.Equal(t, []string{"a", "b"}, shown)
+		require.Equal(t, []string{`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"child-1"}}`}, received, "once")
+	})
+	t.Run("one is cancelled", func(t *testing.T) {
+		ended, shown, _, received := overlap(t, prompts+says("a")+prompts+"await $/cancel_request\n"+
+			says("b")+fmt.Sprintf(ends, 3, "end_turn"), func(_ *client.Client, _ string, second context.CancelFunc) {
+			second()
+		})
+		require.Equal(t, "end_turn", ended[0])
+		require.Equal(t, []string{"a", "b"}, shown)
+		require.Len(t, received, 1, "the other one goes on")
+		require.Contains(t, received[0], `"requestId":4`)
+	})
+}
+
+// The second prompt is not sent before the first, nor twice what the child must be told.
+func TestW7_PromptsForARestartedAgent(t *testing.T) {
+	h := newSystem(t, abilities{}, proxy.Options{})
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
+	require.NoError(t, err)
+	v.prompt(s.ID, "zero")
+	v.crash(s.ID)
+	var turns sync.WaitGroup
+	for _, word := range []string{"one", "two", "three"} {
+		sent := v.Call(t.Context(), "session/prompt", backend.Encode(map[string]any{
+			"sessionId": s.ID, "prompt": []sdk.ContentBlock{sdk.TextBlock(word)},
+		}))
+		turns.Go(func() {
+			_, err := sent()
+			assert.NoError(t, err)
+		})
+	}
+	turns.Wait()
+	prompts := h.prompts()
+	require.Len(t, prompts, 5)
+	require.Equal(t, []string{"one", "two", "three"}, []string{prompts[2][0], prompts[3][0], prompts[4][0]})
+	require.Len(t, prompts[2], 2)
+	require.Contains(t, prompts[2][1], "User: zero")
 }

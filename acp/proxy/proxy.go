@@ -79,6 +79,8 @@ func (p *proxy) Initialize(ctx context.Context, params backend.Raw, c backend.Cl
 		Command:    "acp-agent -- " + shellLine(p.command.Path, p.command.Args),
 		Initialize: p.agentInfo().Raw,
 		MCP:        backend.BackendConnects,
+
+		OverlappingTurns: true,
 	}, nil
 }
 

@@ -22,8 +22,8 @@ type session struct {
 
 	reviving chan struct{} // a semaphore, held while the child is restarted for the session
 
-	promptMu   sync.Mutex    // held while a prompt is sent, so that its cancel follows it
-	promptedIn *childSession // where the latest prompt was sent, nil if it has not been sent
+	promptMu sync.Mutex // held while a prompt or session/cancel is sent, so that they do not overtake each other
+	latest   *turn      // of the latest prompt, nil if there was none
 
 	mu      sync.Mutex
 	current *childSession // nil once closed
@@ -31,7 +31,9 @@ type session struct {
 	state   state // as saved
 	// pendingHistory is the conversation that the child must be told in its next prompt, "" if none.
 	pendingHistory string
-	updates        updateFilter
+	// telling is where a prompt with context is unanswered, nil if there is none. Meanwhile prompts are sent without.
+	telling *childSession
+	updates updateFilter
 }
 
 var errSessionClosed = errors.New("the session was closed")

@@ -100,16 +100,15 @@ func isUpdate(m pipes.Message) bool {
 	return m.Method == "session/update" && !strings.Contains(m.Raw, "available_commands_update")
 }
 
-func TestW7_OneTurnAtATime(t *testing.T) {
+func TestW7_TheAgentBehindGetsAPromptDuringATurn(t *testing.T) {
 	a := start(t, behind()...).initialize()
 	session := a.open(folder(t))
 	from, id := a.Count(), a.NextID()
 	a.send(pipes.Request(id, "session/prompt", promptParams(session, "wait")))
 	a.await(from, isUpdate)
-	second := a.try("session/prompt", promptParams(session, "say no"))
-	require.NotNil(t, second.Error)
-	require.Equal(t, invalidRequest, second.Error.Code)
-	require.JSONEq(t, `"turn_in_progress"`, string(reason(t, second)))
+	second := a.try("session/prompt", promptParams(session, "say both"))
+	require.Equal(t, "end_turn", stopReason(t, second))
+	require.Contains(t, a.updates(from, session), "both")
 	third := a.NextID()
 	a.send(
 		pipes.Notification("session/cancel", sessionParams(session)),

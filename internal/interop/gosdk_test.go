@@ -278,11 +278,12 @@ func store(t *testing.T, state, cwd string, history []sessionstore.Update) {
 		Keys: sessionstore.Keys{Roots: roots, Real: []workspace.Dir{roots.Cwd()}},
 	})
 	require.NoError(t, err)
-	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{}))
+	turn, err := s.BeginTurn(t.Context(), lease, sessionstore.Turn{})
+	require.NoError(t, err)
 	for segment := range slices.Chunk(history, 500) {
 		require.NoError(t, s.Append(t.Context(), lease, segment))
 	}
-	require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"))
+	require.NoError(t, s.EndTurn(t.Context(), lease, turn, "end_turn"))
 	require.NoError(t, s.Close())
 }
 

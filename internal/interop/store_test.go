@@ -67,7 +67,8 @@ func keep(t *testing.T, state, cwd string, ago time.Duration) {
 		lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: id, Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys})
 		require.NoError(t, err)
 		if name == "used" {
-			require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Title: name}))
+			_, err := s.BeginTurn(t.Context(), lease, sessionstore.Turn{Title: name})
+			require.NoError(t, err)
 		}
 	}
 	require.NoError(t, s.Close())

@@ -65,8 +65,9 @@ func BenchmarkTurn(b *testing.B) {
 	lease := newSession(b, s, "one")
 	prompt := sessionstore.Turn{Prompt: updates(1), Title: "title"}
 	for b.Loop() {
-		require.NoError(b, s.BeginTurn(b.Context(), lease, prompt))
-		require.NoError(b, s.EndTurn(b.Context(), lease, "end_turn"))
+		number, err := s.BeginTurn(b.Context(), lease, prompt)
+		require.NoError(b, err)
+		require.NoError(b, s.EndTurn(b.Context(), lease, number, "end_turn"))
 	}
 }
 

@@ -90,7 +90,7 @@ func createWithSecrets(t *testing.T, s *sqlite.Store, sessions int) []sessionsto
 	for range 3 * sessions {
 		i := random.IntN(sessions)
 		words := say(secret(i) + strings.Repeat("x", random.IntN(3000)) + secret(i))
-		require.NoError(t, s.BeginTurn(t.Context(), leases[i], sessionstore.Turn{Prompt: []sessionstore.Update{words}}))
+		begin(t, s, leases[i], words)
 		require.NoError(t, s.Append(t.Context(), leases[i], []sessionstore.Update{
 			words, parse(`{"update":{"sessionUpdate":"current_mode_update","currentModeId":"` + secret(i) + `"}}`),
 		}))

@@ -20,7 +20,7 @@ func (s *Store) History(ctx context.Context, id sessionstore.ID) iter.Seq2[sessi
 
 // Finished implements [sessionstore.Store].
 func (s *Store) Finished(ctx context.Context, id sessionstore.ID) iter.Seq2[sessionstore.Update, error] {
-	return s.history(ctx, id, func(r row) int64 { return r.finished().last })
+	return s.history(ctx, id, row.lastFinished)
 }
 
 // history yields a history up to the segment that last returns.

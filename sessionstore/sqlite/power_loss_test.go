@@ -61,8 +61,7 @@ func useStore(t *testing.T, journal sqlite.Journal, random *rand.Rand) []fileOp 
 		r.answered()
 		if n%7 == 0 {
 			other := create(t, s, fmt.Sprint("other ", n))
-			prompt := []sessionstore.Update{say(strings.Repeat("y", 60_000))}
-			require.NoError(t, s.BeginTurn(t.Context(), other, sessionstore.Turn{Prompt: prompt}))
+			begin(t, s, other, say(strings.Repeat("y", 60_000)))
 		}
 		if n == 20 || n == 40 {
 			require.NoError(t, s.Delete(t.Context(), sessionstore.ID(fmt.Sprint("other ", n-n%7))))

@@ -60,13 +60,14 @@ func writer(ctx context.Context, s *sqlite.Store, name string) error {
 	if err != nil {
 		return err
 	}
+	var turn int64
 	for n := 0; ; n++ {
 		words := fmt.Sprintf("%s.%d", name, n)
 		switch n % 5 {
 		case 0:
-			err = s.BeginTurn(ctx, lease, sessionstore.Turn{Prompt: []sessionstore.Update{say(words)}})
+			turn, err = s.BeginTurn(ctx, lease, sessionstore.Turn{Prompt: []sessionstore.Update{say(words)}})
 		case 4:
-			if err = s.EndTurn(ctx, lease, "end_turn"); err == nil {
+			if err = s.EndTurn(ctx, lease, turn, "end_turn"); err == nil {
 				continue
 			}
 		default:
@@ -141,7 +142,7 @@ func window(ctx context.Context, s *sqlite.Store, name string) error {
 		if err != nil {
 			return fmt.Errorf("create: %w", err)
 		}
-		if err := s.BeginTurn(ctx, lease, sessionstore.Turn{Prompt: []sessionstore.Update{say(id)}}); err != nil {
+		if _, err := s.BeginTurn(ctx, lease, sessionstore.Turn{Prompt: []sessionstore.Update{say(id)}}); err != nil {
 			return fmt.Errorf("begin: %w", err)
 		}
 		if err := s.Append(ctx, lease, []sessionstore.Update{say(id)}); err != nil {
@@ -202,7 +203,7 @@ func TestS3_NewerProcessWins(t *testing.T) {
 	dir := t.TempDir()
 	older, newer := open(t, sqlite.Options{Dir: dir}), open(t, sqlite.Options{Dir: dir})
 	old := create(t, older, "one")
-	require.NoError(t, older.BeginTurn(t.Context(), old, sessionstore.Turn{Prompt: []sessionstore.Update{say("first")}}))
+	begin(t, older, old, say("first"))
 	lease, err := newer.Activate(t.Context(), "one", sessionstore.Activation{Keys: rooted(t, "app", "lib")})
 	require.NoError(t, err)
 	var fenced *sessionstore.FencedError

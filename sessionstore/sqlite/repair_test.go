@@ -24,9 +24,9 @@ func filled(t *testing.T, sessions int) (dir string) {
 	for i := range sessions {
 		lease := create(t, s, fmt.Sprint("session ", i))
 		for range 5 {
-			require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []sessionstore.Update{say("ask")}}))
+			number := begin(t, s, lease, say("ask"))
 			require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say(strings.Repeat("x", 3000))}))
-			require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"))
+			require.NoError(t, s.EndTurn(t.Context(), lease, number, "end_turn"))
 		}
 	}
 	_, err := s.Fork(t.Context(), "session 0", sessionstore.NewSession{ID: "fork", Keys: rooted(t, "app")})
@@ -63,8 +63,8 @@ func requireUsable(t *testing.T, dir string) (sessions []string) {
 		}
 		lease, err := s.Activate(t.Context(), sessionstore.ID(id), sessionstore.Activation{Keys: rooted(t, "app", "lib")})
 		require.NoError(t, err)
-		require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []sessionstore.Update{say("again")}}))
-		require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"))
+		number := begin(t, s, lease, say("again"))
+		require.NoError(t, s.EndTurn(t.Context(), lease, number, "end_turn"))
 	}
 	create(t, s, "after the repair")
 	require.NoError(t, s.Close())

@@ -13,7 +13,7 @@ import (
 // row is the part of a session's row that writes need.
 type row struct {
 	key, generation, turns int64
-	open                   int64 // the first segment of the running turn, 0 between turns
+	open                   int64 // the first segment of the running turns, 0 between turns
 	branch                 int64 // where its own segments are (column strand)
 	last                   int64 // the number of its last segment
 	cwd                    string
@@ -60,11 +60,20 @@ type finishedPart struct {
 }
 
 // finished returns the finished part of the session's history.
-func (r row) finished() finishedPart {
-	if r.open != 0 {
-		return finishedPart{last: r.open - 1, turns: r.turns - 1}
+func (r row) finished(ctx context.Context, tx *sql.Tx) (finishedPart, error) {
+	if r.open == 0 {
+		return finishedPart{last: r.last, turns: r.turns}, nil
 	}
-	return finishedPart{last: r.last, turns: r.turns}
+	first, err := r.firstRunning(ctx, tx)
+	return finishedPart{last: r.lastFinished(), turns: first - 1}, err
+}
+
+// lastFinished returns the last segment of the finished part.
+func (r row) lastFinished() int64 {
+	if r.open != 0 {
+		return r.open - 1
+	}
+	return r.last
 }
 
 // update calls change with the session of l, in one transaction.
@@ -226,7 +235,7 @@ func (s *Store) Activate(ctx context.Context, id sessionstore.ID, a sessionstore
 			return err
 		}
 		if a.Held == 0 || history != nil {
-			if err := s.interruptTurn(ctx, tx, &r); err != nil {
+			if err := s.interruptTurns(ctx, tx, &r); err != nil {
 				return err
 			}
 		}
@@ -377,7 +386,10 @@ func (s *Store) Fork(ctx context.Context, source sessionstore.ID, n sessionstore
 		if err != nil {
 			return err
 		}
-		finished := from.finished()
+		finished, err := from.finished(ctx, tx)
+		if err != nil {
+			return err
+		}
 		spans, err := from.spans(ctx, tx, finished.last)
 		if err != nil {
 			return err

@@ -11,14 +11,19 @@ import (
 const segmentBytes = 64 << 10
 
 // BeginTurn implements [sessionstore.Store].
-func (s *Store) BeginTurn(ctx context.Context, l sessionstore.Lease, t sessionstore.Turn) error {
+func (s *Store) BeginTurn(ctx context.Context, l sessionstore.Lease, t sessionstore.Turn) (number int64, err error) {
 	prompt, states := sessionstore.Split(t.Prompt)
-	return s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
-		if err := s.interruptTurn(ctx, tx, &r); err != nil {
-			return err
+	err = s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
+		if !t.Overlaps {
+			if err := s.interruptTurns(ctx, tx, &r); err != nil {
+				return err
+			}
 		}
 		r.turns++
-		r.open = r.last + 1
+		number = r.turns
+		if r.open == 0 {
+			r.open = r.last + 1
+		}
 		now := s.clock()
 		_, err := tx.ExecContext(ctx, "INSERT INTO turns (session, number, started) VALUES (?, ?, ?)", r.key, r.turns, now)
 		if err != nil {
@@ -35,6 +40,7 @@ func (s *Store) BeginTurn(ctx context.Context, l sessionstore.Lease, t sessionst
 		}
 		return r.store(ctx, tx)
 	})
+	return number, err
 }
 
 // Append implements [sessionstore.Store].
@@ -52,30 +58,53 @@ func (s *Store) Append(ctx context.Context, l sessionstore.Lease, segment []sess
 }
 
 // EndTurn implements [sessionstore.Store].
-func (s *Store) EndTurn(ctx context.Context, l sessionstore.Lease, reason sessionstore.StopReason) error {
+func (s *Store) EndTurn(ctx context.Context, l sessionstore.Lease, number int64, reason sessionstore.StopReason) error {
 	return s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
 		if r.open == 0 {
 			return nil
 		}
-		now := s.clock()
-		_, err := tx.ExecContext(ctx, "UPDATE turns SET ended = ?, reason = ? WHERE session = ? AND number = ?",
-			now, string(reason), r.key, r.turns)
+		first, err := r.firstRunning(ctx, tx)
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "UPDATE sessions SET open = 0, updated = max(updated, ?) WHERE key = ?", now, r.key)
+		now := s.clock()
+		ended, err := tx.ExecContext(ctx, "UPDATE turns SET ended = ?, reason = ? WHERE session = ? AND number = ? AND ended IS NULL",
+			now, string(reason), r.key, number)
+		if err != nil {
+			return err
+		}
+		if n, err := ended.RowsAffected(); n == 0 {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `
+			UPDATE sessions SET updated = max(updated, ?1), open = CASE
+				WHEN EXISTS (SELECT 1 FROM turns WHERE session = ?2 AND number >= ?3 AND ended IS NULL) THEN open ELSE 0 END
+			WHERE key = ?2`, now, r.key, first)
 		return err
 	})
 }
 
-// interruptTurn ends a turn that was left open. The caller stores the row.
-func (s *Store) interruptTurn(ctx context.Context, tx *sql.Tx, r *row) error {
+// firstRunning returns the number of the first of the turns that have overlapped without a break up to now. The history of these
+// begins with the segment r.open.
+func (r row) firstRunning(ctx context.Context, tx *sql.Tx) (number int64, err error) {
+	err = tx.QueryRowContext(ctx, `
+		SELECT coalesce((SELECT turn FROM segments WHERE strand = ? AND seq = ?),
+			(SELECT min(number) FROM turns WHERE session = ? AND ended IS NULL), ?)`, r.branch, r.open, r.key, r.turns).Scan(&number)
+	return number, err
+}
+
+// interruptTurns ends the turns that were left open. The caller stores the row.
+func (s *Store) interruptTurns(ctx context.Context, tx *sql.Tx, r *row) error {
 	if r.open == 0 {
 		return nil
 	}
+	first, err := r.firstRunning(ctx, tx)
+	if err != nil {
+		return err
+	}
 	r.open = 0
 	now := s.clock()
-	_, err := tx.ExecContext(ctx, "UPDATE turns SET ended = ? WHERE session = ? AND number = ?", now, r.key, r.turns)
+	_, err = tx.ExecContext(ctx, "UPDATE turns SET ended = ? WHERE session = ? AND number >= ? AND ended IS NULL", now, r.key, first)
 	if err != nil {
 		return err
 	}

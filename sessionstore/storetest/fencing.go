@@ -24,14 +24,17 @@ func fencingTests() []testCase {
 func writes() map[string]func(context.Context, store, sessionstore.Lease) error {
 	return map[string]func(context.Context, store, sessionstore.Lease) error{
 		"BeginTurn": func(ctx context.Context, s store, l sessionstore.Lease) error {
-			return s.BeginTurn(ctx, l, sessionstore.Turn{Prompt: []update{say("old")}, Title: "old"})
+			_, err := s.BeginTurn(ctx, l, sessionstore.Turn{Prompt: []update{say("old")}, Title: "old"})
+			return err
 		},
 		"Append": func(ctx context.Context, s store, l sessionstore.Lease) error {
 			return s.Append(ctx, l, []update{say("old"), mode("old")})
 		},
 		"Append nothing": func(ctx context.Context, s store, l sessionstore.Lease) error { return s.Append(ctx, l, nil) },
-		"EndTurn":        func(ctx context.Context, s store, l sessionstore.Lease) error { return s.EndTurn(ctx, l, "end_turn") },
-		"SetTitle":       func(ctx context.Context, s store, l sessionstore.Lease) error { return s.SetTitle(ctx, l, "old") },
+		"EndTurn": func(ctx context.Context, s store, l sessionstore.Lease) error {
+			return s.EndTurn(ctx, l, 1, "end_turn")
+		},
+		"SetTitle": func(ctx context.Context, s store, l sessionstore.Lease) error { return s.SetTitle(ctx, l, "old") },
 		"SaveState": func(ctx context.Context, s store, l sessionstore.Lease) error {
 			return s.SaveState(ctx, l, []byte("old"), "")
 		},
@@ -41,7 +44,7 @@ func writes() map[string]func(context.Context, store, sessionstore.Lease) error 
 
 func olderLease(t *testing.T, s store) {
 	old := create(t, s, "one")
-	require.NoError(t, s.BeginTurn(t.Context(), old, sessionstore.Turn{Prompt: []update{say("first")}}))
+	begin(t, s, old, sessionstore.Turn{Prompt: []update{say("first")}})
 	current, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
 	require.NoError(t, err)
 	before := get(t, s, "one")
@@ -93,7 +96,7 @@ func fencedHolder(t *testing.T, s store) {
 	old := create(t, s, "one")
 	newer, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), Held: old.Generation})
 	require.NoError(t, err)
-	require.NoError(t, s.BeginTurn(t.Context(), newer, sessionstore.Turn{Prompt: []update{say("newer")}}))
+	begin(t, s, newer, sessionstore.Turn{Prompt: []update{say("newer")}})
 	before := get(t, s, "one")
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{
 		Keys: keys(t, "app", "lib"), State: []byte("old"), History: newDraft(t, s, "one", say("old")), Held: old.Generation,
@@ -106,7 +109,7 @@ func fencedHolder(t *testing.T, s store) {
 	_, err = s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
 	require.NoError(t, err)
 	require.Empty(t, history(t, s, "fork"), "the newer holder's turn is running")
-	require.NoError(t, s.EndTurn(t.Context(), newer, "end_turn"))
+	require.NoError(t, s.EndTurn(t.Context(), newer, 1, "end_turn"))
 
 	require.NoError(t, s.Delete(t.Context(), "one"))
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), Held: newer.Generation})
@@ -115,7 +118,7 @@ func fencedHolder(t *testing.T, s store) {
 
 func turnGoesOn(t *testing.T, s store) {
 	lease := create(t, s, "one")
-	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []update{say("asked")}}))
+	begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("asked")}})
 	next, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), Held: lease.Generation})
 	require.NoError(t, err)
 	require.ErrorAs(t, s.Append(t.Context(), lease, nil), new(*sessionstore.FencedError))
@@ -127,7 +130,7 @@ func turnGoesOn(t *testing.T, s store) {
 	require.Empty(t, fork("f1"), "the turn is running")
 	require.NoError(t, s.Append(t.Context(), next, []update{say("answered")}))
 	requireNow := advanceClock(t, s, "one")
-	require.NoError(t, s.EndTurn(t.Context(), next, "cancelled"))
+	require.NoError(t, s.EndTurn(t.Context(), next, 1, "cancelled"))
 	require.Equal(t, texts(say("asked"), say("answered")), fork("f2"))
 	requireNow(get(t, s, "one").Updated)
 }

@@ -76,9 +76,17 @@ func create(t *testing.T, s store, id string) sessionstore.Lease {
 // record records a complete turn.
 func record(t *testing.T, s store, l sessionstore.Lease, prompt string, answer ...update) {
 	t.Helper()
-	require.NoError(t, s.BeginTurn(t.Context(), l, sessionstore.Turn{Prompt: []update{text("user_message_chunk", prompt)}}))
+	number := begin(t, s, l, sessionstore.Turn{Prompt: []update{text("user_message_chunk", prompt)}})
 	require.NoError(t, s.Append(t.Context(), l, answer))
-	require.NoError(t, s.EndTurn(t.Context(), l, "end_turn"))
+	require.NoError(t, s.EndTurn(t.Context(), l, number, "end_turn"))
+}
+
+// begin begins a turn and returns its number.
+func begin(t *testing.T, s store, l sessionstore.Lease, turn sessionstore.Turn) int64 {
+	t.Helper()
+	number, err := s.BeginTurn(t.Context(), l, turn)
+	require.NoError(t, err)
+	return number
 }
 
 func text(kind, words string) update {

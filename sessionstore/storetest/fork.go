@@ -38,7 +38,7 @@ func forkInTurn(t *testing.T, s store) {
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("between")}))
 	finished := history(t, s, "one")
 	require.Len(t, finished, 4)
-	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []update{say("ask more")}}))
+	begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("ask more")}})
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("half an ans")}))
 	require.Equal(t, finished, collected(t, s.Finished(t.Context(), "one")))
 
@@ -46,7 +46,7 @@ func forkInTurn(t *testing.T, s store) {
 	require.Equal(t, finished, history(t, s, "fork"))
 	require.EqualValues(t, 1, get(t, s, "fork").Turns)
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("wer")}), "the source's turn goes on")
-	require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"))
+	require.NoError(t, s.EndTurn(t.Context(), lease, 2, "end_turn"))
 	require.Equal(t, finished, history(t, s, "fork"))
 	fork(t, s, "one", sessionstore.NewSession{ID: "later"})
 	require.Equal(t, history(t, s, "one"), history(t, s, "later"))
@@ -55,7 +55,7 @@ func forkInTurn(t *testing.T, s store) {
 	require.EqualValues(t, 2, get(t, s, "later").Turns)
 
 	fresh := create(t, s, "fresh")
-	require.NoError(t, s.BeginTurn(t.Context(), fresh, sessionstore.Turn{Prompt: []update{say("first")}}))
+	begin(t, s, fresh, sessionstore.Turn{Prompt: []update{say("first")}})
 	fork(t, s, "fresh", sessionstore.NewSession{ID: "empty"})
 	require.Empty(t, history(t, s, "empty"))
 	require.Empty(t, collected(t, s.Finished(t.Context(), "fresh")))

@@ -86,7 +86,7 @@ func importAgain(t *testing.T, s store) {
 func importKeepsTitles(t *testing.T, s store) {
 	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a"})
 	require.NoError(t, err)
-	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Title: "ours"}))
+	begin(t, s, lease, sessionstore.Turn{Title: "ours"})
 	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
 	require.Equal(t, 1, importSessions(t, s, a, b))
 	require.Equal(t, "ours", get(t, s, "one").Title)

@@ -84,7 +84,7 @@ func rename(t *testing.T, s store) {
 	again.Title = "the agent's"
 	require.Zero(t, importSessions(t, s, again))
 	require.Equal(t, "chosen", get(t, s, "id of a").Title)
-	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Title: "from the prompt"}))
+	begin(t, s, lease, sessionstore.Turn{Title: "from the prompt"})
 	require.NoError(t, s.SetTitle(t.Context(), lease, "generated"))
 	require.Equal(t, "chosen", get(t, s, "one").Title)
 	all := listAll(t, s, sessionstore.Query{})

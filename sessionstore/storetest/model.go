@@ -122,7 +122,9 @@ type modelSession struct {
 	turns   int64
 	mode    string
 	history []string
-	open    int // where the open turn starts, -1 if none
+	open    int     // where the open turns start, -1 if none
+	running []int64 // their numbers
+	first   int64   // the number of the first turn since open
 
 	renamed, archived bool
 }
@@ -182,7 +184,7 @@ func (m *model) fork(t *rapid.T) {
 	require.NoError(t, err)
 	f := &modelSession{lease: lease, keys: n.Keys, title: from.title, turns: from.turns, mode: from.mode, open: -1, history: slices.Clone(from.history)}
 	if from.open >= 0 {
-		f.history, f.turns = f.history[:from.open], f.turns-1
+		f.history, f.turns = f.history[:from.open], from.first-1
 	}
 	m.sessions[name] = f
 }
@@ -199,7 +201,7 @@ func (m *model) activate(t *rapid.T) {
 	require.NoError(t, err)
 	require.Greater(t, lease.Generation, s.lease.Generation)
 	m.stale = append(m.stale, s.lease)
-	s.lease, s.open, s.keys = lease, -1, a.Keys.WithCwd(s.keys.Roots.Cwd())
+	s.lease, s.open, s.running, s.keys = lease, -1, nil, a.Keys.WithCwd(s.keys.Roots.Cwd())
 }
 
 func (m *model) move(t *rapid.T) {
@@ -223,10 +225,17 @@ func (m *model) delete(t *rapid.T) {
 func (m *model) begin(t *rapid.T) {
 	_, s := m.pick(t)
 	prompt := m.say()
-	require.NoError(t, m.store.BeginTurn(t.Context(), s.lease, sessionstore.Turn{Prompt: []update{prompt}, Title: prompt.String()}))
-	s.open = len(s.history)
+	overlaps := rapid.Bool().Draw(t, "overlaps")
+	number, err := m.store.BeginTurn(t.Context(), s.lease, sessionstore.Turn{Prompt: []update{prompt}, Title: prompt.String(), Overlaps: overlaps})
+	require.NoError(t, err)
+	if s.turns++; !overlaps {
+		s.running, s.open = nil, -1
+	}
+	if s.running = append(s.running, s.turns); s.open < 0 {
+		s.open, s.first = len(s.history), s.turns
+	}
+	require.Equal(t, s.turns, number)
 	s.history = append(s.history, prompt.String())
-	s.turns++
 	if s.title == "" {
 		s.title = prompt.String()
 	}
@@ -249,8 +258,11 @@ func (m *model) append(t *rapid.T) {
 
 func (m *model) end(t *rapid.T) {
 	_, s := m.pick(t)
-	require.NoError(t, m.store.EndTurn(t.Context(), s.lease, "end_turn"))
-	s.open = -1
+	number := rapid.Int64Range(1, s.turns+1).Draw(t, "turn")
+	require.NoError(t, m.store.EndTurn(t.Context(), s.lease, number, "end_turn"))
+	if s.running = slices.DeleteFunc(s.running, func(n int64) bool { return n == number }); len(s.running) == 0 {
+		s.open = -1
+	}
 }
 
 func (m *model) title(t *rapid.T) {

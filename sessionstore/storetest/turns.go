@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ func turnTests() []testCase {
 		{"S8/the prompt is recorded before the answer", promptFirst},
 		{"A29/the first prompt gives the title", firstPromptNames},
 		{"an open turn ends with the next turn and with an activation", openTurnEnds},
+		{"W7/turns overlap", turnsOverlap},
 		{"A29/ending a turn by an activation is activity", endByActivation},
 		{"A27/the latest state of each kind is kept", latestStates},
 		{"A27/unknown kinds and members are kept byte for byte", unknownKinds},
@@ -26,7 +28,7 @@ func promptFirst(t *testing.T, s store) {
 	lease := create(t, s, "one")
 	created := get(t, s, "one")
 	prompt := []update{text("user_message_chunk", "find"), text("user_message_chunk", "it")}
-	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: prompt}))
+	begin(t, s, lease, sessionstore.Turn{Prompt: prompt})
 	require.Equal(t, texts(prompt...), history(t, s, "one"))
 	began := get(t, s, "one")
 	require.EqualValues(t, 1, began.Turns)
@@ -34,40 +36,40 @@ func promptFirst(t *testing.T, s store) {
 
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("a"), say("b")}))
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("c")}))
-	require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"))
-	require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"), "again, as after an error")
+	require.NoError(t, s.EndTurn(t.Context(), lease, 1, "end_turn"))
+	require.NoError(t, s.EndTurn(t.Context(), lease, 1, "end_turn"), "again, as after an error")
 	require.Equal(t, texts(append(prompt, say("a"), say("b"), say("c"))...), history(t, s, "one"))
 	ended := get(t, s, "one")
 	require.False(t, ended.Updated.Before(began.Updated))
 	require.Equal(t, created.Created, ended.Created)
 	require.EqualValues(t, 1, ended.Turns)
 
-	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{}), "a prompt may be empty")
+	begin(t, s, lease, sessionstore.Turn{})
 	require.EqualValues(t, 2, get(t, s, "one").Turns)
 }
 
 func firstPromptNames(t *testing.T, s store) {
 	lease := create(t, s, "one")
 	for _, title := range []string{"first", "second"} {
-		require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Title: title}))
-		require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"))
+		number := begin(t, s, lease, sessionstore.Turn{Title: title})
+		require.NoError(t, s.EndTurn(t.Context(), lease, number, "end_turn"))
 		require.Equal(t, "first", get(t, s, "one").Title)
 	}
 	require.NoError(t, s.SetTitle(t.Context(), lease, "given"))
 	require.Equal(t, "given", get(t, s, "one").Title)
 	require.NoError(t, s.SetTitle(t.Context(), lease, ""))
 	require.Empty(t, get(t, s, "one").Title)
-	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Title: "third"}))
+	begin(t, s, lease, sessionstore.Turn{Title: "third"})
 	require.Equal(t, "third", get(t, s, "one").Title)
 }
 
 func openTurnEnds(t *testing.T, s store) {
 	lease := create(t, s, "one")
-	begin := func(prompt string) {
-		require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []update{say(prompt)}}))
+	ask := func(prompt string) {
+		begin(t, s, lease, sessionstore.Turn{Prompt: []update{say(prompt)}})
 	}
-	begin("one")
-	begin("two")
+	ask("one")
+	ask("two")
 	require.EqualValues(t, 2, get(t, s, "one").Turns)
 	fork := func(id string) []string {
 		_, err := s.Fork(t.Context(), "one", sessionstore.NewSession{ID: sessionstore.ID(id), Agent: explore(), Keys: keys(t, "app")})
@@ -78,9 +80,53 @@ func openTurnEnds(t *testing.T, s store) {
 	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
 	require.NoError(t, err)
 	require.Equal(t, texts(say("one"), say("two")), fork("f2"))
-	require.NoError(t, s.EndTurn(t.Context(), lease, "end_turn"), "no turn is running")
-	begin("three")
+	require.NoError(t, s.EndTurn(t.Context(), lease, 2, "end_turn"), "no turn is running")
+	ask("three")
 	require.Equal(t, texts(say("one"), say("two"), say("three")), history(t, s, "one"))
+}
+
+func turnsOverlap(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	record(t, s, lease, "before", say("answer"))
+	finished := history(t, s, "one")
+	forks := 0
+	requireFinished := func(want []string, turns int64) {
+		t.Helper()
+		forks++
+		id := fmt.Sprint("fork ", forks)
+		_, err := s.Fork(t.Context(), "one", sessionstore.NewSession{ID: sessionstore.ID(id), Agent: explore(), Keys: keys(t, "app")})
+		require.NoError(t, err)
+		require.Equal(t, want, history(t, s, id))
+		require.Equal(t, want, collected(t, s.Finished(t.Context(), "one")))
+		require.Equal(t, turns, get(t, s, id).Turns)
+	}
+	first := begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("first")}})
+	require.NoError(t, s.Append(t.Context(), lease, []update{say("working")}))
+	second := begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("second")}, Overlaps: true})
+	require.Equal(t, []int64{2, 3}, []int64{first, second})
+	require.EqualValues(t, 3, get(t, s, "one").Turns)
+	require.NoError(t, s.Append(t.Context(), lease, []update{say("done")}))
+	requireFinished(finished, 1)
+	requireNow := advanceClock(t, s, "one")
+	require.NoError(t, s.EndTurn(t.Context(), lease, first, "end_turn"))
+	requireNow(get(t, s, "one").Updated)
+	requireFinished(finished, 1)
+	third := begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("third")}, Overlaps: true})
+	require.NoError(t, s.EndTurn(t.Context(), lease, third, "refusal"))
+	requireFinished(finished, 1)
+	require.NoError(t, s.EndTurn(t.Context(), lease, second, "end_turn"))
+	all := history(t, s, "one")
+	require.Equal(t, append(finished, texts(say("first"), say("working"), say("second"), say("done"), say("third"))...), all)
+	requireFinished(all, 4)
+
+	// Those that are left open end together.
+	begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("lost")}})
+	begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("lost too")}, Overlaps: true})
+	requireFinished(all, 4)
+	last := begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("last")}})
+	requireFinished(append(all, texts(say("lost"), say("lost too"))...), 6)
+	require.NoError(t, s.EndTurn(t.Context(), lease, last, "end_turn"))
+	requireFinished(history(t, s, "one"), 7)
 }
 
 func latestStates(t *testing.T, s store) {
@@ -137,7 +183,7 @@ func severalLines(t *testing.T, s store) {
 
 func endByActivation(t *testing.T, s store) {
 	lease := create(t, s, "one")
-	require.NoError(t, s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []update{say("asked")}}))
+	begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("asked")}})
 	requireNow := advanceClock(t, s, "one")
 	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -70,4 +71,53 @@ func (s *stage) processes(t *testing.T) map[int]string {
 		found[pid] = string(bytes.ReplaceAll(command, []byte{0}, []byte{' '}))
 	}
 	return found
+}
+
+func TestW7_ARealAgentGetsAPromptDuringATurn(t *testing.T) {
+	t.Parallel()
+	for _, s := range []subject{opencode, claude} {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			s := onStage(t, s)
+			e := s.behind(t, noFiles)
+			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+			require.NoError(t, err)
+			prompt := func(words string, orders ...modelserver.Order) func() (sdk.StopReason, error) {
+				params, err := json.Marshal(sdk.PromptRequest{
+					SessionId: sdk.SessionId(made.ID), Prompt: []sdk.ContentBlock{sdk.TextBlock(modelserver.Prompt(words, orders...))},
+				})
+				require.NoError(t, err)
+				work := e.Call(within(t), "session/prompt", params)
+				return func() (sdk.StopReason, error) {
+					var end sdk.PromptResponse
+					result, err := work()
+					if err == nil {
+						err = json.Unmarshal(result, &end)
+					}
+					return end.StopReason, err
+				}
+			}
+			first := prompt("Take your time.", modelserver.Wait())
+			require.NoError(t, s.model.Waiting(within(t)))
+			second := prompt("And this.", modelserver.Say("I have also done this."))
+			// Its answer, an error, says that the agent was sent the second prompt.
+			_, _ = e.Call(within(t), "session/set_mode", []byte(`{"sessionId":"`+made.ID+`","modeId":"none"}`))()
+			require.NoError(t, e.Cancel(within(t), made.ID))
+			for _, end := range []func() (sdk.StopReason, error){first, second} {
+				reason, err := end()
+				require.NoError(t, err)
+				require.Equal(t, sdk.StopReasonCancelled, reason)
+			}
+			// The agent may answer both together.
+			first = prompt("Look at the fruit.", modelserver.Read(fruit(s.first)), modelserver.Say("It is a banana."))
+			second = prompt("And now?", modelserver.Say("Now I have time."))
+			for _, end := range []func() (sdk.StopReason, error){first, second} {
+				reason, err := end()
+				require.NoError(t, err)
+				require.Equal(t, sdk.StopReasonEndTurn, reason)
+			}
+			require.Contains(t, e.heard(made.ID), "Now I have time.")
+			require.NotContains(t, e.heard(made.ID), "I have also done this.")
+		})
+	}
 }

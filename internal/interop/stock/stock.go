@@ -67,13 +67,14 @@ func (s *Store) Session(ctx context.Context, n Session) error {
 	if err != nil || n.Chunks+n.Messages == 0 {
 		return err
 	}
-	if err := s.store.BeginTurn(ctx, lease, sessionstore.Turn{}); err != nil {
+	turn, err := s.store.BeginTurn(ctx, lease, sessionstore.Turn{})
+	if err != nil {
 		return err
 	}
 	if err := s.record(ctx, lease, n); err != nil {
 		return err
 	}
-	return s.store.EndTurn(ctx, lease, "end_turn")
+	return s.store.EndTurn(ctx, lease, turn, "end_turn")
 }
 
 // record records a history as the program does.
