@@ -20,6 +20,13 @@ const (
 	Command Kind = "command"
 	// MCPServer is the configuration of a Model Context Protocol server.
 	MCPServer Kind = "mcp_server"
+	// Subagent is an agent that another one starts for a task. Subagents are listed and not used.
+	Subagent Kind = "subagent"
+	// Hook is a file with programs that an agent runs on certain events. Hooks are listed and not used.
+	Hook Kind = "hook"
+	// Plugin is a plugin that is listed in a marketplace or has a manifest, and that is not used. What others contain is listed
+	// instead of them.
+	Plugin Kind = "plugin"
 )
 
 // State says whether an artifact is used.
@@ -35,6 +42,8 @@ const (
 	Invalid State = "invalid"
 	// TooLarge artifacts are in files larger than 1 MiB, which are not read.
 	TooLarge State = "too_large"
+	// Unused artifacts are not for this program, or their own file says that they should not be used.
+	Unused State = "unused"
 )
 
 // Rule identifies the rule that a [Diagnostic] is about.
@@ -160,6 +169,9 @@ func (a *Artifact) diagnose(rule Rule, message string) {
 
 // invalid marks a as invalid.
 func (a *Artifact) invalid(reason string) { a.State, a.Reason = Invalid, reason }
+
+// unused marks a as unused.
+func (a *Artifact) unused(reason string) { a.State, a.Reason = Unused, reason }
 
 // shadow marks a as shadowed by winner.
 func (a *Artifact) shadow(winner *Artifact, reason string) {

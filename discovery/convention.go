@@ -10,8 +10,8 @@ import (
 // Convention is a row of the table: it says where files of one format are.
 type Convention struct {
 	// Pattern is the path of the files, slash-separated from the root. "*", "?" and "[...]" match parts of a name, and "**"
-	// any number of directories; it needs a literal directory before it. They do not match node_modules and names that begin
-	// with a dot.
+	// any number of directories; it needs a literal directory before it. They do not match node_modules, and match names that
+	// begin with a dot only after a dot.
 	Pattern string
 	// Format says how the files are read.
 	Format Format
@@ -19,6 +19,8 @@ type Convention struct {
 	Level Level
 	// OnePerDirectory makes the first of the rows that have it set shadow the others in the same directory.
 	OnePerDirectory bool
+	// Source is the product or specification that defines the convention.
+	Source string
 }
 
 // Level says in which directories a convention's pattern applies.
@@ -30,6 +32,9 @@ const (
 	RootOnly Level = iota
 	// EveryDirectory includes the directories below, which [Catalog.For] scans for a path in them.
 	EveryDirectory
+	// EachPlugin is the directory of each plugin in the root. Skills and commands have the plugin's name before theirs:
+	// plugin:name.
+	EachPlugin
 )
 
 // Format is the format of a file, which determines the kind of its artifacts.
@@ -57,6 +62,14 @@ const (
 	MCPServers
 	// VSCodeServers is JSON with comments and the member servers.
 	VSCodeServers
+	// PluginMarketplace is a marketplace.json, which lists plugins and where they are.
+	PluginMarketplace
+	// PluginManifest is the plugin.json of a plugin, which is the directory that contains the manifest's.
+	PluginManifest
+	// SubagentFile defines a subagent, which is listed and not used. It is not read.
+	SubagentFile
+	// HookFile is JSON whose member hooks has programs that run on certain events. It is listed and not used.
+	HookFile
 )
 
 // Kind returns the kind of the artifacts in files of the format.
@@ -68,31 +81,58 @@ func (f Format) Kind() Kind {
 		return Command
 	case MCPServers, VSCodeServers:
 		return MCPServer
+	case PluginMarketplace, PluginManifest:
+		return Plugin
+	case SubagentFile:
+		return Subagent
+	case HookFile:
+		return Hook
 	default:
 		return Instruction
 	}
 }
 
-// Conventions returns a new copy of the table in the package comment. To extend it, insert rows where they should rank.
+// Conventions returns a new copy of the table. To extend it, insert rows where they should rank.
 func Conventions() []Convention {
+	const (
+		agentsMD   = "agents.md"
+		claudeCode = "Claude Code"
+		copilot    = "GitHub Copilot"
+		skillsSpec = "agentskills.io"
+	)
 	return []Convention{
-		{Pattern: "AGENTS.md", Format: Text, Level: EveryDirectory, OnePerDirectory: true},
-		{Pattern: "CLAUDE.md", Format: TextWithImports, Level: EveryDirectory, OnePerDirectory: true},
-		{Pattern: ".claude/CLAUDE.md", Format: TextWithImports, Level: EveryDirectory, OnePerDirectory: true},
-		{Pattern: "GEMINI.md", Format: TextWithImports, Level: EveryDirectory, OnePerDirectory: true},
-		{Pattern: ".github/copilot-instructions.md", Format: Text},
-		{Pattern: ".github/instructions/**/*.instructions.md", Format: CopilotRule},
-		{Pattern: ".claude/rules/**/*.md", Format: ClaudeRule},
-		{Pattern: ".cursor/rules/**/*.mdc", Format: CursorRule, Level: EveryDirectory},
-		{Pattern: ".agents/skills/**/SKILL.md", Format: SkillFile},
-		{Pattern: ".claude/skills/**/SKILL.md", Format: SkillFile},
-		{Pattern: ".github/skills/**/SKILL.md", Format: SkillFile},
-		{Pattern: "*/SKILL.md", Format: SkillFile},
-		{Pattern: "SKILL.md", Format: SkillFile},
-		{Pattern: ".claude/commands/**/*.md", Format: CommandFile},
-		{Pattern: ".github/prompts/*.prompt.md", Format: PromptFile},
-		{Pattern: ".mcp.json", Format: MCPServers},
-		{Pattern: ".vscode/mcp.json", Format: VSCodeServers},
+		{Pattern: "AGENTS.md", Format: Text, Level: EveryDirectory, OnePerDirectory: true, Source: agentsMD},
+		{Pattern: "CLAUDE.md", Format: TextWithImports, Level: EveryDirectory, OnePerDirectory: true, Source: claudeCode},
+		{Pattern: ".claude/CLAUDE.md", Format: TextWithImports, Level: EveryDirectory, OnePerDirectory: true, Source: claudeCode},
+		{Pattern: "GEMINI.md", Format: TextWithImports, Level: EveryDirectory, OnePerDirectory: true, Source: "Gemini CLI"},
+		{Pattern: ".github/copilot-instructions.md", Format: Text, Source: copilot},
+		{Pattern: ".github/instructions/**/*.instructions.md", Format: CopilotRule, Source: copilot},
+		{Pattern: ".claude/rules/**/*.md", Format: ClaudeRule, Source: claudeCode},
+		{Pattern: ".cursor/rules/**/*.mdc", Format: CursorRule, Level: EveryDirectory, Source: "Cursor"},
+
+		{Pattern: ".agents/skills/**/SKILL.md", Format: SkillFile, Source: skillsSpec},
+		{Pattern: ".claude/skills/**/SKILL.md", Format: SkillFile, Source: claudeCode},
+		{Pattern: ".github/skills/**/SKILL.md", Format: SkillFile, Source: copilot},
+		{Pattern: ".claude-plugin/marketplace.json", Format: PluginMarketplace, Source: claudeCode},
+		{Pattern: ".claude-plugin/plugin.json", Format: PluginManifest, Source: claudeCode},
+		{Pattern: "skills/*/SKILL.md", Format: SkillFile, Level: EachPlugin, Source: claudeCode},
+		{Pattern: "skills/*/SKILL.md", Format: SkillFile, Source: "anthropics/skills"},
+		{Pattern: "skills/*/*/SKILL.md", Format: SkillFile, Source: "openai/skills"},
+		{Pattern: "skills/.*/*/SKILL.md", Format: SkillFile, Source: "openai/skills"},
+		{Pattern: "*/SKILL.md", Format: SkillFile, Source: skillsSpec},
+		{Pattern: "SKILL.md", Format: SkillFile, Source: skillsSpec},
+
+		{Pattern: ".claude/commands/**/*.md", Format: CommandFile, Source: claudeCode},
+		{Pattern: ".github/prompts/*.prompt.md", Format: PromptFile, Source: copilot},
+		{Pattern: "commands/**/*.md", Format: CommandFile, Level: EachPlugin, Source: claudeCode},
+
+		{Pattern: ".mcp.json", Format: MCPServers, Source: claudeCode},
+		{Pattern: ".vscode/mcp.json", Format: VSCodeServers, Source: "Visual Studio Code"},
+
+		{Pattern: ".claude/agents/**/*.md", Format: SubagentFile, Source: claudeCode},
+		{Pattern: "agents/**/*.md", Format: SubagentFile, Level: EachPlugin, Source: claudeCode},
+		{Pattern: ".claude/settings.json", Format: HookFile, Source: claudeCode},
+		{Pattern: "hooks/hooks.json", Format: HookFile, Level: EachPlugin, Source: claudeCode},
 	}
 }
 
@@ -108,21 +148,25 @@ type row struct {
 func compile(table []Convention) ([]row, error) {
 	rows := make([]row, len(table))
 	for i, c := range table {
-		r := row{Convention: c, rank: i, names: strings.Split(c.Pattern, "/")}
-		for r.fixed < len(r.names) && !isGlob(r.names[r.fixed]) {
-			r.fixed++
-		}
-		if err := r.check(); err != nil {
+		var err error
+		if rows[i], err = compileRow(c, i); err != nil {
 			return nil, fmt.Errorf("invalid convention %q: %w", c.Pattern, err)
 		}
-		rows[i] = r
 	}
 	return rows, nil
 }
 
+func compileRow(c Convention, rank int) (row, error) {
+	r := row{Convention: c, rank: rank, names: strings.Split(c.Pattern, "/")}
+	for r.fixed < len(r.names) && !isGlob(r.names[r.fixed]) {
+		r.fixed++
+	}
+	return r, r.check()
+}
+
 // check reports what is wrong with the row.
 func (r row) check() error {
-	if r.Format < Text || r.Format > VSCodeServers {
+	if r.Format < Text || r.Format > HookFile {
 		return errors.New("it has no format: use one of the constants of type Format")
 	}
 	for i, name := range r.names {

@@ -77,3 +77,35 @@ func TestA25_CorpusCursorRules(t *testing.T) {
 		"active": 256, "invalid": 1, "applies/always": 1, "applies/paths": 256, "frontmatter/yaml": 230,
 	}, counts(c, discovery.Instruction))
 }
+
+// Every SKILL.md of a repository of skills is found when the repository is a root. ACP_AGENT_SKILL_REPOSITORIES names a folder with
+// checkouts, such as those of anthropics/skills, openai/skills, vercel-labs/agent-skills, obra/superpowers and wshobson/agents.
+func TestD5_SkillRepositories(t *testing.T) {
+	top := os.Getenv("ACP_AGENT_SKILL_REPOSITORIES")
+	if top == "" {
+		t.Skip("set ACP_AGENT_SKILL_REPOSITORIES to a folder with checkouts of repositories of skills")
+	}
+	top, err := filepath.EvalSymlinks(top)
+	require.NoError(t, err)
+	repositories, err := os.ReadDir(top)
+	require.NoError(t, err)
+	for _, entry := range repositories {
+		t.Run("D5/"+entry.Name(), func(t *testing.T) {
+			root := filepath.Join(top, entry.Name())
+			var want, got []string
+			require.NoError(t, filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+				if err == nil && d.Name() == "SKILL.md" {
+					want = append(want, path)
+				}
+				return err
+			}))
+			c := scan(t, discovery.Options{}, root)
+			for _, a := range c.Active(discovery.Skill) {
+				got = append(got, a.Path)
+			}
+			require.NotEmpty(t, want)
+			require.ElementsMatch(t, want, got)
+			require.Empty(t, c.LimitsReached())
+		})
+	}
+}

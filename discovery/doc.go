@@ -5,21 +5,10 @@
 //	for _, skill := range catalog.Active(discovery.Skill) { … }
 //	text := catalog.Instructions(discovery.EveryRoot).String()
 //
-// One table says what to look for in every root. [Options].Conventions can extend it.
+// One table, [Conventions], says what to look for in every root; docs/discovery.md shows it. [Options].Conventions can extend it.
 //
-//	instruction  AGENTS.md, else CLAUDE.md (@path imports files),   one of them in each directory
-//	             else .claude/CLAUDE.md, else GEMINI.md
-//	             .github/copilot-instructions.md
-//	             .github/instructions/**/*.instructions.md          for files that match applyTo
-//	             .claude/rules/**/*.md                              for files that match paths
-//	             .cursor/rules/**/*.mdc                             always, or for globs; in each directory
-//	skill        .agents/skills/**/SKILL.md, .claude/skills/**/SKILL.md, .github/skills/**/SKILL.md
-//	             */SKILL.md, SKILL.md                               a root that is a folder of skills, or one skill
-//	command      .claude/commands/**/*.md, .github/prompts/*.prompt.md
-//	mcp_server   .mcp.json (mcpServers), .vscode/mcp.json (servers)
-//
-// Nothing above a root is looked at. "In each directory" means that [Catalog.For] looks into the directories between a root and a
-// path.
+// Nothing above a root is looked at. Some conventions also apply to the directories between a root and a path, which [Catalog.For]
+// looks into. Plugins are found by a manifest or a marketplace at the top of a root. Subagents and hooks are listed and not used.
 //
 // Artifacts are ordered by root, then by the table, then by path. Of skills and commands with the same name the first is active,
 // and of MCP servers with the same name. All instructions are active, except for alternatives in one directory. A file that is

@@ -86,8 +86,11 @@ type scanner struct {
 	artifacts []*Artifact
 	reached   []Limit
 
+	rows    []row
+	top     *directory            // the root
 	fixed   map[string]*directory // directories that patterns name literally, by path; nil if there is no such directory
 	started map[matchStart]string // where matching began, to the path by which the directory was found
+	read    map[fileOfKind]bool   // files that were added
 	dirs    int                   // directories opened for patterns
 	bytes   int64                 // bytes read
 	buffer  []byte                // reused for reading files
@@ -100,8 +103,17 @@ type matchStart struct {
 	rest   string
 }
 
+// fileOfKind is a file that was found, by its path in the root. A file can hold artifacts of several kinds.
+type fileOfKind struct {
+	kind Kind
+	rel  string
+}
+
 func newScanner(ws *workspace.Workspace, root workspace.Root, l limits) *scanner {
-	return &scanner{ws: ws, root: root, limits: l, fixed: make(map[string]*directory), started: make(map[matchStart]string)}
+	return &scanner{
+		ws: ws, root: root, limits: l,
+		fixed: make(map[string]*directory), started: make(map[matchStart]string), read: make(map[fileOfKind]bool),
+	}
 }
 
 // scanRoot scans the root for all rows and sorts the artifacts. The error is the context's or workspace.ErrClosed.
@@ -120,7 +132,8 @@ func (s *scanner) scanRoot(ctx context.Context, rows []row) error {
 		return context.Cause(ctx)
 	}
 	defer top.Close()
-	s.scanDir(limited, rows, newDirectory(top, nil, "."))
+	s.rows, s.top = rows, newDirectory(top, nil, ".")
+	s.scanDir(limited, rows, s.top)
 	slices.SortStableFunc(s.artifacts, byRank)
 	return context.Cause(ctx)
 }
@@ -140,14 +153,15 @@ func (s *scanner) scanDir(ctx context.Context, rows []row, at *directory) {
 		_, _ = at.list(ctx) // one row needs the list anyway, and it saves the others a look for each missing name
 	}
 	for _, r := range rows {
-		if !s.exhausted(ctx, r) {
-			s.scanRow(ctx, r, at)
+		if r.Level != EachPlugin && !s.exhausted(ctx, r) {
+			s.scanRow(ctx, r, at, "")
 		}
 	}
 }
 
-// scanRow follows the literal names at the beginning of the row's pattern and matches the rest from there.
-func (s *scanner) scanRow(ctx context.Context, r row, at *directory) {
+// scanRow follows the literal names at the beginning of the row's pattern and matches the rest from there. plugin is the name of
+// the plugin whose directory is at, if it is one.
+func (s *scanner) scanRow(ctx context.Context, r row, at *directory, plugin string) {
 	from := at
 	literal := min(r.fixed, len(r.names)-1)
 	for _, name := range r.names[:literal] {
@@ -159,7 +173,7 @@ func (s *scanner) scanRow(ctx context.Context, r row, at *directory) {
 	if from != at && s.scannedBefore(r, from, rest) {
 		return
 	}
-	m := &matcher{scanner: s, row: r, level: at, base: from}
+	m := &matcher{scanner: s, row: r, level: at, base: from, plugin: plugin}
 	m.match(ctx, from, rest, 0)
 }
 
@@ -168,8 +182,11 @@ func (s *scanner) scanRow(ctx context.Context, r row, at *directory) {
 func (s *scanner) scannedBefore(r row, from *directory, rest []string) bool {
 	key := matchStart{r.Format, from.dir.Ref(), strings.Join(rest, "/")}
 	earlier, done := s.started[key]
-	if !done {
+	switch {
+	case !done:
 		s.started[key] = from.rel
+		return false
+	case earlier == from.rel: // there may be other files that were not found for a plugin
 		return false
 	}
 	a := s.artifact(r, from.rel)
@@ -236,9 +253,10 @@ func (s *scanner) path(rel string) string {
 // matcher matches one row's pattern.
 type matcher struct {
 	*scanner
-	row   row
-	level *directory // the directory that instructions in the files are for
-	base  *directory // where the pattern's literal names end; command names are relative to it
+	row    row
+	level  *directory // the directory that instructions in the files are for
+	base   *directory // where the pattern's literal names end; command names are relative to it
+	plugin string     // the plugin that the files belong to, if any
 }
 
 // match looks in at for names, which is what is left of the pattern. depth is the number of directories descended by "**".
@@ -258,7 +276,7 @@ func (m *matcher) match(ctx context.Context, at *directory, names []string, dept
 	case !isGlob(name):
 		m.descend(ctx, at, workspace.Entry{Name: name, Type: fs.ModeDir}, names[1:], depth)
 	default:
-		m.each(ctx, at, func(e workspace.Entry) {
+		m.each(ctx, at, name, func(e workspace.Entry) {
 			if matched, _ := path.Match(name, e.Name); !matched {
 				return
 			}
@@ -275,7 +293,7 @@ func (m *matcher) match(ctx context.Context, at *directory, names []string, dept
 // because the author's file system may ignore case.
 func (m *matcher) matchBelow(ctx context.Context, at *directory, names []string, depth int) {
 	last := len(names) == 2
-	m.each(ctx, at, func(e workspace.Entry) {
+	m.each(ctx, at, names[0], func(e workspace.Entry) {
 		switch {
 		case last && !e.Type.IsDir() && matchesFold(names[1], e.Name):
 			m.readFile(ctx, at, e)
@@ -296,8 +314,8 @@ func matchesFold(pattern, name string) bool {
 	return matched || strings.EqualFold(name, pattern)
 }
 
-// each calls visit with the entries of at that patterns can match.
-func (m *matcher) each(ctx context.Context, at *directory, visit func(workspace.Entry)) {
+// each calls visit with the entries of at that a glob can match.
+func (m *matcher) each(ctx context.Context, at *directory, glob string, visit func(workspace.Entry)) {
 	entries, err := at.list(ctx)
 	var limit *workspace.LimitError
 	switch {
@@ -311,7 +329,7 @@ func (m *matcher) each(ctx context.Context, at *directory, visit func(workspace.
 		return
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name, ".") || e.Name == "node_modules" {
+		if strings.HasPrefix(e.Name, ".") != strings.HasPrefix(glob, ".") || e.Name == "node_modules" {
 			continue
 		}
 		if m.exhausted(ctx, m.row) {
@@ -353,8 +371,17 @@ func (m *matcher) descend(ctx context.Context, at *directory, e workspace.Entry,
 	m.match(ctx, next, names, depth)
 }
 
-// readFile adds the artifacts of the file e in at.
+// readFile adds the artifacts of the file e in at, unless another row has.
 func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry) {
+	key := fileOfKind{m.row.Format.Kind(), join(at.rel, e.Name)}
+	if m.read[key] {
+		return
+	}
+	m.read[key] = true
+	if m.row.Format == SubagentFile {
+		m.addAll(at, m.subagent(key.rel))
+		return
+	}
 	content, info, err := at.dir.ReadFile(e, m.buffer, m.limits.fileSize)
 	if err != nil {
 		if !isGone(e, err) {
@@ -367,7 +394,12 @@ func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry
 	}
 	file := m.artifact(m.row, join(at.rel, e.Name))
 	file.Ref, file.Size, file.dir = info.Ref(), info.Size(), m.level.rel
-	for _, a := range m.parse(ctx, file, content) {
+	m.addAll(at, m.parse(ctx, file, content)...)
+}
+
+// addAll adds artifacts found in at, up to the limit.
+func (m *matcher) addAll(at *directory, list ...Artifact) {
+	for _, a := range list {
 		if len(m.artifacts) >= m.limits.artifacts {
 			m.limitReached(m.row, at.rel, limitArtifacts, int64(m.limits.artifacts))
 			return
@@ -389,11 +421,18 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 		readCommand(&a, string(opening(content)), m.base.rel, m.limits)
 	case MCPServer:
 		return readServers(a, string(content), m.row.Format, m.limits)
+	case Plugin:
+		return m.readPlugins(ctx, a, content)
+	case Hook:
+		return readHooks(a, content)
 	default:
 		readInstruction(&a, string(content), m.row.Format, m.limits)
 		if m.row.Format == TextWithImports && a.State == Active {
 			m.imports(ctx, &a)
 		}
+	}
+	if m.plugin != "" && (a.Kind == Skill || a.Kind == Command) {
+		a.Name = m.plugin + ":" + a.Name
 	}
 	return []Artifact{a}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,7 @@ import (
 const discoverHelp = `discover prints what a session would find in these folders: instructions, skills, commands and the configuration of MCP
 servers, by folder, in order. These marks show what is special about an entry, and the reason is given:
 
-  -  not used, because something else takes precedence
+  -  not used, because something else takes precedence, or because it is not for acp-agent
   !  invalid or too large
   *  used although it breaks a rule, which is shown below it
 
@@ -27,10 +28,11 @@ With --for it prints only the additional instructions for one file: those in the
 patterns match it. Nothing is run or started.
 
 It also names the files in the working directory with which an editor or a build tool joins other folders: *.code-workspace,
-go.work, pnpm-workspace.yaml and package.json. A session does not get their folders by itself.
+go.work, pnpm-workspace.yaml and package.json. A session does not get their folders by itself. Files that are meant for agents by their
+name, such as SKILL.md, but are where nothing looks for them, are named too. The search for them ends after 200 directories of a folder.
 
-With --json the output is an object with "roots", "artifacts", "cuts" and "workspaceFiles", or with --for an array of artifacts. The exit
-status is 1 if something is invalid or too large, or a folder could not be searched completely.`
+With --json the output is an object with "roots", "artifacts", "cuts", "workspaceFiles" and "strays", or with --for an array of artifacts.
+The exit status is 1 if something is invalid or too large, or a folder could not be searched completely.`
 
 // discoverFlags are the flags of the discover subcommand.
 type discoverFlags struct {
@@ -85,10 +87,15 @@ func discover(ctx context.Context, s streams, set *settings, d discoverFlags) er
 	if err != nil {
 		return err
 	}
+	strays, unsearched, err := catalog.Strays(ctx)
+	if err != nil {
+		return err
+	}
+	f := findings{catalog, files, strays, unsearched}
 	if d.json {
-		err = writeCatalog(s.out, catalog, files)
+		err = f.writeJSON(s.out)
 	} else {
-		err = printCatalog(s.out, catalog, files)
+		err = f.print(s.out)
 	}
 	if err != nil {
 		return err
@@ -144,34 +151,58 @@ var kinds = [...]struct {
 	{discovery.Skill, "skills"},
 	{discovery.Command, "commands"},
 	{discovery.MCPServer, "MCP servers (found, not started)"},
+	{discovery.Plugin, "plugins (found, not used)"},
+	{discovery.Subagent, "subagents (found, not used)"},
+	{discovery.Hook, "hooks (found, not used)"},
 }
 
-// writeCatalog prints the catalog and the workspace files as a JSON object.
-func writeCatalog(out io.Writer, c *discovery.Catalog, files []discovery.WorkspaceFile) error {
-	catalog, err := json.Marshal(c)
+// findings are what discover prints.
+type findings struct {
+	*discovery.Catalog
+	files      []discovery.WorkspaceFile
+	strays     []discovery.Stray
+	unsearched []workspace.Root // that were not searched for strays completely
+}
+
+// writeJSON prints the findings as a JSON object.
+func (f findings) writeJSON(out io.Writer) error {
+	type stray struct {
+		Root int    `json:"root"`
+		Path string `json:"path"`
+	}
+	strays := []stray{}
+	for _, s := range f.strays {
+		strays = append(strays, stray{s.Root.Index, s.Path})
+	}
+	catalog, err := json.Marshal(f.Catalog)
 	if err != nil {
 		return err
 	}
-	list, err := json.Marshal(append([]discovery.WorkspaceFile{}, files...))
-	if err != nil {
-		return err
-	}
-	whole, err := strictjson.Put(catalog, "workspaceFiles", list)
-	if err != nil {
-		return err
+	whole := json.RawMessage(catalog)
+	for _, member := range []struct {
+		name string
+		list any
+	}{{"workspaceFiles", append([]discovery.WorkspaceFile{}, f.files...)}, {"strays", strays}} {
+		list, err := json.Marshal(member.list)
+		if err != nil {
+			return err
+		}
+		if whole, err = strictjson.Put(whole, member.name, list); err != nil {
+			return err
+		}
 	}
 	return writeJSON(out, whole)
 }
 
-// printCatalog prints a block for each folder, with a group for each kind of artifact. The first one has the workspace files.
-func printCatalog(out io.Writer, c *discovery.Catalog, files []discovery.WorkspaceFile) error {
+// print prints a block for each folder, with a group for each kind of artifact. The first one has the workspace files.
+func (f findings) print(out io.Writer) error {
 	var b strings.Builder
-	for _, root := range c.Roots() {
+	for _, root := range f.Roots() {
 		fmt.Fprintf(&b, "%d  %s\n", root.Index, text.Printable(root.Dir.String()))
 		found := 0
 		for _, k := range kinds {
 			var group []discovery.Artifact
-			for _, a := range c.Of(k.kind) {
+			for _, a := range f.Of(k.kind) {
 				if a.Root.Index == root.Index {
 					group = append(group, a)
 				}
@@ -180,22 +211,45 @@ func printCatalog(out io.Writer, c *discovery.Catalog, files []discovery.Workspa
 			printGroup(&b, k.title, group)
 		}
 		if root.Index == 0 {
-			found += len(files)
-			printWorkspaceFiles(&b, root, files)
+			found += len(f.files)
+			printWorkspaceFiles(&b, root, f.files)
 		}
+		found += f.printStrays(&b, root)
 		if found == 0 {
 			b.WriteString("   nothing\n")
 		}
-		for _, limit := range c.LimitsReached() {
+		for _, limit := range f.LimitsReached() {
 			if limit.Root.Index == root.Index {
 				fmt.Fprintf(&b, "   ! %s\n", text.Printable(limit.String()))
 			}
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString(tally(c.Artifacts()))
+	b.WriteString(tally(f.Artifacts()))
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// printStrays prints the strays of a root and returns how many there are.
+func (f findings) printStrays(b *strings.Builder, root workspace.Root) int {
+	n := 0
+	for _, s := range f.strays {
+		if s.Root.Index != root.Index {
+			continue
+		}
+		if n++; n == 1 {
+			b.WriteString("   files where nothing looks for them (make their folder a root of its own to use them)\n")
+		}
+		rel, err := filepath.Rel(root.Dir.String(), s.Path)
+		if err != nil {
+			rel = s.Path
+		}
+		fmt.Fprintf(b, "     - %s\n", text.Printable(rel))
+	}
+	if slices.ContainsFunc(f.unsearched, func(r workspace.Root) bool { return r.Index == root.Index }) {
+		b.WriteString("   (not all directories were searched for files where nothing looks for them)\n")
+	}
+	return n
 }
 
 // printWorkspaceFiles prints the folders that files in the root list.
@@ -254,6 +308,11 @@ func printArtifact(b *strings.Builder, indent string, a discovery.Artifact) {
 		place = " (" + text.Printable(rel) + ")"
 	}
 	switch a.State {
+	case discovery.Unused:
+		if description != "" {
+			description = " (" + description + ")"
+		}
+		fmt.Fprintf(b, "%s%s %s%s: %s\n", indent, mark(a), text.Printable(a.Name), description, text.Printable(a.Reason))
 	case discovery.Active:
 		if description != "" {
 			description = ": " + description
@@ -279,7 +338,7 @@ func printArtifact(b *strings.Builder, indent string, a discovery.Artifact) {
 
 func mark(a discovery.Artifact) string {
 	switch {
-	case a.State == discovery.Shadowed:
+	case a.State == discovery.Shadowed, a.State == discovery.Unused:
 		return "  -"
 	case a.State != discovery.Active:
 		return "  !"
@@ -309,6 +368,9 @@ func tally(list []discovery.Artifact) string {
 		n[a.State]++
 	}
 	text := fmt.Sprintf("%d active, %d shadowed, %d invalid", n[discovery.Active], n[discovery.Shadowed], n[discovery.Invalid])
+	if unused := n[discovery.Unused]; unused > 0 {
+		text += fmt.Sprintf(", %d not used", unused)
+	}
 	if large := n[discovery.TooLarge]; large > 0 {
 		text += fmt.Sprintf(", %d too large", large)
 	}

@@ -1,0 +1,276 @@
+package discovery
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// pluginManifest is a plugin.json, or the entry of a plugin in a marketplace.json, which may be the only manifest that it has.
+type pluginManifest struct {
+	Name, Description string
+	Source            json.RawMessage // of an entry
+	Skills, Commands  pluginPaths
+}
+
+// pluginPaths are paths of a manifest, from the plugin's directory: a string or a list of strings.
+type pluginPaths []string
+
+// UnmarshalJSON implements [json.Unmarshaler]. It leaves out everything else, because the formats of manifests grow.
+func (p *pluginPaths) UnmarshalJSON(raw []byte) error {
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		*p = pluginPaths{one}
+		return nil
+	}
+	var list []json.RawMessage
+	_ = json.Unmarshal(raw, &list)
+	for _, item := range list {
+		if json.Unmarshal(item, &one) == nil {
+			*p = append(*p, one)
+		}
+	}
+	return nil
+}
+
+// readPlugins scans the plugins that a manifest or marketplace in the root names, and returns artifacts for those that are not used.
+func (m *matcher) readPlugins(ctx context.Context, a Artifact, content []byte) []Artifact {
+	if m.row.Format == PluginManifest {
+		manifest, err := parseManifest(content)
+		if err != nil {
+			a.invalid(err.Error())
+			return []Artifact{a}
+		}
+		return m.scanPlugin(ctx, a, m.level, manifest)
+	}
+	var market struct {
+		Metadata struct{ PluginRoot string }
+		Plugins  []json.RawMessage
+	}
+	if err := parseMembers(content, &market, "it is not a list of plugins: its members metadata or plugins have other types"); err != nil {
+		a.invalid(err.Error())
+		return []Artifact{a}
+	}
+	var unused []Artifact
+	for i, raw := range market.Plugins {
+		if m.exhausted(ctx, m.row) {
+			break
+		}
+		plugin := a.clone()
+		entry, err := parseManifest(raw)
+		if plugin.Name = entry.Name; plugin.Name == "" {
+			plugin.Name = fmt.Sprintf("plugin %d", i+1)
+		}
+		plugin.Description = oneLine(entry.Description, maxDescription)
+		if err != nil {
+			plugin.invalid(err.Error())
+			unused = append(unused, plugin)
+			continue
+		}
+		unused = append(unused, m.scanEntry(ctx, plugin, entry, market.Metadata.PluginRoot)...)
+	}
+	return unused
+}
+
+func parseManifest(content []byte) (pluginManifest, error) {
+	var m pluginManifest
+	err := parseMembers(content, &m, "its members name or description are not texts, or it is not an object")
+	return m, err
+}
+
+// scanEntry scans the plugin of an entry of a marketplace in the root.
+func (m *matcher) scanEntry(ctx context.Context, a Artifact, entry pluginManifest, base string) []Artifact {
+	dir, err := localSource(entry.Source, base)
+	if err != nil {
+		a.unused(err.Error())
+		return []Artifact{a}
+	}
+	outer := m.fixed
+	m.fixed = make(map[string]*directory) // so that the directories of one plugin are open at a time
+	defer func() {
+		m.scanner.close()
+		m.fixed = outer
+	}()
+	at := m.level
+	if dir != "." {
+		for name := range strings.SplitSeq(dir, "/") {
+			before := len(m.artifacts)
+			at = m.openFixed(m.row, at, name)
+			switch {
+			case at != nil:
+			case len(m.artifacts) > before: // which says why
+				return nil
+			default:
+				a.unused("there is no folder " + dir)
+				return []Artifact{a}
+			}
+		}
+	}
+	if len(entry.Skills) > 0 { // which are all that it has
+		return m.scanPlugin(ctx, a, at, entry)
+	}
+	if content, ok := m.manifestIn(at); ok {
+		manifest, err := parseManifest(content)
+		if err != nil {
+			a.invalid(join(at.rel, manifestPath) + ": " + err.Error())
+			return []Artifact{a}
+		}
+		manifest.Name = cmp.Or(manifest.Name, entry.Name)
+		manifest.Commands = append(manifest.Commands, entry.Commands...)
+		return m.scanPlugin(ctx, a, at, manifest)
+	}
+	return m.scanPlugin(ctx, a, at, entry)
+}
+
+// localSource returns the path from the root of a plugin whose source is a path in it. The error says why it is not.
+func localSource(source json.RawMessage, base string) (string, error) {
+	var at string
+	if json.Unmarshal(source, &at) == nil {
+		dir := path.Join(base, at)
+		if at == "" || path.IsAbs(at) || path.IsAbs(base) || !filepath.IsLocal(filepath.FromSlash(dir)) || strings.ContainsAny(dir, "\\:\x00") {
+			return "", fmt.Errorf("its source %q is not a folder of this root", text.Truncate(at, 200))
+		}
+		return dir, nil
+	}
+	var remote struct{ Source, URL, Repo, Package string }
+	if json.Unmarshal(source, &remote) != nil || remote.Source == "" {
+		return "", errors.New("it has no source")
+	}
+	where := cmp.Or(remote.Repo, remote.Package, Address(remote.URL).String())
+	return "", fmt.Errorf("it is not in this root: its source is %s", text.Truncate(strings.TrimSpace(remote.Source+" "+where), 200))
+}
+
+// manifestPath is the path of a plugin's manifest in its directory.
+const manifestPath = ".claude-plugin/plugin.json"
+
+// manifestIn reads the manifest of the plugin in a directory.
+func (m *matcher) manifestIn(at *directory) (content []byte, ok bool) {
+	dir := m.openFixed(m.row, at, path.Dir(manifestPath))
+	if dir == nil {
+		return nil, false
+	}
+	e, err := dir.entry(path.Base(manifestPath))
+	if err != nil {
+		return nil, false
+	}
+	content, info, err := dir.dir.ReadFile(e, nil, m.limits.fileSize)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			m.addUnreadable(m.row, dir, e.Name, err)
+		}
+		return nil, false
+	}
+	return m.decode(&Artifact{Size: info.Size()}, content)
+}
+
+// scanPlugin scans the plugin in a directory. It returns artifacts based on a for the paths in its manifest that are not used.
+func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory, manifest pluginManifest) []Artifact {
+	name := manifest.Name
+	if name == "" {
+		name = path.Base(filepath.ToSlash(m.path(at.rel)))
+	}
+	name = oneLine(name, 64)
+	var unused []Artifact
+	for _, r := range m.rows {
+		if r.Level != EachPlugin {
+			continue
+		}
+		var paths []string // in addition to the pattern
+		onlyPaths := false
+		switch r.Format {
+		case SkillFile: // an entry of a marketplace that lists skills has no others
+			paths, onlyPaths = manifest.Skills, manifest.Source != nil && len(manifest.Skills) > 0
+		case CommandFile:
+			paths, onlyPaths = manifest.Commands, len(manifest.Commands) > 0
+		}
+		for _, p := range paths {
+			rows, err := r.below(p)
+			if err != nil {
+				one := a.clone()
+				one.Name = name
+				one.unused(fmt.Sprintf("its path %q %v", text.Truncate(p, 200), err))
+				unused = append(unused, one)
+				continue
+			}
+			for _, below := range rows {
+				m.scanPluginRow(ctx, below, at, name)
+			}
+		}
+		if !onlyPaths {
+			m.scanPluginRow(ctx, r, at, name)
+		}
+	}
+	return unused
+}
+
+func (m *matcher) scanPluginRow(ctx context.Context, r row, at *directory, plugin string) {
+	if !m.exhausted(ctx, r) {
+		m.scanRow(ctx, r, at, plugin)
+	}
+}
+
+// below returns rows for the files at a path that a manifest gives instead of r's pattern: the folder of a skill, a folder of skills,
+// a command, or a folder of commands.
+func (r row) below(written string) ([]row, error) {
+	at := path.Clean(written)
+	if written == "" || !filepath.IsLocal(filepath.FromSlash(at)) {
+		return nil, errors.New("is not in the plugin's folder")
+	}
+	if isGlob(at) {
+		return nil, errors.New("is a pattern")
+	}
+	var patterns []string
+	switch {
+	case r.Format == SkillFile:
+		patterns = []string{path.Join(at, "SKILL.md"), path.Join(at, "*", "SKILL.md")}
+	case path.Ext(at) == ".md":
+		patterns = []string{at}
+	case at == ".":
+		patterns = []string{"*.md"}
+	default:
+		patterns = []string{path.Join(at, "**", "*.md")}
+	}
+	var rows []row
+	for _, pattern := range patterns {
+		c := r.Convention
+		c.Pattern = pattern
+		compiled, err := compileRow(c, r.rank)
+		if err != nil {
+			return nil, fmt.Errorf("cannot be used: %w", err)
+		}
+		rows = append(rows, compiled)
+	}
+	return rows, nil
+}
+
+// subagent returns the artifact of the subagent in a file, which is not read.
+func (m *matcher) subagent(rel string) Artifact {
+	a := m.artifact(m.row, rel)
+	a.Name = strings.TrimSuffix(strings.TrimSuffix(path.Base(rel), ".md"), ".agent")
+	if m.plugin != "" {
+		a.Name = m.plugin + ":" + a.Name
+	}
+	a.unused("acp-agent starts no subagents; an agent that knows this folder may")
+	return a
+}
+
+// readHooks returns the artifact of a file that has hooks, and nothing for other files.
+func readHooks(a Artifact, content []byte) []Artifact {
+	var file struct{ Hooks map[string]json.RawMessage }
+	if json.Unmarshal(withoutComments(content), &file) != nil || len(file.Hooks) == 0 {
+		return nil
+	}
+	a.Description = oneLine("on "+strings.Join(slices.Sorted(maps.Keys(file.Hooks)), ", "), maxDescription)
+	a.unused("acp-agent runs no hooks")
+	return []Artifact{a}
+}
