@@ -104,7 +104,7 @@ func addListRootsAliases(s *Server, names ...string) {
 	addTools(s, func(server *mcp.Server, c *client) {
 		for _, name := range names {
 			t := listRootsTool()
-			t.Name, t.OutputSchema = name, nil
+			t.Name = name
 			server.AddTool(t, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				return c.callTool(ctx, r, false, func(sc *scope) (*mcp.CallToolResult, error) {
 					return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: sc.list().String()}}}, nil

@@ -29,14 +29,11 @@ func (c *client) addTools(server *mcp.Server) {
 // declaration returns a tool as tools/list describes it.
 func declaration(t tools.Tool) *mcp.Tool {
 	no := false
-	return &mcp.Tool{
-		Name: t.Name, Title: t.Title, Description: t.Description,
-		InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
-		Annotations: &mcp.ToolAnnotations{
-			Title: t.Title, ReadOnlyHint: t.Annotations.ReadOnly, DestructiveHint: &t.Annotations.Destructive,
-			IdempotentHint: t.Annotations.Idempotent, OpenWorldHint: &no,
-		},
+	hints := &mcp.ToolAnnotations{ReadOnlyHint: t.Annotations.ReadOnly, OpenWorldHint: &no}
+	if !t.Annotations.ReadOnly { // the others mean nothing for a tool that only reads
+		hints.DestructiveHint, hints.IdempotentHint = &t.Annotations.Destructive, t.Annotations.Idempotent
 	}
+	return &mcp.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, Annotations: hints}
 }
 
 // fileTool returns the handler of a file tool.
@@ -53,7 +50,8 @@ func (c *client) fileTool(name string) mcp.ToolHandler {
 			case err != nil:
 				return toolError(err.Error()), nil
 			}
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: result.Text}}, StructuredContent: result.Structured}, nil
+			// Without structuredContent: some clients show it to the model instead of the text.
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: result.Text}}}, nil
 		})
 	}
 }
@@ -90,13 +88,6 @@ func listRootsTool() *mcp.Tool {
 		Name: "list_roots", Title: "List roots",
 		Description: "List the accessible root directories in order and where they come from, and the roots that are not accessible, with the reason. Relative paths start at the first root.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
-		OutputSchema: json.RawMessage(`{"type":"object","required":["source","roots","left_out"],"properties":{
-			"source":{"type":"string","enum":["configured","session","client","fallback","none"],"description":"where the roots come from"},
-			"roots":{"type":"array","description":"the accessible roots in order","items":{"type":"object","required":["path","real","uri"],"properties":{
-				"path":{"type":"string"},"real":{"type":"string","description":"the path with links resolved"},"uri":{"type":"string"},"name":{"type":"string"}}}},
-			"left_out":{"type":"array","description":"roots that are not accessible","items":{"type":"object","required":["uri","reason"],"properties":{
-				"uri":{"type":"string"},"name":{"type":"string"},"reason":{"type":"string"}}}},
-			"note":{"type":"string","description":"why no root is accessible"}}}`),
 		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
 	})
 }

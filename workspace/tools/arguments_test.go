@@ -89,7 +89,7 @@ func TestArgumentsMatchTheSchema(t *testing.T) {
 			arguments[name] = value.Draw(t, name)
 		}
 		raw := encode(arguments)
-		invalid := valid(t, h.schemas[tool.Name][0], raw)
+		invalid := valid(t, h.schemas[tool.Name], raw)
 		_, err := tool.Call(t.Context(), raw)
 		var wrong *argumentError
 		require.Equal(t, invalid != nil, errors.As(err, &wrong), "%s %s: %v, %v", tool.Name, raw, invalid, err)

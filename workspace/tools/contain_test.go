@@ -110,7 +110,7 @@ func TestC3_LinksThatLeadOutside(t *testing.T) {
 	}{{"search", args{"pattern": "secret", "ignored": "include"}}, {"find_files", args{"glob": "*secret*", "ignored": "include"}}} {
 		result, err := h.try(tool.name, tool.args)
 		require.NoError(t, err)
-		require.NotContains(t, string(result.Structured), out, "links are not followed")
+		require.NotContains(t, result.Text, out, "links are not followed")
 	}
 }
 

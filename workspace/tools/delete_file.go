@@ -11,7 +11,7 @@ type deleteFileInput struct {
 
 type deletedFile struct {
 	Location
-	Type string `json:"type" jsonschema:"what was deleted: file, directory, link or other"`
+	Type string // what was deleted: file, directory, link or other
 }
 
 func (s *Set) deleteFileTool() Tool {

@@ -1,6 +1,6 @@
 // Package tools provides file tools on a [workspace.Workspace] for language models, and for MCP servers that offer tools to them.
 //
-// A [Set] holds the tools of one workspace, with JSON schemas of their arguments and results:
+// A [Set] holds the tools of one workspace, with JSON schemas of their arguments:
 //
 //	list_roots, list_directory, file_info        what exists
 //	find_files, search                           files by name, lines by content

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -39,16 +40,16 @@ func Example() {
 	fmt.Println("edit:", err)
 
 	result, err := set.Call(ctx, "read_file", json.RawMessage(`{"path":"hello.txt"}`))
-	var file struct{ Content string }
-	fmt.Println("read:", err, json.Unmarshal(result.Structured, &file))
-	fmt.Print(file.Content)
+	_, content, _ := strings.Cut(result.Text, "\n") // the first line names the file
+	fmt.Println("read:", err)
+	fmt.Print(content)
 
 	_, err = set.Call(ctx, "read_file", json.RawMessage(`{"file":"hello.txt"}`))
 	fmt.Println(err)
 	// Output:
 	// permitted: a change of hello.txt from line 2
 	// edit: <nil>
-	// read: <nil> <nil>
+	// read: <nil>
 	// hello
 	// reader
 	// invalid arguments for read_file: there is no argument "file" (available: limit, offset, path); path is missing: it must be a string that is not empty

@@ -17,12 +17,12 @@ type fileInfoInput struct {
 
 type fileInfo struct {
 	Location
-	Type     string `json:"type" jsonschema:"type of what the path leads to: file, directory or other"`
-	Size     int64  `json:"size" jsonschema:"in bytes"`
-	Modified string `json:"modified" jsonschema:"time of the last change, RFC 3339 in UTC"`
-	Mode     string `json:"mode" jsonschema:"permissions, as ls shows them"`
-	Link     string `json:"link_target,omitempty" jsonschema:"content of the link, if the path names a link"`
-	Text     string `json:"text,omitempty" jsonschema:"for a file: yes if it begins with UTF-8 text, otherwise no"`
+	Type     string // type of what the path leads to: file, directory or other
+	Size     int64  // in bytes
+	Modified string // time of the last change, RFC 3339 in UTC
+	Mode     string // permissions, as ls shows them
+	Link     string // content of the link, if the path names a link
+	Text     string // for a file: yes if it begins with UTF-8 text, otherwise no
 }
 
 func (s *Set) fileInfoTool() Tool {

@@ -20,10 +20,10 @@ type findFilesInput struct {
 }
 
 type foundFiles struct {
-	Files   []Location  `json:"files"`
-	Visited int         `json:"files_looked_at"`
-	LeftOut *omissions  `json:"left_out,omitempty"`
-	Cut     *truncation `json:"cut,omitempty"`
+	Files   []Location
+	Visited int
+	LeftOut *omissions
+	Cut     *truncation
 }
 
 func (s *Set) findFilesTool() Tool {

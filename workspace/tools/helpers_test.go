@@ -60,11 +60,11 @@ func openWith(tb testing.TB, o workspace.Options, cwd string, additional ...stri
 // args are the arguments of a call.
 type args map[string]any
 
-// host holds a set of tools and records permission requests. It validates arguments and results with the schemas.
+// host holds a set of tools and records permission requests. It validates arguments with the schemas.
 type host struct {
 	tb      testing.TB
 	set     *Set
-	schemas map[string][2]*jsonschema.Schema // input and output
+	schemas map[string]*jsonschema.Schema
 	asked   []Change
 	// decide answers for the user; nil allows.
 	decide func(Change) error
@@ -72,7 +72,7 @@ type host struct {
 
 func serve(tb testing.TB, ws *workspace.Workspace, o Options) *host {
 	tb.Helper()
-	h := &host{tb: tb, schemas: make(map[string][2]*jsonschema.Schema)}
+	h := &host{tb: tb, schemas: make(map[string]*jsonschema.Schema)}
 	o.Permit = func(_ context.Context, c Change) error {
 		h.asked = append(h.asked, c)
 		if h.decide != nil {
@@ -82,7 +82,7 @@ func serve(tb testing.TB, ws *workspace.Workspace, o Options) *host {
 	}
 	h.set = New(ws, o)
 	for _, tool := range h.set.Tools() {
-		h.schemas[tool.Name] = [2]*jsonschema.Schema{compile(tb, tool.InputSchema), compile(tb, tool.OutputSchema)}
+		h.schemas[tool.Name] = compile(tb, tool.InputSchema)
 	}
 	return h
 }
@@ -105,33 +105,43 @@ func valid(tb require.TestingT, s *jsonschema.Schema, text json.RawMessage) erro
 	return s.Validate(parsed)
 }
 
-// try calls a tool. Arguments and results must match the schemas.
+// encode returns the arguments of a call, which must match the schema.
+func (h *host) encode(name string, a args) json.RawMessage {
+	h.tb.Helper()
+	if a == nil {
+		return nil
+	}
+	raw := encode(a)
+	require.NoError(h.tb, valid(h.tb, h.schemas[name], raw), "%s %s", name, raw)
+	return raw
+}
+
+// try calls a tool.
 func (h *host) try(name string, a args) (Result, error) {
 	h.tb.Helper()
-	raw := encode(a)
-	if a == nil {
-		raw = nil
-	} else {
-		require.NoError(h.tb, valid(h.tb, h.schemas[name][0], raw), "%s %s", name, raw)
-	}
-	result, err := h.set.Call(h.tb.Context(), name, raw)
+	result, err := h.set.Call(h.tb.Context(), name, h.encode(name, a))
 	if err != nil {
 		require.Zero(h.tb, result)
 		return result, err
 	}
-	require.NoError(h.tb, valid(h.tb, h.schemas[name][1], result.Structured), "%s %s", name, result.Structured)
 	require.NotEmpty(h.tb, result.Text)
 	return result, nil
 }
 
-// do calls a tool, which must succeed, and decodes its result.
-func do[T any](h *host, name string, a args) T {
+// do calls a tool, which must succeed, and returns its result.
+func do[T output](h *host, name string, a args) T {
 	h.tb.Helper()
-	result, err := h.try(name, a)
-	require.NoError(h.tb, err, "%s %v", name, a)
-	var out T
-	require.NoError(h.tb, json.Unmarshal(result.Structured, &out))
-	return out
+	raw := h.encode(name, a)
+	for _, tool := range h.set.Tools() {
+		if tool.Name == name {
+			out, err := tool.call(h.tb.Context(), raw)
+			require.NoError(h.tb, err, "%s %v", name, a)
+			require.IsType(h.tb, *new(T), out)
+			return out.(T)
+		}
+	}
+	require.Fail(h.tb, "there is no such tool", name)
+	return *new(T)
 }
 
 // refused calls a tool, which must fail, and returns the error.

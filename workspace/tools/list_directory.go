@@ -17,16 +17,16 @@ type listDirectoryInput struct {
 
 type directoryList struct {
 	Location
-	Entries []directoryEntry `json:"entries"`
-	LeftOut *omissions       `json:"left_out,omitempty"`
-	Cut     *truncation      `json:"cut,omitempty"`
+	Entries []directoryEntry
+	LeftOut *omissions
+	Cut     *truncation
 }
 
 type directoryEntry struct {
-	Name string `json:"name"`
-	Type string `json:"type" jsonschema:"file, directory, link or other"`
-	Size int64  `json:"size,omitempty" jsonschema:"size of a file in bytes"`
-	Root string `json:"root,omitempty" jsonschema:"for a directory that is another root: the path of that root"`
+	Name string
+	Type string // file, directory, link or other
+	Size int64  // size of a file in bytes
+	Root string // for a directory that is another root: the path of that root
 }
 
 func (s *Set) listDirectoryTool() Tool {

@@ -12,15 +12,15 @@ import (
 type listRootsInput struct{}
 
 type rootList struct {
-	Roots []rootEntry `json:"roots"`
+	Roots []rootEntry
 }
 
 type rootEntry struct {
-	Index int    `json:"index" jsonschema:"position among the roots; relative paths start at root 0"`
-	Path  string `json:"path" jsonschema:"absolute path, as other tools show it"`
-	Real  string `json:"real_path" jsonschema:"the path with links resolved"`
-	URI   string `json:"uri"`
-	State string `json:"state" jsonschema:"ok, or what has happened to the directory: moved, replaced, missing, unreachable"`
+	Index int    // position among the roots; relative paths start at root 0
+	Path  string // absolute path, as other tools show it
+	Real  string // the path with links resolved
+	URI   string
+	State string // ok, or what has happened to the directory: moved, replaced, missing, unreachable
 }
 
 func (s *Set) listRootsTool() Tool {

@@ -11,9 +11,9 @@ type moveFileInput struct {
 }
 
 type movedFile struct {
-	From Location `json:"from"`
-	To   Location `json:"to"`
-	Type string   `json:"type" jsonschema:"what was moved: file, directory, link or other"`
+	From Location
+	To   Location
+	Type string // what was moved: file, directory, link or other
 }
 
 func (s *Set) moveFileTool() Tool {

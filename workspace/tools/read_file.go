@@ -19,13 +19,13 @@ type readFileInput struct {
 
 type fileText struct {
 	Location
-	Content string      `json:"content" jsonschema:"the lines with their line endings, exactly as in the file"`
-	First   int         `json:"first_line"`
-	Lines   int         `json:"lines" jsonschema:"number of lines in content"`
-	Total   int         `json:"total_lines,omitempty" jsonschema:"number of lines of the file, if it was read to its end"`
-	Size    int64       `json:"size" jsonschema:"size of the file in bytes"`
-	Version string      `json:"version,omitempty" jsonschema:"version of the content, if all of it is returned; for if_version of write_file and edit_file"`
-	Cut     *truncation `json:"cut,omitempty"`
+	Content string // the lines with their line endings, exactly as in the file
+	First   int
+	Lines   int    // number of lines in content
+	Total   int    // number of lines of the file, if it was read to its end
+	Size    int64  // size of the file in bytes
+	Version string // version of the content, if all of it is returned; for if_version of write_file and edit_file
+	Cut     *truncation
 }
 
 func (s *Set) readFileTool() Tool {

@@ -14,9 +14,9 @@ import (
 // Location says where a file is, in the client's spelling of the root.
 type Location struct {
 	// Path is absolute.
-	Path string `json:"path"`
+	Path string
 	// Root is the root that owns the file: of nested roots the deepest.
-	Root string `json:"root"`
+	Root string
 }
 
 // locate returns the location of ref, in a form that JSON can represent.
@@ -47,13 +47,13 @@ func representable(s string) string {
 
 // truncation describes where a result was truncated.
 type truncation struct {
-	Limit string `json:"limit" jsonschema:"the limit that was reached: bytes, lines, entries, matches, files or time"`
-	Bound int64  `json:"bound" jsonschema:"the value of the limit; milliseconds for time"`
-	After string `json:"after,omitempty" jsonschema:"the last item that is shown"`
-	Next  int    `json:"next_offset,omitempty" jsonschema:"the line to continue with"`
-	How   string `json:"how" jsonschema:"how to see more"`
+	Limit string // the limit that was reached: bytes, lines, entries, matches, files or time
+	Bound int64  // the value of the limit; milliseconds for time
+	After string // the last item that is shown
+	Next  int    // the line to continue with
+	How   string // how to see more
 	// Roots are those that a scan did not visit to the end.
-	Roots []string `json:"roots,omitempty" jsonschema:"the roots of which not everything was looked at"`
+	Roots []string // the roots of which not everything was looked at
 }
 
 // note returns the line that tells a model about the truncation, "" for a nil cut.
@@ -77,12 +77,12 @@ func (c *truncation) note() string {
 
 // omissions counts what a result leaves out.
 type omissions struct {
-	Binary     int    `json:"binary,omitempty" jsonschema:"files that are not UTF-8 text"`
-	Large      int    `json:"too_large,omitempty" jsonschema:"files above the size limit"`
-	Unreadable int    `json:"unreadable,omitempty" jsonschema:"files and directories that could not be opened or read"`
-	First      string `json:"first_unreadable,omitempty" jsonschema:"the first unreadable one, and why"`
-	Unnameable int    `json:"unnameable,omitempty" jsonschema:"names that are not Unicode text, which JSON cannot represent"`
-	System     string `json:"system,omitempty" jsonschema:"directories that hold the state of the system, not files"`
+	Binary     int    // files that are not UTF-8 text
+	Large      int    // files above the size limit
+	Unreadable int    // files and directories that could not be opened or read
+	First      string // the first unreadable one, and why
+	Unnameable int    // names that are not Unicode text, which JSON cannot represent
+	System     string // directories that hold the state of the system, not files
 }
 
 // omitted returns what a scan left out, nil for nothing.

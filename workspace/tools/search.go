@@ -24,22 +24,22 @@ type searchInput struct {
 }
 
 type searchResult struct {
-	Files   []matchedFile `json:"files"`
-	Matches int           `json:"matches" jsonschema:"number of matching lines shown"`
-	Visited int           `json:"files_looked_at"`
-	LeftOut *omissions    `json:"left_out,omitempty"`
-	Cut     *truncation   `json:"cut,omitempty"`
+	Files   []matchedFile
+	Matches int // number of matching lines shown
+	Visited int
+	LeftOut *omissions
+	Cut     *truncation
 }
 
 type matchedFile struct {
 	Location
-	Lines []matchedLine `json:"lines"`
+	Lines []matchedLine
 }
 
 type matchedLine struct {
-	Line  int    `json:"line"`
-	Text  string `json:"text" jsonschema:"the line without its line ending, or the part of a long line around the match"`
-	Match bool   `json:"match" jsonschema:"false for a line of context"`
+	Line  int
+	Text  string // the line without its line ending, or the part of a long line around the match
+	Match bool   // false for a line of context
 }
 
 // maxContext is the most lines shown before and after a match.

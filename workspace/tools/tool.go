@@ -13,11 +13,11 @@ type Tool struct {
 	Name, Title string
 	// Description tells a model what the tool does and when to use it.
 	Description string
-	// InputSchema and OutputSchema are JSON schemas (2020-12) of the arguments and of Result.Structured.
-	InputSchema, OutputSchema json.RawMessage
-	Annotations               Annotations
+	// InputSchema is the JSON schema (2020-12) of the arguments.
+	InputSchema json.RawMessage
+	Annotations Annotations
 
-	call func(context.Context, json.RawMessage) (Result, error)
+	call func(context.Context, json.RawMessage) (output, error)
 }
 
 // Annotations describe the effects of a tool, in the terms of MCP.
@@ -30,12 +30,10 @@ type Annotations struct {
 	Idempotent bool
 }
 
-// Result is the result of a call, in two forms with the same content.
+// Result is the result of a call.
 type Result struct {
 	// Text is the result for a model or a person.
 	Text string
-	// Structured is the result as a JSON object that matches the tool's OutputSchema.
-	Structured json.RawMessage
 }
 
 // Call calls the tool with a JSON object of arguments; empty arguments mean an empty object. Unknown, duplicate and invalid
@@ -45,37 +43,41 @@ func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, erro
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}
-	return t.call(ctx, arguments)
+	out, err := t.call(ctx, arguments)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Text: out.String()}, nil
 }
 
-// output is the structured result of a tool. Its String is the result for a model.
+// output is the result of a tool. Its String is the result for a model.
 type output interface{ String() string }
 
-// define completes t with the schemas of In and Out and the function that serves its calls. constrain, if not nil, adds to the input
+// define completes t with the schema of In and the function that serves its calls. constrain, if not nil, adds to the input
 // schema what the type In cannot express.
 func define[In any, Out output](s *Set, t Tool, constrain func(*schema), run func(context.Context, In) (Out, error)) Tool {
 	input := schemaOf[In]()
 	if constrain != nil {
 		constrain(input)
 	}
-	t.InputSchema, t.OutputSchema = input.encode(), schemaOf[Out]().encode()
-	t.call = func(ctx context.Context, arguments json.RawMessage) (Result, error) {
+	t.InputSchema = input.encode()
+	t.call = func(ctx context.Context, arguments json.RawMessage) (output, error) {
 		var in In
 		if err := decode(t.Name, input, arguments, &in); err != nil {
-			return Result{}, err
+			return nil, err
 		}
 		if s.ws == nil {
-			return Result{}, s.explain(t.Name, "", workspace.ErrClosed)
+			return nil, s.explain(t.Name, "", workspace.ErrClosed)
 		}
 		out, err := run(ctx, in)
 		switch {
 		case err == nil: // even if ctx has ended since
 		case ctx.Err() != nil:
-			return Result{}, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		default:
-			return Result{}, s.explain(t.Name, pathIn(arguments), err)
+			return nil, s.explain(t.Name, pathIn(arguments), err)
 		}
-		return Result{Text: out.String(), Structured: encode(out)}, nil
+		return out, nil
 	}
 	return t
 }

@@ -19,11 +19,11 @@ type writeFileInput struct {
 
 type changedFile struct {
 	Location
-	Outcome string      `json:"outcome" jsonschema:"created, changed, or unchanged if the file already had this content"`
-	Lines   int         `json:"lines" jsonschema:"number of lines of the file"`
-	Version string      `json:"version" jsonschema:"version of the new content, for if_version of a later change"`
-	Diff    string      `json:"diff" jsonschema:"the change as a unified diff"`
-	Cut     *truncation `json:"cut,omitempty"`
+	Outcome string // created, changed, or unchanged if the file already had this content
+	Lines   int    // number of lines of the file
+	Version string // version of the new content, for if_version of a later change
+	Diff    string // the change as a unified diff
+	Cut     *truncation
 }
 
 func (s *Set) writeFileTool() Tool {
