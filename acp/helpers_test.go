@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -612,13 +613,17 @@ func (s *scriptedSession) actOnTools(ctx context.Context, word, rest string, u b
 		}
 		text = strings.Join(all, ", ")
 	case "tools":
-		tools, err := s.host.Tools().List(ctx)
+		listings, err := s.host.Tools().List(ctx)
 		if err != nil {
 			return nil, err
 		}
-		for _, tool := range tools {
-			text += tool.Name + " "
+		var names []string
+		for l := range listings {
+			for _, tool := range l.Tools {
+				names = append(names, tool.Name+" ")
+			}
 		}
+		text = strings.Join(slices.Sorted(slices.Values(names)), "")
 	case "use":
 		name, arguments, _ := strings.Cut(rest, " ")
 		result, err := s.host.Tools().Call(ctx, u, name, backend.Raw(arguments))

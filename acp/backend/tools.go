@@ -10,19 +10,13 @@ import (
 type Tools interface {
 	// Servers returns the state of each server, in the client's order.
 	Servers() []ServerStatus
-	// List returns the tools of all servers, in the servers' order. It waits for servers that are starting, for a limited time.
-	// The tools of servers that failed or are late are missing; Servers says why.
-	List(ctx context.Context) ([]Tool, error)
+	// List sends what each server offers as soon as it is known, and then closes the channel. It waits for servers that are
+	// starting, for a limited time; what has failed or is late says why. Nobody needs to receive.
+	List(ctx context.Context) (<-chan Listing, error)
 	// Call calls the tool with this [Tool.Name], and shows the tool call to the client through u. It asks the user first, unless
 	// they or their policy have allowed the tool. arguments is a JSON object, nil for none. When ctx ends, the server is told
 	// to cancel the call. The failure of a tool is not an error: see ToolResult.Failed.
 	Call(ctx context.Context, u Updates, name string, arguments Raw) (ToolResult, error)
-	// Prompts returns the prompts of all servers, for slash commands. It waits as List does.
-	Prompts(ctx context.Context) ([]Prompt, error)
-	// Prompt returns the messages of the prompt with this [Prompt.Name].
-	Prompt(ctx context.Context, name string, arguments map[string]string) ([]PromptMessage, error)
-	// Resources returns the resources of all servers. It waits as List does.
-	Resources(ctx context.Context) ([]Resource, error)
 	// ReadResource returns the content of a resource, as content blocks of ACP.
 	ReadResource(ctx context.Context, server, uri string) ([]Raw, error)
 }
@@ -36,23 +30,16 @@ var _ Tools = NoTools{}
 func (NoTools) Servers() []ServerStatus { return nil }
 
 // List implements [Tools].
-func (NoTools) List(context.Context) ([]Tool, error) { return nil, nil }
+func (NoTools) List(context.Context) (<-chan Listing, error) {
+	none := make(chan Listing)
+	close(none)
+	return none, nil
+}
 
 // Call implements [Tools].
 func (NoTools) Call(_ context.Context, _ Updates, name string, _ Raw) (ToolResult, error) {
 	return ToolResult{}, &UnknownNameError{Kind: "tool", Name: name}
 }
-
-// Prompts implements [Tools].
-func (NoTools) Prompts(context.Context) ([]Prompt, error) { return nil, nil }
-
-// Prompt implements [Tools].
-func (NoTools) Prompt(_ context.Context, name string, _ map[string]string) ([]PromptMessage, error) {
-	return nil, &UnknownNameError{Kind: "prompt", Name: name}
-}
-
-// Resources implements [Tools].
-func (NoTools) Resources(context.Context) ([]Resource, error) { return nil, nil }
 
 // ReadResource implements [Tools].
 func (NoTools) ReadResource(_ context.Context, server, _ string) ([]Raw, error) {
@@ -98,37 +85,16 @@ type ToolResult struct {
 	Truncated bool
 }
 
-// Prompt is a prompt of an MCP server.
-type Prompt struct {
-	// Name is unique in the session, "server.prompt", and can be used as a slash command.
-	Name string
-	// Server is the client's name for the server, and Remote the server's name for the prompt.
-	Server, Remote     string
-	Title, Description string
-	Arguments          []PromptArgument
-}
-
-// PromptArgument is an argument of a prompt.
-type PromptArgument struct {
-	Name, Description string
-	Required          bool
-}
-
-// PromptMessage is a message of a prompt.
-type PromptMessage struct {
-	// Role is "user" or "assistant".
-	Role string
-	// Content is a content block of ACP.
-	Content Raw
-}
-
 // Resource is a resource of an MCP server.
-type Resource struct {
-	// Server is the client's name for the server.
-	Server                              string
-	URI, Name, Title, MIME, Description string
-	// Size is in bytes, 0 if unknown.
-	Size int64
+type Resource struct{ URI, Description string }
+
+// Listing is what an MCP server offers, and its status afterwards. If it could not list everything, Err says why.
+type Listing struct {
+	ServerStatus
+	Tools     []Tool
+	Resources []Resource
+	// Cut says of each list that was too long how much of it is left out, as a sentence without its end.
+	Cut []string
 }
 
 // ServerState is the state of an MCP server.
@@ -157,14 +123,20 @@ type ServerStatus struct {
 	// Transport is "stdio", "http" or "sse".
 	Transport string
 	State     ServerState
+	// Waiting is what is waited for while it is starting, such as "it has not answered yet", "" otherwise.
+	Waiting string
 	// Err is the reason why it failed or ended, nil otherwise.
 	Err error
+	// RetryAt is when a server that failed or ended may be started again, zero if it may be at any time.
+	RetryAt time.Time
 	// Restarts is how often it was started again after it failed or ended.
 	Restarts int
 	// Product is the name and version that the server reports, and Revision the revision of MCP that it speaks. Both are "" until
 	// it was connected. Modern reports whether the revision is 2026-07-28 or later.
 	Product, Revision string
 	Modern            bool
+	// Instructions are what the server says about its use.
+	Instructions string
 	// RootsDeclared reports whether the server may ask for the roots.
 	RootsDeclared bool
 	// SentRoots are the URIs of the roots that were last sent to it, and SentAt is the time; nil and zero if it never asked.
@@ -176,7 +148,7 @@ type ServerStatus struct {
 
 // UnknownNameError is returned for a name that no server offers.
 type UnknownNameError struct {
-	// Kind is "tool", "prompt" or "server named".
+	// Kind is "tool" or "server named".
 	Kind string
 	// Name is the unknown name.
 	Name string

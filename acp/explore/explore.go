@@ -21,10 +21,12 @@ type limits struct {
 	commands int   // slash commands of the roots that are announced
 
 	progress time.Duration // between reports of a search
+	waiting  time.Duration // before the answer says which MCP servers it waits for
 }
 
 var defaultLimits = limits{
 	hits: 200, bytes: 64 << 10, fileSize: 1 << 20, files: 200_000, commands: 500, progress: 2 * time.Second,
+	waiting: time.Second,
 }
 
 // Kind is the backend.Info.Kind.

@@ -17,8 +17,9 @@ import (
 
 // Bounds of what is shown of a server, in bytes.
 const (
-	maxError  = 2 << 10
-	maxSchema = 1 << 10
+	maxError        = 2 << 10
+	maxSchema       = 1 << 10
+	maxInstructions = 8 << 10
 )
 
 // mcp answers /mcp.
@@ -72,7 +73,7 @@ func (t *turn) showServers() error {
 // describeServer describes a server of the session. Names and texts that come from it are quoted.
 func describeServer(s backend.ServerStatus) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "MCP server **%s** (%s): %s\n\n", text.Code(s.Name), s.Transport, describeServerState(s.State))
+	fmt.Fprintf(&b, "MCP server **%s** (%s): %s\n\n", text.Code(s.Name), s.Transport, describeServerState(s))
 	if s.Prefix != s.Name {
 		fmt.Fprintf(&b, "- its tools are called %s\n", text.Code(s.Prefix+".…"))
 	}
@@ -105,19 +106,29 @@ func describeServer(s backend.ServerStatus) string {
 	if s.Err != nil {
 		fmt.Fprintf(&b, "- error: %s\n", text.Code(text.Truncate(s.Err.Error(), maxError)))
 	}
+	if instructions := text.Plain(s.Instructions); strings.TrimSpace(instructions) != "" {
+		b.WriteString("- instructions of the server:\n\n" + text.Block("text", text.Truncate(instructions, maxInstructions)))
+	}
 	return b.String()
 }
 
-func describeServerState(state backend.ServerState) string {
-	switch state {
-	case backend.ServerIdle:
+func describeServerState(s backend.ServerStatus) string {
+	soon := func(at time.Time) string { return max(time.Until(at), time.Second).Round(time.Second).String() }
+	switch {
+	case s.State == backend.ServerIdle:
 		return "idle; it starts when it is first used, for example by " + text.Code("/mcp tools")
-	case backend.ServerWaiting:
+	case s.State == backend.ServerWaiting && !s.RetryAt.IsZero():
+		return "waiting; it ended and will be restarted in " + soon(s.RetryAt)
+	case s.State == backend.ServerWaiting:
 		return "waiting; it ended and will be restarted"
-	case backend.ServerFailed:
+	case s.State == backend.ServerFailed && !s.RetryAt.IsZero():
+		return "failed; from " + soon(s.RetryAt) + " on, the next use tries again"
+	case s.State == backend.ServerFailed:
 		return "failed; the next use tries again"
+	case s.Waiting != "":
+		return string(s.State) + "; " + s.Waiting
 	default:
-		return string(state)
+		return string(s.State)
 	}
 }
 
@@ -181,61 +192,110 @@ func (t *turn) startServer(ctx context.Context, name string) error {
 		t.started = make(map[serverKey]bool)
 	}
 	t.started[keyOf(a)] = true
-	if _, err := t.host.Tools().List(ctx); err != nil { // listing its tools starts it
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	listings, err := t.host.Tools().List(ctx) // starts it
+	if err != nil {
 		return t.writeServerError(ctx, err)
 	}
-	for _, s := range t.host.Tools().Servers() {
-		if s.Name == name {
-			return t.write(describeServer(s))
+	for l := range listings {
+		if l.Name == name {
+			return t.write(describeServer(l.ServerStatus))
 		}
 	}
 	return nil
 }
 
-// showTools answers /mcp tools: it lists the tools and resources of all servers, and starts these if necessary.
+// showTools answers /mcp tools: it shows what each server offers as soon as it is known, and starts servers if necessary.
 func (t *turn) showTools(ctx context.Context) error {
-	from := t.host.Tools()
-	tools, err := from.List(ctx)
-	if err != nil {
-		return t.writeServerError(ctx, err)
+	pending := map[string]bool{} // prefixes of the servers to come
+	for _, s := range t.host.Tools().Servers() {
+		pending[s.Prefix] = true
 	}
-	resources, err := from.Resources(ctx)
-	if err != nil {
-		return t.writeServerError(ctx, err)
-	}
-	servers := from.Servers()
-	if len(servers) == 0 {
+	if len(pending) == 0 {
 		return t.write("The session has no MCP servers.\n")
 	}
-	for _, s := range servers {
-		if s.State != backend.ServerReady {
-			if err := t.write(describeServer(s) + "\n"); err != nil {
-				return err
+	listings, err := t.host.Tools().List(ctx)
+	if err != nil {
+		return t.writeServerError(ctx, err)
+	}
+	waiting := time.NewTimer(t.limits.waiting)
+	defer waiting.Stop()
+	for {
+		select {
+		case l, more := <-listings:
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
 			}
-			continue
-		}
-		var lines []string
-		for _, tool := range tools {
-			if tool.Server == s.Name {
-				lines = append(lines, describeTool(tool)...)
+			if !more {
+				return nil
 			}
+			delete(pending, l.Prefix)
+			err = t.showListing(l)
+		case <-waiting.C:
+			err = t.showPending(pending)
 		}
-		for _, r := range resources {
-			if r.Server == s.Name {
-				lines = append(lines, attributed("resource "+text.Truncate(r.URI, maxDescription), r.Description))
-			}
-		}
-		if err := t.write("MCP server **" + text.Code(s.Name) + "** offers:\n\n"); err != nil {
-			return err
-		}
-		if len(lines) == 0 {
-			err = t.write("Nothing.\n\n")
-		} else {
-			err = t.quote(strings.Join(lines, "\n") + "\n")
+		if err == nil {
+			err = t.flush()
 		}
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// showPending says which servers the user is waiting for, and why.
+func (t *turn) showPending(pending map[string]bool) error {
+	if err := t.write("Waiting for:\n\n"); err != nil {
+		return err
+	}
+	for _, s := range t.host.Tools().Servers() {
+		if !pending[s.Prefix] {
+			continue
+		}
+		reason := "it has not listed what it offers"
+		switch {
+		case s.Waiting != "":
+			reason = s.Waiting
+		case s.Err != nil:
+			reason = describeServerState(s) + ": " + text.Code(text.Truncate(s.Err.Error(), maxError))
+		}
+		if err := t.write("- " + text.Code(s.Name) + ": " + reason + "\n"); err != nil {
+			return err
+		}
+	}
+	return t.write("\n")
+}
+
+// showListing shows what a server offers, and its status if there is something wrong with it.
+func (t *turn) showListing(l backend.Listing) error {
+	if l.Err != nil {
+		if err := t.write(describeServer(l.ServerStatus) + "\n"); err != nil {
+			return err
+		}
+	}
+	var lines []string
+	for _, tool := range l.Tools {
+		lines = append(lines, describeTool(tool)...)
+	}
+	for _, r := range l.Resources {
+		lines = append(lines, attributed("resource "+text.Truncate(r.URI, maxDescription), r.Description))
+	}
+	switch {
+	case len(lines) > 0:
+		if err := t.write("MCP server **" + text.Code(l.Name) + "** offers:\n\n"); err != nil {
+			return err
+		}
+		if err := t.quote(strings.Join(lines, "\n") + "\n"); err != nil {
+			return err
+		}
+		for _, cut := range l.Cut {
+			if err := t.write(cut + ".\n\n"); err != nil {
+				return err
+			}
+		}
+	case l.Err == nil:
+		return t.write("MCP server **" + text.Code(l.Name) + "** offers nothing.\n\n")
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +18,8 @@ import (
 type fakeTools struct {
 	backend.NoTools
 	status []backend.ServerStatus
-	tools  []backend.Tool
+	tools  []backend.Tool         // of the server called e
+	late   <-chan backend.Listing // what List returns, if not nil
 	result backend.ToolResult
 	err    error
 	// what was asked for, in order
@@ -26,18 +28,27 @@ type fakeTools struct {
 
 func (f *fakeTools) Servers() []backend.ServerStatus { return f.status }
 
-func (f *fakeTools) List(context.Context) ([]backend.Tool, error) {
+func (f *fakeTools) List(context.Context) (<-chan backend.Listing, error) {
 	f.log = append(f.log, "list")
-	return f.tools, nil
+	if f.late != nil {
+		return f.late, nil
+	}
+	listings := make(chan backend.Listing, len(f.status))
+	defer close(listings)
+	for _, s := range f.status {
+		l := backend.Listing{ServerStatus: s}
+		if s.Name == "e" {
+			l.Tools, l.Resources = f.tools, []backend.Resource{{URI: "demo://x", Description: "A thing"}}
+			l.Cut = []string{"The server lists more tools than the first 1"}
+		}
+		listings <- l
+	}
+	return listings, nil
 }
 
 func (f *fakeTools) Call(_ context.Context, _ backend.Updates, name string, arguments backend.Raw) (backend.ToolResult, error) {
 	f.log = append(f.log, "call "+name+" "+string(arguments))
 	return f.result, f.err
-}
-
-func (f *fakeTools) Resources(context.Context) ([]backend.Resource, error) {
-	return []backend.Resource{{Server: "e", URI: "demo://x", Description: "A thing"}}, nil
 }
 
 func blockOf(text string) backend.Raw { return backend.Encode(sdk.TextBlock(text)) }
@@ -126,6 +137,49 @@ func TestMCPTools(t *testing.T) {
 	}, a.lines())
 	require.Contains(t, a.text(), "MCP server **`e`** offers:")
 	require.Contains(t, a.text(), "- error: `gone`")
-	require.Contains(t, a.text(), "MCP server **`n`** offers:\n\nNothing.")
+	require.Contains(t, a.text(), "MCP server **`n`** offers nothing.")
+	require.Contains(t, a.text(), "The server lists more tools than the first 1.\n")
 	require.Contains(t, open(t, limits{}, plant(t, nil)).ask("/mcp tools").text(), "The session has no MCP servers.")
+}
+
+func TestM4_MCPToolsShowsWhatIsKnown(t *testing.T) {
+	starting := backend.ServerStatus{Name: "slow", Prefix: "slow", Transport: "http", State: backend.ServerStarting, Waiting: "it has not answered yet"}
+	broken := backend.ServerStatus{Name: "broken", Prefix: "broken", Transport: "stdio", State: backend.ServerWaiting,
+		Err: errors.New("exit status 3"), RetryAt: time.Now().Add(time.Hour)}
+	listings := make(chan backend.Listing)
+	f := &fakeTools{status: []backend.ServerStatus{starting, ready("e"), broken}, late: listings}
+	c := open(t, limits{waiting: time.Millisecond}, plant(t, nil))
+	c.client.tools = f
+	said := make(chan string, 1000)
+	c.client.onUpdate = func(u update) error {
+		said <- u.text()
+		return nil
+	}
+	answered := make(chan answer, 1)
+	go func() { answered <- c.ask("/mcp tools") }()
+	waitFor := func(text string) {
+		for all := ""; !strings.Contains(all, text); {
+			select {
+			case more := <-said:
+				all += more
+			case <-time.After(30 * time.Second):
+				require.Contains(t, all, text)
+			}
+		}
+	}
+	waitFor("Waiting for:\n\n- `slow`: it has not answered yet\n- `e`: it has not listed what it offers\n- `broken`: waiting; it ended and will be restarted in 1h0m0s: `exit status 3`")
+	listings <- backend.Listing{ServerStatus: ready("e"), Tools: []backend.Tool{{Name: "e.echo", Server: "e"}}}
+	waitFor("/call e.echo") // while the others are still to come
+	listings <- backend.Listing{ServerStatus: broken}
+	waitFor("- error: `exit status 3`")
+	close(listings)
+	<-answered
+}
+
+func TestMCPInstructions(t *testing.T) {
+	s := ready("e")
+	s.Instructions = "Call `echo` first.\n\x1b[31m```"
+	text := withTools(t, &fakeTools{status: []backend.ServerStatus{s}}, plant(t, nil)).ask("/mcp").text()
+	require.Contains(t, text, "- instructions of the server:\n\n````text\nCall `echo` first.\n")
+	require.NotContains(t, text, "\x1b")
 }

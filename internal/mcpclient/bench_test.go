@@ -61,7 +61,7 @@ func BenchmarkStart(b *testing.B) {
 			for b.Loop() {
 				f := newFixture(b, mcpclient.Options{})
 				f.change(w, configs...)
-				tools, err := f.List(b.Context())
+				tools, err := f.list(b.Context())
 				require.NoError(b, err)
 				require.NotEmpty(b, tools)
 				require.NoError(b, f.Close(context.Background()))

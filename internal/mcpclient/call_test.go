@@ -16,7 +16,7 @@ import (
 func TestToolNames(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), self("a b", "raw"), self("a_b", "raw"), self("a.b", "raw"), self("a b", "raw", "X=y"), self(strings.Repeat("long", 40), "raw"), self("", "raw"))
-	tools, err := f.List(t.Context())
+	tools, err := f.list(t.Context())
 	require.NoError(t, err)
 	var names []string
 	for _, tool := range tools {
@@ -143,7 +143,7 @@ func TestA30_ToolChangedWhileAsking(t *testing.T) {
 func (f *fixture) listed(text string) {
 	f.t.Helper()
 	require.Eventually(f.t, func() bool {
-		tools, err := f.List(f.t.Context())
+		tools, err := f.list(f.t.Context())
 		if err != nil {
 			return false
 		}

@@ -80,7 +80,7 @@ func TestM15_ChangedHTTPConfigReplacesServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
 			f.change(w, one())
-			_, err := f.List(t.Context())
+			_, err := f.list(t.Context())
 			require.NoError(t, err)
 			f.state(backend.ServerFailed)
 			f.change(w, one())

@@ -35,7 +35,6 @@ type connection struct {
 	readiness *readiness
 	ended     chan struct{} // closed when the connection has ended
 	tools     listCache[tool]
-	prompts   listCache[backend.Prompt]
 	resources listCache[backend.Resource]
 	calls     activeCalls
 
@@ -119,7 +118,6 @@ func (c *connection) client() *mcproots.Client {
 		SDK: mcp.ClientOptions{
 			Logger:                      s.log,
 			ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { c.tools.invalidate() },
-			PromptListChangedHandler:    func(context.Context, *mcp.PromptListChangedRequest) { c.prompts.invalidate() },
 			ResourceListChangedHandler:  func(context.Context, *mcp.ResourceListChangedRequest) { c.resources.invalidate() },
 			LoggingMessageHandler:       func(_ context.Context, r *mcp.LoggingMessageRequest) { c.logMessage(r.Params) },
 			ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { c.calls.progress(r.Params) },

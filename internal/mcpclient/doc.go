@@ -1,4 +1,4 @@
-// Package mcpclient starts a session's MCP servers, gives them the session's roots, and offers their tools, prompts and
+// Package mcpclient starts a session's MCP servers, gives them the session's roots, and offers their tools and
 // resources.
 //
 // A [Set] holds the servers of one session and implements [backend.Tools]. Each connection has its own MCP client, so that
@@ -9,7 +9,7 @@
 //	set := mcpclient.NewSet(starter, mcpclient.Options{Logger: log})   // one per session
 //	change, err := set.Prepare(workspace, configs)                     // may fail, has no effect
 //	change.Commit(host)                                                // cannot fail
-//	tools, err := set.List(ctx)                                        // starts the servers
+//	listings, err := set.List(ctx)                                     // starts the servers
 //	err = set.Close(ctx)                                               // stops them and their process groups
 //
 // # Lifecycle requests

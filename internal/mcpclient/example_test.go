@@ -25,13 +25,17 @@ func ExampleSet() {
 		}
 		change.Commit(host) // once the session is stored
 
-		tools, err := set.List(ctx)
-		if err != nil || len(tools) == 0 {
+		listings, err := set.List(ctx)
+		if err != nil {
 			return err
 		}
-		result, err := set.Call(ctx, host, tools[0].Name, nil)
-		fmt.Println(result.Content)
-		return err
+		for l := range listings {
+			for _, tool := range l.Tools {
+				result, err := set.Call(ctx, host, tool.Name, nil)
+				fmt.Println(tool.Name, result.Content, err)
+			}
+		}
+		return nil
 	}
 
 	roots, err := workspace.NewRoots(os.TempDir(), nil)

@@ -95,7 +95,7 @@ func TestUnreadableAnswer(t *testing.T) {
 	f.change(open(t, folder(t)), self("s", "null answers"))
 	_, err := f.try("s.count", "")
 	require.Error(t, err)
-	tools, err := f.List(t.Context())
+	tools, err := f.list(t.Context())
 	require.NoError(t, err)
 	require.Len(t, tools, 3, "the connection still works")
 }
@@ -125,7 +125,7 @@ func TestW9_StubbornServer(t *testing.T) {
 	listed := make(chan struct{})
 	go func() {
 		defer close(listed)
-		_, _ = f.List(context.Background())
+		_, _ = f.list(context.Background())
 	}()
 	stubborn := h.Next()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -301,7 +301,7 @@ func TestHTTPServerTakesNoAnswers(t *testing.T) {
 	})
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: 100 * time.Millisecond}))
 	f.change(open(t, folder(t)), mcpclient.Config{Name: "h", Transport: mcpclient.HTTP, URL: s.URL})
-	_, err := f.List(t.Context())
+	_, err := f.list(t.Context())
 	require.NoError(t, err)
 	<-h.asked
 	status := f.state(backend.ServerWaiting)
@@ -311,22 +311,22 @@ func TestHTTPServerTakesNoAnswers(t *testing.T) {
 
 func TestListLimit(t *testing.T) {
 	h, c := newFakeServer(t)
-	h.respond("initialize", strings.Replace(h.replies["initialize"], `"tools":{}`, `"tools":{},"prompts":{},"resources":{}`, 1))
+	h.respond("initialize", strings.Replace(h.replies["initialize"], `"tools":{}`, `"tools":{},"resources":{}`, 1))
 	long := strings.Repeat("x", 1000)
 	h.respond("tools/list", `"result":{"nextCursor":"again","tools":[{"name":"x","description":"`+long+`","inputSchema":{"type":"object"}}]}`)
-	h.respond("prompts/list", `"result":{"nextCursor":"again","prompts":[{"name":"x","description":"`+long+`"}]}`)
 	h.respond("resources/list", `"result":{"nextCursor":"again","resources":[{"uri":"x:x","name":"x","description":"`+long+`"}]}`)
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxListBytes: 10_000}))
 	f.change(open(t, folder(t)), c)
-	tools, err := f.List(t.Context())
+	listings, err := f.List(t.Context())
 	require.NoError(t, err)
-	require.Len(t, tools, 9)
-	prompts, err := f.Prompts(t.Context())
-	require.NoError(t, err)
-	require.Len(t, prompts, 9)
-	resources, err := f.Resources(t.Context())
-	require.NoError(t, err)
-	require.Len(t, resources, 9)
+	listing := <-listings
+	require.NoError(t, listing.Err)
+	require.Len(t, listing.Tools, 9)
+	require.Len(t, listing.Resources, 9)
+	require.Equal(t, []string{
+		"The server lists more tools than the first 9, which are used: a list is limited to 1000 entries and 10000 bytes",
+		"The server lists more resources than the first 9, which are used: a list is limited to 1000 entries and 10000 bytes",
+	}, listing.Cut)
 }
 
 // A permission request shows what a server says as text: on one line, in order, and in a block in which nothing is Markdown.
@@ -369,7 +369,7 @@ func TestA30_PermissionRequestNamesServerFirst(t *testing.T) {
 		f := newFixture(t, mcpclient.Options{})
 		f.change(open(t, folder(t)), c)
 		h.respond("tools/list", `"result":{"tools":[{"name":"`+strings.Repeat("y", 5000)+`","title":"`+strings.Repeat("x", 5000)+`","inputSchema":{"type":"object"}}]}`)
-		tools, err := f.List(t.Context())
+		tools, err := f.list(t.Context())
 		require.NoError(t, err)
 		_, err = f.Call(t.Context(), f.host, tools[0].Name, nil)
 		require.NoError(t, err)

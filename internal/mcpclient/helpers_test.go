@@ -182,6 +182,22 @@ func (f *fixture) try(name, arguments string) (string, error) {
 	return text, err
 }
 
+// list waits for all servers and returns their tools, in the order of the servers.
+func (f *fixture) list(ctx context.Context) (tools []backend.Tool, err error) {
+	listings, err := f.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	offered := map[string][]backend.Tool{}
+	for l := range listings {
+		offered[l.Prefix] = l.Tools
+	}
+	for _, s := range f.Servers() {
+		tools = append(tools, offered[s.Prefix]...)
+	}
+	return tools, context.Cause(ctx)
+}
+
 func textOf(blocks []backend.Raw) string {
 	var texts []string
 	for _, raw := range blocks {
@@ -265,7 +281,7 @@ func runSDKServer() int {
 	return s.Play()
 }
 
-// addTools adds the tools, prompt and resource that tests use.
+// addTools adds the tools and the resource that tests use.
 func addTools(s *mcptest.Server) {
 	type request = mcp.CallToolRequest
 	s.Add(&mcp.Tool{Name: "where", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, func(context.Context, *request) (string, error) {
@@ -295,10 +311,6 @@ func addTools(s *mcptest.Server) {
 		return "done", nil
 	})
 	addOddResults(s)
-	s.AddPrompt(&mcp.Prompt{Name: "review it", Description: "Reviews.", Arguments: []*mcp.PromptArgument{{Name: "file", Required: true}}},
-		func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-			return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: "Review " + r.Params.Arguments["file"]}}}}, nil
-		})
 	s.AddResource(&mcp.Resource{URI: "mem://a", Name: "a", MIMEType: "text/plain"},
 		func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "mem://a", Text: "the content"}}}, nil

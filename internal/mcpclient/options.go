@@ -31,7 +31,7 @@ type limits struct {
 	MaxMessage     int           // bytes of one message; a longer one ends the connection
 	MaxNotices     int           // notifications and events read per second; the server waits beyond
 	MaxRequests    int           // requests of a server that wait for it to take the answers
-	MaxListBytes   int           // bytes of JSON of one list of tools, prompts or resources; the rest is left out
+	MaxListBytes   int           // bytes of JSON of one list of tools or resources; the rest is left out
 	MaxResultBytes int           // bytes of a tool's result given to the backend
 	MaxShownBytes  int           // bytes of a tool's result shown to the client
 }
@@ -39,10 +39,10 @@ type limits struct {
 // Limits that no test changes.
 const (
 	maxServers    = 64               // of a session
-	maxItems      = 1000             // tools, prompts or resources of a server
+	maxItems      = 1000             // tools or resources of a server
 	maxBackoff    = 30 * time.Second // between restarts
 	stableAfter   = time.Minute      // a server that lived so long is restarted as if for the first time
-	listTimeout   = 15 * time.Second // to list tools, prompts or resources, or to return a prompt or resource
+	listTimeout   = 15 * time.Second // to list tools and resources, or to return a resource
 	notifyTimeout = time.Second      // to take a notification
 	stopTimeout   = 2 * time.Second  // to end before it is killed
 	maxLogText    = 4 << 10          // bytes of a log message

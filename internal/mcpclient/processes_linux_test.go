@@ -66,8 +66,11 @@ func runOwner() int {
 		return 1
 	}
 	change.Commit(newHost())
-	if _, err := set.List(context.Background()); err != nil {
+	listings, err := set.List(context.Background())
+	if err != nil {
 		return 1
+	}
+	for range listings { // until all are started
 	}
 	fmt.Println(len(mark.Processes()))
 	_, _ = io.Copy(io.Discard, os.Stdin)

@@ -108,7 +108,7 @@ func TestA12_CommitDoesNotWait(t *testing.T) {
 	listed := make(chan struct{})
 	go func() {
 		defer close(listed)
-		_, _ = f.List(ctx)
+		_, _ = f.list(ctx)
 	}()
 	f.state(backend.ServerStarting)
 	f.change(open(t, a, b), self("silent", "silent"), asking("s"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os/exec"
 	"slices"
@@ -19,7 +20,7 @@ import (
 type server struct {
 	set      *Set
 	config   Config
-	prefix   string // of the names of its tools and prompts
+	prefix   string // of the names of its tools
 	log      *slog.Logger
 	redactor redactor
 	restarts chan []mcproots.Root // asks run to reconnect; holds the roots that the session has lost
@@ -28,6 +29,7 @@ type server struct {
 
 	mu         sync.Mutex
 	state      backend.ServerState
+	waiting    string // what is waited for while the server is starting
 	err        error
 	changed    chan struct{} // closed and replaced when state or connection changes
 	running    bool          // run is running
@@ -76,9 +78,22 @@ func (s *server) ready(ctx context.Context) (*connection, error) {
 			return c, nil
 		case <-changed:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, s.explain(context.Cause(ctx))
 		}
 	}
+}
+
+// explain adds to err what was waited for.
+func (s *server) explain(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.state == backend.ServerStarting && s.waiting != "":
+		return fmt.Errorf("%w: %s", err, s.waiting)
+	case s.state == backend.ServerWaiting && s.err != nil:
+		return fmt.Errorf("%w: the last attempt failed: %w", err, s.err)
+	}
+	return err
 }
 
 // connected returns the server's connection, nil if it has none.
@@ -101,7 +116,7 @@ func (s *server) ensureRunning() {
 	}
 	if s.set.spawn(s.run) {
 		s.running = true
-		s.setState(backend.ServerStarting, nil)
+		s.setStarting("other servers are being started first")
 	}
 }
 
@@ -110,6 +125,12 @@ func (s *server) setState(to backend.ServerState, err error) {
 	s.state, s.err = to, err
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+// setStarting records what is waited for before the server is ready. The caller holds mu.
+func (s *server) setStarting(waiting string) {
+	s.waiting = waiting
+	s.setState(backend.ServerStarting, nil)
 }
 
 // run keeps the server connected until it is stopped or has failed too often.
@@ -164,7 +185,7 @@ func (s *server) exit(state backend.ServerState, err error, wait time.Duration) 
 func (s *server) backOff(err error, wait time.Duration, failures int) {
 	s.mu.Lock()
 	s.restarted++
-	s.failures = failures
+	s.failures, s.retryAt = failures, time.Now().Add(wait)
 	s.setState(backend.ServerWaiting, err)
 	s.mu.Unlock()
 	timer := time.NewTimer(wait)
@@ -187,7 +208,7 @@ func (s *server) start() (*connection, error) {
 	}
 	defer release()
 	s.mu.Lock()
-	s.setState(backend.ServerStarting, nil)
+	s.setStarting("it has not answered yet")
 	revision := ""
 	if s.legacy {
 		revision = newestLegacy
@@ -219,7 +240,7 @@ func (s *server) serve(c *connection) error {
 	default:
 	}
 	s.connection, s.legacy = c, !c.session.Modern()
-	s.setState(backend.ServerStarting, nil)
+	s.setStarting("it is given time to read the roots")
 	s.mu.Unlock()
 	if s.hasOldRoots(c) {
 		c.rootsChanged()
@@ -287,7 +308,7 @@ func (s *server) restart(c *connection, lost []mcproots.Root) error {
 func (s *server) disconnect(c *connection) {
 	s.mu.Lock()
 	s.connection = nil
-	s.setState(backend.ServerStarting, nil)
+	s.setStarting("it is being restarted")
 	s.mu.Unlock()
 	ctx, cancel := s.set.stopContext()
 	defer cancel()
@@ -304,7 +325,7 @@ func (s *server) rootsChanged(lost []mcproots.Root) {
 	c := s.connection
 	if s.mustRestart(c, lost) {
 		s.connection = nil // new calls wait for the next connection
-		s.setState(backend.ServerStarting, nil)
+		s.setStarting("it is being restarted")
 		select {
 		case <-s.restarts:
 		default:
@@ -350,6 +371,12 @@ func (s *server) status() backend.ServerStatus {
 		Name: s.config.Name, Prefix: s.prefix, Transport: string(s.config.Transport), State: s.state, Err: s.err,
 		Restarts: s.restarted, RootsDeclared: s.config.declaresRoots(),
 	}
+	if s.state == backend.ServerStarting {
+		status.Waiting = s.waiting
+	}
+	if (s.state == backend.ServerWaiting || s.state == backend.ServerFailed) && time.Now().Before(s.retryAt) {
+		status.RetryAt = s.retryAt
+	}
 	for _, w := range s.warnings {
 		status.Warnings = append(status.Warnings, string(w))
 	}
@@ -357,7 +384,7 @@ func (s *server) status() backend.ServerStatus {
 		return status
 	}
 	r := s.connection.session.InitializeResult()
-	status.Revision, status.Modern = r.ProtocolVersion, s.connection.session.Modern()
+	status.Revision, status.Modern, status.Instructions = r.ProtocolVersion, s.connection.session.Modern(), r.Instructions
 	if r.ServerInfo != nil {
 		status.Product = printableName(r.ServerInfo.Name) + " " + printableName(r.ServerInfo.Version)
 	}

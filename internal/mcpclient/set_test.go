@@ -75,7 +75,7 @@ func TestM4_LazyStart(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), self("s", "sdk"))
 	require.Equal(t, backend.ServerIdle, f.Servers()[0].State)
-	_, err := f.List(t.Context())
+	_, err := f.list(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, backend.ServerReady, f.Servers()[0].State)
 }
@@ -86,7 +86,7 @@ func TestM4_FailedServer(t *testing.T) {
 		mcpclient.Config{Name: "missing", Transport: mcpclient.Stdio, Command: "no-such-command-anywhere"},
 		self("exit", "exit", "TOKEN=hunter2-secret"), self("good", "sdk"),
 		mcpclient.Config{Name: "refused", Transport: mcpclient.HTTP, URL: "http://127.0.0.1:1/mcp"})
-	tools, err := f.List(t.Context())
+	tools, err := f.list(t.Context())
 	require.NoError(t, err)
 	require.NotEmpty(t, tools)
 	for _, tool := range tools {
@@ -106,12 +106,12 @@ func TestM4_FailedServer(t *testing.T) {
 func TestM4_SlowServer(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{Wait: 50 * time.Millisecond})
 	f.change(open(t, folder(t)), self("silent", "silent"))
-	tools, err := f.List(t.Context())
+	tools, err := f.list(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, tools)
 	require.Equal(t, backend.ServerStarting, f.Servers()[0].State)
 	_, err = f.try("silent.x", "")
-	require.ErrorContains(t, err, "has not become ready within 50ms")
+	require.ErrorContains(t, err, "MCP server silent has not become ready within 50ms: it has not answered yet")
 }
 
 func TestM5_FirstCallWaits(t *testing.T) {
@@ -214,7 +214,7 @@ func TestClosedSet(t *testing.T) {
 	require.True(t, ended(pid))
 	change.Commit(f.host)
 	require.Equal(t, backend.ServerStopped, f.Servers()[0].State)
-	_, err = f.List(t.Context())
+	_, err = f.list(t.Context())
 	require.ErrorIs(t, err, backend.ErrClosed)
 	_, err = f.try("s.where", "")
 	require.ErrorIs(t, err, backend.ErrClosed)
@@ -223,32 +223,39 @@ func TestClosedSet(t *testing.T) {
 	require.NoError(t, f.Close(t.Context()))
 }
 
-func TestPromptsAndResources(t *testing.T) {
+func TestResources(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("one", "sdk"), self("two", "sdk"))
-	prompts, err := f.Prompts(t.Context())
+	f.change(open(t, folder(t)), self("one", "sdk"))
+	listings, err := f.List(t.Context())
 	require.NoError(t, err)
-	require.Len(t, prompts, 2)
-	require.Equal(t, backend.Prompt{
-		Name: "one.review_it", Server: "one", Remote: "review it", Description: "Reviews.",
-		Arguments: []backend.PromptArgument{{Name: "file", Required: true}},
-	}, prompts[0])
-	messages, err := f.Prompt(t.Context(), "two.review_it", map[string]string{"file": "a.go"})
-	require.NoError(t, err)
-	require.Len(t, messages, 1)
-	require.Equal(t, "user", messages[0].Role)
-	require.JSONEq(t, `{"type":"text","text":"Review a.go"}`, string(messages[0].Content))
-	_, err = f.Prompt(t.Context(), "two.other", nil)
-	var unknown *backend.UnknownNameError
-	require.ErrorAs(t, err, &unknown)
-
-	resources, err := f.Resources(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, backend.Resource{Server: "one", URI: "mem://a", Name: "a", MIME: "text/plain"}, resources[0])
-	content, err := f.ReadResource(t.Context(), "two", "mem://a")
+	listing := <-listings
+	require.Equal(t, []backend.Resource{{URI: "mem://a"}}, listing.Resources)
+	require.NoError(t, listing.Err)
+	require.Equal(t, "Call roots.", listing.Instructions)
+	content, err := f.ReadResource(t.Context(), "one", "mem://a")
 	require.NoError(t, err)
 	require.Len(t, content, 1)
 	require.Contains(t, string(content[0]), `"the content"`)
+	_, err = f.ReadResource(t.Context(), "one", "mem://b")
+	require.ErrorContains(t, err, "MCP server one: ")
+}
+
+func TestM4_ListSendsWhatIsKnown(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{Wait: patience}.With(mcpclient.Limits{MaxRestarts: 1, Backoff: time.Hour}))
+	f.change(open(t, folder(t)), self("silent", "silent"), self("good", "sdk"), self("broken", "exit"))
+	ctx, cancel := context.WithCancel(t.Context())
+	listings, err := f.List(ctx)
+	require.NoError(t, err)
+	listing := <-listings // the silent server has not answered, and the broken one has another try
+	require.Equal(t, "good", listing.Name)
+	require.NotEmpty(t, listing.Tools)
+	require.Equal(t, "it has not answered yet", f.Servers()[0].Waiting)
+	require.Eventually(t, func() bool { return f.Servers()[2].State == backend.ServerWaiting }, patience, time.Millisecond)
+	require.True(t, f.Servers()[2].RetryAt.After(time.Now()))
+	cancel()
+	for listing := range listings {
+		require.Error(t, listing.Err)
+	}
 }
 
 func TestStarterLimit(t *testing.T) {
@@ -259,7 +266,7 @@ func TestStarterLimit(t *testing.T) {
 	for range 3 {
 		f := newFixtureWith(t, starter, mcpclient.Options{Wait: patience})
 		f.change(open(t, folder(t)), self("a", "silent", h.Env()), self("b", "silent", h.Env()))
-		listing.Go(func() { _, _ = f.List(ctx) })
+		listing.Go(func() { _, _ = f.list(ctx) })
 	}
 	h.Next()
 	h.Next()
@@ -275,7 +282,7 @@ func TestStarterLimit(t *testing.T) {
 func TestM4_CrashingServerIsNotWaitedFor(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{Wait: time.Hour}.With(mcpclient.Limits{Backoff: time.Millisecond, MaxRestarts: 100}))
 	f.change(open(t, folder(t)), self("broken", "exit"))
-	_, err := f.List(t.Context())
+	_, err := f.list(t.Context())
 	require.NoError(t, err)
 	require.NotZero(t, f.Servers()[0].Restarts)
 }

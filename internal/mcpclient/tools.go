@@ -19,37 +19,22 @@ type tool struct {
 	fingerprint [sha256.Size]byte
 }
 
-// List implements [backend.Tools].
-func (s *Set) List(ctx context.Context) ([]backend.Tool, error) {
-	return fromEach(ctx, s, func(ctx context.Context, c *connection) ([]backend.Tool, error) {
-		tools, err := c.listTools(ctx)
-		all := make([]backend.Tool, len(tools))
-		for i, t := range tools {
-			all[i] = t.Tool
-		}
-		return all, err
-	})
-}
-
 // listTools returns the server's tools.
 func (c *connection) listTools(ctx context.Context) ([]tool, error) {
 	if offered := c.session.InitializeResult().Capabilities; offered == nil || offered.Tools == nil {
 		return nil, nil
 	}
-	return c.tools.get(ctx, func(ctx context.Context) ([]tool, error) {
+	return c.tools.get(ctx, func(ctx context.Context) (list[tool], error) {
 		listed, err := collect(c, "tools", c.session.Tools(ctx, nil), func(t *mcp.Tool) string { return t.Name })
-		if err != nil {
-			return nil, err
-		}
-		names := make([]string, len(listed))
-		for i, t := range listed {
+		names := make([]string, len(listed.items))
+		for i, t := range listed.items {
 			names[i] = t.Name
 		}
-		tools := make([]tool, len(listed))
+		tools := list[tool]{cut: listed.cut}
 		for i, name := range uniqueNames(names, nil) {
-			tools[i] = c.describeTool(listed[i], c.server.prefix+"."+name)
+			tools.items = append(tools.items, c.describeTool(listed.items[i], c.server.prefix+"."+name))
 		}
-		return tools, nil
+		return tools, err
 	})
 }
 

@@ -76,7 +76,7 @@ func TestM4_HTTPServerRefuses(t *testing.T) {
 	c := remote("r", mcpclient.HTTP, s.URL+"/mcp?key=secret-in-query")
 	c.Headers[0].Value = "Bearer wrong-secret"
 	f.change(open(t, folder(t)), c)
-	_, err := f.List(t.Context())
+	_, err := f.list(t.Context())
 	require.NoError(t, err)
 	status := f.state(backend.ServerFailed)
 	require.ErrorContains(t, status.Err, "Unauthorized")
@@ -94,7 +94,7 @@ func TestM4_URLsStayOutOfErrorsAndLogs(t *testing.T) {
 		for _, base := range []string{server.URL, "http://127.0.0.1:1"} {
 			f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
 			f.change(open(t, folder(t)), mcpclient.Config{Name: "r", Transport: kind, URL: base + "/s/tangerine-1/mcp?tangerine-2#tangerine-3"})
-			_, err := f.List(t.Context())
+			_, err := f.list(t.Context())
 			require.NoError(t, err)
 			require.NotContains(t, f.state(backend.ServerFailed).Err.Error(), "tangerine")
 			require.NotContains(t, f.logs.String(), "tangerine")
@@ -113,7 +113,7 @@ func TestHeadersStayWithTheOrigin(t *testing.T) {
 	s := remoteServer(t, http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
 	f.change(open(t, folder(t)), remote("r", mcpclient.HTTP, s.URL))
-	_, err := f.List(t.Context())
+	_, err := f.list(t.Context())
 	require.NoError(t, err)
 	require.ErrorContains(t, f.state(backend.ServerFailed).Err, "leads to another server")
 	require.False(t, leaked.Load())

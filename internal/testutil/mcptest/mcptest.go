@@ -58,7 +58,7 @@ func New(o Options) *Server {
 			go func() { _, _ = session.ListRoots(context.WithoutCancel(ctx), nil) }()
 		}
 	}
-	options := &mcp.ServerOptions{InitializedHandler: func(ctx context.Context, r *mcp.InitializedRequest) { react(ctx, r.Session, o.Initialized) }}
+	options := &mcp.ServerOptions{Instructions: "Call roots.", InitializedHandler: func(ctx context.Context, r *mcp.InitializedRequest) { react(ctx, r.Session, o.Initialized) }}
 	if o.Fetch || o.Changed != nil {
 		options.RootsListChangedHandler = func(ctx context.Context, r *mcp.RootsListChangedRequest) { react(ctx, r.Session, o.Changed) }
 	}
