@@ -3,6 +3,7 @@ package workspace
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 )
@@ -200,6 +201,20 @@ func few(roots Roots) string {
 	}
 	return "the roots are " + strings.Join(paths, ", ")
 }
+
+// ReplacedError is returned for a path in a root that is not the directory that was opened anymore, if nothing was found in the one
+// that was. It matches [fs.ErrNotExist].
+type ReplacedError struct {
+	Path string
+	Dir  Dir // the root
+}
+
+func (e *ReplacedError) Error() string {
+	return fmt.Sprintf("%s: the folder %s was replaced after the session started: load the session again", e.Path, e.Dir)
+}
+
+// Is reports whether target is [fs.ErrNotExist].
+func (e *ReplacedError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // MountError is returned for something on a mount that the workspace does not reach. See [Mounts].
 type MountError struct {

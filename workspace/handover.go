@@ -69,36 +69,22 @@ func (w *Workspace) handOver(path string, last lastLink, check func(arrival) err
 		return failed("open", path, fmt.Errorf("%w: not an absolute path", fs.ErrInvalid))
 	}
 	return w.resolve(a, last, func(end arrival) error {
-		if w.replaced(end.root) {
-			return replacedError(path, w.opened[end.root])
+		if w.state(end.root) != OK {
+			return &ReplacedError{path, w.opened[end.root].Dir}
 		}
 		return check(end)
 	})
-}
-
-// replaced reports whether the path of a root no longer leads to the directory that was opened.
-func (w *Workspace) replaced(root int) bool {
-	held, err := w.handles[root].Lstat(".")
-	if err != nil {
-		return true
-	}
-	there, err := os.Stat(w.opened[root].Dir.path)
-	return err != nil || !os.SameFile(there, held)
 }
 
 // elsewhere returns the error for a path that leads elsewhere than the workspace's handles do: a root was replaced, or else something
 // has just changed.
 func (w *Workspace) elsewhere(path string) error {
 	for i, root := range w.opened {
-		if w.replaced(i) {
-			return replacedError(path, root)
+		if w.state(i) != OK {
+			return &ReplacedError{path, root.Dir}
 		}
 	}
 	return dirfd.ErrChanged
-}
-
-func replacedError(path string, root Root) error {
-	return failed("open", path, fmt.Errorf("the folder %s was replaced after the session had opened it: load the session again", root.Dir))
 }
 
 // lookUp describes the file that the system finds at path, nil if there is none, and the directory that it is in. It follows links.

@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -74,4 +75,26 @@ func TestC13_HandOverThroughReplacedDirectories(t *testing.T) {
 	require.ErrorContains(t, ws.HandOverDir(sub+"/.."), "the folder "+sub+" was replaced")
 	outside := (*workspace.OutsideError)(nil)
 	require.ErrorAs(t, ws.HandOverFile(filepath.Join(top, "dir", "new")), &outside)
+}
+
+func TestReplacedRoot(t *testing.T) {
+	top := realDir(t)
+	root, other := mkdir(t, filepath.Join(top, "root")), mkdir(t, filepath.Join(top, "other"))
+	write(t, filepath.Join(root, "file"), "old")
+	ws := open(t, root, other)
+	require.NoError(t, os.RemoveAll(root))
+	_, err := ws.Open("file")
+	replaced := (*workspace.ReplacedError)(nil)
+	require.False(t, errors.As(err, &replaced), "nothing is there yet: %v", err)
+	write(t, filepath.Join(root, "file"), "new")
+	for _, path := range []string{"file", filepath.Join(root, "file"), filepath.Join(other, "..", "root", "sub", "new")} {
+		_, err := ws.Open(path)
+		require.ErrorAs(t, err, &replaced, path)
+		require.EqualError(t, err, path+": the folder "+root+" was replaced after the session started: load the session again")
+		require.ErrorIs(t, err, fs.ErrNotExist, "for those who look whether there is a file")
+	}
+	_, err = ws.WriteFile(t.Context(), "new", []byte("x"), workspace.WriteOptions{})
+	require.ErrorAs(t, err, &replaced)
+	_, err = ws.Open(filepath.Join(other, "missing"))
+	require.False(t, errors.As(err, &replaced), "this root is the one that was opened: %v", err)
 }

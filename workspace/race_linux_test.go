@@ -282,7 +282,7 @@ func errorText(err error) string {
 // says reports whether err is a documented error.
 func says(err error) bool {
 	return expected(err) || as[*workspace.ChangedError](err) || as[*workspace.ProtectedError](err) ||
-		as[*workspace.NotTextError](err)
+		as[*workspace.NotTextError](err) || as[*workspace.ReplacedError](err)
 }
 
 // pair is two names that are swapped, one good and one bad. Operations may damage it.

@@ -81,14 +81,22 @@ func (w *Workspace) resolveOnce(a parsedPath, last lastLink, use func(arrival) e
 	if err != nil {
 		if r.root != above {
 			// An error must not tell what a denied directory contains.
-			err = cmp.Or(w.checkLocation(a.path, r.at), err)
+			err = cmp.Or(w.checkLocation(a.path, r.at), w.checkReplaced(a.path, r.root, err))
 		}
 		return err
 	}
 	if err := w.checkArrival(a.path, end); err != nil {
 		return err
 	}
-	return use(end)
+	return w.checkReplaced(a.path, end.root, use(end))
+}
+
+// checkReplaced returns err, or a ReplacedError if it means that nothing is at path and the root was replaced.
+func (w *Workspace) checkReplaced(path string, root int, err error) error {
+	if errors.Is(err, fs.ErrNotExist) && w.state(root) == Replaced {
+		return &ReplacedError{path, w.opened[root].Dir}
+	}
+	return err
 }
 
 // run resolves all names of the path.

@@ -280,19 +280,23 @@ func (w *Workspace) State(i int) (State, error) {
 		return "", err
 	}
 	defer w.end()
+	return w.state(i), nil
+}
+
+func (w *Workspace) state(i int) State {
 	there, err := os.Stat(w.opened[i].Dir.path)
 	switch {
 	case err == nil:
 		opened, err := w.handles[i].Lstat(".")
 		if err == nil && os.SameFile(there, opened) {
-			return OK, nil
+			return OK
 		}
-		return Replaced, nil
+		return Replaced
 	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
-		return Unreachable, nil
+		return Unreachable
 	}
 	if _, err := w.handles[i].RealPath(w.opened[i].Dir.path); err == nil {
-		return Moved, nil
+		return Moved
 	}
-	return Missing, nil
+	return Missing
 }

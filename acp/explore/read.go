@@ -169,7 +169,10 @@ func refusal(name string, err error) string {
 	var outside *workspace.OutsideError
 	var special *workspace.SpecialFileError
 	var denied *workspace.DeniedError
+	var replaced *workspace.ReplacedError
 	switch {
+	case errors.As(err, &replaced):
+		return fmt.Sprintf("%s cannot be used: the folder %s was replaced after the session started. Load the session again.", name, text.Code(replaced.Dir.String()))
 	case errors.As(err, &outside):
 		return fmt.Sprintf("%s is outside the session's roots: %s.", name, outside.Why)
 	case errors.As(err, &denied):

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -124,4 +125,15 @@ func TestReadSeveralLinks(t *testing.T) {
 	a := open(t, limits{bytes: 91}, cwd).ask("", uri+"/a", uri+"/b", uri+"/c")
 	require.Equal(t, []string{strings.Repeat("a", 90)}, a.lines())
 	require.Equal(t, 2, strings.Count(a.text(), "is not shown."))
+}
+
+func TestReadInReplacedFolder(t *testing.T) {
+	cwd := plant(t, fileTree{"a.txt": "old\n"})
+	c := open(t, limits{}, cwd)
+	require.NoError(t, os.RemoveAll(cwd))
+	require.NoError(t, os.Mkdir(cwd, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(cwd, "a.txt"), []byte("new\n"), 0o600))
+	for _, command := range []string{"/read a.txt", "/edit a.txt\nnew\n---\nnewer"} {
+		require.Contains(t, c.ask(command).text(), "was replaced after the session started. Load the session again.", command)
+	}
 }

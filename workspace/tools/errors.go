@@ -63,7 +63,10 @@ func (s *Set) hint(tool, path string, err error) string {
 	var outside *workspace.OutsideError
 	var changed *workspace.ChangedError
 	var moved *workspace.MovedError
+	var replaced *workspace.ReplacedError
 	switch {
+	case errors.As(err, &replaced):
+		return "No file of that folder can be used until then"
 	case errors.Is(err, workspace.ErrClosed):
 		return "No files are accessible; list_roots shows the accessible directories"
 	case errors.As(err, &outside):
