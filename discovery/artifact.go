@@ -112,6 +112,8 @@ type Artifact struct {
 	Hint string
 	// Uncallable is set for a skill that should not be offered as a slash command.
 	Uncallable bool
+	// UserOnly is set for a skill that a model should not use unless the user calls it.
+	UserOnly bool
 	// Applies says when an instruction applies.
 	Applies Applies
 	// Imports are the files that an instruction imports, in order.

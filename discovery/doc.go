@@ -3,7 +3,7 @@
 //
 //	catalog, err := discovery.Scan(ctx, ws, discovery.Options{})
 //	for _, skill := range catalog.Active(discovery.Skill) { … }
-//	text := catalog.Instructions(discovery.EveryRoot).String()
+//	text := catalog.Instructions(nil).String()
 //
 // One table, [Conventions], says what to look for in every root; docs/discovery.md shows it. [Options].Conventions can extend it.
 //

@@ -171,14 +171,14 @@ func TestA22_SessionsAreIndependent(t *testing.T) {
 			all.Go(func() {
 				c, err := discovery.Scan(t.Context(), ws, discovery.Options{})
 				if err == nil {
-					got[i] = summary(c, top) + c.Instructions(discovery.EveryRoot).String()
+					got[i] = summary(c, top) + c.Instructions(nil).String()
 				}
 			})
 		}
 		all.Wait()
 		for i, roots := range sets {
 			c := scanned(t, roots...)
-			require.Equal(t, summary(c, top)+c.Instructions(discovery.EveryRoot).String(), got[i])
+			require.Equal(t, summary(c, top)+c.Instructions(nil).String(), got[i])
 			for j, dir := range dirs {
 				if !slices.Contains(roots, dir) {
 					require.NotContains(t, got[i], fmt.Sprint("word", j))
@@ -207,7 +207,7 @@ func TestA23_NothingOutsideTheRoots(t *testing.T) {
 		}
 		write(t, filepath.Join(a, "GEMINI.md"), "@../outside/CLAUDE.md @"+outside+"/CLAUDE.md @docs/CLAUDE.md @docs")
 		c := scanned(t, a, b)
-		text := summary(c, top) + c.Instructions(discovery.EveryRoot).String()
+		text := summary(c, top) + c.Instructions(nil).String()
 		require.NotContains(t, text, "SECRET")
 		for _, found := range c.Artifacts() {
 			if found.Ref.Rel() == "" {

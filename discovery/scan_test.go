@@ -95,7 +95,7 @@ func found(t *testing.T, archive *txtar.Archive) string {
 	c := scan(t, o, roots...)
 	switch {
 	case text:
-		return strings.ReplaceAll(c.Instructions(discovery.EveryRoot).String(), top, "TOP")
+		return strings.ReplaceAll(c.Instructions(nil).String(), top, "TOP")
 	case len(touched) > 0:
 		var b strings.Builder
 		for _, path := range touched {
@@ -134,7 +134,7 @@ func TestA24_FilesDoNotAddRoots(t *testing.T) {
 	for _, a := range c.Artifacts() {
 		require.Equal(t, 0, a.Root.Index)
 	}
-	require.NotContains(t, c.Instructions(discovery.EveryRoot).String(), "Of b.")
+	require.NotContains(t, c.Instructions(nil).String(), "Of b.")
 }
 
 func TestA25_LargeDirectory(t *testing.T) {

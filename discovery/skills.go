@@ -47,6 +47,7 @@ func readSkill(a *Artifact, content string, l limits) {
 	a.describe(f.values["description"].text)
 	a.Hint = f.hint()
 	a.Uncallable = f.values["user-invocable"].text == "false"
+	a.UserOnly = f.values["disable-model-invocation"].text == "true"
 	a.checkSkillKeys(f)
 	if a.Description == "" {
 		a.diagnose(RuleSkillDescription, "a skill needs a description that says when to use it")

@@ -12,7 +12,7 @@ import (
 // instructions answers /instructions.
 func (t *turn) instructions(ctx context.Context, p prompt) error {
 	catalog := t.host.Catalog()
-	list, found := catalog.Of(discovery.Instruction), catalog.Instructions(discovery.EveryRoot)
+	list, found := catalog.Of(discovery.Instruction), catalog.Instructions(nil)
 	note := ""
 	if p.text != "" {
 		further, err := catalog.For(ctx, p.text)

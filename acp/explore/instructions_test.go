@@ -6,15 +6,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/acp-agent/acp-agent/discovery"
 )
 
 func TestA25_Instructions(t *testing.T) {
 	app, shared, skills := example(t)
 	c := open(t, limits{}, skills, app, shared)
 	text := c.ask("/instructions").text()
-	require.Equal(t, c.client.catalog.Instructions(discovery.EveryRoot).String(), text[:strings.Index(text, "\nFiles that are not used")])
+	require.Equal(t, c.client.catalog.Instructions(nil).String(), text[:strings.Index(text, "\nFiles that are not used")])
 	require.Less(t, strings.Index(text, "# How we work"), strings.Index(text, "# Working on the order service"))
 	require.Contains(t, text, "not by the user", "A30")
 	require.Contains(t, text, "(frontmatter/yaml)")

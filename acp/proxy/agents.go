@@ -10,7 +10,10 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "claude", Title: "Claude Code", Command: "claude-agent-acp",
-			Packages: []string{"@agentclientprotocol/claude-agent-acp", "@zed-industries/claude-agent-acp", "@zed-industries/claude-code-acp"},
+			Packages:       []string{"@agentclientprotocol/claude-agent-acp", "@zed-industries/claude-agent-acp", "@zed-industries/claude-code-acp"},
+			Finds:          []string{"CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", ".claude/rules/**/*.md", ".claude/skills/*/SKILL.md"},
+			FindsOtherwise: []string{"AGENTS.md"},
+			FindsInRoots:   []string{".claude/skills/*/SKILL.md"},
 			Commands: []string{"add-dir", "bashes", "branch", "btw", "bug", "continue", "copy", "cost", "diff", "export", "feedback", "fork",
 				"hooks", "ide", "keybindings-help", "memory", "mobile", "name", "new", "output-style:new", "permissions", "plan", "plugin",
 				"privacy-settings", "rate-limit-options", "release-notes", "remote", "remote-env", "restart", "resume", "review", "rewind",
@@ -26,14 +29,17 @@ func KnownProfiles() []Profile {
 		{
 			Name: "cline", Title: "Cline", Command: "cline", Args: []string{"--acp"},
 			Packages: []string{"cline"},
+			Finds:    []string{"AGENTS.md", ".clinerules", ".clinerules/**"},
 			// It does not connect a session's MCP servers.
 			Tools: ToolsOff,
 			Login: "cline auth", Install: "npm install -g cline", Checked: "3.0.65",
 		},
 		{
 			Name: "codex", Title: "Codex", Command: "codex-acp",
-			Packages: []string{"@agentclientprotocol/codex-acp", "@zed-industries/codex-acp"},
-			Relay:    true, // it tells MCP servers no roots
+			Packages:     []string{"@agentclientprotocol/codex-acp", "@zed-industries/codex-acp"},
+			Relay:        true, // it tells MCP servers no roots
+			Finds:        []string{"AGENTS.override.md", "AGENTS.md", ".agents/skills/**/SKILL.md", ".codex/skills/**/SKILL.md"},
+			FindsInRoots: []string{".agents/skills/**/SKILL.md"},
 			// It stores the writable directories of its sandbox with the session.
 			KeepsRoots: true,
 			Login:      "codex login", Install: "npm install -g @agentclientprotocol/codex-acp", Checked: "2.6.0",
@@ -43,7 +49,9 @@ func KnownProfiles() []Profile {
 			Packages: []string{"@github/copilot"},
 			// It refuses a session's stdio MCP servers. With --acp its --add-dir has no effect: it still asks for permission, and
 			// its model is not told.
-			Tools:    ToolsOff,
+			Tools: ToolsOff,
+			Finds: []string{"AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md",
+				".github/instructions/**", ".claude/rules/**", ".agents/skills/**", ".claude/skills/**", ".github/skills/**"},
 			Commands: []string{"models", "sessions"},
 			Login:    "copilot login", Install: "npm install -g @github/copilot", Checked: "1.0.102",
 		},
@@ -55,12 +63,14 @@ func KnownProfiles() []Profile {
 			Name: "gemini", Title: "Gemini CLI", Command: "gemini", Args: []string{"--acp"},
 			Packages: []string{"@google/gemini-cli"},
 			Flag:     "--include-directories", FlagSplits: ",", LateReplay: true,
+			Finds: []string{"GEMINI.md", ".agents/skills/*/SKILL.md", ".gemini/skills/*/SKILL.md"}, FindsInRoots: []string{"GEMINI.md"},
 			Login: "gemini", Install: "npm install -g @google/gemini-cli", Checked: "0.61.0",
 		},
 		{
 			Name: "goose", Title: "goose", Command: "goose", Args: []string{"acp"},
 			Relay:   true, // it tells MCP servers only the working directory
 			OwnTemp: true,
+			Finds:   []string{"AGENTS.md", ".goosehints", ".agents/skills/**", ".claude/skills/**", ".goose/skills/**"},
 			Login:   "goose configure", Install: "see goose-docs.ai", Checked: "1.52.0",
 		},
 		{
@@ -73,8 +83,10 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "opencode", Title: "opencode", Command: "opencode", Args: []string{"acp"},
-			Packages: []string{"opencode-ai"},
-			Relay:    true, // it tells MCP servers only the working directory
+			Packages:       []string{"opencode-ai"},
+			Finds:          []string{"AGENTS.md", ".agents/skills/**", ".claude/skills/**", ".opencode/skill/**", ".opencode/skills/**"},
+			FindsOtherwise: []string{"CLAUDE.md"},
+			Relay:          true, // it tells MCP servers only the working directory
 			AskEnv: []string{`OPENCODE_PERMISSION={"acp_agent_roots*_write_file":"ask","acp_agent_roots*_edit_file":"ask",` +
 				`"acp_agent_roots*_create_directory":"ask","acp_agent_roots*_delete_file":"ask","acp_agent_roots*_move_file":"ask"}`},
 			Login: "opencode auth login", Install: "npm install -g opencode-ai", Checked: "1.18.33",
@@ -84,12 +96,14 @@ func KnownProfiles() []Profile {
 			Packages: []string{"pi-acp"},
 			// It does not connect MCP servers.
 			LossyReplay: true, Tools: ToolsOff,
+			Finds: []string{"AGENTS.md"}, FindsOtherwise: []string{"CLAUDE.md"},
 			Login: "pi, then /login", Install: "npm install -g pi-acp @earendil-works/pi-coding-agent", Checked: "0.0.34",
 		},
 		{
 			Name: "qwen", Title: "Qwen Code", Command: "qwen", Args: []string{"--acp"},
 			Packages: []string{"@qwen-code/qwen-code"},
 			Flag:     "--include-directories", FlagSplits: ",",
+			Finds: []string{"AGENTS.md", "QWEN.md", ".agents/skills/*/SKILL.md", ".qwen/skills/*/SKILL.md"},
 			OwnDirs: []string{
 				"~/.qwen/tmp", "~/.qwen/memories", "~/.qwen/projects", "$QWEN_HOME/tmp", "$QWEN_HOME/memories", "$QWEN_HOME/projects",
 				"$QWEN_RUNTIME_DIR/tmp", "$QWEN_RUNTIME_DIR/projects",

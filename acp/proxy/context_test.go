@@ -231,8 +231,8 @@ func TestP1_RootsInFirstPrompt(t *testing.T) {
 	require.Len(t, first.Params.Prompt, 2)
 	context := first.Params.Prompt[1]
 	require.Equal(t, "text", context.Type)
-	require.True(t, strings.HasPrefix(context.Text, "<acp-agent-context>\n") && strings.HasSuffix(context.Text, "\n</acp-agent-context>"))
-	require.Contains(t, context.Text, "1. \"/a\" (the working directory)\n2. \"/b\"\n3. \"/c d\"\n")
+	require.True(t, strings.HasPrefix(context.Text, "\n\n<acp-agent-context>\n") && strings.HasSuffix(context.Text, "\n</acp-agent-context>"))
+	require.Contains(t, context.Text, "Root 0: \"/a\" (the working directory)\nRoot 1: \"/b\"\nRoot 2: \"/c d\"\n")
 	require.Equal(t, "hello", first.Params.Prompt[0].Text)
 	require.Contains(t, got[2], `"prompt":[{"type":"text","text":"hello"}]`, "the second prompt is unchanged")
 }
@@ -312,4 +312,83 @@ func TestP7_WithoutBlocks(t *testing.T) {
 	open := strings.Repeat("<acp-agent-context>", blocks)
 	require.Equal(t, open, proxy.WithoutBlocks(open))
 	require.Equal(t, " plain ", proxy.WithoutBlocks(" plain "))
+}
+
+func TestD1_SkillsAndInstructionsThatTheAgentDoesNotFind(t *testing.T) {
+	skill := func(name string, more ...string) string {
+		return "---\nname: " + name + "\ndescription: Does " + name + ".\n" + strings.Join(more, "\n") + "\n---\nBody of " + name + ".\n"
+	}
+	t.Parallel()
+	h := newSystem(t, abilities{Load: true, Resume: true, Roots: true}, proxy.Options{Profile: proxy.Profile{
+		Finds: []string{"GEMINI.md", ".agents/skills/*/SKILL.md"}, FindsOtherwise: []string{"AGENTS.md"},
+		FindsInRoots: []string{".claude/skills/*/SKILL.md"},
+	}})
+	all := roots(t, 1)
+	put(t, all.Cwd(), "GEMINI.md", "Found.")
+	put(t, all.Cwd(), "AGENTS.md", "Of the working directory.")
+	put(t, all.Cwd(), ".agents/skills/own/SKILL.md", skill("own"))
+	listed := put(t, all.Cwd(), ".claude/skills/listed/SKILL.md", skill("listed"))
+	put(t, all.At(1), ".claude/skills/found/SKILL.md", skill("found"))
+	other := put(t, all.At(1), ".agents/skills/other/SKILL.md", skill("other", "user-invocable: false"))
+	put(t, all.At(1), ".agents/skills/forced/SKILL.md", skill("forced", "disable-model-invocation: true"))
+	put(t, all.At(1), ".agents/skills/listed/SKILL.md", skill("listed"))
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+	require.NoError(t, err)
+	v.prompt(s.ID, "one")
+	told := h.lastPrompt()[1]
+	require.True(t, strings.HasPrefix(told, "\n\n<acp-agent-context>"), "some agents join the texts of a prompt")
+	require.Contains(t, told, "## Root 0, "+all.Cwd().String()+": AGENTS.md\n\n```\nOf the working directory.\n```")
+	require.NotContains(t, told, "Found.")
+	require.Contains(t, told, fmt.Sprintf("## Root 0, %s\n\n- listed: Does listed. (file %q)\n\n## Root 1, %s\n\n- other: Does other. (file %q)\n",
+		all.Cwd(), listed, all.At(1), other))
+	require.Contains(t, told, "read the file first")
+	require.Equal(t, 2, strings.Count(told, "\n- "), "D3: neither what the agent finds nor what only the user may call")
+	require.NotContains(t, told, "Body of")
+	v.prompt(s.ID, "two")
+	require.Equal(t, []string{"two"}, h.lastPrompt())
+
+	require.NoError(t, os.Remove(listed))
+	v.prompt(s.ID, "three")
+	told = h.lastPrompt()[1]
+	require.Contains(t, told, "This list of skills replaces")
+	require.Contains(t, told, "- listed: Does listed. (file", "that of the other root")
+	require.NotContains(t, told, "Of the working directory.", "they have not changed")
+	v.disconnect()
+
+	v = h.connect()
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
+	require.NoError(t, err)
+	v.prompt(s.ID, "four")
+	require.Contains(t, h.lastPrompt()[1], "no longer available")
+	h.history(s.ID) // it has nothing of this
+}
+
+func TestD1_LongListOfSkills(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limit  int
+		expect string
+	}{
+		"descriptions are shortened": {4000, "- skill-09: word word"},
+		"the rest is counted":        {1000, "more, which the user can call by name\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newSystem(t, abilities{}, proxy.Options{}.With(proxy.Limits{MaxSkills: c.limit}))
+			all := roots(t, 1)
+			for i := range 10 {
+				put(t, all.At(1), fmt.Sprintf(".agents/skills/skill-%02d/SKILL.md", i),
+					fmt.Sprintf("---\nname: skill-%02d\ndescription: %s\n---\nBody.\n", i, strings.Repeat("word ", 150)))
+			}
+			v := h.connect()
+			s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+			require.NoError(t, err)
+			v.prompt(s.ID, "one")
+			_, list, found := strings.Cut(h.lastPrompt()[1], "# Skills found")
+			require.True(t, found)
+			require.Contains(t, list, c.expect)
+			require.Less(t, len(list), c.limit+200)
+		})
+	}
 }

@@ -15,8 +15,8 @@ var (
 
 // Limits are bounds and times that tests change. A zero field means its default.
 type Limits struct {
-	StartTimeout, CancelGrace, EndTimeout, Idle, Backoff, ProcessGrace     time.Duration
-	MaxQueue, MaxHeld, MaxHeldBytes, MaxContext, MaxInstructions, MaxPages int
+	StartTimeout, CancelGrace, EndTimeout, Idle, Backoff, ProcessGrace                time.Duration
+	MaxQueue, MaxHeld, MaxHeldBytes, MaxContext, MaxInstructions, MaxSkills, MaxPages int
 }
 
 // With returns o with other limits.
@@ -24,7 +24,7 @@ func (o Options) With(l Limits) Options {
 	o.limits = limits{
 		startTimeout: l.StartTimeout, cancelGrace: l.CancelGrace, endTimeout: l.EndTimeout, idle: l.Idle, backoff: l.Backoff,
 		processGrace: l.ProcessGrace, maxQueue: l.MaxQueue, maxHeld: l.MaxHeld, maxHeldBytes: l.MaxHeldBytes,
-		maxContext: l.MaxContext, maxInstructions: l.MaxInstructions, maxPages: l.MaxPages,
+		maxContext: l.MaxContext, maxInstructions: l.MaxInstructions, maxSkills: l.MaxSkills, maxPages: l.MaxPages,
 	}
 	return o
 }

@@ -54,7 +54,8 @@ type limits struct {
 	maxHeld         int           // messages for sessions that the agent has not announced, and notifications it has not read, 1,000
 	maxHeldBytes    int           // the same in bytes of params, 4 MiB
 	maxContext      int           // bytes of conversation told to an agent that does not have it, 32 KiB
-	maxInstructions int           // bytes of instructions from the other roots, 64 KiB
+	maxInstructions int           // bytes of instructions, 64 KiB
+	maxSkills       int           // bytes of the list of skills, 16 KiB
 	maxPages        int           // of the agent's list of sessions, 10,000
 }
 
@@ -77,6 +78,7 @@ func (l limits) withDefaults() limits {
 	l.maxHeldBytes = cmp.Or(l.maxHeldBytes, 4<<20)
 	l.maxContext = cmp.Or(l.maxContext, 32<<10)
 	l.maxInstructions = cmp.Or(l.maxInstructions, 64<<10)
+	l.maxSkills = cmp.Or(l.maxSkills, 16<<10)
 	l.maxPages = cmp.Or(l.maxPages, 10_000)
 	return l
 }

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -32,6 +35,13 @@ type Profile struct {
 	Flag string
 	// FlagSplits are characters at which the agent splits the flag's value: a directory that contains one cannot be given by flag.
 	FlagSplits string
+	// Finds are globs of the instructions and skills that it finds in the working directory itself, relative to it and with "/". Nil
+	// means all.
+	Finds []string
+	// FindsOtherwise are instruction files that it reads there if there is none of those in Finds without wildcards.
+	FindsOtherwise []string
+	// FindsInRoots are globs of what it finds in additional directories, unless it is only told about them in words.
+	FindsInRoots []string
 	// Commands are the names of slash commands that it obeys without announcing them.
 	Commands []string
 	// OwnDirs are directories outside of the session's roots in which it keeps files that it reads and writes through the client,
@@ -94,6 +104,48 @@ func (p Profile) flags(dirs workspace.Dirs) (args []string, ok bool) {
 		args = append(args, p.Flag, dir.String())
 	}
 	return args, true
+}
+
+// finds returns a function that reports whether the agent finds an instruction or a skill of the catalog itself, because of its path or
+// because it finds a file that links to it or imports it. mode is how the agent is given additional directories.
+func (p Profile) finds(catalog *discovery.Catalog, mode RootsMode) func(discovery.Artifact) bool {
+	inCwd, inRoots := p.Finds, p.FindsInRoots
+	if inCwd == nil {
+		inCwd = []string{"**"}
+	}
+	if mode == RootsByContext {
+		inRoots = nil
+	}
+	fixed := slices.DeleteFunc(slices.Clone(inCwd), func(glob string) bool { return strings.Contains(glob, "*") })
+	artifacts := slices.Concat(catalog.Of(discovery.Instruction), catalog.Of(discovery.Skill))
+	if !slices.ContainsFunc(artifacts, func(a discovery.Artifact) bool { return a.Root.Index == 0 && a.Size > 0 && matchesAny(fixed, a) }) {
+		inCwd = slices.Concat(inCwd, p.FindsOtherwise)
+	}
+	byPath := func(a discovery.Artifact) bool {
+		if a.Root.Index == 0 {
+			return matchesAny(inCwd, a)
+		}
+		return matchesAny(inRoots, a)
+	}
+	found := make(map[workspace.Ref]bool)
+	for _, a := range artifacts {
+		if byPath(a) && a.Size > 0 {
+			found[a.Ref] = true
+			for _, imported := range a.Imports {
+				found[imported.Ref] = true
+			}
+		}
+	}
+	return func(a discovery.Artifact) bool { return byPath(a) || found[a.Ref] }
+}
+
+// matchesAny reports whether one of globs matches the path of an artifact in its root.
+func matchesAny(globs []string, a discovery.Artifact) bool {
+	rel, err := filepath.Rel(a.Root.Dir.String(), a.Path)
+	return err == nil && slices.ContainsFunc(globs, func(glob string) bool {
+		matched, _ := doublestar.Match(glob, filepath.ToSlash(rel))
+		return matched
+	})
 }
 
 // FindProfile returns the profile with the given name.

@@ -231,7 +231,7 @@ func (s *simulated) prompt(m simulatedMessage) {
 	}
 	var word string
 	for _, block := range m.Params.Prompt {
-		if !strings.HasPrefix(block.Text, "<acp-agent-context>") {
+		if !strings.HasPrefix(strings.TrimSpace(block.Text), "<acp-agent-context>") {
 			word += block.Text
 		}
 		kept.Updates = append(kept.Updates, chunk("user", block.Text))
@@ -272,7 +272,7 @@ func known(kept simulatedSession) []string {
 		_ = json.Unmarshal(u, &c)
 		switch text := c.Content.Text; {
 		case c.SessionUpdate != "user_message_chunk":
-		case strings.HasPrefix(text, "<acp-agent-context>"):
+		case strings.HasPrefix(strings.TrimSpace(text), "<acp-agent-context>"):
 			words = slices.Insert(words, len(words)-1, quotedPrompts(text)...) // it follows the prompt that it came with
 		default:
 			words = append(words, text)

@@ -22,8 +22,10 @@ type state struct {
 	RootsMode RootsMode `json:"way,omitempty"`
 	// SentRoots is the digest of the roots that the child was told about in words.
 	SentRoots string `json:"told,omitempty"`
-	// SentInstructions is the digest of the instructions of the other roots that it was told, "" if none.
+	// SentInstructions is the digest of the instructions that it was told, "" if none.
 	SentInstructions string `json:"taught,omitempty"`
+	// SentSkills is the digest of the list of skills that it was told, "" if none.
+	SentSkills string `json:"skills,omitempty"`
 	// SentTools says that the child's session was given our MCP server with tools for the roots.
 	SentTools bool `json:"tools,omitempty"`
 	// Granted are digests of the additional directories that the child's session was given, if it keeps them.

@@ -7,8 +7,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/acp-agent/acp-agent/discovery"
 )
 
 // The URIs of the resources.
@@ -53,7 +51,7 @@ func readInstructions(ctx context.Context, sc *scope) (string, error) {
 	if err != nil || catalog == nil {
 		return "", err
 	}
-	return catalog.Instructions(discovery.EveryRoot).String(), nil
+	return catalog.Instructions(nil).String(), nil
 }
 
 // resourceHandler returns the handler of resources/read for one resource.

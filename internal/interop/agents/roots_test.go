@@ -74,6 +74,47 @@ func TestA25_ARealAgentIsToldOfItsOtherRoots(t *testing.T) {
 	}
 }
 
+// skill returns the SKILL.md of a skill in any directory.
+func skill(name string) string {
+	return "---\nname: " + name + "\ndescription: Peels with " + name + ".\n---\nTurn it slowly.\n"
+}
+
+// place creates files in a folder, from pairs of path and text.
+func place(t *testing.T, folder string, files ...string) {
+	t.Helper()
+	for i := 0; i < len(files); i += 2 {
+		path := filepath.Join(folder, files[i])
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(files[i+1]), 0o644))
+	}
+}
+
+func TestD1_ARealAgentKnowsTheSkillsAndInstructionsOfAllRoots(t *testing.T) {
+	t.Parallel()
+	for _, c := range []subject{opencode, claude} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := onStage(t, c)
+			place(t, s.cwd, "AGENTS.md", "Apples are red.", ".claude/CLAUDE.md", "Unripe.",
+				".agents/skills/knife/SKILL.md", skill("knife"), ".claude/skills/spoon/SKILL.md", skill("spoon"))
+			place(t, s.first, "AGENTS.md", "Bananas are yellow.",
+				".agents/skills/fork/SKILL.md", skill("fork"), ".claude/skills/tongs/SKILL.md", skill("tongs"))
+			place(t, s.second, "CLAUDE.md", "Cherries are black.", "skills/whisk/SKILL.md", skill("whisk"))
+			e := s.behind(t, noFiles)
+			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
+			require.NoError(t, err)
+			told := s.prompt(e, made.ID, "Please peel it.", modelserver.Say("Peeled."))[0].Text()
+			for _, once := range []string{"Apples are red.", "Bananas are yellow.", "Cherries are black.",
+				"Peels with knife.", "Peels with spoon.", "Peels with fork.", "Peels with tongs.", "Peels with whisk."} {
+				require.Equal(t, 1, strings.Count(told, once), "D3: %s", once)
+			}
+			for _, file := range []string{s.first + "/.agents/skills/fork/SKILL.md", s.second + "/skills/whisk/SKILL.md"} {
+				require.Contains(t, told, file)
+			}
+		})
+	}
+}
+
 // narrowing removes a session's roots, one by a load and one by a resume, and returns the first request to the model after
 // each.
 func narrowing(t *testing.T, s *stage) (loaded, resumed modelserver.Request) {
