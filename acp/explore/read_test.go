@@ -133,7 +133,5 @@ func TestReadInReplacedFolder(t *testing.T) {
 	require.NoError(t, os.RemoveAll(cwd))
 	require.NoError(t, os.Mkdir(cwd, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(cwd, "a.txt"), []byte("new\n"), 0o600))
-	for _, command := range []string{"/read a.txt", "/edit a.txt\nnew\n---\nnewer"} {
-		require.Contains(t, c.ask(command).text(), "was replaced after the session started. Load the session again.", command)
-	}
+	require.Contains(t, c.ask("/read a.txt").text(), "was replaced after the session started. Load the session again.")
 }
