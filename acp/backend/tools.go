@@ -17,8 +17,8 @@ type Tools interface {
 	// they or their policy have allowed the tool. arguments is a JSON object, nil for none. When ctx ends, the server is told
 	// to cancel the call. The failure of a tool is not an error: see ToolResult.Failed.
 	Call(ctx context.Context, u Updates, name string, arguments Raw) (ToolResult, error)
-	// ReadResource returns the content of a resource, as content blocks of ACP.
-	ReadResource(ctx context.Context, server, uri string) ([]Raw, error)
+	// ReadResource returns the content of a resource of the server with this name, or prefix of the names of its tools.
+	ReadResource(ctx context.Context, server, uri string) (ToolResult, error)
 }
 
 // NoTools is the Tools of a session without MCP servers.
@@ -42,8 +42,8 @@ func (NoTools) Call(_ context.Context, _ Updates, name string, _ Raw) (ToolResul
 }
 
 // ReadResource implements [Tools].
-func (NoTools) ReadResource(_ context.Context, server, _ string) ([]Raw, error) {
-	return nil, &UnknownNameError{Kind: "server named", Name: server}
+func (NoTools) ReadResource(_ context.Context, server, _ string) (ToolResult, error) {
+	return ToolResult{}, &UnknownNameError{Kind: "server named", Name: server}
 }
 
 // Tool is a tool of an MCP server.
@@ -73,7 +73,7 @@ type Hints struct {
 	OpenWorld bool
 }
 
-// ToolResult is the result of a tool call.
+// ToolResult is the result of a tool call, or the content of a resource.
 type ToolResult struct {
 	// Content are content blocks of ACP, of limited total size.
 	Content []Raw
@@ -81,8 +81,8 @@ type ToolResult struct {
 	Structured Raw
 	// Failed reports that the tool has failed, as Content describes.
 	Failed bool
-	// Truncated reports that Content is not complete.
-	Truncated bool
+	// Cut says how much the result has if it is not complete, as a sentence without its end, "" if it is.
+	Cut string
 }
 
 // Resource is a resource of an MCP server.

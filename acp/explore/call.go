@@ -27,15 +27,15 @@ func (t *turn) call(ctx context.Context, p prompt) error {
 	if err != nil {
 		return t.writeServerError(ctx, err)
 	}
-	return t.showResult(name, result)
-}
-
-// showResult shows the result of a tool, attributed to it.
-func (t *turn) showResult(name string, result backend.ToolResult) error {
 	intro := "The tool " + text.Code(name) + " returned"
 	if result.Failed {
 		intro = "The tool " + text.Code(name) + " reports an error"
 	}
+	return t.showResult(intro, result)
+}
+
+// showResult shows a result after a text that says whose it is.
+func (t *turn) showResult(intro string, result backend.ToolResult) error {
 	if len(result.Content) == 0 && len(result.Structured) == 0 {
 		return t.write(intro + " without content.\n")
 	}
@@ -52,8 +52,8 @@ func (t *turn) showResult(name string, result backend.ToolResult) error {
 			return err
 		}
 	}
-	if result.Truncated {
-		return t.write("Truncated: the result of the tool is too long.\n")
+	if result.Cut != "" {
+		return t.write("Truncated: " + result.Cut + ".\n")
 	}
 	return nil
 }

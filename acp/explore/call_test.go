@@ -24,7 +24,7 @@ func TestCall(t *testing.T) {
 		{"text", backend.ToolResult{Content: []backend.Raw{blockOf("a\nb"), blockOf("")}}, []string{"a", "b"}, "The tool `e.t` returned:"},
 		{"an error", backend.ToolResult{Failed: true, Content: []backend.Raw{blockOf("no")}}, []string{"no"}, "The tool `e.t` reports an error:"},
 		{"nothing", backend.ToolResult{}, nil, "The tool `e.t` returned without content."},
-		{"structure", backend.ToolResult{Structured: backend.Raw(`{"a":1}`), Truncated: true}, []string{`{"a":1}`}, "Truncated: the result of the tool is too long."},
+		{"structure", backend.ToolResult{Structured: backend.Raw(`{"a":1}`), Cut: "The result has 3 MB"}, []string{`{"a":1}`}, "Truncated: The result has 3 MB."},
 		{"an image", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"image","mimeType":"image/png","data":""}`)}}, nil, "A block of type `image` (`image/png`) of 49 bytes."},
 		{"a resource", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b","text":"t"}}`)}}, []string{"t"}, "The resource `a:b`"},
 		{"a link", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource_link","uri":"a:b"}`)}}, nil, "A link to `a:b`."},
@@ -58,7 +58,7 @@ func TestCallErrors(t *testing.T) {
 	f := &fakeTools{status: []backend.ServerStatus{ready("e")}}
 	c := withTools(t, f, plant(t, nil))
 	f.err = &backend.UnknownNameError{Kind: "tool", Name: "e.t"}
-	require.Contains(t, c.ask("/call e.t").text(), "have no tool e.t. `/mcp tools` lists the tools.")
+	require.Contains(t, c.ask("/call e.t").text(), "have no tool e.t. `/mcp tools` lists what they offer.")
 	f.err = errors.New("e.t was not used: the user did not allow it")
 	require.Contains(t, c.ask("/call e.t").text(), "This did not work: e.t was not used")
 	f.err = fmt.Errorf("asking: %w", backend.ErrCancelled)

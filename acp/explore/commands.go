@@ -35,7 +35,7 @@ func commands() []command {
 		{"skills", "", "List the skills found in the roots, with their state", (*turn).listSkills},
 		{"skill", "NAME [ARGUMENTS]", "Show a skill", (*turn).skill},
 		{"commands", "", "List the commands found in the roots, with their state", (*turn).listCommands},
-		{"mcp", "[tools | start NAME]", "List the MCP servers, list their tools, or start one configured in a root (asks first)", (*turn).mcp},
+		{"mcp", "[tools | start NAME | read SERVER URI]", "List the MCP servers, list their tools, start one configured in a root (asks first), or read a resource", (*turn).mcp},
 		{"call", "SERVER.TOOL [JSON]", "Call a tool of an MCP server; asks first", (*turn).call},
 		{"help", "", "Show this list", (*turn).help},
 	}

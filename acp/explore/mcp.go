@@ -32,9 +32,25 @@ func (t *turn) mcp(ctx context.Context, p prompt) error {
 		return t.showTools(ctx)
 	case verb == "start" && rest != "":
 		return t.startServer(ctx, rest)
+	case verb == "read" && rest != "":
+		return t.readResource(ctx, rest)
 	default:
-		return t.write("Use " + text.Code("/mcp") + ", " + text.Code("/mcp tools") + " or " + text.Code("/mcp start NAME") + ".\n")
+		return t.write("Use " + text.Code("/mcp") + ", " + text.Code("/mcp tools") + ", " + text.Code("/mcp start NAME") + " or " + text.Code("/mcp read SERVER URI") + ".\n")
 	}
+}
+
+// readResource answers /mcp read. As the name of a server may contain spaces, the URI is the last word.
+func (t *turn) readResource(ctx context.Context, argument string) error {
+	i := strings.LastIndexAny(argument, " \t\r\n")
+	if i < 0 {
+		return t.write("Give a server and the URI of one of its resources: " + text.Code("/mcp read SERVER URI") + ". " + text.Code("/mcp tools") + " lists them.\n")
+	}
+	server, uri := strings.TrimSpace(argument[:i]), argument[i+1:]
+	result, err := t.host.Tools().ReadResource(ctx, server, uri)
+	if err != nil {
+		return t.writeServerError(ctx, err)
+	}
+	return t.showResult("MCP server "+text.Code(server)+" returned", result)
 }
 
 // showServers shows the session's MCP servers and those configured in the roots. It starts none.
@@ -336,7 +352,7 @@ func (t *turn) writeServerError(ctx context.Context, err error) error {
 		errors.Is(err, backend.ErrTurnOver):
 		return err
 	case errors.As(err, &unknown):
-		return t.write("This did not work: " + text.Printable(message) + ". " + text.Code("/mcp tools") + " lists the tools.\n")
+		return t.write("This did not work: " + text.Printable(message) + ". " + text.Code("/mcp tools") + " lists what they offer.\n")
 	case errors.As(err, &refused):
 		message = refused.Message
 	}

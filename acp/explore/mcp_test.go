@@ -46,6 +46,11 @@ func (f *fakeTools) List(context.Context) (<-chan backend.Listing, error) {
 	return listings, nil
 }
 
+func (f *fakeTools) ReadResource(_ context.Context, server, uri string) (backend.ToolResult, error) {
+	f.log = append(f.log, "read "+server+" "+uri)
+	return f.result, f.err
+}
+
 func (f *fakeTools) Call(_ context.Context, _ backend.Updates, name string, arguments backend.Raw) (backend.ToolResult, error) {
 	f.log = append(f.log, "call "+name+" "+string(arguments))
 	return f.result, f.err
@@ -182,4 +187,16 @@ func TestMCPInstructions(t *testing.T) {
 	text := withTools(t, &fakeTools{status: []backend.ServerStatus{s}}, plant(t, nil)).ask("/mcp").text()
 	require.Contains(t, text, "- instructions of the server:\n\n````text\nCall `echo` first.\n")
 	require.NotContains(t, text, "\x1b")
+}
+
+func TestMCPRead(t *testing.T) {
+	f := &fakeTools{result: backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"mem://a","text":"the content"}}`)}}}
+	c := withTools(t, f, plant(t, nil))
+	a := c.ask("/mcp read my server mem://a")
+	require.Equal(t, []string{"read my server mem://a"}, f.log)
+	require.Contains(t, a.text(), "MCP server `my server` returned:")
+	require.Equal(t, []string{"the content"}, a.lines())
+	require.Contains(t, c.ask("/mcp read e").text(), "/mcp read SERVER URI")
+	f.err = &backend.UnknownNameError{Kind: "server named", Name: "x"}
+	require.Contains(t, c.ask("/mcp read x a:b").text(), "have no server named x. `/mcp tools` lists what they offer.")
 }

@@ -130,6 +130,9 @@ func (c *call) callError(ctx context.Context, conn *connection, err error) error
 	switch {
 	case errors.Is(cause, errEndedInCall), isDisconnected(err):
 		conn.calls.close()
+		if exceeded := conn.limitExceeded(); exceeded != nil {
+			return serverError(c.server.config.Name, exceeded)
+		}
 		return serverError(c.server.config.Name, errEndedInCall)
 	case cause != nil:
 		return cause
@@ -183,7 +186,7 @@ func (c *call) showResult(ctx context.Context, r backend.ToolResult) error {
 		sdk.SessionToolCallUpdate
 		Content []block `json:"content,omitempty"`
 	}{SessionToolCallUpdate: sdk.SessionToolCallUpdate{SessionUpdate: "tool_call_update", ToolCallId: c.id, Status: &status}}
-	shown := boundedContent{left: c.set.options.limits.MaxShownBytes}
+	shown := newBoundedContent(c.set.options.limits.MaxShownBytes)
 	for _, raw := range r.Content {
 		shown.addRaw(raw)
 	}
@@ -340,32 +343,46 @@ func describeProgress(p *mcp.ProgressNotificationParams) string {
 
 // toolResult returns a result with at most limit bytes of content. MCP's content blocks are valid in ACP.
 func toolResult(r *mcp.CallToolResult, limit int) backend.ToolResult {
-	content := boundedContent{left: limit}
+	content := newBoundedContent(limit)
 	for _, block := range r.Content {
 		content.add(block)
 	}
-	result := backend.ToolResult{Failed: r.IsError, Content: content.blocks, Truncated: content.truncated}
+	result := backend.ToolResult{Failed: r.IsError}
 	if r.StructuredContent != nil {
-		if raw, err := json.Marshal(r.StructuredContent); err == nil && len(raw) <= limit {
+		raw, err := json.Marshal(r.StructuredContent)
+		if err == nil && len(raw) <= limit {
 			result.Structured = raw
 		} else {
-			result.Truncated = true
+			content.size += len(raw)
+			content.truncated = true
 		}
 	}
+	result.Content, result.Cut = content.blocks, content.describeCut()
 	return result
 }
 
 // boundedContent collects content blocks up to a number of bytes. It truncates text, and names the first other blocks that are
 // too large.
 type boundedContent struct {
-	left      int
-	blocks    []backend.Raw
-	truncated bool
-	omitted   int // blocks replaced by a note
+	limit, left int
+	size        int // of all blocks
+	blocks      []backend.Raw
+	truncated   bool
+	omitted     int // blocks replaced by a note
 }
+
+func newBoundedContent(limit int) *boundedContent { return &boundedContent{limit: limit, left: limit} }
 
 // maxOmitted is how many notes about blocks that were left out are added.
 const maxOmitted = 10
+
+// describeCut says how much there is and how much of it may be used, if that is less.
+func (b *boundedContent) describeCut() string {
+	if !b.truncated {
+		return ""
+	}
+	return fmt.Sprintf("The result has %s, and the limit is %s", text.Size(b.size), text.Size(b.limit))
+}
 
 func (b *boundedContent) add(c mcp.Content) {
 	if raw, err := json.Marshal(c); c != nil && err == nil {
@@ -374,6 +391,7 @@ func (b *boundedContent) add(c mcp.Content) {
 }
 
 func (b *boundedContent) addRaw(raw backend.Raw) {
+	b.size += len(raw)
 	if len(raw) <= b.left {
 		b.left -= len(raw)
 		b.blocks = append(b.blocks, raw)
@@ -385,14 +403,14 @@ func (b *boundedContent) addRaw(raw backend.Raw) {
 	b.truncated = true
 	switch {
 	case block.Type == "text" && b.left > 0:
-		b.note("%s\n[truncated: the text has %s]", text.Truncate(block.Text, b.left), text.Size(len(block.Text)))
+		b.note("%s\n[truncated: the text has %s; the limit is %s]", text.Truncate(block.Text, b.left), text.Size(len(block.Text)), text.Size(b.limit))
 		b.left = 0
 	case b.omitted == maxOmitted:
 		b.omitted++
 		b.note("[more was left out]")
 	case b.omitted < maxOmitted && (first || block.Type != "text"):
 		b.omitted++
-		b.note("[left out: %s of %s]", text.Truncate(block.Type, 40), text.Size(len(raw)))
+		b.note("[left out: %s of %s; the limit is %s]", text.Truncate(block.Type, 40), text.Size(len(raw)), text.Size(b.limit))
 	}
 }
 

@@ -316,6 +316,20 @@ func (c *connection) abandon(ctx context.Context, cause error) error {
 	return c.exitError(cause, transportErr)
 }
 
+// limitExceeded returns the error for the limit that the server exceeded, nil if the connection has not ended because of one.
+func (c *connection) limitExceeded() error {
+	var cause error
+	if c.stdio != nil {
+		cause = c.stdio.err()
+	} else {
+		cause = context.Cause(c.http.ctx)
+	}
+	if exceeded, ok := errors.AsType[*limitError](cause); ok {
+		return exceeded
+	}
+	return nil
+}
+
 // exitError returns why a stopped process is no longer connected, given the errors of the session and the transport.
 func (c *connection) exitError(sessionErr, transportErr error) error {
 	var exceeded *limitError

@@ -25,7 +25,7 @@ type limitError struct{ text string }
 func (e *limitError) Error() string { return e.text }
 
 func messageTooLong(limit int) error {
-	return &limitError{fmt.Sprintf("it sent a message of more than %s", text.Size(limit))}
+	return &limitError{fmt.Sprintf("it sent a message of more than %s, which is the limit", text.Size(limit))}
 }
 
 var (

@@ -86,8 +86,14 @@ func TestLineTooLong(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxMessage: 1 << 20}))
 	f.change(open(t, folder(t)), self("s", "long line"))
 	_, err := f.try("s.count", "")
-	require.Error(t, err)
+	require.ErrorContains(t, err, "it sent a message of more than 1 MiB, which is the limit")
 	require.Eventually(t, func() bool { return f.logs.Count("more than 1 MiB") > 0 }, patience, 5*time.Millisecond)
+
+	h, c := newFakeServer(t)
+	f.change(open(t, folder(t)), c)
+	h.respond("tools/call", `"result":{"content":[{"type":"text","text":"`+strings.Repeat("x", 2<<20)+`"}]}`)
+	_, err = f.try("h.x", "")
+	require.EqualError(t, err, "MCP server h: it sent a message of more than 1 MiB, which is the limit")
 }
 
 func TestUnreadableAnswer(t *testing.T) {
@@ -227,10 +233,31 @@ func TestManySmallBlocks(t *testing.T) {
 		h.respond("tools/call", `"result":{"content":[`+strings.Repeat(block+",", 5_000)+block+`]}`)
 		result, err := f.Call(t.Context(), f.host, "h.x", nil)
 		require.NoError(t, err)
-		require.True(t, result.Truncated)
+		require.Regexp(t, "^The result has [0-9]+ bytes, and the limit is 10000 bytes$", result.Cut)
 		require.Less(t, size(result.Content), limit+1000, block)
 		require.Less(t, len(f.host.all()), limit, block)
 	}
+}
+
+func TestUnknownContentBlocks(t *testing.T) {
+	h, c := newFakeServer(t)
+	f := newFixture(t, mcpclient.Options{})
+	f.change(open(t, folder(t)), c)
+	h.respond("tools/call", `"result":{"content":[{"type":"text","text":"first"},{"type":"hologram","depth":3},null,{"text":"x"},`+
+		`{"type":"image","data":"!","mimeType":"image/png"},{"type":"image","data":"","mimeType":"image/png"},7,{"type":"text","text":"last"}]}`)
+	result, err := f.Call(t.Context(), f.host, "h.x", nil)
+	require.NoError(t, err)
+	require.Len(t, result.Content, 8)
+	texts := strings.Split(textOf(result.Content), "\n")
+	require.Equal(t, "first", texts[0])
+	require.Contains(t, texts[1], `[a content block of type "hologram" and 29 bytes, which cannot be read: `)
+	require.Equal(t, "[a content block of 4 bytes, which cannot be read: it has no type]", texts[2])
+	require.Contains(t, texts[3], "it has no type")
+	require.Contains(t, texts[4], `type "image" and`)
+	require.Empty(t, texts[5], "an image")
+	require.Contains(t, texts[6], "1 byte")
+	require.Equal(t, "last", texts[7])
+	require.Contains(t, f.host.all(), "hologram")
 }
 
 // interrupted is a host that runs a function between the user's answer and the call.

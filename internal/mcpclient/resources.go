@@ -26,25 +26,25 @@ func (c *connection) listResources(ctx context.Context) ([]backend.Resource, err
 }
 
 // ReadResource implements [backend.Tools].
-func (s *Set) ReadResource(ctx context.Context, server, uri string) ([]backend.Raw, error) {
+func (s *Set) ReadResource(ctx context.Context, server, uri string) (backend.ToolResult, error) {
 	one, err := s.find(server)
 	if errors.Is(err, errNotFound) {
-		return nil, &backend.UnknownNameError{Kind: "server named", Name: server}
+		return backend.ToolResult{}, &backend.UnknownNameError{Kind: "server named", Name: server}
 	}
 	if err != nil {
-		return nil, err
+		return backend.ToolResult{}, err
 	}
-	return fromServer(ctx, one, func(ctx context.Context, c *connection) ([]backend.Raw, error) {
+	return fromServer(ctx, one, func(ctx context.Context, c *connection) (backend.ToolResult, error) {
 		r, err := c.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
 		if err != nil {
-			return nil, err
+			return backend.ToolResult{}, err
 		}
-		content := boundedContent{left: s.options.limits.MaxResultBytes}
+		content := newBoundedContent(s.options.limits.MaxResultBytes)
 		for _, resource := range r.Contents {
 			if raw, err := json.Marshal(resource); resource != nil && err == nil {
 				content.addRaw(backend.Encode(map[string]any{"type": "resource", "resource": backend.Raw(raw)}))
 			}
 		}
-		return content.blocks, nil
+		return backend.ToolResult{Content: content.blocks, Cut: content.describeCut()}, nil
 	})
 }

@@ -234,8 +234,8 @@ func TestResources(t *testing.T) {
 	require.Equal(t, "Call roots.", listing.Instructions)
 	content, err := f.ReadResource(t.Context(), "one", "mem://a")
 	require.NoError(t, err)
-	require.Len(t, content, 1)
-	require.Contains(t, string(content[0]), `"the content"`)
+	require.Len(t, content.Content, 1)
+	require.Contains(t, string(content.Content[0]), `"the content"`)
 	_, err = f.ReadResource(t.Context(), "one", "mem://b")
 	require.ErrorContains(t, err, "MCP server one: ")
 }

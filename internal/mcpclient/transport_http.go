@@ -14,7 +14,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/mcproots"
 )
 
 // httpTransport is the HTTP client of a connection. It sends the configured headers, but only to the server's own origin,
@@ -87,7 +86,7 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		end()
 		return nil, err
 	}
-	body := &responseBody{body: res.Body, limit: t.limits.MaxMessage, notices: rateLimit{perSecond: t.limits.MaxNotices}, wait: t.waitPending, done: ctx.Done(), end: end}
+	body := &responseBody{body: res.Body, limit: t.limits.MaxMessage, notices: rateLimit{perSecond: t.limits.MaxNotices}, wait: t.waitPending, done: ctx.Done(), end: end, fail: t.fail}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		body.events = jsonrpc.NewReader(res.Body, t.limits.MaxMessage)
 	}
@@ -131,7 +130,7 @@ func (t *httpTransport) waitPending(done <-chan struct{}) error {
 // close closes idle connections.
 func (t *httpTransport) close() { t.base.CloseIdleConnections() }
 
-// responseBody is a body with limits, whose messages are changed so that the MCP SDK can read them: see [mcproots.FixInputRequests].
+// responseBody is a body with limits, whose messages are changed so that the MCP SDK can read them: see [fixMessage].
 type responseBody struct {
 	body   io.ReadCloser
 	events *jsonrpc.Reader // the lines of an event stream, nil if the body is one message
@@ -139,6 +138,7 @@ type responseBody struct {
 	unread []byte
 	err    error
 	end    func()
+	fail   context.CancelCauseFunc // ends the connection
 
 	notices rateLimit // of events
 	wait    func(done <-chan struct{}) error
@@ -168,20 +168,24 @@ func (b *responseBody) fill() {
 		}
 		if len(all) > b.limit {
 			all, b.err = nil, messageTooLong(b.limit)
+			b.fail(b.err)
 		}
-		b.unread = mcproots.FixInputRequests(all)
+		b.unread = fixMessage(all)
 		return
 	}
 	line, err := b.events.Append(nil)
 	if err != nil {
-		b.err = limitReadError(err)
+		if b.err = limitReadError(err); b.err != err {
+			b.fail(b.err)
+		}
 		return
 	}
 	if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
 		b.notices.wait(b.done)
 		b.err = b.wait(b.done)
-		if bytes.Contains(data, []byte(`"inputRequests"`)) {
-			line = append(append([]byte("data: "), mcproots.FixInputRequests(bytes.TrimSpace(data))...), '\n')
+		data = bytes.TrimSpace(data)
+		if fixed := fixMessage(data); !bytes.Equal(fixed, data) {
+			line = append(append([]byte("data: "), fixed...), '\n')
 		}
 	}
 	b.unread = line

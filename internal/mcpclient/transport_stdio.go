@@ -15,7 +15,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/mcproots"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -151,7 +150,7 @@ func (t *stdioTransport) decode(line []byte) mcpjsonrpc.Message {
 	if len(line) == 0 {
 		return nil
 	}
-	m, err := mcpjsonrpc.DecodeMessage(mcproots.FixInputRequests(line))
+	m, err := mcpjsonrpc.DecodeMessage(fixMessage(line))
 	if err != nil {
 		t.logInvalid(line)
 		return nil
