@@ -121,9 +121,15 @@ func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error 
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s is not an MCP server that can be started: %s", found.Name, found.Reason)
 	}
 	server := mcpclient.FoundServer{Root: found.Root.Real, File: found.Path, Config: configOf(found)}
+	if server.Config.Transport == mcpclient.Stdio {
+		server.EnvFile = found.Server.EnvFile
+	}
 	err := server.Expand(found.Root.Dir.String())
 	dir, dirErr := h.serverDir(found, server.Start.Dir)
-	if err = errors.Join(err, dirErr); err != nil {
+	if err = errors.Join(err, dirErr); err == nil {
+		err = server.ReadEnvFile(h.workspace, found.Root.Dir.String())
+	}
+	if err != nil {
 		return fmt.Errorf("cannot start MCP server %s of %s: %w", found.Name, found.Path, err)
 	}
 	server.Config.Dir, server.Start.Dir = dir, dir

@@ -123,6 +123,7 @@ type Artifact struct {
 
 	rel             string // the path in the root, as it was found
 	rank            int    // the index of its convention
+	format          Format // of the file
 	dir             string // the directory in the root that an instruction is for
 	text            string // of an instruction
 	onePerDirectory bool
@@ -188,8 +189,8 @@ func (a Artifact) clone() Artifact {
 
 // MarshalJSON encodes the artifact with the members kind, name, description, root (its index), place (the pattern), path,
 // realPath, size and state, and if they are not empty reason, shadowedBy, diagnostics (rule and message), hint, applies
-// (mode and globs), imports (written, by, realPath, size) and server (transport, command, args, cwd, url, inputs, and the
-// names of env and headers). Later versions may add members.
+// (mode and globs), imports (written, by, realPath, size) and server (transport, command, args, cwd, envFile, url, inputs,
+// and the names of env and headers). Later versions may add members.
 func (a Artifact) MarshalJSON() ([]byte, error) {
 	type applies struct {
 		Mode  Mode     `json:"mode"`

@@ -68,8 +68,11 @@ func (c *Catalog) Text(ctx context.Context, a Artifact) (string, error) {
 	switch a.Kind {
 	case Instruction:
 		return a.text, nil
+	case Skill, Command:
 	case MCPServer:
 		return "", errors.New("the configuration of an MCP server is not shown because it may contain secrets")
+	default:
+		return "", fmt.Errorf("%s is not used", a.Path)
 	}
 	f, err := c.ws.Open(a.Path)
 	if err != nil {
@@ -84,6 +87,14 @@ func (c *Catalog) Text(ctx context.Context, a Artifact) (string, error) {
 	content, ok := newScanner(c.ws, a.Root, c.limits).readText(&a, f)
 	if !ok {
 		return "", fmt.Errorf("%s: %s", a.Path, a.Reason)
+	}
+	if a.format == GeminiCommand {
+		values, err := readTOML(content)
+		if err != nil {
+			return "", fmt.Errorf("%s: it is not valid TOML: %w", a.Path, err)
+		}
+		prompt, _ := values["prompt"].(string)
+		return prompt, nil
 	}
 	front := parseFrontmatter(content, c.limits.frontmatter)
 	if front.fault != "" {

@@ -6,15 +6,40 @@ import (
 	"unicode"
 )
 
-// readCommand reads a command or prompt file. base is the directory that the convention names; directories below it are part
+// nameCommand sets the name of a command or prompt. base is the directory that the convention names; directories below it are part
 // of the name.
-func readCommand(a *Artifact, content, base string, l limits) {
+func (a *Artifact) nameCommand(base string) {
 	name := a.rel
 	if base != "." {
 		name = strings.TrimPrefix(name, base+"/")
 	}
 	name = strings.TrimSuffix(strings.TrimSuffix(name, path.Ext(name)), ".prompt")
 	a.Name = strings.ReplaceAll(name, "/", ":")
+	if typed := typeable(a.Name); typed != a.Name {
+		a.diagnose(RuleCommandName, "the name cannot be typed after a slash; the command is called /"+typed)
+	}
+}
+
+// readGeminiCommand reads a command of Gemini CLI.
+func readGeminiCommand(a *Artifact, content string) {
+	values, err := readTOML(content)
+	if err != nil {
+		a.invalid("it is not valid TOML: " + err.Error())
+		return
+	}
+	description, _ := values["description"].(string)
+	prompt, _ := values["prompt"].(string)
+	a.describe(description)
+	if a.Description == "" {
+		a.Description = oneLine(firstLine(prompt), maxDescription)
+	}
+	if strings.TrimSpace(prompt) == "" {
+		a.invalid("it has no prompt")
+	}
+}
+
+// readCommand reads a command or prompt file.
+func readCommand(a *Artifact, content string, l limits) {
 	f := parseFrontmatter(content, l.frontmatter)
 	if f.fault != "" {
 		a.invalid(f.fault)
@@ -22,9 +47,6 @@ func readCommand(a *Artifact, content, base string, l limits) {
 	}
 	if f.yaml != "" && f.values["argument-hint"].text == "" {
 		a.diagnose(RuleFrontmatterYAML, notYAML+f.yaml)
-	}
-	if typed := typeable(a.Name); typed != a.Name {
-		a.diagnose(RuleCommandName, "the name cannot be typed after a slash; the command is called /"+typed)
 	}
 	a.Hint = f.hint()
 	a.describe(f.values["description"].text)

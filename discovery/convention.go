@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -50,6 +51,12 @@ const (
 	CopilotRule
 	// ClaudeRule is an instruction file whose frontmatter has the key paths.
 	ClaudeRule
+	// WindsurfRule is an instruction file with the keys trigger, globs and description.
+	WindsurfRule
+	// KiroRule is an instruction file with the keys inclusion and fileMatchPattern.
+	KiroRule
+	// RooModeRule is an instruction file for one mode of Roo Code, which the name of its directory says.
+	RooModeRule
 	// CursorRule is a .mdc file with the keys description, globs and alwaysApply, which are not required to be YAML.
 	CursorRule
 	// SkillFile is the SKILL.md of an Agent Skill.
@@ -58,10 +65,18 @@ const (
 	CommandFile
 	// PromptFile is a NAME.prompt.md.
 	PromptFile
+	// GeminiCommand is TOML with the keys prompt and description. Its path below the pattern's directory is its name.
+	GeminiCommand
 	// MCPServers is JSON with the member mcpServers.
 	MCPServers
 	// VSCodeServers is JSON with comments and the member servers.
 	VSCodeServers
+	// GeminiSettings is JSON with comments that may have the members mcpServers and mcp.
+	GeminiSettings
+	// OpencodeSettings is JSON with comments that may have the member mcp.
+	OpencodeSettings
+	// CodexSettings is TOML that may have the table mcp_servers.
+	CodexSettings
 	// PluginMarketplace is a marketplace.json, which lists plugins and where they are.
 	PluginMarketplace
 	// PluginManifest is the plugin.json of a plugin, which is the directory that contains the manifest's.
@@ -70,6 +85,8 @@ const (
 	SubagentFile
 	// HookFile is JSON whose member hooks has programs that run on certain events. It is listed and not used.
 	HookFile
+	// PluginScript is a program that an agent loads. It is listed and not used. It is not read.
+	PluginScript
 )
 
 // Kind returns the kind of the artifacts in files of the format.
@@ -77,11 +94,11 @@ func (f Format) Kind() Kind {
 	switch f {
 	case SkillFile:
 		return Skill
-	case CommandFile, PromptFile:
+	case CommandFile, PromptFile, GeminiCommand:
 		return Command
-	case MCPServers, VSCodeServers:
+	case MCPServers, VSCodeServers, GeminiSettings, OpencodeSettings, CodexSettings:
 		return MCPServer
-	case PluginMarketplace, PluginManifest:
+	case PluginMarketplace, PluginManifest, PluginScript:
 		return Plugin
 	case SubagentFile:
 		return Subagent
@@ -97,22 +114,48 @@ func Conventions() []Convention {
 	const (
 		agentsMD   = "agents.md"
 		claudeCode = "Claude Code"
+		codex      = "Codex"
 		copilot    = "GitHub Copilot"
+		cursor     = "Cursor"
+		gemini     = "Gemini CLI"
+		opencode   = "opencode"
+		rooCode    = "Roo Code"
 		skillsSpec = "agentskills.io"
+		windsurf   = "Windsurf"
 	)
 	return []Convention{
+		{Pattern: "AGENTS.override.md", Format: Text, Level: EveryDirectory, OnePerDirectory: true, Source: codex},
 		{Pattern: "AGENTS.md", Format: Text, Level: EveryDirectory, OnePerDirectory: true, Source: agentsMD},
+		{Pattern: "AGENT.md", Format: Text, Level: EveryDirectory, OnePerDirectory: true, Source: "Amp"},
 		{Pattern: "CLAUDE.md", Format: TextWithImports, Level: EveryDirectory, OnePerDirectory: true, Source: claudeCode},
 		{Pattern: ".claude/CLAUDE.md", Format: TextWithImports, Level: EveryDirectory, OnePerDirectory: true, Source: claudeCode},
-		{Pattern: "GEMINI.md", Format: TextWithImports, Level: EveryDirectory, OnePerDirectory: true, Source: "Gemini CLI"},
+		{Pattern: "GEMINI.md", Format: TextWithImports, Level: EveryDirectory, OnePerDirectory: true, Source: gemini},
+		{Pattern: ".rules", Format: Text, OnePerDirectory: true, Source: "Zed"},
+		{Pattern: ".cursorrules", Format: Text, OnePerDirectory: true, Source: cursor},
+		{Pattern: ".windsurfrules", Format: Text, OnePerDirectory: true, Source: windsurf},
+		{Pattern: ".clinerules", Format: Text, OnePerDirectory: true, Source: "Cline"},
+		{Pattern: ".roorules", Format: Text, OnePerDirectory: true, Source: rooCode},
+		{Pattern: ".goosehints", Format: Text, OnePerDirectory: true, Source: "goose"},
+		{Pattern: ".junie/guidelines.md", Format: Text, OnePerDirectory: true, Source: "Junie"},
+		{Pattern: "CLAUDE.local.md", Format: TextWithImports, Level: EveryDirectory, Source: claudeCode},
 		{Pattern: ".github/copilot-instructions.md", Format: Text, Source: copilot},
 		{Pattern: ".github/instructions/**/*.instructions.md", Format: CopilotRule, Source: copilot},
 		{Pattern: ".claude/rules/**/*.md", Format: ClaudeRule, Source: claudeCode},
-		{Pattern: ".cursor/rules/**/*.mdc", Format: CursorRule, Level: EveryDirectory, Source: "Cursor"},
+		{Pattern: ".cursor/rules/**/*.mdc", Format: CursorRule, Level: EveryDirectory, Source: cursor},
+		{Pattern: ".windsurf/rules/**/*.md", Format: WindsurfRule, Level: EveryDirectory, Source: windsurf},
+		{Pattern: ".clinerules/**/*.md", Format: ClaudeRule, Source: "Cline"},
+		{Pattern: ".roo/rules/**/*.md", Format: Text, Source: rooCode},
+		{Pattern: ".roo/rules-*/**/*.md", Format: RooModeRule, Source: rooCode},
+		{Pattern: ".kiro/steering/**/*.md", Format: KiroRule, Source: "Kiro"},
 
 		{Pattern: ".agents/skills/**/SKILL.md", Format: SkillFile, Source: skillsSpec},
 		{Pattern: ".claude/skills/**/SKILL.md", Format: SkillFile, Source: claudeCode},
 		{Pattern: ".github/skills/**/SKILL.md", Format: SkillFile, Source: copilot},
+		{Pattern: ".codex/skills/**/SKILL.md", Format: SkillFile, Source: codex},
+		{Pattern: ".gemini/skills/**/SKILL.md", Format: SkillFile, Source: gemini},
+		{Pattern: ".opencode/skill/**/SKILL.md", Format: SkillFile, Source: opencode},
+		{Pattern: ".opencode/skills/**/SKILL.md", Format: SkillFile, Source: opencode},
+		{Pattern: ".cursor/skills/**/SKILL.md", Format: SkillFile, Source: cursor},
 		{Pattern: ".claude-plugin/marketplace.json", Format: PluginMarketplace, Source: claudeCode},
 		{Pattern: ".claude-plugin/plugin.json", Format: PluginManifest, Source: claudeCode},
 		{Pattern: "skills/*/SKILL.md", Format: SkillFile, Level: EachPlugin, Source: claudeCode},
@@ -124,15 +167,37 @@ func Conventions() []Convention {
 
 		{Pattern: ".claude/commands/**/*.md", Format: CommandFile, Source: claudeCode},
 		{Pattern: ".github/prompts/*.prompt.md", Format: PromptFile, Source: copilot},
+		{Pattern: ".gemini/commands/**/*.toml", Format: GeminiCommand, Source: gemini},
+		{Pattern: ".opencode/command/**/*.md", Format: CommandFile, Source: opencode},
+		{Pattern: ".opencode/commands/**/*.md", Format: CommandFile, Source: opencode},
+		{Pattern: ".cursor/commands/**/*.md", Format: CommandFile, Source: cursor},
 		{Pattern: "commands/**/*.md", Format: CommandFile, Level: EachPlugin, Source: claudeCode},
 
 		{Pattern: ".mcp.json", Format: MCPServers, Source: claudeCode},
 		{Pattern: ".vscode/mcp.json", Format: VSCodeServers, Source: "Visual Studio Code"},
+		{Pattern: ".cursor/mcp.json", Format: MCPServers, Source: cursor},
+		{Pattern: ".github/mcp.json", Format: MCPServers, Source: copilot},
+		{Pattern: ".gemini/settings.json", Format: GeminiSettings, Source: gemini},
+		{Pattern: "opencode.json", Format: OpencodeSettings, Source: opencode},
+		{Pattern: "opencode.jsonc", Format: OpencodeSettings, Source: opencode},
+		{Pattern: ".codex/config.toml", Format: CodexSettings, Source: codex},
 
 		{Pattern: ".claude/agents/**/*.md", Format: SubagentFile, Source: claudeCode},
+		{Pattern: ".github/agents/*.md", Format: SubagentFile, Source: copilot},
+		{Pattern: ".gemini/agents/*.md", Format: SubagentFile, Source: gemini},
+		{Pattern: ".opencode/agent/**/*.md", Format: SubagentFile, Source: opencode},
+		{Pattern: ".opencode/agents/**/*.md", Format: SubagentFile, Source: opencode},
+		{Pattern: ".cursor/agents/*.md", Format: SubagentFile, Source: cursor},
+		{Pattern: ".codex/agents/*.toml", Format: SubagentFile, Source: codex},
 		{Pattern: "agents/**/*.md", Format: SubagentFile, Level: EachPlugin, Source: claudeCode},
 		{Pattern: ".claude/settings.json", Format: HookFile, Source: claudeCode},
+		{Pattern: ".gemini/settings.json", Format: HookFile, Source: gemini},
+		{Pattern: ".cursor/hooks.json", Format: HookFile, Source: cursor},
+		{Pattern: ".codex/hooks.json", Format: HookFile, Source: codex},
+		{Pattern: ".github/hooks/*.json", Format: HookFile, Source: copilot},
 		{Pattern: "hooks/hooks.json", Format: HookFile, Level: EachPlugin, Source: claudeCode},
+		{Pattern: ".opencode/plugin/*.[jt]s", Format: PluginScript, Source: opencode},
+		{Pattern: ".opencode/plugins/*.[jt]s", Format: PluginScript, Source: opencode},
 	}
 }
 
@@ -142,6 +207,7 @@ type row struct {
 	rank  int
 	names []string // of Pattern
 	fixed int      // how many of names, from the first, are literal
+	orDir bool     // other rows look into a directory of this name
 }
 
 // compile checks the table.
@@ -152,6 +218,7 @@ func compile(table []Convention) ([]row, error) {
 		if rows[i], err = compileRow(c, i); err != nil {
 			return nil, fmt.Errorf("invalid convention %q: %w", c.Pattern, err)
 		}
+		rows[i].orDir = slices.ContainsFunc(table, func(other Convention) bool { return strings.HasPrefix(other.Pattern, c.Pattern+"/") })
 	}
 	return rows, nil
 }
@@ -166,7 +233,7 @@ func compileRow(c Convention, rank int) (row, error) {
 
 // check reports what is wrong with the row.
 func (r row) check() error {
-	if r.Format < Text || r.Format > HookFile {
+	if r.Format < Text || r.Format > PluginScript {
 		return errors.New("it has no format: use one of the constants of type Format")
 	}
 	for i, name := range r.names {

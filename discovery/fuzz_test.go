@@ -40,10 +40,10 @@ func FuzzFrontmatter(f *testing.F) {
 			t.Fatalf("a skill without a name or description counts: %+v", a)
 		}
 		a = Artifact{State: Active, rel: ".claude/commands/x.md"}
-		readCommand(&a, text, ".claude/commands", l)
+		readCommand(&a, text, l)
 		check(t, a)
 		part = Artifact{State: Active, rel: a.rel}
-		readCommand(&part, string(opening([]byte(text))), ".claude/commands", l)
+		readCommand(&part, string(opening([]byte(text))), l)
 		if !reflect.DeepEqual(a, part) {
 			t.Fatalf("%q: of its opening it is %+v and not %+v", text, part, a)
 		}

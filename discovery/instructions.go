@@ -36,6 +36,11 @@ func readInstruction(a *Artifact, content string, format Format, l limits) {
 		values = f.lines
 	}
 	a.describe(values["description"].text)
+	if format == RooModeRule {
+		_, mode, _ := strings.Cut(path.Dir(a.rel), "rules-")
+		mode, _, _ = strings.Cut(mode, "/")
+		a.describe(fmt.Sprintf("For the mode %s: %s", mode, oneLine(firstLine(f.body), 100)))
+	}
 	a.readApplies(format, values)
 	if a.Description == "" {
 		a.Description = oneLine(firstLine(f.body), 100)
@@ -47,19 +52,36 @@ func readInstruction(a *Artifact, content string, format Format, l limits) {
 
 // readApplies reads what a rule applies to. Each tool has its own key, and gives its absence another meaning.
 func (a *Artifact) readApplies(format Format, values map[string]value) {
-	a.Applies.Globs = a.readGlobs(values[format.globsKey()])
-	everywhere := slices.ContainsFunc(a.Applies.Globs, func(g string) bool { return g == "**" || g == "**/*" || g == "*" })
+	globs, given := a.readGlobs(values[format.globsKey()])
+	a.Applies.Globs = globs
+	everywhere := slices.ContainsFunc(globs, func(g string) bool { return g == "**" || g == "**/*" || g == "*" })
 	switch {
-	case format == CursorRule && values["alwaysApply"].text == "true",
-		format == CopilotRule && everywhere,
-		format == ClaudeRule && (everywhere || len(a.Applies.Globs) == 0):
+	case format.isAlways(values, given) || everywhere && (format == CopilotRule || format == ClaudeRule):
 		a.Applies = Applies{Mode: Always}
-	case len(a.Applies.Globs) > 0:
+	case len(globs) > 0 && (format != KiroRule || values["inclusion"].text == "fileMatch"):
 		a.Applies.Mode = ByPath
-	case a.Description != "":
-		a.Applies.Mode = ByDescription
+	case a.Description != "" && values["trigger"].text != "manual" && values["inclusion"].text != "manual":
+		a.Applies = Applies{Mode: ByDescription}
 	default:
-		a.Applies.Mode = OnRequest
+		a.Applies = Applies{Mode: OnRequest}
+	}
+}
+
+// isAlways reports whether a rule says that it always applies. given says whether it has globs, usable or not.
+func (f Format) isAlways(values map[string]value, given bool) bool {
+	switch f {
+	case CursorRule:
+		return values["alwaysApply"].text == "true"
+	case ClaudeRule:
+		return !given
+	case WindsurfRule:
+		trigger := values["trigger"].text
+		return trigger == "always_on" || trigger == "" && !given
+	case KiroRule:
+		inclusion := values["inclusion"].text
+		return inclusion == "" || inclusion == "always"
+	default:
+		return false
 	}
 }
 
@@ -70,6 +92,8 @@ func (f Format) globsKey() string {
 		return "applyTo"
 	case ClaudeRule:
 		return "paths"
+	case KiroRule:
+		return "fileMatchPattern"
 	default:
 		return "globs"
 	}
@@ -82,28 +106,46 @@ const (
 	maxExpansions = 200
 )
 
-// readGlobs reads globs from a list, or from text that separates them by commas.
-func (a *Artifact) readGlobs(v value) []string {
+// readGlobs reads globs from a list, or from text that separates them by commas. given reports whether there are any, usable or not.
+func (a *Artifact) readGlobs(v value) (globs []string, given bool) {
 	list := v.list
 	if list == nil {
-		list = splitGlobs(strings.Trim(v.text, "[]"))
+		written := v.text
+		if strings.HasPrefix(written, "[") && strings.IndexByte(written, ']') == len(written)-1 { // a list, not a set as in [ab].ts
+			written = written[1 : len(written)-1]
+		}
+		list = splitGlobs(written)
 	}
 	if len(list) > maxGlobs {
 		a.diagnose(RuleGlob, fmt.Sprintf("it has %d globs; the first %d are used", len(list), maxGlobs))
 		list = list[:maxGlobs]
 	}
-	var globs []string
 	for _, g := range list {
 		g = strings.TrimPrefix(strings.TrimPrefix(unquote(g), "./"), "/")
+		given = given || g != ""
 		switch {
 		case g == "":
+		case g[0] == '!' && !strings.HasPrefix(g, "!("):
+			a.diagnose(RuleGlob, fmt.Sprintf("the glob %q is not used: it excludes files, which is not supported", text.Truncate(g, 80)))
+		case isExtended(g):
+			a.diagnose(RuleGlob, fmt.Sprintf("the glob %q is not used: patterns such as @(a|b) are not supported; write {a,b}", text.Truncate(g, 80)))
 		case len(g) > maxGlob || expansions(g) > maxExpansions || !doublestar.ValidatePattern(g):
 			a.diagnose(RuleGlob, fmt.Sprintf("the glob %q is invalid or too complex", text.Truncate(g, 80)))
 		default:
 			globs = append(globs, g)
 		}
 	}
-	return globs
+	return globs, given
+}
+
+// isExtended reports whether a glob has a part such as @(a|b), which only some tools understand.
+func isExtended(glob string) bool {
+	for i := 1; i < len(glob); i++ {
+		if glob[i] == '(' && strings.IndexByte("?*+@!", glob[i-1]) >= 0 && strings.Contains(glob[i:], ")") {
+			return true
+		}
+	}
+	return false
 }
 
 // expansions returns at least the number of globs without braces that g stands for, unless that is more than maxExpansions.

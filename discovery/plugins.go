@@ -105,7 +105,7 @@ func (m *matcher) scanEntry(ctx context.Context, a Artifact, entry pluginManifes
 	if dir != "." {
 		for name := range strings.SplitSeq(dir, "/") {
 			before := len(m.artifacts)
-			at = m.openFixed(m.row, at, name)
+			at = m.openFixed(ctx, m.row, at, name)
 			switch {
 			case at != nil:
 			case len(m.artifacts) > before: // which says why
@@ -119,7 +119,7 @@ func (m *matcher) scanEntry(ctx context.Context, a Artifact, entry pluginManifes
 	if len(entry.Skills) > 0 { // which are all that it has
 		return m.scanPlugin(ctx, a, at, entry)
 	}
-	if content, ok := m.manifestIn(at); ok {
+	if content, ok := m.manifestIn(ctx, at); ok {
 		manifest, err := parseManifest(content)
 		if err != nil {
 			a.invalid(join(at.rel, manifestPath) + ": " + err.Error())
@@ -154,8 +154,8 @@ func localSource(source json.RawMessage, base string) (string, error) {
 const manifestPath = ".claude-plugin/plugin.json"
 
 // manifestIn reads the manifest of the plugin in a directory.
-func (m *matcher) manifestIn(at *directory) (content []byte, ok bool) {
-	dir := m.openFixed(m.row, at, path.Dir(manifestPath))
+func (m *matcher) manifestIn(ctx context.Context, at *directory) (content []byte, ok bool) {
+	dir := m.openFixed(ctx, m.row, at, path.Dir(manifestPath))
 	if dir == nil {
 		return nil, false
 	}
@@ -253,10 +253,14 @@ func (r row) below(written string) ([]row, error) {
 	return rows, nil
 }
 
-// subagent returns the artifact of the subagent in a file, which is not read.
-func (m *matcher) subagent(rel string) Artifact {
+// notRead returns the artifact of a file that is listed and not read.
+func (m *matcher) notRead(rel string) Artifact {
 	a := m.artifact(m.row, rel)
-	a.Name = strings.TrimSuffix(strings.TrimSuffix(path.Base(rel), ".md"), ".agent")
+	if a.Kind != Subagent {
+		a.unused("acp-agent loads no programs of plugins")
+		return a
+	}
+	a.Name = strings.TrimSuffix(strings.TrimSuffix(path.Base(rel), path.Ext(rel)), ".agent")
 	if m.plugin != "" {
 		a.Name = m.plugin + ":" + a.Name
 	}

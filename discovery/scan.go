@@ -149,9 +149,7 @@ func (s *scanner) close() {
 
 // scanDir looks for the patterns of all rows below the directory at.
 func (s *scanner) scanDir(ctx context.Context, rows []row, at *directory) {
-	if slices.ContainsFunc(rows, func(r row) bool { return r.fixed == 0 }) {
-		_, _ = at.list(ctx) // one row needs the list anyway, and it saves the others a look for each missing name
-	}
+	_, _ = at.list(ctx) // which saves a look for each name that is not there
 	for _, r := range rows {
 		if r.Level != EachPlugin && !s.exhausted(ctx, r) {
 			s.scanRow(ctx, r, at, "")
@@ -165,7 +163,7 @@ func (s *scanner) scanRow(ctx context.Context, r row, at *directory, plugin stri
 	from := at
 	literal := min(r.fixed, len(r.names)-1)
 	for _, name := range r.names[:literal] {
-		if from = s.openFixed(r, from, name); from == nil {
+		if from = s.openFixed(ctx, r, from, name); from == nil {
 			return
 		}
 	}
@@ -198,7 +196,7 @@ func (s *scanner) scannedBefore(r row, from *directory, rest []string) bool {
 
 // openFixed opens a directory that a pattern names literally, once for all rows. It returns nil if there is none. The scanner
 // owns the directory.
-func (s *scanner) openFixed(r row, at *directory, name string) *directory {
+func (s *scanner) openFixed(ctx context.Context, r row, at *directory, name string) *directory {
 	rel := join(at.rel, name)
 	if d, known := s.fixed[rel]; known {
 		return d
@@ -211,9 +209,11 @@ func (s *scanner) openFixed(r row, at *directory, name string) *directory {
 	dir, err := at.dir.OpenDir(name)
 	switch {
 	case err == nil:
-		s.fixed[rel] = newDirectory(dir, at, name)
+		d := newDirectory(dir, at, name)
+		_, _ = d.list(ctx)
+		s.fixed[rel] = d
 	case errors.Is(err, syscall.ENOTDIR): // a file with this name is not ours
-	case isGone(e, err):
+	case isGone(e, err), errors.Is(err, fs.ErrNotExist) && e.Name != name: // it is written in another case
 	default:
 		s.addUnreadable(r, at, name, err)
 	}
@@ -234,7 +234,7 @@ func (s *scanner) addUnreadable(r row, at *directory, name string, err error) {
 func (s *scanner) artifact(r row, rel string) Artifact {
 	return Artifact{
 		Kind: r.Format.Kind(), Name: rel, Root: s.root, Pattern: r.Pattern, Path: s.path(rel), State: Active,
-		rel: rel, rank: r.rank, onePerDirectory: r.OnePerDirectory,
+		rel: rel, rank: r.rank, format: r.Format, onePerDirectory: r.OnePerDirectory,
 	}
 }
 
@@ -270,6 +270,7 @@ func (m *matcher) match(ctx context.Context, at *directory, names []string, dept
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			m.addUnreadable(m.row, at, name, err)
+		case m.row.orDir && e.Type.IsDir():
 		default:
 			m.readFile(ctx, at, e)
 		}
@@ -378,8 +379,8 @@ func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry
 		return
 	}
 	m.read[key] = true
-	if m.row.Format == SubagentFile {
-		m.addAll(at, m.subagent(key.rel))
+	if m.row.Format == SubagentFile || m.row.Format == PluginScript {
+		m.addAll(at, m.notRead(key.rel))
 		return
 	}
 	content, info, err := at.dir.ReadFile(e, m.buffer, m.limits.fileSize)
@@ -414,11 +415,18 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 	if !ok {
 		return []Artifact{a}
 	}
+	if name, last := path.Base(a.rel), m.row.names[len(m.row.names)-1]; name != last && strings.EqualFold(name, last) {
+		a.diagnose(RuleFileName, "the file must be named "+last+", not "+name)
+	}
 	switch a.Kind {
 	case Skill:
 		readSkill(&a, string(front(content)), m.limits)
 	case Command:
-		readCommand(&a, string(opening(content)), m.base.rel, m.limits)
+		if a.nameCommand(m.base.rel); a.format == GeminiCommand {
+			readGeminiCommand(&a, string(content))
+		} else {
+			readCommand(&a, string(opening(content)), m.limits)
+		}
 	case MCPServer:
 		return readServers(a, string(content), m.row.Format, m.limits)
 	case Plugin:
@@ -444,8 +452,9 @@ type directory struct {
 	parent *directory // nil for the root
 
 	listed  bool
-	entries []workspace.Entry
-	err     error // why entries are incomplete
+	entries []workspace.Entry // sorted by name
+	err     error             // why entries are incomplete
+	byLower map[string]int    // the first entry of each name in small letters; nil until needed
 }
 
 // newDirectory returns the open directory name in parent, or the root if parent is nil.
@@ -466,26 +475,30 @@ func (d *directory) list(ctx context.Context) ([]workspace.Entry, error) {
 	return d.entries, d.err
 }
 
-// entry returns the entry name. It uses the list if there is one, unless the name is listed in another case only: the file
-// system may ignore case.
+// entry returns the entry name, or if there is a list without it, one whose name differs in case only.
 func (d *directory) entry(name string) (workspace.Entry, error) {
-	if d.listed && d.err == nil && isASCII(name) {
-		similar := false
-		for _, e := range d.entries {
-			if e.Name == name {
-				return e, nil
-			}
-			similar = similar || strings.EqualFold(e.Name, name)
+	if !d.listed || d.err != nil {
+		info, err := d.dir.Lstat(name)
+		if err != nil {
+			return workspace.Entry{}, err
 		}
-		if !similar {
-			return workspace.Entry{}, fs.ErrNotExist
+		return workspace.Entry{Name: name, Type: info.Mode().Type()}, nil
+	}
+	if d.byLower == nil {
+		d.byLower = make(map[string]int, len(d.entries))
+		for i, e := range slices.Backward(d.entries) {
+			d.byLower[strings.ToLower(e.Name)] = i
 		}
 	}
-	info, err := d.dir.Lstat(name)
-	if err != nil {
-		return workspace.Entry{}, err
+	i, similar := d.byLower[strings.ToLower(name)]
+	if !similar {
+		return workspace.Entry{}, fs.ErrNotExist
 	}
-	return workspace.Entry{Name: name, Type: info.Mode().Type()}, nil
+	exact, found := slices.BinarySearchFunc(d.entries, name, func(e workspace.Entry, name string) int { return strings.Compare(e.Name, name) })
+	if found {
+		i = exact
+	}
+	return d.entries[i], nil
 }
 
 // ancestor returns the directory above d that is the same directory, nil if there is none.
@@ -509,15 +522,6 @@ func join(rel, name string) string {
 		return name
 	}
 	return rel + "/" + name
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= 0x80 {
-			return false
-		}
-	}
-	return true
 }
 
 // reasonOf says why something cannot be opened.

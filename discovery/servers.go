@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -32,8 +33,9 @@ type Server struct {
 	Command string   `json:"command,omitempty"`
 	Args    []string `json:"args,omitempty"`
 	Cwd     string   `json:"cwd,omitempty"`
-	// Env are its environment variables.
-	Env Secrets `json:"env,omitzero"`
+	// Env are its environment variables. EnvFile is a file in the roots with more of them, relative to its root, if it is not empty.
+	Env     Secrets `json:"env,omitzero"`
+	EnvFile string  `json:"envFile,omitempty"`
 	// URL is the address of an HTTP or SSE server.
 	URL Address `json:"url,omitempty"`
 	// Headers are sent with each request to it.
@@ -120,9 +122,9 @@ func (a Address) MarshalJSON() ([]byte, error) { return json.Marshal(a.String())
 
 // serverFile is a parsed MCP configuration file.
 type serverFile struct {
-	name    string // the member that contains the servers
-	servers []namedServer
-	inputs  []string
+	servers  []namedServer
+	inputs   []string
+	disabled []string // names of servers
 }
 
 type namedServer struct {
@@ -130,19 +132,49 @@ type namedServer struct {
 	raw  json.RawMessage
 }
 
+// member returns the name of the member that contains the servers, and whether it is optional, because the file has other settings.
+func (f Format) member() (name string, optional bool) {
+	switch f {
+	case VSCodeServers:
+		return "servers", false
+	case GeminiSettings:
+		return "mcpServers", true
+	case OpencodeSettings:
+		return "mcp", true
+	case CodexSettings:
+		return "mcp_servers", true
+	default:
+		return "mcpServers", false
+	}
+}
+
 // readServers returns an artifact for each server in a configuration file, based on base.
 func readServers(base Artifact, content string, format Format, l limits) []Artifact {
 	plain := withoutComments([]byte(content))
+	if format == CodexSettings {
+		values, err := readTOML(content)
+		if err != nil {
+			base.invalid("it is not valid TOML: " + err.Error())
+			return []Artifact{base}
+		}
+		if plain, err = json.Marshal(values); err != nil {
+			base.invalid("it cannot be read: " + err.Error())
+			return []Artifact{base}
+		}
+	}
 	if format == MCPServers && !json.Valid([]byte(content)) && json.Valid(plain) {
 		base.diagnose(RuleJSONComments, "the file has comments or trailing commas, which other tools reject")
 	}
 	file, err := parseServers(plain, format)
+	member, optional := format.member()
 	switch {
 	case err != nil:
 		base.invalid(err.Error())
 		return []Artifact{base}
+	case len(file.servers) == 0 && optional:
+		return nil
 	case len(file.servers) == 0:
-		base.invalid("its member " + file.name + " is empty")
+		base.invalid("its member " + member + " is empty")
 		return []Artifact{base}
 	}
 	servers := file.servers[:min(len(file.servers), l.artifacts+1)]
@@ -151,7 +183,7 @@ func readServers(base Artifact, content string, format Format, l limits) []Artif
 	for i, s := range servers {
 		a := base.clone()
 		a.Name = s.name
-		readServer(&a, s.raw, file.inputs)
+		readServer(&a, s.raw, format, file)
 		if given[s.name] {
 			a.invalid(fmt.Sprintf("the name %q occurs twice in this file; the first one is used", s.name))
 			a.Server = nil
@@ -164,10 +196,7 @@ func readServers(base Artifact, content string, format Format, l limits) []Artif
 
 // parseServers parses a configuration file.
 func parseServers(text []byte, format Format) (serverFile, error) {
-	file := serverFile{name: "mcpServers"}
-	if format == VSCodeServers {
-		file.name = "servers"
-	}
+	var file serverFile
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
 		var wrong *json.UnmarshalTypeError
@@ -176,9 +205,13 @@ func parseServers(text []byte, format Format) (serverFile, error) {
 		}
 		return file, fmt.Errorf("it is not valid JSON: %w", err)
 	}
-	raw, ok := members[file.name]
+	member, optional := format.member()
+	raw, ok := members[member]
+	if !ok && optional {
+		return file, nil
+	}
 	if !ok {
-		return file, fmt.Errorf("it has no member %s", file.name)
+		return file, fmt.Errorf("it has no member %s", member)
 	}
 	var inputs []struct {
 		ID string `json:"id"`
@@ -188,9 +221,13 @@ func parseServers(text []byte, format Format) (serverFile, error) {
 			file.inputs = append(file.inputs, in.ID)
 		}
 	}
+	var rules struct{ Excluded []string }
+	if format == GeminiSettings && json.Unmarshal(members["mcp"], &rules) == nil {
+		file.disabled = rules.Excluded
+	}
 	servers, err := strictjson.ParseObject(raw)
 	if err != nil {
-		return file, fmt.Errorf("its member %s is not an object of servers", file.name)
+		return file, fmt.Errorf("its member %s is not an object of servers", member)
 	}
 	for name, config := range servers.All() {
 		file.servers = append(file.servers, namedServer{name, config})
@@ -198,18 +235,114 @@ func parseServers(text []byte, format Format) (serverFile, error) {
 	return file, nil
 }
 
-// readServer reads the configuration of one server.
-func readServer(a *Artifact, raw json.RawMessage, inputs []string) {
-	var w struct {
-		Type, Command, Cwd, URL string
-		Args                    []string
-		Env, Headers            map[string]string
+// serverConfig is the configuration of a server as most files have it.
+type serverConfig struct {
+	Type, Command, Cwd, URL string
+	HTTPURL                 string `json:"httpUrl"` // of Gemini CLI, where url is that of an SSE server
+	Args                    []string
+	Env, Headers            map[string]string
+	EnvFile                 string
+	Disabled                bool
+	Enabled                 *bool
+}
+
+// decodeServer decodes the configuration of a server in a file of the format.
+func (f Format) decodeServer(raw json.RawMessage) (serverConfig, error) {
+	var c serverConfig
+	var err error
+	switch f {
+	case OpencodeSettings:
+		var w struct {
+			Type, Cwd, URL       string
+			Command              []string
+			Environment, Headers map[string]string
+			Enabled              *bool
+		}
+		err = json.Unmarshal(raw, &w)
+		c = serverConfig{Type: w.Type, Cwd: w.Cwd, URL: w.URL, Env: w.Environment, Headers: w.Headers, Enabled: w.Enabled}
+		if len(w.Command) > 0 {
+			c.Command, c.Args = w.Command[0], w.Command[1:]
+		}
+		if c.Type == "remote" {
+			c.Type = string(HTTP)
+		}
+		c.rewrite(regexp.MustCompile(`\{env:([^{}]+)\}`))
+	case CodexSettings:
+		var w struct {
+			Command, Cwd, URL string
+			Args              []string
+			Env               map[string]string
+			EnvVars           []json.RawMessage `json:"env_vars"`
+			Headers           map[string]string `json:"http_headers"`
+			EnvHeaders        map[string]string `json:"env_http_headers"`
+			Token             string            `json:"bearer_token_env_var"`
+			Enabled           *bool
+		}
+		err = json.Unmarshal(raw, &w)
+		c = serverConfig{Command: w.Command, Cwd: w.Cwd, URL: w.URL, Args: w.Args, Env: w.Env, Headers: w.Headers, Enabled: w.Enabled}
+		for _, raw := range w.EnvVars {
+			var name string
+			if json.Unmarshal(raw, &name) == nil && c.Env[name] == "" {
+				c.Env = with(c.Env, name, "${"+name+":-}")
+			}
+		}
+		for header, name := range w.EnvHeaders {
+			c.Headers = with(c.Headers, header, "${"+name+":-}")
+		}
+		if w.Token != "" {
+			c.Headers = with(c.Headers, "Authorization", "Bearer ${"+w.Token+"}")
+		}
+	default:
+		err = json.Unmarshal(raw, &c)
+		if f != GeminiSettings {
+			break
+		}
+		if c.HTTPURL != "" {
+			c.Type, c.URL = string(HTTP), c.HTTPURL
+		} else if c.Type == "" && c.URL != "" {
+			c.Type = string(SSE)
+		}
+		c.rewrite(regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`))
 	}
-	if err := json.Unmarshal(raw, &w); err != nil {
+	return c, err
+}
+
+// with returns m with a value, which it makes if it is nil.
+func with(m map[string]string, name, value string) map[string]string {
+	if m == nil {
+		m = make(map[string]string)
+	}
+	m[name] = value
+	return m
+}
+
+// rewrite writes the variables that match as ${NAME}.
+func (c *serverConfig) rewrite(variable *regexp.Regexp) {
+	for _, value := range []*string{&c.Command, &c.Cwd, &c.URL} {
+		*value = variable.ReplaceAllString(*value, "$${$1}")
+	}
+	for i := range c.Args {
+		c.Args[i] = variable.ReplaceAllString(c.Args[i], "$${$1}")
+	}
+	for _, values := range []map[string]string{c.Env, c.Headers} {
+		for name, value := range values {
+			values[name] = variable.ReplaceAllString(value, "$${$1}")
+		}
+	}
+}
+
+// readServer reads the configuration of one server.
+func readServer(a *Artifact, raw json.RawMessage, format Format, file serverFile) {
+	w, err := format.decodeServer(raw)
+	if err != nil {
 		a.invalid(memberFault(err))
 		return
 	}
-	s := &Server{Command: w.Command, Args: w.Args, Cwd: w.Cwd, URL: Address(w.URL), Env: Secrets{w.Env}, Headers: Secrets{w.Headers}}
+	s := &Server{Command: w.Command, Args: w.Args, Cwd: w.Cwd, URL: Address(w.URL), Env: Secrets{w.Env}, EnvFile: w.EnvFile, Headers: Secrets{w.Headers}}
+	if w.Disabled || w.Enabled != nil && !*w.Enabled || slices.Contains(file.disabled, a.Name) {
+		a.unused("the file disables it")
+		return
+	}
 	if fault := s.transport(w.Type); fault != "" {
 		a.invalid(fault)
 		return
@@ -217,7 +350,7 @@ func readServer(a *Artifact, raw json.RawMessage, inputs []string) {
 	if w.Command != "" && w.URL != "" {
 		a.diagnose(RuleServerTransport, "it has a command and a URL; it is treated as "+string(s.Transport))
 	}
-	for _, id := range inputs {
+	for _, id := range file.inputs {
 		if bytes.Contains(raw, []byte("${input:"+id+"}")) {
 			s.Inputs = append(s.Inputs, id)
 		}

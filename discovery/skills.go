@@ -13,8 +13,12 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// The keys of the Agent Skills specification.
-var skillKeys = [...]string{"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+// The keys of the Agent Skills specification, and those that Claude Code adds and others have taken over.
+var skillKeys = [...]string{
+	"name", "description", "license", "compatibility", "metadata", "allowed-tools",
+	"agent", "argument-hint", "arguments", "context", "disable-model-invocation", "disallowed-tools", "effort", "hooks", "model", "paths",
+	"shell", "user-invocable", "version", "when_to_use",
+}
 
 // maxDescription is how many characters a description may have by the specification. Longer ones are cut.
 const maxDescription = 1024
@@ -29,9 +33,6 @@ func readSkill(a *Artifact, content string, l limits) {
 		folder = path.Base(dir)
 	}
 	a.Name = folder
-	if name := path.Base(a.rel); name != "SKILL.md" && strings.EqualFold(name, "SKILL.md") {
-		a.diagnose(RuleFileName, "the file must be named SKILL.md, not "+name)
-	}
 	f := parseFrontmatter(content, l.frontmatter)
 	switch {
 	case f.fault != "":
@@ -90,7 +91,7 @@ func (a *Artifact) checkSkillKeys(f frontmatter) {
 			a.diagnose(RuleSkillCompat, fmt.Sprintf("compatibility has %d characters; 1 to 500 are allowed", n))
 		}
 	}
-	for _, key := range []string{"name", "description", "license", "allowed-tools"} {
+	for _, key := range []string{"name", "description", "license"} {
 		if v, given := f.values[key]; given && !v.isScalar() {
 			a.diagnose(RuleFrontmatterKey, key+" must be a text, not a list or a mapping")
 		}
@@ -103,7 +104,7 @@ func (a *Artifact) checkSkillKeys(f frontmatter) {
 	}
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
-		a.diagnose(RuleSkillKey, "keys that are not in the specification: "+strings.Join(unknown, ", "))
+		a.diagnose(RuleSkillKey, "keys that nothing defines: "+strings.Join(unknown, ", "))
 	}
 }
 

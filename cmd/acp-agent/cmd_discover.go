@@ -325,6 +325,9 @@ func printArtifact(b *strings.Builder, indent string, a discovery.Artifact) {
 	if a.Server != nil && !a.Server.Env.IsZero() {
 		fmt.Fprintf(b, "%s      with the variables %s\n", indent, text.Printable(a.Server.Env.String()))
 	}
+	if a.Server != nil && a.Server.EnvFile != "" {
+		fmt.Fprintf(b, "%s      with the variables in the file %s\n", indent, text.Printable(a.Server.EnvFile))
+	}
 	if a.Server != nil && !a.Server.Headers.IsZero() {
 		fmt.Fprintf(b, "%s      with the headers %s\n", indent, text.Printable(a.Server.Headers.String()))
 	}

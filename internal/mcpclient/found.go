@@ -25,9 +25,13 @@ type FoundServer struct {
 	File string
 	// Config is the configuration as written, with no variables replaced. All of it counts for the ID.
 	Config Config
-	// Start is what is started: Config with its variables replaced.
+	// EnvFile is a file in the roots with more environment variables for a Stdio server, as written; "" if there is none.
+	EnvFile string
+	// Start is what is started: Config with its variables replaced, and with those of EnvFile once ReadEnvFile has added them.
 	Start Config
 
+	env      namedFile     // EnvFile, as it was read
+	added    []Pair        // its variables that are in Start
 	replaced []replacement // in Start
 	files    []namedFile   // whose content counts for the ID
 	gaps     []string      // why a consent cannot last
@@ -61,6 +65,9 @@ func (s FoundServer) ID() consent.ID {
 	if meaning := s.meaning(strings.Join(append([]string{s.Config.Command}, s.Config.Args...), "\n")) + s.destination(); meaning != "" {
 		parts = append(parts, []string{meaning})
 	}
+	if s.EnvFile != "" {
+		parts = append(parts, []string{"environment file", s.EnvFile, s.env.path, s.env.hash})
+	}
 	for _, f := range s.files {
 		parts = append(parts, []string{"file", f.path, f.hash})
 	}
@@ -84,6 +91,12 @@ func (s FoundServer) describe() string {
 	}
 	for _, p := range s.Config.Env {
 		lines = append(lines, "Environment: "+s.showPair(p, "="))
+	}
+	if s.EnvFile != "" {
+		lines = append(lines, "Environment file: "+text.Quote(s.env.path)+", SHA-256 "+s.env.hash)
+		for _, p := range s.added {
+			lines = append(lines, "Environment from that file: "+s.showValue(p, "="))
+		}
 	}
 	for _, p := range s.Config.Headers {
 		lines = append(lines, "Header: "+s.showPair(p, ": "))
@@ -153,13 +166,18 @@ func (s FoundServer) destination() string {
 	return ", at " + text.Quote(at)
 }
 
-// showPair shows an environment variable or a header, and which variables of our environment are in its value. The value of a
-// credential is hidden, unless something else in the configuration can use it by its name.
-func (s FoundServer) showPair(p Pair, equals string) string {
-	shown := text.Quote(p.Name + equals + p.Value)
+// showValue shows an environment variable or a header. The value of a credential is hidden, unless something else in the
+// configuration can use it by its name.
+func (s FoundServer) showValue(p Pair, equals string) string {
 	if secret.IsCredential(p.Name) && !s.mentions(p) {
-		shown = text.Quote(p.Name) + ", " + hidden(p.Value)
+		return text.Quote(p.Name) + ", " + hidden(p.Value)
 	}
+	return text.Quote(p.Name + equals + p.Value)
+}
+
+// showPair is showValue, and says which variables of our environment are in the value.
+func (s FoundServer) showPair(p Pair, equals string) string {
+	shown := s.showValue(p, equals)
 	var names []string
 	for _, reference := range variable().FindAllString(p.Value, -1) {
 		if v := parseReference(reference); !v.isFolder() {
@@ -175,7 +193,7 @@ func (s FoundServer) showPair(p Pair, equals string) string {
 // mentions reports whether the command line or another variable contains the name of p, as in sh -c '$NAME'.
 func (s FoundServer) mentions(p Pair) bool {
 	texts := append([]string{s.Config.Command}, s.Config.Args...)
-	for _, other := range s.Config.Env {
+	for _, other := range slices.Concat(s.Config.Env, s.added) {
 		if other != p {
 			texts = append(texts, other.Value)
 		}
@@ -250,7 +268,7 @@ func (s *FoundServer) Expand(folder string) error {
 		return to.value
 	}
 	expand := func(written string) string { return variable().ReplaceAllStringFunc(written, replace) }
-	c.Command, c.Dir, c.URL = expand(c.Command), expand(c.Dir), expand(c.URL)
+	c.Command, c.Dir, c.URL, s.env.path = expand(c.Command), expand(c.Dir), expand(c.URL), expand(s.EnvFile)
 	c.Args, c.Env, c.Headers = slices.Clone(c.Args), slices.Clone(c.Env), slices.Clone(c.Headers)
 	for i := range c.Args {
 		c.Args[i] = expand(c.Args[i])

@@ -29,11 +29,21 @@ const (
 )
 
 // readFiles finds the files in the roots of w that the command line or an environment variable of Start names, so that a consent
-// covers their content. What cannot be covered is added to gaps. It fails only if w was closed.
+// covers their content. What cannot be covered is added to gaps. It fails if w was closed, or if EnvFile has changed since it was read.
 func (s *FoundServer) readFiles(w *workspace.Workspace) error {
 	s.files, s.gaps = nil, nil
 	if s.Start.Transport != Stdio {
 		return nil
+	}
+	if s.EnvFile != "" {
+		left := int64(maxEnvFile)
+		hash, err := hashFile(w, s.env.path, &left)
+		if err == nil && hash != s.env.hash {
+			err = fmt.Errorf("the environment file %s was changed meanwhile: start the server again to see the change", text.Quote(s.env.path))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	names := []string{s.Start.Command}
 	if path, err := exec.LookPath(s.Start.Command); err == nil && !strings.ContainsRune(s.Start.Command, filepath.Separator) {
@@ -73,6 +83,69 @@ func (s *FoundServer) readFiles(w *workspace.Workspace) error {
 		}
 	}
 	return nil
+}
+
+// maxEnvFile is the maximum size of a file with environment variables, in bytes.
+const maxEnvFile = 64 << 10
+
+// ReadEnvFile adds the variables in EnvFile, whose path is relative to folder, to Start. Those of the configuration take precedence.
+func (s *FoundServer) ReadEnvFile(w *workspace.Workspace, folder string) error {
+	if s.EnvFile == "" {
+		return nil
+	}
+	if !filepath.IsAbs(s.env.path) {
+		s.env.path = filepath.Join(folder, s.env.path)
+	}
+	f, err := w.Open(s.env.path)
+	if err != nil {
+		return fmt.Errorf("cannot read its environment file: %w", err)
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxEnvFile+1))
+	if err != nil {
+		return fmt.Errorf("cannot read its environment file: %w", err)
+	}
+	if len(content) > maxEnvFile {
+		return fmt.Errorf("its environment file %s has more than %d bytes", s.env.path, maxEnvFile)
+	}
+	pairs, err := parseEnv(string(content))
+	if err != nil {
+		return fmt.Errorf("its environment file %s: %w", s.env.path, err)
+	}
+	hash := sha256.Sum256(content)
+	s.env.hash, s.added = hex.EncodeToString(hash[:]), nil
+	for _, p := range pairs {
+		if !slices.ContainsFunc(s.Config.Env, func(own Pair) bool { return own.Name == p.Name }) {
+			s.Start.Env = append(s.Start.Env, p)
+			s.Start.Secrets = append(s.Start.Secrets, p.Value)
+			s.added = append(s.added, p)
+		}
+	}
+	return nil
+}
+
+// parseEnv reads lines NAME=VALUE. Comments, a leading "export" and quotation marks around a value are left out; nothing is expanded.
+func parseEnv(content string) ([]Pair, error) {
+	var pairs []Pair
+	for i, line := range strings.Split(strings.TrimPrefix(content, "\ufeff"), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if !ok || name == "" || strings.ContainsAny(name, " \t\x00") || strings.ContainsRune(value, 0) {
+			return nil, fmt.Errorf("line %d is not NAME=VALUE", i+1)
+		}
+		if value != "" && (value[0] == '"' || value[0] == '\'') && strings.IndexByte(value[1:], value[0]) >= 0 {
+			value = value[1 : 1+strings.IndexByte(value[1:], value[0])]
+		} else {
+			value, _, _ = strings.Cut(value, " #")
+			value = strings.TrimSpace(value)
+		}
+		pairs = append(slices.DeleteFunc(pairs, func(p Pair) bool { return p.Name == name }), Pair{Name: name, Value: value})
+	}
+	return pairs, nil
 }
 
 // wordsOf returns the parts of an argument or a value that may be names of files: all of it, the words of a shell command, and the
