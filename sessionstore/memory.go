@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 )
@@ -431,8 +432,9 @@ func (m *Memory) List(ctx context.Context, q Query) (Page, error) {
 			found = append(found, s.record)
 		}
 	}
-	slices.SortFunc(found, func(a, b Session) int {
-		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(b.ID, a.ID))
+	sort.Slice(found, func(i, j int) bool {
+		a, b := &found[i], &found[j]
+		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(b.ID, a.ID)) < 0
 	})
 	return pageOf(q, found), nil
 }
@@ -698,10 +700,9 @@ func (m *Memory) addTombstone(key stateKey) {
 	m.tombstones[key] = now
 	maps.DeleteFunc(m.tombstones, func(_ stateKey, at time.Time) bool { return now.Sub(at) > TombstoneAge })
 	if len(m.tombstones) > MaxTombstones {
-		oldest := slices.SortedFunc(maps.Keys(m.tombstones), func(a, b stateKey) int {
+		delete(m.tombstones, slices.MinFunc(slices.Collect(maps.Keys(m.tombstones)), func(a, b stateKey) int {
 			return m.tombstones[a].Compare(m.tombstones[b])
-		})
-		delete(m.tombstones, oldest[0])
+		}))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -339,7 +340,7 @@ func (c config) profiles() []proxy.Profile {
 		}
 		a.apply(&list[i])
 	}
-	slices.SortFunc(list, func(a, b proxy.Profile) int { return strings.Compare(a.Name, b.Name) })
+	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
 	return list
 }
 

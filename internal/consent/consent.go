@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -127,8 +128,9 @@ func (s *Store) List() ([]Consent, error) {
 		}
 		all = append(all, one)
 	}
-	slices.SortFunc(all, func(a, b Consent) int {
-		return cmp.Or(cmp.Compare(a.Root.String(), b.Root.String()), cmp.Compare(a.Server, b.Server), b.Allowed.Compare(a.Allowed), cmp.Compare(a.ID, b.ID))
+	sort.Slice(all, func(i, j int) bool {
+		a, b := &all[i], &all[j]
+		return cmp.Or(cmp.Compare(a.Root.String(), b.Root.String()), cmp.Compare(a.Server, b.Server), b.Allowed.Compare(a.Allowed), cmp.Compare(a.ID, b.ID)) < 0
 	})
 	return all, nil
 }
@@ -140,8 +142,9 @@ func (s *Store) Folders(cwd workspace.Dir, session string) ([]Consent, error) {
 	found := slices.DeleteFunc(all, func(c Consent) bool {
 		return c.Folder.IsZero() || c.Root != cwd || (c.Session != "" && c.Session != session)
 	})
-	slices.SortStableFunc(found, func(a, b Consent) int {
-		return cmp.Or(a.Allowed.Compare(b.Allowed), cmp.Compare(a.Folder.String(), b.Folder.String()))
+	sort.SliceStable(found, func(i, j int) bool {
+		a, b := &found[i], &found[j]
+		return cmp.Or(a.Allowed.Compare(b.Allowed), cmp.Compare(a.Folder.String(), b.Folder.String())) < 0
 	})
 	return found, err
 }
