@@ -82,7 +82,7 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 			return nil, err
 		}
 		c.http = t
-		return t.forSDK(s.config.Transport), nil
+		return t.forSDK(), nil
 	}
 	s.set.mu.Lock()
 	ws, roots := s.set.ws, s.set.roots

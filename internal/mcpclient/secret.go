@@ -2,6 +2,7 @@ package mcpclient
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/acp-agent/acp-agent/internal/secret"
@@ -14,10 +15,14 @@ const maxErrorText = 2 << 10
 // redactor replaces a server's secrets in text.
 type redactor struct{ *secret.Scrubber }
 
-// err returns err with secrets replaced in its text, which is truncated. It still unwraps to err.
+// err returns err with secrets replaced in its text, which is truncated. It still unwraps to err. Of an error about the status of
+// an HTTP response, it leaves out which request the MCP SDK was sending.
 func (r redactor) err(err error) error {
 	if err == nil {
 		return nil
+	}
+	if status, ok := errors.AsType[*statusError](err); ok {
+		err = status
 	}
 	if s := text.Truncate(r.Text(err.Error()), maxErrorText); s != err.Error() {
 		return &redactedError{s, err}

@@ -170,6 +170,9 @@ func (s *server) run() {
 func isPermanent(err error) bool {
 	var start *process.StartError
 	var missing *exec.Error
+	if status, ok := errors.AsType[*statusError](err); ok {
+		return status.isPermanent()
+	}
 	return errors.As(err, &start) || errors.As(err, &missing) || errors.Is(err, errNoSuchRoot) || errors.Is(err, errDirectory)
 }
 

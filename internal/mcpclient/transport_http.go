@@ -19,6 +19,7 @@ import (
 // httpTransport is the HTTP client of a connection. It sends the configured headers, but only to the server's own origin,
 // wherever the server redirects to.
 type httpTransport struct {
+	kind    Transport
 	origin  *url.URL
 	headers []Pair
 	base    *http.Transport
@@ -38,18 +39,18 @@ func newHTTPTransport(ctx context.Context, fail context.CancelCauseFunc, c Confi
 	if !ok {
 		base = &http.Transport{}
 	}
-	return &httpTransport{origin: origin, headers: c.Headers, base: base.Clone(), ctx: ctx, fail: fail, pending: newPendingRequests(l), limits: l}, nil
+	return &httpTransport{kind: c.Transport, origin: origin, headers: c.Headers, base: base.Clone(), ctx: ctx, fail: fail, pending: newPendingRequests(l), limits: l}, nil
 }
 
 // forSDK returns the MCP SDK's transport for HTTP or SSE, using t.
-func (t *httpTransport) forSDK(kind Transport) mcp.Transport {
+func (t *httpTransport) forSDK() mcp.Transport {
 	client := &http.Client{Transport: t, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if len(via) >= 5 {
 			return errors.New("too many redirects")
 		}
 		return t.checkOrigin(req.URL)
 	}}
-	if kind == SSE {
+	if t.kind == SSE {
 		return &mcp.SSEClientTransport{Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: t.limits.MaxMessage}
 	}
 	return &mcp.StreamableClientTransport{Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: t.limits.MaxMessage, MaxRetries: 2}
@@ -85,6 +86,10 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		end()
 		return nil, err
+	}
+	if err := t.checkStatus(req, res); err != nil {
+		end()
+		return nil, errors.Join(err, res.Body.Close())
 	}
 	body := &responseBody{body: res.Body, limit: t.limits.MaxMessage, notices: rateLimit{perSecond: t.limits.MaxNotices}, wait: t.waitPending, done: ctx.Done(), end: end, fail: t.fail}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {

@@ -1,6 +1,7 @@
 package mcpclient_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -79,7 +80,9 @@ func TestM4_HTTPServerRefuses(t *testing.T) {
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
 	status := f.state(backend.ServerFailed)
-	require.ErrorContains(t, status.Err, "Unauthorized")
+	require.EqualError(t, status.Err, "MCP server r: "+s.URL+`/[secret] answered 401 Unauthorized: "no"; `+
+		"it does not accept the configured Authorization header, which may have expired")
+	require.Zero(t, status.Restarts)
 	require.NotContains(t, status.Err.Error()+f.logs.String(), "secret-in-query")
 	require.NotContains(t, status.Err.Error()+f.logs.String(), "wrong-secret")
 }
@@ -117,4 +120,84 @@ func TestHeadersStayWithTheOrigin(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, f.state(backend.ServerFailed).Err, "leads to another server")
 	require.False(t, leaked.Load())
+}
+
+func TestM4_HTTPStatus(t *testing.T) {
+	var answer func(w http.ResponseWriter, r *http.Request)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
+	defer server.Close()
+	say := func(status int, kind, body string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	const check = "; check the URL and the headers of this server in the configuration of your editor"
+	for name, c := range map[string]struct {
+		answer func(http.ResponseWriter, *http.Request)
+		says   string
+	}{
+		"403":   {say(403, "text/plain", "\n  no seat left  \nmore"), `403 Forbidden: "no seat left"` + check},
+		"404":   {say(404, "text/html", "<html>\n<title>Not here</title>"), `404 Not Found: "<html>"` + check},
+		"500":   {say(500, "text/plain", "panic in hunter2-secret"), `500 Internal Server Error: "panic in [secret]"`},
+		"503":   {say(503, "text/plain", ""), "503 Service Unavailable"},
+		"HTML":  {say(200, "text/html; charset=utf-8", "<!doctype html>\nSign in"), `200 OK with a web page instead of MCP: "<!doctype html>"` + check},
+		"error": {say(400, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"the licence has ended"}}`), "the licence has ended"},
+		"401": {func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/.well-known/oauth-protected-resource" {
+				if r.Header.Get("X-Key") != "" {
+					http.Error(w, "the metadata is public", http.StatusBadRequest)
+					return
+				}
+				say(200, "application/json", `{"resource":"`+server.URL+`/mcp","authorization_servers":["https://auth.example"],"scopes_supported":["read","write"]}`)(w, r)
+				return
+			}
+			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+server.URL+`/.well-known/oauth-protected-resource"`)
+			http.Error(w, "token missing", http.StatusUnauthorized)
+		}, `401 Unauthorized: "token missing"; it needs an OAuth access token for the resource ` + server.URL + `/[secret] from https://auth.example` +
+			` with the scope "read write": get one, and add the header Authorization: Bearer TOKEN to this server in the configuration of your editor`},
+		"401 from elsewhere": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="https://elsewhere.invalid/meta"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}, "401 Unauthorized; it needs an OAuth access token: get one, and add the header"},
+		"401 without metadata": {say(401, "text/plain", ""), "401 Unauthorized; add the header that it needs, such as Authorization, to this server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer = c.answer
+			for _, kind := range []mcpclient.Transport{mcpclient.HTTP, mcpclient.SSE} {
+				if name == "error" && kind == mcpclient.SSE {
+					continue // only a stream can bring one
+				}
+				f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+				f.change(open(t, folder(t)), mcpclient.Config{Name: "r", Transport: kind, URL: server.URL + "/mcp",
+					Headers: []mcpclient.Pair{{Name: "X-Key", Value: "hunter2-secret"}}})
+				_, err := f.list(t.Context())
+				require.NoError(t, err)
+				require.ErrorContains(t, f.state(backend.ServerFailed).Err, c.says)
+				require.NotContains(t, f.logs.String(), "hunter2")
+			}
+		})
+	}
+}
+
+func TestM4_HTTPStatusOfCall(t *testing.T) {
+	inner, _ := newFakeServer(t)
+	var refuse atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refuse.Load() {
+			http.Error(w, "out of disk space", http.StatusInternalServerError)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	f := newFixture(t, mcpclient.Options{})
+	f.change(open(t, folder(t)), mcpclient.Config{Name: "r", Transport: mcpclient.HTTP, URL: server.URL})
+	f.call("r.x", "{}")
+	refuse.Store(true)
+	_, err := f.try("r.x", "{}")
+	require.EqualError(t, err, "MCP server r: "+server.URL+` answered 500 Internal Server Error: "out of disk space"`)
+	refuse.Store(false)
+	require.Equal(t, "called", f.call("r.x", "{}"))
 }
