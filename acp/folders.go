@@ -118,8 +118,9 @@ func (p *sessionParams) additional() []Folder {
 	for _, dir := range p.roots.Additional().All() {
 		f, isKnown := known[dir]
 		if !isKnown {
-			f = Folder{Path: dir.String(), Setting: clientSetting}
+			f.Setting = clientSetting
 		}
+		f.Path = dir.String() // the setting may spell it in another way
 		folders = append(folders, f)
 	}
 	return folders

@@ -455,18 +455,26 @@ func (r *rootsTurn) ask(title, about string, dirs []workspace.Dir, offers []back
 	for _, dir := range dirs {
 		paths = append(paths, text.Printable(dir.String()))
 	}
+	id := sdk.ToolCallId("roots-" + rand.Text()[:16])
 	shown := sdk.ToolCallUpdate{
-		ToolCallId: sdk.ToolCallId("roots-" + rand.Text()[:16]), Kind: sdk.Ptr(sdk.ToolKindOther), Status: sdk.Ptr(sdk.ToolCallStatusPending),
+		ToolCallId: id, Kind: sdk.Ptr(sdk.ToolKindOther), Status: sdk.Ptr(sdk.ToolCallStatusPending),
 		Title: sdk.Ptr(title), Content: []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(about + "\n\n" + text.Block("", strings.Join(paths, "\n"))))},
 	}
 	answer, err := backend.Question{ToolCall: backend.Encode(shown), Offers: offers}.Ask(r.ctx, r.session.host)
-	if err == nil && answer == backend.Cancelled {
-		err = backend.ErrCancelled
+	status := sdk.ToolCallStatusCompleted
+	switch {
+	case err != nil:
+		return answer, err
+	case answer == backend.Cancelled:
+		return answer, backend.ErrCancelled
+	case answer == backend.RejectOnce:
+		status = sdk.ToolCallStatusFailed
 	}
-	return answer, err
+	return answer, r.updates.Update(r.ctx, backend.NewUpdate(sdk.UpdateToolCall(id, sdk.WithUpdateStatus(status))))
 }
 
-// reopen opens the session with other params in place of the active one. Requests that arrive meanwhile wait.
+// reopen opens the session with other params in place of the active one. Requests that arrive meanwhile wait. It fails only if the session
+// stays as it is.
 func (r *rootsTurn) reopen(p sessionParams) error {
 	a := r.agent
 	at := a.queues.ticket(r.session.id, callRequest)
@@ -486,16 +494,23 @@ func (r *rootsTurn) reopen(p sessionParams) error {
 	r.session = s
 	r.updates.moveTo(s)
 	shown := s.host.bufferedKinds()
-	s.host.release(r.ctx)
+	ctx := context.WithoutCancel(r.ctx) // also if the turn was cancelled meanwhile
+	s.host.release(ctx)
+	var news []backend.Update
 	if l.notice != "" {
-		err = r.say(l.notice)
+		news = append(news, backend.Text(l.notice))
 	}
 	for _, u := range statesIn(act.opened.Result) {
 		if !shown[u.Kind] {
-			err = errors.Join(err, r.updates.Update(r.ctx, u))
+			news = append(news, u)
 		}
 	}
-	return err
+	for _, u := range news {
+		if err := r.updates.Update(ctx, u); err != nil {
+			a.log.Debug("update not sent", "session", s.id, "error", err)
+		}
+	}
+	return nil
 }
 
 // statesIn returns what a lifecycle response says of the session's mode and options as updates, for a client that does not get the

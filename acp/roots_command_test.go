@@ -121,6 +121,89 @@ func TestA33_AddFolder(t *testing.T) {
 	require.Empty(t, left, "a deleted session leaves nothing")
 }
 
+func TestA33_RemoveFolderHoweverItIsWritten(t *testing.T) {
+	cwd, lib := folder(t), folder(t)
+	c := connect(t, acp.Options{Folders: func(workspace.Dir) []acp.Folder {
+		return []acp.Folder{{Path: lib + "/./", Setting: "--dir"}}
+	}})
+	c.initialize()
+	c.permit("allow-once")
+	id := c.open(cwd)
+	require.Contains(t, c.say(id, "/roots remove "+lib), "Removed `"+lib+"`")
+	require.Equal(t, bracketed(cwd), c.roots(id))
+}
+
+func TestA12_CancelWhileFolderIsAdded(t *testing.T) {
+	r := &scripted{}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }, ConsentDir: filepath.Join(t.TempDir(), "consents")})
+	c.initialize()
+	c.permit("allow-always")
+	cwd, a := folder(t), folder(t)
+	link := filepath.Join(folder(t), "link")
+	require.NoError(t, os.Symlink(folder(t), link))
+	id := c.open(cwd, link)
+	require.NoError(t, os.Remove(link))
+	require.NoError(t, os.Symlink(folder(t), link)) // there is something to tell the user once the folder is added
+	opening, finish := make(chan struct{}), make(chan struct{})
+	r.mu.Lock()
+	r.opened = func(backend.Activation, backend.Host) {
+		close(opening)
+		<-finish
+	}
+	r.mu.Unlock()
+	prompt, line := c.request("session/prompt", promptParams(id, "/roots add "+a))
+	c.send(line)
+	<-opening
+	c.send(notification("session/cancel", idParams(id)))
+	c.list(`{}`) // the cancellation has been read
+	r.mu.Lock()
+	r.opened = nil
+	r.mu.Unlock()
+	close(finish)
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	require.Equal(t, []string{link, a}, c.find(id).AdditionalDirectories)
+	require.Equal(t, bracketed(cwd, a), c.roots(c.open(cwd)), "what the session was given is remembered as the user said")
+}
+
+func TestA10_AnsweredQuestionAboutFolder(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	cwd, a := folder(t), folder(t)
+	for answer, status := range map[string]string{"allow-once": "completed", "reject-once": "failed"} {
+		id := c.open(cwd)
+		c.permit(answer)
+		shown := func(do func()) (statuses []string) {
+			before := len(c.messages())
+			do()
+			for _, m := range c.messages()[before:] {
+				var p struct {
+					SessionID string
+					Update    struct{ SessionUpdate, Status string }
+				}
+				if json.Unmarshal(m.Params, &p) == nil && p.SessionID == id && p.Update.SessionUpdate == "tool_call_update" {
+					statuses = append(statuses, p.Update.Status)
+				}
+			}
+			return statuses
+		}
+		require.Equal(t, []string{status}, shown(func() { c.say(id, "/roots add "+a) }), answer)
+		replayed := shown(func() { c.call("session/load", rootsParams(id, cwd)) })
+		require.Subset(t, []string{status}, replayed, answer)
+		require.NotEmpty(t, replayed, answer)
+	}
+}
+
+func TestA29_TitleOfSessionThatBeginsWithRoots(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	c.permit("allow-once")
+	id := c.open(folder(t))
+	c.say(id, "/roots add "+folder(t))
+	require.Empty(t, c.find(id).Title)
+	c.say(id, "say hello")
+	require.Equal(t, "say hello", c.find(id).Title)
+}
+
 func TestA24_FolderChangesThatFail(t *testing.T) {
 	r := &scripted{}
 	top := folder(t)

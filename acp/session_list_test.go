@@ -166,7 +166,7 @@ func TestA29_TitleIsWhatTheUserTyped(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	for title, blocks := range map[string][]string{
-		"/roots":   {"Sharing `AGENTS.md`:\n\n---\nBe kind.\n---", "/roots"},
+		"/fix it":  {"Sharing `AGENTS.md`:\n\n---\nBe kind.\n---", "/fix it"},
 		"say this": {"say this", "<selected_code>\nsay that\n</selected_code>"},
 	} {
 		id := c.open(folder(t))

@@ -168,7 +168,7 @@ func (l *load) promptNotice(act *activation) string {
 	switch {
 	case l.previous != nil:
 		before = l.previous.notice
-	case l.stored.Title == "":
+	case l.stored.Title == "" && l.stored.Turns == 0:
 		known, before = workspace.Roots{}, act.listedFolders()
 	}
 	return before + act.droppedFolders(l.params, l.stored.Keys) + act.broadRoots(known)

@@ -93,8 +93,11 @@ func (p promptParams) updates() []sessionstore.Update {
 	return updates
 }
 
-// title returns the first line that the user typed.
+// title returns the first line that the user typed, "" if that is a call of /roots.
 func (p promptParams) title() string {
+	if _, ok := parseRootsCall(p.rest); ok {
+		return ""
+	}
 	typed, _ := backend.TypedText(p.rest)
 	for _, block := range typed {
 		for line := range strings.Lines(block.Text) {
