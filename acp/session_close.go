@@ -95,12 +95,15 @@ func (a *agent) delete(ctx, closing context.Context, at *ticket, params params) 
 	if _, endErr := a.end(ctx, closing, at, nil); endErr != nil || err != nil {
 		return nil, endErr
 	}
+	// The store remembers not to import the session again, even if the agent keeps it.
+	result := a.callStored(ctx, methodDelete, s, params)
+	if err := a.options.Store.Delete(ctx, s.ID); err != nil {
+		return nil, err
+	}
 	if err := a.consents().ForgetSession(string(s.ID)); err != nil {
 		a.log.Warn("forgetting the folders of a deleted session", "session", s.ID, "error", err)
 	}
-	// The store remembers not to import the session again, even if the agent keeps it.
-	result := a.callStored(ctx, methodDelete, s, params)
-	return result, a.options.Store.Delete(ctx, s.ID)
+	return result, nil
 }
 
 // closeSession closes s if it is the active session of its queue. params are those of a session/close, nil for any other reason;

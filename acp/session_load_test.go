@@ -148,7 +148,7 @@ func TestA10_LoadedRoots(t *testing.T) {
 			id := c.open(a, b)
 			c.call(method, rootsParams(id, a, d, b))
 			require.Equal(t, []string{d, b}, c.find(id).AdditionalDirectories)
-			require.Contains(t, c.texts(id, "roots")[0], d)
+			require.Equal(t, bracketed(a, d, b), c.roots(id))
 			c.call(method, rootsParams(id, a))
 			require.Equal(t, []string{}, c.find(id).AdditionalDirectories, "A13")
 			require.Equal(t, bracketed(a), c.roots(id))
