@@ -101,7 +101,7 @@ func TestC13_ReplacedRoot(t *testing.T) {
 				for _, params := range list {
 					reached, answer := sent(method, params)
 					require.False(t, reached, "%s %s", method, params)
-					require.Contains(t, answer, "the folder "+root+" was replaced after the session had opened it: load the session again")
+					require.Contains(t, answer, "the folder "+root+" was replaced after the session started: load the session again")
 				}
 			}
 			reached, _ := sent("terminal/create", `{"command":"x"}`)

@@ -754,7 +754,7 @@ func TestC13_ServerDirectory(t *testing.T) {
 		id := c.serve([]string{root}, server("given", "files"))
 		require.Equal(t, []string{"given idle"}, c.texts(id, "servers"))
 		replace(root, folder(t))
-		require.Contains(t, c.use(id, "given.where"), "the folder "+root+" was replaced after the session had opened it")
+		require.Contains(t, c.use(id, "given.where"), "the folder "+root+" was replaced after the session started")
 	})
 	t.Run("restarted", func(t *testing.T) {
 		c, root := open(t)
@@ -770,7 +770,7 @@ func TestC13_ServerDirectory(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, process.Kill())
 		require.Eventually(t, func() bool {
-			return strings.Contains(c.use(id, "given.where"), "the folder "+root+" was replaced after the session had opened it")
+			return strings.Contains(c.use(id, "given.where"), "the folder "+root+" was replaced after the session started")
 		}, patience, 10*time.Millisecond)
 	})
 	t.Run("found", func(t *testing.T) {
@@ -780,7 +780,7 @@ func TestC13_ServerDirectory(t *testing.T) {
 		c.permit("allow-once")
 		require.Contains(t, c.texts(id, "catalog")[0], "found")
 		replace(root, folder(t))
-		require.Contains(t, c.start(id, "found"), "the folder "+root+" was replaced after the session had opened it")
+		require.Contains(t, c.start(id, "found"), "the folder "+root+" was replaced after the session started")
 		require.Empty(t, c.questions(), "the user is not asked about it")
 	})
 	t.Run("found and replaced while the user is asked", func(t *testing.T) {
@@ -791,7 +791,7 @@ func TestC13_ServerDirectory(t *testing.T) {
 			replace(root, t.TempDir())
 			return `{"outcome":{"outcome":"selected","optionId":"allow-once"}}`
 		}
-		require.Contains(t, c.start(id, "found"), "the folder "+root+" was replaced after the session had opened it")
+		require.Contains(t, c.start(id, "found"), "the folder "+root+" was replaced after the session started")
 		require.Len(t, c.questions(), 1)
 	})
 }

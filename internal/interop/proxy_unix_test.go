@@ -236,7 +236,7 @@ func TestC13_EditorReachesOnlyRoots(t *testing.T) {
 
 			require.NoError(t, os.Rename(root, filepath.Join(top, "old")))
 			require.NoError(t, os.Symlink(victim, root))
-			refused("file", "the folder "+root+" was replaced after the session had opened it: load the session again")
+			refused("file", "the folder "+root+" was replaced after the session started: load the session again")
 		})
 	}
 }
