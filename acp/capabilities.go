@@ -19,21 +19,26 @@ import (
 // as not advertised.
 type clientCapabilities struct {
 	readTextFile, writeTextFile, terminal, elicitation bool
+
+	formElicitation, urlElicitation bool
 }
 
 func readClientCapabilities(params json.RawMessage) *clientCapabilities {
 	capabilities := members(members(params)["clientCapabilities"])
-	files := members(capabilities["fs"])
+	files, modes := members(capabilities["fs"]), members(capabilities["elicitation"])
 	return &clientCapabilities{
 		readTextFile:  isTrue(files["readTextFile"]),
 		writeTextFile: isTrue(files["writeTextFile"]),
 		terminal:      isTrue(capabilities["terminal"]),
 		elicitation:   isObject(capabilities["elicitation"]),
+
+		formElicitation: isObject(modes["form"]),
+		urlElicitation:  isObject(modes["url"]),
 	}
 }
 
-// checkMethod rejects a request to the client for a method that the client did not advertise.
-func (a *agent) checkMethod(method string) error {
+// checkMethod rejects a request to the client for a method, or a mode of elicitation, that the client did not advertise.
+func (a *agent) checkMethod(method string, params backend.Raw) error {
 	c := a.capabilities.Load()
 	if c == nil {
 		c = &clientCapabilities{}
@@ -46,6 +51,12 @@ func (a *agent) checkMethod(method string) error {
 		strings.HasPrefix(method, "terminal/") && !c.terminal,
 		strings.HasPrefix(method, "elicitation/") && !c.elicitation:
 		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the client does not offer %s", method)
+	case method == methodElicit:
+		var mode string
+		_ = json.Unmarshal(members(params)["mode"], &mode)
+		if mode == "form" && !c.formElicitation || mode == "url" && !c.urlElicitation {
+			return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the client does not offer %s with mode %s", method, mode)
+		}
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func TestA26_Capabilities(t *testing.T) {
 		"fs/read_text_file": file, "fs/write_text_file": file,
 		"terminal/create": `{"command":"x"}`, "terminal/output": `{"terminalId":"t"}`, "terminal/wait_for_exit": `{"terminalId":"t"}`,
 		"terminal/kill": `{"terminalId":"t"}`, "terminal/release": `{"terminalId":"t"}`,
-		"elicitation/create": `{"message":"x"}`,
+		"elicitation/create": `{"mode":"url","message":"x","elicitationId":"1","url":"https://example.com"}`,
 	}
 	for capabilities, offered := range map[string]string{
 		`{}`:                            "",
@@ -29,8 +29,10 @@ func TestA26_Capabilities(t *testing.T) {
 		`{"fs":{"readTextFile":false,"writeTextFile":null},"terminal":false,"elicitation":null}`: "",
 		`{"fs":true,"terminal":{},"elicitation":true}`:                                           "",
 		`{"fs":{"readTextFile":"true"},"terminal":"true","elicitation":[]}`:                      "",
-		`{"terminal":true}`:  "terminal/",
-		`{"elicitation":{}}`: "elicitation/",
+		`{"terminal":true}`:                      "terminal/",
+		`{"elicitation":{"url":{},"form":null}}`: "elicitation/",
+		`{"elicitation":{"form":{}}}`:            "",
+		`{"elicitation":{}}`:                     "",
 		`{"_meta":{"fs":{"readTextFile":true},"terminal":true,"elicitation":{}}}`: "",
 	} {
 		t.Run(capabilities, func(t *testing.T) {

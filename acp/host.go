@@ -326,7 +326,7 @@ func (h *host) check(method string, params backend.Raw) error {
 	if closed {
 		return backend.ErrClosed
 	}
-	if err := h.agent.checkMethod(method); err != nil {
+	if err := h.agent.checkMethod(method, params); err != nil {
 		return err
 	}
 	return checkPaths(h.workspace, method, params)
@@ -337,7 +337,7 @@ type sessionless struct{ agent *agent }
 
 // Call implements [backend.Client].
 func (c sessionless) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if err := c.check(method); err != nil {
+	if err := c.check(method, params); err != nil {
 		return func() (backend.Raw, error) { return nil, err }
 	}
 	return backend.Work(c.agent.conn.Call(ctx, method, params))
@@ -345,15 +345,15 @@ func (c sessionless) Call(ctx context.Context, method string, params backend.Raw
 
 // Notify implements [backend.Client].
 func (c sessionless) Notify(ctx context.Context, method string, params backend.Raw) error {
-	if err := c.check(method); err != nil {
+	if err := c.check(method, params); err != nil {
 		return err
 	}
 	return c.agent.conn.Notify(ctx, method, params)
 }
 
-func (c sessionless) check(method string) error {
+func (c sessionless) check(method string, params backend.Raw) error {
 	if needsSession(method) {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s needs the id of an open session", method)
 	}
-	return c.agent.checkMethod(method)
+	return c.agent.checkMethod(method, params)
 }

@@ -35,6 +35,7 @@ const (
 	methodWriteFile      = "fs/write_text_file"
 	methodCreateTerminal = "terminal/create"
 	methodPermission     = "session/request_permission"
+	methodElicit         = "elicitation/create"
 )
 
 // Serve serves an ACP client that writes to in and reads from out, until in or ctx ends. Requests read by then are answered,
