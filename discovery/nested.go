@@ -48,6 +48,91 @@ func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 	return list, nil
 }
 
+// Nested returns the instructions in the directories between the root of ws that contains path and path, like [Catalog.For], but only
+// active ones, and without a scan.
+func Nested(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
+	rows, err := compile(Conventions())
+	if err != nil {
+		return nil, err
+	}
+	c := &Catalog{ws: ws, limits: limits{}.withDefaults(), rows: rows}
+	list, err := c.For(ctx, path)
+	return slices.DeleteFunc(list, func(a Artifact) bool { return a.State != Active }), err
+}
+
+// maxNestedDirs is the number of directories of one root in which Catalog.Nested looks.
+const maxNestedDirs = 500
+
+// Nested returns the active instructions of directories below the roots, by root and then from the top down. It looks in a limited number
+// of directories, none of them hidden; complete reports whether these are all. Errors mean that there are none.
+func (c *Catalog) Nested(ctx context.Context) (list []Artifact, complete bool) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.time, errTimeout)
+	defer cancel()
+	complete = true
+	for _, root := range c.Roots() {
+		found, all := c.nestedIn(ctx, root)
+		list = append(list, found...)
+		complete = complete && all
+	}
+	return list, complete
+}
+
+// nestedIn is Nested for one root.
+func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Artifact, complete bool) {
+	rows := c.nestedRows()
+	mayHold := func(entries []workspace.Entry) bool {
+		return slices.ContainsFunc(entries, func(e workspace.Entry) bool {
+			return slices.ContainsFunc(rows, func(r row) bool { return r.names[0] == e.Name })
+		})
+	}
+	s := newScanner(c.ws, root, c.limits)
+	dirs, complete := []string{"."}, true
+	for i := 0; i < len(dirs); i++ {
+		dir, err := c.ws.OpenDir(s.path(dirs[i]))
+		if err != nil {
+			continue
+		}
+		at := newDirectory(dir, nil, dirs[i])
+		entries, err := at.list(ctx)
+		complete = complete && err == nil
+		if dirs[i] != "." && mayHold(entries) {
+			s.artifacts = nil
+			s.scanDir(ctx, rows, at)
+			s.close()
+			clear(s.fixed)
+			for _, a := range c.resolveNested(s.artifacts) {
+				if a.State == Active {
+					list = append(list, a)
+				}
+			}
+		}
+		for _, e := range entries {
+			if e.Type.IsDir() && !strings.HasPrefix(e.Name, ".") && e.Name != "node_modules" {
+				if len(dirs) > maxNestedDirs {
+					complete = false
+					break
+				}
+				dirs = append(dirs, join(dirs[i], e.Name))
+			}
+		}
+		_ = dir.Close()
+	}
+	return list, complete && len(s.reached) == 0
+}
+
+// nestedRows returns the rows that apply in every directory.
+func (c *Catalog) nestedRows() []row {
+	return slices.DeleteFunc(slices.Clone(c.rows), func(r row) bool { return r.Level != EveryDirectory })
+}
+
+// Dir returns the directory that an instruction is for, as the client spells the root.
+func (a Artifact) Dir() string {
+	if a.dir == "." {
+		return a.Root.Dir.String()
+	}
+	return filepath.Join(a.Root.Dir.String(), filepath.FromSlash(a.dir))
+}
+
 // located is a path in a root.
 type located struct {
 	root workspace.Root
@@ -80,12 +165,7 @@ func (c *Catalog) locate(path string) (located, error) {
 
 // scanNested scans the directories between the root and the path.
 func (c *Catalog) scanNested(ctx context.Context, t located) ([]Artifact, error) {
-	var rows []row
-	for _, r := range c.rows {
-		if r.Level == EveryDirectory {
-			rows = append(rows, r)
-		}
-	}
+	rows := c.nestedRows()
 	s := newScanner(c.ws, t.root, c.limits)
 	defer s.close()
 	top, err := c.ws.OpenDir(t.root.Dir.String())

@@ -3,6 +3,7 @@ package discovery_test
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,4 +50,51 @@ func TestA23_ForOutsideTheRoots(t *testing.T) {
 	_, err := scan(t, discovery.Options{}, top+"/a").For(t.Context(), top+"/x.go")
 	var outside *workspace.OutsideError
 	require.ErrorAs(t, err, &outside)
+}
+
+func TestD2_Nested(t *testing.T) {
+	files := map[string]string{
+		"a/AGENTS.md": "Of a root.", "a/x/AGENTS.md": "Of x.", "a/x/CLAUDE.md": "Not used.", "a/x/y/.claude/CLAUDE.md": "Of y.", "a/b/GEMINI.md": "Of b.",
+		"a/z/AGENTS.md": "", "a/.hidden/AGENTS.md": "Hidden.", "a/node_modules/p/AGENTS.md": "Of a package.", "c/d/CLAUDE.md": "Of d.",
+	}
+	top := tree(t, files)
+	list, complete := scan(t, discovery.Options{}, top+"/a", top+"/c", top+"/a/b").Nested(t.Context())
+	require.True(t, complete)
+	var found []string
+	for _, a := range list {
+		found = append(found, strings.TrimPrefix(a.Path, top)+" for "+strings.TrimPrefix(a.Dir(), top))
+	}
+	require.Equal(t, []string{"/a/x/AGENTS.md for /a/x", "/a/x/y/.claude/CLAUDE.md for /a/x/y", "/c/d/CLAUDE.md for /c/d"}, found)
+
+	for i := range 600 {
+		files[fmt.Sprintf("a/many/%03d/AGENTS.md", i)] = "One of many."
+	}
+	top = tree(t, files)
+	list, complete = scan(t, discovery.Options{}, top+"/a").Nested(t.Context())
+	require.False(t, complete)
+	require.Greater(t, len(list), 400)
+	require.Less(t, len(list), 500)
+}
+
+func TestD2_NestedWithoutAScan(t *testing.T) {
+	top := tree(t, map[string]string{"AGENTS.md": "Of the root.", "x/AGENTS.md": "Of x.", "x/CLAUDE.md": "Not used.",
+		"x/.cursor/rules/go.mdc": "---\nglobs: '*.go'\n---\nOf Go.", "x/y/GEMINI.md": "Of y."})
+	dir, err := workspace.ParseDir(top)
+	require.NoError(t, err)
+	ws, err := workspace.Open(t.Context(), workspace.RootsFrom(dir, workspace.Dirs{}), workspace.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, ws.Close()) })
+	for path, expected := range map[string][]string{
+		"main.go": nil, "x/a.txt": {"x/AGENTS.md"}, "x/a.go": {"x/AGENTS.md", "x/.cursor/rules/go.mdc"}, "x/y/new/a.txt": {"x/AGENTS.md", "x/y/GEMINI.md"},
+	} {
+		list, err := discovery.Nested(t.Context(), ws, filepath.Join(top, path))
+		require.NoError(t, err)
+		var names []string
+		for _, a := range list {
+			names = append(names, a.Name)
+		}
+		require.Equal(t, expected, names, path)
+	}
+	_, err = discovery.Nested(t.Context(), ws, filepath.Dir(top))
+	require.Error(t, err)
 }

@@ -43,7 +43,7 @@ func (explorer) Initialize(context.Context, backend.Raw, backend.Client) (backen
 
 // Open opens a session and announces its commands.
 func (e explorer) Open(ctx context.Context, _ backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
-	s := &session{limits: e.limits, host: h, roots: labelRoots(h.Workspace())}
+	s := &session{limits: e.limits, host: h, roots: labelRoots(h.Workspace()), mentioned: make(map[string]bool)}
 	if err := s.announceCommands(ctx, h); err != nil {
 		return nil, backend.Opened{}, err
 	}
@@ -62,6 +62,7 @@ type session struct {
 	roots     []root
 	announced backend.Update     // the last announcement of commands
 	started   map[serverKey]bool // the servers configured in roots that were started
+	mentioned map[string]bool    // instructions of directories that answers have named
 }
 
 func (s *session) workspace() *workspace.Workspace { return s.host.Workspace() }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // instructions answers /instructions.
@@ -40,6 +41,26 @@ func (t *turn) instructions(ctx context.Context, p prompt) error {
 		return err
 	}
 	return t.listUnusedInstructions(list)
+}
+
+// mentionInstructions names the instructions of the directories between a root and a file that was read or written, each file once in a
+// session.
+func (t *turn) mentionInstructions(ctx context.Context, file workspace.Ref) error {
+	list, err := discovery.Nested(ctx, t.workspace(), file.Path())
+	if err != nil {
+		return context.Cause(ctx) // what was asked for is done
+	}
+	var names []string
+	for _, a := range list {
+		if !t.mentioned[a.Path] && a.Ref != file {
+			names = append(names, text.Code(t.roots[a.Root.Index].showPath(a.Path)))
+		}
+		t.mentioned[a.Path] = true
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return t.write("Instructions for this directory: " + strings.Join(names, ", ") + ".\n\n")
 }
 
 // describeFurther says which of the instructions shown apply to a path but not to a whole root.

@@ -92,7 +92,10 @@ func (t *turn) readFile(ctx context.Context, l link) error {
 	if err := call.end(sdk.ToolCallStatusCompleted, summary, locations(ref.Path(), p.first)); err != nil {
 		return err
 	}
-	return t.write(summary + "\n\n")
+	if err := t.write(summary + "\n\n"); err != nil {
+		return err
+	}
+	return t.mentionInstructions(ctx, ref)
 }
 
 // part is what was read of a file.

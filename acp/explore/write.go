@@ -102,7 +102,10 @@ func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
 	if c.New != "" && !strings.HasSuffix(c.New, "\n") {
 		n++
 	}
-	return t.write("Wrote " + text.Code(t.show(c.Ref)) + ", " + text.Count(n, "line", "lines") + ".\n\n")
+	if err := t.write("Wrote " + text.Code(t.show(c.Ref)) + ", " + text.Count(n, "line", "lines") + ".\n\n"); err != nil {
+		return err
+	}
+	return t.mentionInstructions(ctx, c.Ref)
 }
 
 // ask shows the change and asks whether to make it. There is no answer that allows later changes.

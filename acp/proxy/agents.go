@@ -11,7 +11,7 @@ func KnownProfiles() []Profile {
 		{
 			Name: "claude", Title: "Claude Code", Command: "claude-agent-acp",
 			Packages:       []string{"@agentclientprotocol/claude-agent-acp", "@zed-industries/claude-agent-acp", "@zed-industries/claude-code-acp"},
-			Finds:          []string{"CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", ".claude/rules/**/*.md", ".claude/skills/*/SKILL.md"},
+			Finds:          []string{"CLAUDE.md", "*/**/CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", ".claude/rules/**/*.md", ".claude/skills/*/SKILL.md"},
 			FindsOtherwise: []string{"AGENTS.md"},
 			FindsInRoots:   []string{".claude/skills/*/SKILL.md"},
 			Commands: []string{"add-dir", "bashes", "branch", "btw", "bug", "continue", "copy", "cost", "diff", "export", "feedback", "fork",
@@ -63,14 +63,14 @@ func KnownProfiles() []Profile {
 			Name: "gemini", Title: "Gemini CLI", Command: "gemini", Args: []string{"--acp"},
 			Packages: []string{"@google/gemini-cli"},
 			Flag:     "--include-directories", FlagSplits: ",", LateReplay: true,
-			Finds: []string{"GEMINI.md", ".agents/skills/*/SKILL.md", ".gemini/skills/*/SKILL.md"}, FindsInRoots: []string{"GEMINI.md"},
+			Finds: []string{"GEMINI.md", "*/**/GEMINI.md", ".agents/skills/*/SKILL.md", ".gemini/skills/*/SKILL.md"}, FindsInRoots: []string{"**/GEMINI.md"},
 			Login: "gemini", Install: "npm install -g @google/gemini-cli", Checked: "0.61.0",
 		},
 		{
 			Name: "goose", Title: "goose", Command: "goose", Args: []string{"acp"},
 			Relay:   true, // it tells MCP servers only the working directory
 			OwnTemp: true,
-			Finds:   []string{"AGENTS.md", ".goosehints", ".agents/skills/**", ".claude/skills/**", ".goose/skills/**"},
+			Finds:   []string{"AGENTS.md", "*/**/AGENTS.md", ".goosehints", ".agents/skills/**", ".claude/skills/**", ".goose/skills/**"},
 			Login:   "goose configure", Install: "see goose-docs.ai", Checked: "1.52.0",
 		},
 		{
@@ -84,7 +84,7 @@ func KnownProfiles() []Profile {
 		{
 			Name: "opencode", Title: "opencode", Command: "opencode", Args: []string{"acp"},
 			Packages:       []string{"opencode-ai"},
-			Finds:          []string{"AGENTS.md", ".agents/skills/**", ".claude/skills/**", ".opencode/skill/**", ".opencode/skills/**"},
+			Finds:          []string{"AGENTS.md", "*/**/AGENTS.md", ".agents/skills/**", ".claude/skills/**", ".opencode/skill/**", ".opencode/skills/**"},
 			FindsOtherwise: []string{"CLAUDE.md"},
 			Relay:          true, // it tells MCP servers only the working directory
 			AskEnv: []string{`OPENCODE_PERMISSION={"acp_agent_roots*_write_file":"ask","acp_agent_roots*_edit_file":"ask",` +

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -89,6 +90,7 @@ func partTexts(parts []contextPart) []string {
 // nextContext returns what to tell the child with the next prompt in cs: what has changed since it was told last.
 // contextDelivered or contextLost must follow.
 func (s *session) nextContext(cs *childSession) promptContext {
+	s.nested() // reads directories, which may take too long for the lock
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.telling == cs {
@@ -281,7 +283,11 @@ func (s *session) instructionsText(mode RootsMode) (instructions, digestNow stri
 	if catalog == nil {
 		return "", ""
 	}
-	instructions = catalog.Instructions(s.proxy.options.Profile.finds(catalog, mode)).String()
+	finds := s.proxy.options.Profile.finds(catalog, mode)
+	instructions = catalog.Instructions(finds).String()
+	if nested := s.listNested(finds); nested != "" {
+		instructions += "\n" + nested
+	}
 	if instructions == "" {
 		return "", ""
 	}
@@ -291,6 +297,48 @@ func (s *session) instructionsText(mode RootsMode) (instructions, digestNow stri
 	}
 	return instructions, digestNow
 }
+
+// maxNested is how many instructions of directories are listed, and nestedTimeout how long they are looked for.
+const (
+	maxNested     = 50
+	nestedTimeout = 500 * time.Millisecond
+)
+
+// findNested looks for the instructions of directories below the roots.
+func (s *session) findNested() (list []discovery.Artifact, complete bool) {
+	catalog := s.host.Catalog()
+	if catalog == nil || s.proxy.options.Profile.Finds == nil && s.roots.Additional().Len() == 0 {
+		return nil, true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), nestedTimeout)
+	defer cancel()
+	return catalog.Nested(ctx)
+}
+
+// listNested lists the instructions of directories that the child does not find itself, "" if there are none.
+func (s *session) listNested(finds func(discovery.Artifact) bool) string {
+	list, complete := s.nested()
+	list = slices.DeleteFunc(slices.Clone(list), finds)
+	if len(list) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("# Instructions of directories\n\nBefore you read or change something in one of these directories, read the file with the " +
+		"instructions for it.\n\n")
+	for _, a := range list[:min(len(list), maxNested)] {
+		fmt.Fprintf(&b, "- %q: %q\n", a.Dir(), a.Path)
+	}
+	switch more := len(list) - maxNested; {
+	case more > 0:
+		fmt.Fprintf(&b, "and %d more: look for %s in other directories too\n", more, instructionFiles)
+	case !complete:
+		fmt.Fprintf(&b, "There may be more: look for %s in other directories too.\n", instructionFiles)
+	}
+	return b.String()
+}
+
+// instructionFiles are the usual names of files with instructions.
+const instructionFiles = "AGENTS.md, CLAUDE.md and GEMINI.md"
 
 const skillsIntro = `# Skills found in the root directories
 

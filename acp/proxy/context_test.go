@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -391,4 +392,23 @@ func TestD1_LongListOfSkills(t *testing.T) {
 			require.Less(t, len(list), c.limit+200)
 		})
 	}
+}
+
+func TestD2_InstructionsOfDirectoriesAreListed(t *testing.T) {
+	t.Parallel()
+	h := newSystem(t, abilities{}, proxy.Options{Profile: proxy.Profile{Finds: []string{"AGENTS.md", "*/**/AGENTS.md"}}})
+	all := roots(t, 1)
+	put(t, all.Cwd(), "web/AGENTS.md", "Found.")
+	own := put(t, all.Cwd(), "api/CLAUDE.md", "Of the interface.")
+	other := put(t, all.At(1), "deep/down/AGENTS.md", "Of the depths.")
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+	require.NoError(t, err)
+	v.prompt(s.ID, "one")
+	told := h.lastPrompt()[1]
+	require.Contains(t, told, fmt.Sprintf("- %q: %q\n- %q: %q\n", filepath.Dir(own), own, filepath.Dir(other), other))
+	require.NotContains(t, told, "web/AGENTS.md", "D3: the agent reads it itself")
+	require.NotContains(t, told, "Of the")
+	v.prompt(s.ID, "two")
+	require.Equal(t, []string{"two"}, h.lastPrompt())
 }

@@ -111,6 +111,7 @@ func (p *proxy) Open(ctx context.Context, a backend.Activation, h backend.Host) 
 		proxy: p, host: h, roots: roots, params: a.Params, history: a.History,
 		announced: &announcement{}, reviving: make(chan struct{}, 1),
 	}
+	s.nested = sync.OnceValues(s.findNested)
 	p.addSecrets(a.Params)
 	r := openRequest{cause: a.Cause, state: decodeState(a.State), stop: a.Stop, mustExist: a.MustExist}
 	profile := p.options.Profile

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -19,6 +20,8 @@ type session struct {
 	history   iter.Seq2[backend.Update, error]
 	relays    *relays // nil if its MCP servers have none
 	announced *announcement
+	// nested returns the instructions of directories below the roots, and whether these are all. It looks for them once.
+	nested func() ([]discovery.Artifact, bool)
 
 	reviving chan struct{} // a semaphore, held while the child is restarted for the session
 

@@ -41,6 +41,7 @@ type client struct {
 	mu          sync.Mutex
 	initialized bool                       // whether initialize was received
 	follower    *mcproots.Follower[*scope] // set by initialize if the client's roots are used
+	mentioned   map[string]bool            // instruction files that results have named
 }
 
 // receive handles what a client declares about itself and its roots before the SDK serves the request.

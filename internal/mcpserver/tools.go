@@ -51,7 +51,7 @@ func (c *client) fileTool(name string) mcp.ToolHandler {
 				return toolError(err.Error()), nil
 			}
 			// Without structuredContent: some clients show it to the model instead of the text.
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: result.Text}}}, nil
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: result.Text + c.mentionInstructions(ctx, sc, r.Params.Arguments)}}}, nil
 		})
 	}
 }
