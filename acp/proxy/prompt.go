@@ -16,6 +16,7 @@ import (
 type turn struct {
 	ctx     context.Context
 	updates backend.Updates
+	blocks  int           // of content in a prompt that is sent later; guarded by promptMu
 	before  *turn         // the prompt before it, nil if that was sent
 	sent    chan struct{} // closed when the prompt was sent, or will not be
 	giveUp  func()        // ends the wait for the child's answer
@@ -36,6 +37,16 @@ func (t *turn) lastUnsent() *turn {
 	return nil
 }
 
+// unsentBlocks returns the number of content blocks of the prompts that were not sent yet. They are at the end of the history.
+func (s *session) unsentBlocks() (n int) {
+	s.promptMu.Lock()
+	defer s.promptMu.Unlock()
+	for t := s.latest.lastUnsent(); t != nil; t = t.before.lastUnsent() {
+		n += t.blocks
+	}
+	return n
+}
+
 // Prompt implements [backend.Session]: it sends the prompt to the child, also during a turn: the child decides what becomes of both.
 // A child that has ended is restarted first.
 func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
@@ -52,6 +63,10 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 		defer close(t.sent)
 		return s.announceBefore(t, cs.child.whileUsed(s.send(cs, t, params)))
 	}
+	blocks := countBlocks(params)
+	s.promptMu.Lock()
+	t.blocks = blocks
+	s.promptMu.Unlock()
 	return s.announceBefore(t, func() (backend.Raw, error) {
 		return s.sendLater(t, cs, params)()
 	})
@@ -70,7 +85,7 @@ func (s *session) sendLater(t *turn, cs *childSession, params backend.Raw) backe
 	}
 	if cs == nil {
 		var err error
-		cs, err = s.revive(t.ctx, countBlocks(params))
+		cs, err = s.revive(t.ctx)
 		switch {
 		case err != nil && t.ctx.Err() != nil:
 			return cancelled

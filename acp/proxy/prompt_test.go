@@ -284,3 +284,29 @@ func TestW7_PromptsForARestartedAgent(t *testing.T) {
 	require.Len(t, prompts[2], 2)
 	require.Contains(t, prompts[2][1], "User: zero")
 }
+
+// All of them are in the history already, but the agent is about to be sent them.
+func TestP7_WaitingPromptsAreNotTold(t *testing.T) {
+	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n", proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
+	history := func(yield func(backend.Update, error) bool) {
+		for _, word := range []string{"zero", "one", "two"} {
+			update := backend.NewUpdate(sdk.UpdateUserMessageText(word))
+			if !yield(update, nil) {
+				return
+			}
+		}
+	}
+	s, _, err := b.backend.Open(t.Context(), backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`), History: history}, host{b.client})
+	require.NoError(t, err)
+	prompt := func(word string) backend.Work {
+		return s.Prompt(t.Context(), backend.Raw(`{"prompt":[{"type":"text","text":"`+word+`"}]}`), turn{b.client})
+	}
+	_, err = await(t, prompt("zero"))
+	requireEnded(t, err, 3)
+	one, two := prompt("one"), prompt("two")
+	_, err = await(t, one)
+	requireEnded(t, err, 3)
+	_, err = await(t, two)
+	requireEnded(t, err, 3)
+	require.Contains(t, b.received("session/prompt")[1], `oldest first:\nUser: zero\nEnd of the conversation`)
+}

@@ -84,7 +84,7 @@ func (s *session) Call(ctx context.Context, method string, params backend.Raw) b
 		return cs.child.whileUsed(cs.call(ctx, method, params))
 	}
 	return func() (backend.Raw, error) {
-		cs, err := s.revive(ctx, 0)
+		cs, err := s.revive(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -22,7 +22,6 @@ type openRequest struct {
 	stop     func(ctx context.Context) error // ends its turn
 
 	mustExist       bool // do not create a session if the child does not know that of state
-	unsentBlocks    int  // blocks at the end of the history that the child is about to be sent
 	historyOptional bool // the history need not be readable
 	hideReplay      bool // the child's replay must not be shown
 	reusable        bool // the child session of previous can be used as it is
@@ -499,7 +498,7 @@ func (s *session) plan(o openResult, r openRequest) (saved state, pendingHistory
 	saved.Offered = len(s.rootCommands(s.announced.childCommands())) > 0
 	lacksHistory := o.method == byNew && r.cause != backend.New
 	if lacksHistory || saved.HistoryDue {
-		pendingHistory, err = conversation(s.history, s.proxy.options.limits.maxContext, r.unsentBlocks)
+		pendingHistory, err = conversation(s.history, s.proxy.options.limits.maxContext, s.unsentBlocks())
 		if err != nil && !r.historyOptional {
 			return state{}, "", err
 		}
@@ -524,9 +523,8 @@ func (s *session) plan(o openResult, r openRequest) (saved state, pendingHistory
 	return saved, pendingHistory, nil
 }
 
-// revive opens the child's session again after the child has ended, and returns it in use. unsentBlocks is the number of blocks of a
-// recorded prompt that the child is sent next.
-func (s *session) revive(ctx context.Context, unsentBlocks int) (*childSession, error) {
+// revive opens the child's session again after the child has ended, and returns it in use.
+func (s *session) revive(ctx context.Context) (*childSession, error) {
 	select {
 	case s.reviving <- struct{}{}:
 		defer func() { <-s.reviving }()
@@ -545,7 +543,7 @@ func (s *session) revive(ctx context.Context, unsentBlocks int) (*childSession, 
 	if err := before.child.awaitEnd(ctx); err != nil {
 		return nil, err
 	}
-	r := openRequest{cause: backend.Resume, state: saved, unsentBlocks: unsentBlocks, historyOptional: true}
+	r := openRequest{cause: backend.Resume, state: saved, historyOptional: true}
 	_, c, err := s.open(ctx, r)
 	if err != nil {
 		return nil, err
