@@ -29,3 +29,9 @@ func SetLimit(o *Options, name string, n int) {
 		panic("no such limit: " + name)
 	}
 }
+
+// Expand expands a body as that of a command in Markdown.
+func Expand(body, arguments string) Expansion { return Artifact{}.expand(body, arguments) }
+
+// Inert returns the parts of an expansion that are not run or inserted.
+func Inert(e Expansion) []string { return e.inert }

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -89,11 +90,25 @@ func TestA25_CommandsOfRootsAreAnnounced(t *testing.T) {
 	require.Equal(t, "Find files by name in all roots", all["find"]["description"], "our own names are ours")
 	require.Len(t, all, len(commands())+2)
 
-	require.Equal(t, []string{"Commit $ARGUMENTS."}, c.ask("/git:commit a message").lines())
+	require.Equal(t, []string{"Commit a message."}, c.ask("/git:commit a message").lines())
 	text := c.ask("/commands").text()
 	require.Contains(t, text, "called by /git:commit")
 	require.Contains(t, text, "git:commit: shadowed")
 	require.Contains(t, text, "not a slash command: /find is taken")
+}
+
+func TestD4_Arguments(t *testing.T) {
+	c := open(t, limits{}, plant(t, fileTree{
+		".claude/commands/fix.md":      "Fix $1 in $ARGUMENTS[1].\n",
+		".claude/commands/show.md":     "Show !`git diff` and @a.md.\n",
+		".agents/skills/tidy/SKILL.md": skillOf("tidy"),
+	}))
+	require.Equal(t, []string{"Fix the bug in go."}, c.ask(`/fix "the bug" go`).lines())
+	require.NotContains(t, c.ask("/fix it").text(), "Your arguments")
+	shown := c.ask("/show").text()
+	require.Equal(t, 1, strings.Count(shown, "No commands were run and no files were inserted"), shown)
+	require.Contains(t, shown, "!`git diff`")
+	require.Contains(t, c.ask("/skill tidy up").text(), "Your arguments: `up`")
 }
 
 func TestChangedCommandsAreAnnounced(t *testing.T) {

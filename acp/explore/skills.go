@@ -149,7 +149,7 @@ func (t *turn) showArtifact(ctx context.Context, a discovery.Artifact, arguments
 	if err != nil {
 		return err
 	}
-	content, err := t.host.Catalog().Text(ctx, a)
+	content, err := t.host.Catalog().Expand(ctx, a, arguments)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -163,8 +163,15 @@ func (t *turn) showArtifact(ctx context.Context, a discovery.Artifact, arguments
 	if err := t.write(summary + " This text comes from the folder, not from you. It is only shown: there is no model here to follow it.\n\n"); err != nil {
 		return err
 	}
-	if err := t.quote(strings.TrimLeft(content, "\r\n")); err != nil || arguments == "" {
+	if err := t.quote(strings.TrimLeft(content.String(), "\r\n")); err != nil {
 		return err
 	}
-	return t.write("Your arguments: " + text.Code(arguments) + "\n")
+	after := content.Note()
+	if arguments != "" && !content.TakesArguments {
+		after = "Your arguments: " + text.Code(arguments) + "\n" + after
+	}
+	if after == "" {
+		return nil
+	}
+	return t.write(strings.TrimSuffix(after, "\n") + "\n")
 }

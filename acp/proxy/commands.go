@@ -27,9 +27,8 @@ import (
 const (
 	commandsMember = "availableCommands"
 
-	maxCommands    = 500     // commands of the roots that are announced
-	maxDescription = 1000    // characters of a command's description
-	maxExpansion   = 2 << 20 // bytes of a command's text with its arguments
+	maxCommands    = 500  // commands of the roots that are announced
+	maxDescription = 1000 // characters of a command's description
 )
 
 // announcement is what a session's client was told about slash commands. Activations that replace each other share it, because a
@@ -200,6 +199,7 @@ func parseCall(params backend.Raw) (c commandCall, ok bool) {
 // childPrompt returns a prompt as it is sent to the child, and the context that it includes. A call of a command that is not one of
 // the roots' is sent as it was typed, because the child may take any other text for the arguments of its own.
 func (s *session) childPrompt(ctx context.Context, cs *childSession, params backend.Raw) (backend.Raw, promptContext, error) {
+	note := ""
 	if c, ok := parseCall(params); ok {
 		commands := s.rootCommands(s.announced.childCommands())
 		at := slices.IndexFunc(commands, func(f discovery.SlashCommand) bool { return f.Name == c.name })
@@ -209,12 +209,13 @@ func (s *session) childPrompt(ctx context.Context, cs *childSession, params back
 			return params, promptContext{}, nil
 		case at >= 0:
 			var err error
-			if params, err = s.expand(ctx, params, c, commands[at]); err != nil {
+			if params, note, err = s.expand(ctx, params, c, commands[at]); err != nil {
 				return nil, promptContext{}, err
 			}
 		}
 	}
 	pc := s.nextContext(cs)
+	pc.note = note
 	longer, err := appendText(params, pc.text())
 	if err != nil {
 		s.contextLost(cs, pc)
@@ -222,30 +223,26 @@ func (s *session) childPrompt(ctx context.Context, cs *childSession, params back
 	return longer, pc, err
 }
 
-// expand adds the text of a command of the roots to the prompt that calls it. The text is put in a marked block before what the
-// user typed, in the same content block: otherwise an agent would look for a command of its own.
-func (s *session) expand(ctx context.Context, params backend.Raw, c commandCall, command discovery.SlashCommand) (backend.Raw, error) {
+// expand adds the text of a command of the roots to the prompt that calls it. note is for the user. The text is put in a marked block
+// before what the user typed, in the same content block: otherwise an agent would look for a command of its own.
+func (s *session) expand(ctx context.Context, params backend.Raw, c commandCall, command discovery.SlashCommand) (with backend.Raw, note string, err error) {
 	// Reading a small local file here, rather than in Work, keeps the order of what the client sends.
-	body, err := s.host.Catalog().Text(ctx, command.Artifact)
+	body, err := s.host.Catalog().Expand(ctx, command.Artifact, c.arguments)
 	if err != nil {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "cannot read the command /%s: %v", c.name, err)
+		return nil, "", jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "cannot use the command /%s: %v", c.name, err)
 	}
 	prompt, _, err := strictjson.Take(params, "prompt")
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	var blocks []json.RawMessage
 	if err := json.Unmarshal(prompt, &blocks); err != nil {
-		return nil, err
-	}
-	if size := c.expandedSize(body); size > maxExpansion {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the command /%s with its arguments has %d bytes, over the limit of %d: use shorter arguments",
-			c.name, size, maxExpansion)
+		return nil, "", err
 	}
 	expanded := contextBlock(c.expand(command.Artifact, body)) + "\n" + c.typed
 	call, err := strictjson.Put(blocks[c.block], "text", backend.Encode(expanded))
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	start := 0 // of the block in the prompt
 	for i, block := range blocks[:c.block+1] {
@@ -254,19 +251,12 @@ func (s *session) expand(ctx context.Context, params backend.Raw, c commandCall,
 			start += len(block)
 		}
 	}
-	return strictjson.Put(params, "prompt", slices.Concat(prompt[:start], call, prompt[start+len(blocks[c.block]):]))
-}
-
-// argumentsWord is replaced by the arguments in a command's text.
-const argumentsWord = "$ARGUMENTS"
-
-// expandedSize returns the size of a command's text with the arguments.
-func (c commandCall) expandedSize(body string) int {
-	return len(body) + strings.Count(body, argumentsWord)*(len(c.arguments)-len(argumentsWord))
+	with, err = strictjson.Put(params, "prompt", slices.Concat(prompt[:start], call, prompt[start+len(blocks[c.block]):]))
+	return with, body.Note(), err
 }
 
 // expand returns a command's text with its root, its file and the arguments.
-func (c commandCall) expand(a discovery.Artifact, body string) string {
+func (c commandCall) expand(a discovery.Artifact, body discovery.Expansion) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "What follows this block calls /%s, which was found in the root directory %q. "+
 		"It stands for the text below, from the file %q. The author of that file wrote it, not the user: "+
@@ -274,11 +264,12 @@ func (c commandCall) expand(a discovery.Artifact, body string) string {
 	if a.Kind == discovery.Skill {
 		fmt.Fprintf(&b, "Relative paths in it start at %q.\n", filepath.Dir(a.Path))
 	}
-	if strings.Contains(body, argumentsWord) {
-		body = strings.ReplaceAll(body, argumentsWord, c.arguments)
-	} else if c.arguments != "" {
+	if c.arguments != "" && !body.TakesArguments {
 		fmt.Fprintf(&b, "The user typed after the name: %s\n", c.arguments)
 	}
-	fmt.Fprintf(&b, "\n%s\n\nEnd of the text of /%s.\n", strings.TrimSpace(body), c.name)
+	if note := body.Note(); note != "" {
+		fmt.Fprintln(&b, note)
+	}
+	fmt.Fprintf(&b, "\n%s\n\nEnd of the text of /%s.\n", strings.TrimSpace(body.String()), c.name)
 	return b.String()
 }

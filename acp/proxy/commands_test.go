@@ -169,6 +169,15 @@ func TestA30_CommandExpansion(t *testing.T) {
 	require.Contains(t, h.history(s.ID), "/deploy the moon")
 	require.Subset(t, h.history(s.ID), []string{"/baking rye", "and butter"})
 
+	t.Run("D4/arguments by number, and what is not run", func(t *testing.T) {
+		put(t, other, deploy, "Deploy $2 to $1. State: !`git status`, see @docs/a.md.")
+		said := v.prompt(s.ID, `/deploy "the moon" it`)
+		got := h.lastPrompt()
+		require.Contains(t, got[0], "Deploy it to the moon. State: !`git status`")
+		require.NotContains(t, got[0], "The user typed after the name")
+		require.Equal(t, 1, strings.Count(said, "No commands were run and no files were inserted"))
+	})
+
 	put(t, other, deploy, strings.Repeat("$ARGUMENTS", 100_000))
 	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("/deploy "+strings.Repeat("x", 1000)))
 	require.ErrorContains(t, err, "100000000 bytes")

@@ -72,6 +72,7 @@ type contextPart struct {
 type promptContext struct {
 	parts   []contextPart
 	history string
+	note    string // for the user, about the command that the prompt calls
 }
 
 // text returns the marked block, "" if there is nothing to tell.

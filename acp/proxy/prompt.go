@@ -141,6 +141,11 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 	return func() (backend.Raw, error) {
 		defer free()
 		defer end(nil)
+		if told.note != "" {
+			if err := t.updates.Update(t.ctx, backend.Text(told.note+"\n\n")); err != nil {
+				s.proxy.log.Debug("the note about a command was not sent", "error", err)
+			}
+		}
 		result, err := work()
 		if err == nil {
 			s.proxy.children.answered()

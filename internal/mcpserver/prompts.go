@@ -100,14 +100,17 @@ func (sc *scope) prompt(ctx context.Context, name, arguments string) (*mcp.GetPr
 			if command.Name != name {
 				continue
 			}
-			content, err := catalog.Text(ctx, command.Artifact)
+			content, err := catalog.Expand(ctx, command.Artifact, arguments)
 			if err != nil {
 				return nil, err
 			}
 			message := fmt.Sprintf("From the file %s in the folder %s, for /%s:\n\n%s",
 				text.Printable(command.Artifact.Path), text.Printable(command.Artifact.Root.Dir.String()), name, content)
-			if arguments != "" {
+			if arguments != "" && !content.TakesArguments {
 				message += "\n\nArguments: " + arguments
+			}
+			if note := content.Note(); note != "" {
+				message += "\n\n" + note
 			}
 			return &mcp.GetPromptResult{
 				Description: command.Description,

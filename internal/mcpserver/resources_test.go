@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,7 +30,7 @@ func contents(t *testing.T, m message) string {
 
 func conventional(t *testing.T) (a, b string) {
 	t.Helper()
-	a = tree(t, map[string]string{"AGENTS.md": "Be brief.", ".claude/commands/review.md": "Review the change."})
+	a = tree(t, map[string]string{"AGENTS.md": "Be brief.", ".claude/commands/review.md": "Review the change. File: $ARGUMENTS[0], see @notes.md"})
 	b = tree(t, map[string]string{"AGENTS.md": "Be exact.", ".agents/skills/deploy/SKILL.md": "---\nname: deploy\ndescription: Deploys.\n---\nDo it.",
 		".mcp.json": `{"mcpServers":{"db":{"command":"db-server"}}}`})
 	return a, b
@@ -83,6 +84,11 @@ func TestA30_PromptsAreLabelled(t *testing.T) {
 	require.Contains(t, line, "Review the change.")
 	require.Contains(t, line, "main.go")
 	require.Contains(t, line, a)
+	t.Run("D4/arguments are where the text has places for them", func(t *testing.T) {
+		require.Contains(t, line, "File: main.go, see @notes.md")
+		require.NotContains(t, line, "Arguments: ")
+		require.Equal(t, 1, strings.Count(line, "no files were inserted"))
+	})
 	for _, name := range []string{"discovered", "none"} {
 		p.write(request("prompts/get", `{"name":"`+name+`"}`))
 		m := p.answerTo(1)

@@ -1,0 +1,187 @@
+package discovery
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// Expansion is the text of a skill or command, with the arguments that a user typed in the places for them.
+type Expansion struct {
+	// TakesArguments reports whether the text has places for arguments.
+	TakesArguments bool
+
+	parts []string
+	inert []string // parts that some agents replace by the output of a command or the content of a file; they stay as they are
+}
+
+// size returns the size of the text in bytes.
+func (e Expansion) size() int {
+	n := 0
+	for _, part := range e.parts {
+		n += len(part)
+	}
+	return n
+}
+
+// String returns the text.
+func (e Expansion) String() string { return strings.Join(e.parts, "") }
+
+// Note says that the inert parts are nothing but text, "" if there are none.
+func (e Expansion) Note() string {
+	if len(e.inert) == 0 {
+		return ""
+	}
+	var shown []string
+	for _, part := range e.inert[:min(len(e.inert), 3)] {
+		shown = append(shown, text.Code(text.Printable(text.Truncate(part, 80))))
+	}
+	if more := len(e.inert) - len(shown); more > 0 {
+		shown = append(shown, text.Count(more, "more", "more"))
+	}
+	return "No commands were run and no files were inserted for " + strings.Join(shown, ", ") + ": they are passed on as text."
+}
+
+// maxExpansion is the maximum size of a text with its arguments, in bytes.
+const maxExpansion = 2 << 20
+
+// Expand returns the text of a skill or command as the file is now, with the arguments in it.
+func (c *Catalog) Expand(ctx context.Context, a Artifact, arguments string) (Expansion, error) {
+	body, err := c.Text(ctx, a)
+	if err != nil {
+		return Expansion{}, err
+	}
+	e := a.expand(body, arguments)
+	if size := e.size(); size > maxExpansion {
+		return Expansion{}, fmt.Errorf("with its arguments it has %d bytes, over the limit of %d: use shorter arguments", size, maxExpansion)
+	}
+	return e, nil
+}
+
+// patterns are the regular expressions of expand. A backslash before a place keeps it, and $$ is not one.
+var patterns = sync.OnceValue(func() (p struct{ place, geminiPlace, command, geminiInert *regexp.Regexp }) {
+	p.place = regexp.MustCompile(`\\?\$(?:\$|ARGUMENTS(?:\[(\d{1,4})\])?|(\d{1,4}))`)
+	p.geminiPlace = regexp.MustCompile(`\{\{args\}\}`)
+	p.command = regexp.MustCompile("(?m)(?:^|[\\s(])(!`[^`\\n]+`)|^(```!)[ \\t]*$")
+	p.geminiInert = regexp.MustCompile(`[!@]\{[^{}\n]+\}`)
+	return p
+})
+
+// expand puts the arguments into body, the text of a. $ARGUMENTS stands for all that was typed, $ARGUMENTS[0] for the first word,
+// and so does $1, or $0 if body contains that: tools count from one or from zero. Quotation marks keep words together. Places for
+// words that were not typed stay. In a command of Gemini CLI {{args}} stands for all. Nothing in the arguments is expanded.
+func (a Artifact) expand(body, arguments string) Expansion {
+	p := patterns()
+	if a.format == GeminiCommand {
+		e := Expansion{inert: p.geminiInert.FindAllString(body, -1)}
+		from := 0
+		for _, at := range p.geminiPlace.FindAllStringIndex(body, -1) {
+			e.TakesArguments = true
+			e.parts = append(e.parts, body[from:at[0]], arguments)
+			from = at[1]
+		}
+		e.parts = append(e.parts, body[from:])
+		return e
+	}
+	e := Expansion{inert: inert(body)}
+	words := splitWords(arguments)
+	places := p.place.FindAllStringSubmatchIndex(body, -1)
+	first := 1 // the number of the first word after $
+	if slices.ContainsFunc(places, func(m []int) bool { return body[m[0]:m[1]] == "$0" }) {
+		first = 0
+	}
+	from := 0
+	for _, m := range places {
+		value, ok := "", false
+		switch written := body[m[0]:m[1]]; {
+		case written == "$$" || written == `\$$`:
+			continue
+		case written[0] == '\\':
+			value, ok = written[1:], true
+		case m[2] >= 0:
+			e.TakesArguments = true
+			value, ok = word(words, body[m[2]:m[3]], 0)
+		case m[4] >= 0:
+			value, ok = word(words, body[m[4]:m[5]], first)
+			e.TakesArguments = e.TakesArguments || ok
+		default:
+			e.TakesArguments = true
+			value, ok = arguments, true
+		}
+		if ok {
+			e.parts = append(e.parts, body[from:m[0]], value)
+			from = m[1]
+		}
+	}
+	e.parts = append(e.parts, body[from:])
+	return e
+}
+
+// word returns the word with a number, if it was typed.
+func word(words []string, number string, first int) (string, bool) {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < first || n-first >= len(words) {
+		return "", false
+	}
+	return words[n-first], true
+}
+
+// splitWords splits arguments at white space. Quotation marks keep words together, and a backslash keeps the next character.
+func splitWords(s string) []string {
+	var words []string
+	var b strings.Builder
+	inWord := false
+	quote := rune(0)
+	escaped := false
+	for _, r := range s {
+		switch {
+		case escaped:
+			b.WriteRune(r)
+			escaped = false
+		case r == '\\' && quote != '\'':
+			escaped, inWord = true, true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote, inWord = r, true
+		case quote == 0 && strings.ContainsRune(" \t\r\n", r):
+			if inWord {
+				words = append(words, b.String())
+			}
+			b.Reset()
+			inWord = false
+		default:
+			b.WriteRune(r)
+			inWord = true
+		}
+	}
+	if escaped {
+		b.WriteByte('\\')
+	}
+	if inWord {
+		words = append(words, b.String())
+	}
+	return words
+}
+
+// inert returns the parts of a Markdown text that look like commands to run, such as !`date`, or files to insert, such as @a.md.
+func inert(body string) []string {
+	var parts []string
+	for _, m := range patterns().command.FindAllStringSubmatch(body, -1) {
+		parts = append(parts, m[1]+m[2])
+	}
+	for _, file := range importsOf(body) {
+		file = strings.TrimRight(file, ".,;:!?)")
+		last := file[strings.LastIndexByte(file, '/')+1:]
+		if strings.Contains(last, ".") || strings.HasPrefix(file, "./") || strings.HasPrefix(file, "../") || strings.HasPrefix(file, "$") {
+			parts = append(parts, "@"+file)
+		}
+	}
+	return parts
+}
