@@ -19,21 +19,24 @@ import (
 // as not advertised.
 type clientCapabilities struct {
 	readTextFile, writeTextFile, terminal, elicitation bool
-
-	formElicitation, urlElicitation bool
+	elicitationModes                                   []string // "form", "url"
 }
 
 func readClientCapabilities(params json.RawMessage) *clientCapabilities {
 	capabilities := members(members(params)["clientCapabilities"])
-	files, modes := members(capabilities["fs"]), members(capabilities["elicitation"])
+	files := members(capabilities["fs"])
+	elicitation := members(capabilities["elicitation"])
+	var modes []string
+	for _, mode := range []string{"form", "url"} {
+		if isObject(elicitation[mode]) {
+			modes = append(modes, mode)
+		}
+	}
 	return &clientCapabilities{
 		readTextFile:  isTrue(files["readTextFile"]),
 		writeTextFile: isTrue(files["writeTextFile"]),
 		terminal:      isTrue(capabilities["terminal"]),
-		elicitation:   isObject(capabilities["elicitation"]),
-
-		formElicitation: isObject(modes["form"]),
-		urlElicitation:  isObject(modes["url"]),
+		elicitation:   isObject(capabilities["elicitation"]), elicitationModes: modes,
 	}
 }
 
@@ -54,7 +57,7 @@ func (a *agent) checkMethod(method string, params backend.Raw) error {
 	case method == methodElicit:
 		var mode string
 		_ = json.Unmarshal(members(params)["mode"], &mode)
-		if mode == "form" && !c.formElicitation || mode == "url" && !c.urlElicitation {
+		if (mode == "form" || mode == "url") && !slices.Contains(c.elicitationModes, mode) {
 			return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the client does not offer %s with mode %s", method, mode)
 		}
 	}

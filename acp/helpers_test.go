@@ -702,6 +702,14 @@ func playFiles() int {
 		cwd, err := os.Getwd()
 		return fmt.Sprintf("%d in %s with %s", os.Getpid(), cwd, strings.Join(os.Args[1:], " ")), err
 	})
+	s.Add(&mcp.Tool{Name: "ask"}, func(ctx context.Context, r *mcp.CallToolRequest) (string, error) {
+		answer, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Mode: "form", Message: "Who?", RequestedSchema: map[string]any{
+			"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}}}})
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint(answer.Action, answer.Content), nil
+	})
 	s.Add(&mcp.Tool{Name: "claim", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
 		func(context.Context, *mcp.CallToolRequest) (string, error) { return "claimed", nil })
 	s.Add(&mcp.Tool{Name: "hang"}, func(ctx context.Context, r *mcp.CallToolRequest) (string, error) {

@@ -44,6 +44,9 @@ func (a *agent) changeServers(id sessionstore.ID, w *workspace.Workspace, previo
 	} else {
 		o := a.options.tuning.MCP
 		o.Logger = o.Logger.With("session", id)
+		if client := a.capabilities.Load(); client != nil {
+			o.Elicitation = client.elicitationModes
+		}
 		c.set, c.created = mcpclient.NewSet(a.starter, o), true
 	}
 	var err error

@@ -722,6 +722,40 @@ func statuses(messages []message, toolCall string) (all []string) {
 }
 
 // Cancelling the turn ends an unanswered permission request, and the call is shown as failed.
+// A server may ask the user if the client can show the question.
+func TestA26_Elicitation(t *testing.T) {
+	for capabilities, says := range map[string]string{
+		`{"elicitation":{"form":{}}}`: "acceptmap[name:Ada]",
+		`{"elicitation":{"url":{}}}`:  "error",
+		`{"elicitation":{}}`:          "error",
+		`{}`:                          "error",
+	} {
+		t.Run(capabilities, func(t *testing.T) {
+			c := connect(t, acp.Options{})
+			asked := make(chan message, 10)
+			c.answers = func(m message) string {
+				if m.Method == "elicitation/create" {
+					asked <- m
+					return `{"action":"accept","content":{"name":"Ada"}}`
+				}
+				return `{"outcome":{"outcome":"selected","optionId":"allow-once"}}`
+			}
+			c.call("initialize", `{"protocolVersion":1,"clientCapabilities":`+capabilities+`}`)
+			id := c.serve([]string{folder(t)}, server("one", "files"))
+			require.Contains(t, c.use(id, "one.ask"), says)
+			if says == "error" {
+				require.Empty(t, asked)
+				return
+			}
+			var params struct{ SessionID, Mode, Message string }
+			require.NoError(t, json.Unmarshal((<-asked).Params, &params))
+			require.Equal(t, id, params.SessionID)
+			require.Equal(t, "form", params.Mode)
+			require.Equal(t, `MCP server "one" asks: Who?`, params.Message)
+		})
+	}
+}
+
 func TestW5_CancelDuringToolPermission(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()

@@ -100,7 +100,7 @@ func (c *call) send(ctx context.Context, conn *connection) (backend.ToolResult, 
 		cancelled.wait(conn.ended)
 	}
 	if err != nil {
-		err = c.callError(ctx, conn, err)
+		err = c.callError(ctx, conn, c.server.visitURLs(ctx, err))
 	}
 	active.end()
 	showing.Wait()

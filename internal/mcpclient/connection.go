@@ -126,6 +126,7 @@ func (c *connection) client() *mcproots.Client {
 	if s.config.declaresRoots() {
 		o.Roots, o.OnList = s.set.currentRoots, c.rootsSent
 	}
+	c.offerElicitation(&o)
 	return mcproots.NewClient(&mcp.Implementation{Name: s.set.options.Name, Version: s.set.options.Version}, o)
 }
 

@@ -13,6 +13,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Name and Version identify acp-agent to the servers. Default "acp-agent", "dev".
 	Name, Version string
+	// Elicitation are the ways in which the session's client can ask the user what servers want to know: "form", "url".
+	Elicitation []string
 	// Wait bounds how long a listing or a call waits for a server to become ready. Default 15 s.
 	Wait time.Duration
 

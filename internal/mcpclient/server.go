@@ -23,6 +23,7 @@ type server struct {
 	prefix   string // of the names of its tools
 	log      *slog.Logger
 	redactor redactor
+	asking   chan struct{}        // holds one value while the server asks the user
 	restarts chan []mcproots.Root // asks run to reconnect; holds the roots that the session has lost
 	ctx      context.Context      // ends with the server
 	stop     context.CancelCauseFunc
@@ -47,7 +48,7 @@ func (s *Set) newServer(c Config, prefix string) *server {
 	ctx, stop := context.WithCancelCause(s.ctx)
 	return &server{
 		set: s, config: c, prefix: prefix, redactor: r, log: r.logger(s.options.Logger.With("server", c.Name)),
-		restarts: make(chan []mcproots.Root, 1), ctx: ctx, stop: stop,
+		asking: make(chan struct{}, 1), restarts: make(chan []mcproots.Root, 1), ctx: ctx, stop: stop,
 		state: backend.ServerIdle, changed: make(chan struct{}), always: map[[sha256.Size]byte]bool{},
 	}
 }

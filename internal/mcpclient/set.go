@@ -34,7 +34,7 @@ type Set struct {
 
 // Host is what a set needs of its session. A [backend.Host] is one.
 type Host interface {
-	backend.Client  // asks for permission
+	backend.Client  // asks the user
 	backend.Updates // shows what happens outside of calls
 }
 
@@ -148,13 +148,21 @@ func (s *Set) Servers() []backend.ServerStatus {
 
 // ask asks the user for permission, while the session is open.
 func (s *Set) ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
-	s.mu.Lock()
-	host, closed := s.host, s.closed
-	s.mu.Unlock()
-	if closed || host == nil {
-		return backend.RejectOnce, backend.ErrClosed
+	host, err := s.openHost()
+	if err != nil {
+		return backend.RejectOnce, err
 	}
 	return q.Ask(ctx, host)
+}
+
+// openHost returns the session while it is open.
+func (s *Set) openHost() (Host, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.host == nil {
+		return nil, backend.ErrClosed
+	}
+	return s.host, nil
 }
 
 // showTimeout is how long showMessage waits for a client that does not read.

@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -35,6 +37,8 @@ type Options struct {
 	// Roots returns the list whenever a server asks for it. If it is nil, roots are not declared and roots/list is unknown. It must be
 	// safe for concurrent use.
 	Roots func(context.Context) (Snapshot, error)
+	// Elicitation are the ways in which the server may ask the user through the SDK's ElicitationHandler, nil if there is none.
+	Elicitation *mcp.ElicitationCapabilities
 	// OnList is called with each list that is sent to the server. It must not block.
 	OnList func(Snapshot)
 	// ProbeTimeout is how long a server may take to answer server/discover before it is treated as a legacy server. Default 5 s.
@@ -52,7 +56,7 @@ type Client struct {
 func NewClient(impl *mcp.Implementation, o Options) *Client {
 	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, 5*time.Second)
 	o.SDK.Logger = cmp.Or(o.SDK.Logger, slog.New(slog.DiscardHandler))
-	o.SDK.Capabilities = &mcp.ClientCapabilities{}
+	o.SDK.Capabilities = &mcp.ClientCapabilities{Elicitation: o.Elicitation}
 	if o.Roots != nil {
 		o.SDK.Capabilities.RootsV2 = &mcp.RootCapabilities{ListChanged: true}
 	}
@@ -131,7 +135,7 @@ func (c *Client) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if params := req.GetParams(); params != nil {
 			if meta := params.GetMeta(); c.options.Roots != nil && meta[mcp.MetaKeyClientCapabilities] != nil {
-				meta[mcp.MetaKeyClientCapabilities] = modernCapabilities{}
+				meta[mcp.MetaKeyClientCapabilities] = modernCapabilities{Elicitation: c.options.Elicitation}
 			}
 		}
 		if method == "server/discover" {
@@ -143,9 +147,10 @@ func (c *Client) send(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// modernCapabilities are the capabilities of a client that only offers roots.
+// modernCapabilities are the capabilities of a client that offers roots, and perhaps elicitation.
 type modernCapabilities struct {
-	Roots struct{} `json:"roots"`
+	Roots       struct{}                     `json:"roots"`
+	Elicitation *mcp.ElicitationCapabilities `json:"elicitation,omitempty"`
 }
 
 // recovered calls call and turns a panic into an error: some malformed responses make the SDK panic.
@@ -271,31 +276,37 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// respond answers requests for roots. It fails for requests of any other kind.
+// respond answers requests for roots and those that the user answers. It fails for requests of any other kind.
 func (s *Session) respond(ctx context.Context, need inputRequired) (input, error) {
 	if n := len(need.requests); n > maxInputRequests {
 		return input{}, fmt.Errorf("the server asked for %d inputs in one result, more than the limit of %d", n, maxInputRequests)
 	}
 	in := input{responses: make(mcp.InputResponseMap, len(need.requests)), state: need.state}
 	var list *mcp.ListRootsResult
-	for key, request := range need.requests {
+	for _, key := range slices.Sorted(maps.Keys(need.requests)) {
 		method := "sampling/createMessage"
-		switch request.(type) {
+		var err error
+		switch request := need.requests[key].(type) {
 		case *mcp.ListRootsParams:
-			method = "roots/list"
+			if method = "roots/list"; s.client.options.Roots == nil {
+				break
+			}
+			if list == nil {
+				list, err = s.client.listRoots(ctx)
+			}
+			in.responses[key] = list
 		case *mcp.ElicitParams:
-			method = "elicitation/create"
+			if method = "elicitation/create"; s.client.options.SDK.ElicitationHandler == nil || request == nil {
+				break
+			}
+			in.responses[key], err = s.client.options.SDK.ElicitationHandler(ctx, &mcp.ElicitRequest{Session: s.ClientSession, Params: request})
 		}
-		if method != "roots/list" || s.client.options.Roots == nil {
+		if err != nil {
+			return input{}, err
+		}
+		if in.responses[key] == nil {
 			return input{}, fmt.Errorf("the server asked for %s, which this client does not offer", method)
 		}
-		if list == nil {
-			var err error
-			if list, err = s.client.listRoots(ctx); err != nil {
-				return input{}, err
-			}
-		}
-		in.responses[key] = list
 	}
 	return in, nil
 }
