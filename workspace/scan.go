@@ -43,6 +43,9 @@ type ScanOptions struct {
 	// MaxDepth is how many directories deep to go from the start. A deeper directory is a folder whose Err is a
 	// *[LimitError]. Zero means [DefaultMaxScanDepth].
 	MaxDepth int
+	// Exclude, if not nil, reports whether to leave out an entry of a directory, and what is below it. It is called from several
+	// goroutines.
+	Exclude func(dir Ref, e Entry) bool
 
 	workers int // zero means GOMAXPROCS
 }
@@ -369,7 +372,7 @@ func (s *scan) read(d *scanDir, outer *gitignore.Matcher) (deliver func() error,
 			system = append(system, e.Name)
 			return true
 		}
-		return s.ctx.Err() != nil || d.ignores(e)
+		return s.ctx.Err() != nil || d.ignores(e) || s.o.Exclude != nil && s.o.Exclude(d.dir.ref, e)
 	})
 	first := entries
 	if len(entries) > partSize {

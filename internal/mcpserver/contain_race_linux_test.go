@@ -49,11 +49,7 @@ func TestC5_ToolsWhileNamesAreSwapped(t *testing.T) {
 			for sent := 0; sent < racedCalls; sent += atOnce {
 				for i := range atOnce {
 					w := wiredTools[(sent+i)%len(wiredTools)]
-					arguments := map[string]any{"path": paths[(sent+i)/len(wiredTools)%len(paths)]}
-					for name, value := range w.more {
-						arguments[name] = value
-					}
-					p.send(w.tool, arguments)
+					p.send(w.tool, w.arguments(paths[(sent+i)/len(wiredTools)%len(paths)]))
 				}
 				for range atOnce {
 					answer := p.until(func(m message) bool { return m.Method == "" })

@@ -33,7 +33,7 @@ func declaration(t tools.Tool) *mcp.Tool {
 	if !t.Annotations.ReadOnly { // the others mean nothing for a tool that only reads
 		hints.DestructiveHint, hints.IdempotentHint = &t.Annotations.Destructive, t.Annotations.Idempotent
 	}
-	return &mcp.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, Annotations: hints}
+	return &mcp.Tool{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema, Annotations: hints}
 }
 
 // fileTool returns the handler of a file tool.
@@ -51,8 +51,24 @@ func (c *client) fileTool(name string) mcp.ToolHandler {
 				return toolError(err.Error()), nil
 			}
 			// Without structuredContent: some clients show it to the model instead of the text.
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: result.Text + c.mentionInstructions(ctx, sc, r.Params.Arguments)}}}, nil
+			content := []mcp.Content{&mcp.TextContent{Text: result.Text + c.mentionInstructions(ctx, sc, r.Params.Arguments)}}
+			if result.Media != nil {
+				content = append(content, mediaContent(result.Media))
+			}
+			return &mcp.CallToolResult{Content: content}, nil
 		})
+	}
+}
+
+// mediaContent returns an image or a sound as such, and anything else as a resource.
+func mediaContent(m *tools.Media) mcp.Content {
+	switch kind, _, _ := strings.Cut(m.Type, "/"); kind {
+	case "image":
+		return &mcp.ImageContent{MIMEType: m.Type, Data: m.Data}
+	case "audio":
+		return &mcp.AudioContent{MIMEType: m.Type, Data: m.Data}
+	default:
+		return &mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: m.URI, MIMEType: m.Type, Blob: m.Data}}
 	}
 }
 
@@ -85,8 +101,8 @@ func toolError(message string) *mcp.CallToolResult {
 
 func listRootsTool() *mcp.Tool {
 	return declaration(tools.Tool{
-		Name: "list_roots", Title: "List roots",
-		Description: "List the accessible root directories in order and where they come from, and the roots that are not accessible, with the reason. Relative paths start at the first root.",
+		Name:        "list_roots",
+		Description: "List the root directories, and why others are not accessible. Paths must lie in a root; relative paths start at the first.",
 		InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
 		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
 	})

@@ -24,10 +24,52 @@ func listTools(t *testing.T) (list struct{ Tools []map[string]any }, size int) {
 // The list of tools is part of every request to a model.
 func TestToolListIsSmall(t *testing.T) {
 	list, size := listTools(t)
-	require.Less(t, size, 8_000)
+	require.Less(t, size, 8<<10)
 	t.Log(len(list.Tools), "tools in", size, "bytes")
 	for _, tool := range list.Tools {
 		require.NotContains(t, tool, "outputSchema", tool["name"])
+	}
+}
+
+func TestHintsOfTools(t *testing.T) {
+	list, _ := listTools(t)
+	hints := map[string][]any{} // destructive and idempotent, of tools that change files
+	for _, tool := range list.Tools {
+		name, _ := tool["name"].(string)
+		a, _ := tool["annotations"].(map[string]any)
+		require.Equal(t, false, a["openWorldHint"], name)
+		if a["readOnlyHint"] == true {
+			require.NotContains(t, a, "destructiveHint", name)
+			continue
+		}
+		hints[name] = []any{a["destructiveHint"], a["idempotentHint"]}
+	}
+	require.Equal(t, map[string][]any{
+		"write_file": {true, true}, "edit_file": {true, false}, "create_directory": {false, true}, "delete_file": {true, true}, "move_file": {true, false},
+	}, hints)
+}
+
+func TestMediaContent(t *testing.T) {
+	dir := tree(t, map[string]string{"image": "GIF89a;", "sound": "fLaC;", "document": "%PDF-1.7"})
+	roots, err := workspace.NewRoots(dir, nil)
+	require.NoError(t, err)
+	p := start(t, Options{Roots: roots})
+	p.begin(withoutRoots)
+	for id, c := range []struct {
+		file string
+		want map[string]any
+	}{
+		{"image", map[string]any{"type": "image", "mimeType": "image/gif", "data": "R0lGODlhOw=="}},
+		{"sound", map[string]any{"type": "audio", "mimeType": "audio/flac", "data": "ZkxhQzs="}},
+		{"document", map[string]any{"type": "resource", "resource": map[string]any{
+			"uri": dirURI(t, dir) + "/document", "mimeType": "application/pdf", "blob": "JVBERi0xLjc="}}},
+	} {
+		p.write(call(id+1, "read_media", read(c.file)))
+		m := p.answerTo(float64(id + 1))
+		content, _ := m.Result["content"].([]any)
+		require.Len(t, content, 2, m.line)
+		require.Contains(t, m.text(), c.file)
+		require.Equal(t, c.want, content[1])
 	}
 }
 

@@ -57,12 +57,17 @@ func (s *schema) notEmpty(names ...string) {
 	}
 }
 
-// oneOf sets the values of a string, the default first.
+// notEmptyList disallows an empty list of strings, and empty strings in it.
+func (s *schema) notEmptyList(name string) {
+	one := 1
+	s.Properties[name].MinItems, s.Properties[name].Items.MinLength = &one, &one
+}
+
+// oneOf sets the values of a string.
 func (s *schema) oneOf(name string, values ...string) {
 	for _, value := range values {
 		s.Properties[name].Enum = append(s.Properties[name].Enum, value)
 	}
-	s.Properties[name].Default = encode(values[0])
 }
 
 // encode encodes the types of this package, all of which JSON can represent.
@@ -149,15 +154,37 @@ func check(s *jsonschema.Schema, field strictjson.Field, raw json.RawMessage) (v
 	case "integer":
 		number, _ := value.(float64)
 		return int64(number), math.Abs(number) <= math.MaxInt32
-	case "string":
-		_, wrong := field.Text() // also rejects lone surrogates
-		return value, wrong == nil
 	default:
-		return value, true
+		return value, wellFormed(field)
 	}
 }
 
-// expected describes the valid values of a string, integer or boolean.
+// wellFormed reports whether a value has neither lone surrogates nor a name twice.
+func wellFormed(field strictjson.Field) bool {
+	switch field.Raw()[0] {
+	case '"':
+		_, wrong := field.Text()
+		return wrong == nil
+	case '[':
+		items, wrong := field.Items()
+		return wrong == nil && !slices.ContainsFunc(items, func(item strictjson.Field) bool { return !wellFormed(item) })
+	case '{':
+		object, wrong := field.Object()
+		if _, twice := object.Duplicate(); wrong != nil || twice {
+			return false
+		}
+		for name := range object.All() {
+			if !wellFormed(object.Field(name)) {
+				return false
+			}
+		}
+		return true
+	default:
+		return true
+	}
+}
+
+// expected describes the valid values of an argument.
 func expected(s *jsonschema.Schema) string {
 	switch {
 	case len(s.Enum) > 0:
@@ -170,6 +197,12 @@ func expected(s *jsonschema.Schema) string {
 		return fmt.Sprintf("an integer of at least %v", *s.Minimum)
 	case s.Type == "integer":
 		return "an integer"
+	case s.Type == "array" && s.MinItems != nil:
+		return "a list that is not empty, each item " + expected(s.Items)
+	case s.Type == "array":
+		return "a list, each item " + expected(s.Items)
+	case s.Type == "object":
+		return "an object with " + strings.Join(s.Required, ", ")
 	default:
 		return "a " + s.Type
 	}

@@ -18,11 +18,18 @@ var pathCalls = map[string]func(path string) (tool string, a args){
 	"list_directory": func(path string) (string, args) { return "list_directory", args{"path": path} },
 	"file_info":      func(path string) (string, args) { return "file_info", args{"path": path} },
 	"read_file":      func(path string) (string, args) { return "read_file", args{"path": path} },
+	"directory_tree": func(path string) (string, args) { return "directory_tree", args{"path": path, "ignored": "include"} },
+	"read_file tail": func(path string) (string, args) { return "read_file", args{"path": path, "tail": 5} },
+	"read_files":     func(path string) (string, args) { return "read_files", args{"paths": []string{path}} },
+	"read_media":     func(path string) (string, args) { return "read_media", args{"path": path} },
 	"find_files":     func(path string) (string, args) { return "find_files", args{"path": path, "ignored": "include"} },
 	"search":         func(path string) (string, args) { return "search", args{"path": path, "pattern": "."} },
 	"write_file":     func(path string) (string, args) { return "write_file", args{"path": path, "content": "intruder\n"} },
 	"edit_file": func(path string) (string, args) {
 		return "edit_file", args{"path": path, "old_text": "secret", "new_text": "intruder"}
+	},
+	"edit_file dry run": func(path string) (string, args) {
+		return "edit_file", args{"path": path, "edits": []args{{"old_text": "secret", "new_text": "intruder"}}, "dry_run": true}
 	},
 	// These act on a name itself, so they are given one below the path.
 	"create_directory": func(path string) (string, args) { return "create_directory", args{"path": path + "/new"} },

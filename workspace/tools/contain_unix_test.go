@@ -26,7 +26,7 @@ func TestC6_SpecialFiles(t *testing.T) {
 			case "file_info":
 				require.NoError(t, err)
 				require.Equal(t, "other", do[fileInfo](h, "file_info", args{"path": path}).Type)
-			case "list_directory":
+			case "list_directory", "directory_tree":
 				require.Error(t, err, result.Text)
 			case "create_directory", "delete_file", "move_file", "move_file to":
 				require.ErrorIs(t, err, syscall.ENOTDIR)
@@ -68,7 +68,7 @@ func TestC5_DirectorySwappedWithALink(t *testing.T) {
 	for range calls {
 		for label, call := range pathCalls {
 			path := "d/secret"
-			if label == "list_directory" {
+			if label == "list_directory" || label == "directory_tree" {
 				path = "d"
 			}
 			tool, a := call(path)

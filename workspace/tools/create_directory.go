@@ -3,7 +3,7 @@ package tools
 import "context"
 
 type createDirectoryInput struct {
-	Path string `json:"path" jsonschema:"the new directory, absolute or relative to the first root; its parent directory must exist"`
+	Path string `json:"path" jsonschema:"the new directory"`
 }
 
 type createdDirectory struct{ Location }
@@ -11,8 +11,8 @@ type createdDirectory struct{ Location }
 func (s *Set) createDirectoryTool() Tool {
 	return define(s, Tool{
 		Name:        "create_directory",
-		Title:       "Create directory",
-		Description: "Create an empty directory. Fails if the path exists. The user may be asked for permission first.",
+		Description: "Create a directory in an existing one.",
+		Annotations: Annotations{Idempotent: true},
 	}, func(in *schema) { in.notEmpty("path") }, s.createDirectory)
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 type deleteFileInput struct {
-	Path string `json:"path" jsonschema:"the file, link or empty directory, absolute or relative to the first root"`
+	Path string `json:"path" jsonschema:"what to delete"`
 }
 
 type deletedFile struct {
@@ -16,11 +16,9 @@ type deletedFile struct {
 
 func (s *Set) deleteFileTool() Tool {
 	return define(s, Tool{
-		Name:  "delete_file",
-		Title: "Delete file",
-		Description: "Delete a file or an empty directory. A link is deleted itself, not what it points to. " +
-			"The user may be asked for permission first.",
-		Annotations: Annotations{Destructive: true},
+		Name:        "delete_file",
+		Description: "Delete a file, a link (not its target) or an empty directory.",
+		Annotations: Annotations{Destructive: true, Idempotent: true},
 	}, func(in *schema) { in.notEmpty("path") }, s.deleteFile)
 }
 

@@ -2,10 +2,10 @@
 //
 // A [Set] holds the tools of one workspace, with JSON schemas of their arguments:
 //
-//	list_roots, list_directory, file_info        what exists
-//	find_files, search                           files by name, lines by content
-//	read_file                                    lines of a file
-//	write_file, edit_file                        replace a file, or a text in it
+//	list_roots, list_directory, directory_tree   what exists
+//	file_info, find_files, search                one file, files by name, lines by content
+//	read_file, read_files, read_media            text of one or several files; images, sounds and PDFs
+//	write_file, edit_file                        replace a file, or texts in it
 //	create_directory, delete_file, move_file     change the tree
 //
 //	set := tools.New(ws, tools.Options{Permit: ask})

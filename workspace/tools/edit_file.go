@@ -2,41 +2,98 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
 )
 
 type editFileInput struct {
-	Path       string `json:"path" jsonschema:"the file, absolute or relative to the first root"`
-	OldText    string `json:"old_text" jsonschema:"the text to replace, exactly as it is in the file, including indentation; it must occur exactly once unless replace_all is true"`
-	NewText    string `json:"new_text" jsonschema:"the text to replace it with"`
-	ReplaceAll bool   `json:"replace_all,omitempty" jsonschema:"whether to replace every occurrence; default false"`
-	IfVersion  string `json:"if_version,omitempty" jsonschema:"the version that read_file returned; fails without writing if the file has changed since"`
+	Path       string     `json:"path" jsonschema:"the file"`
+	OldText    string     `json:"old_text,omitempty" jsonschema:"must occur exactly once, unless replace_all is true: include lines around it"`
+	NewText    *string    `json:"new_text,omitempty" jsonschema:"its replacement"`
+	ReplaceAll bool       `json:"replace_all,omitempty" jsonschema:"replace every occurrence"`
+	Edits      []editText `json:"edits,omitempty" jsonschema:"several replacements, in this order, instead of old_text and new_text"`
+	DryRun     bool       `json:"dry_run,omitempty" jsonschema:"only show the difference"`
+	IfVersion  string     `json:"if_version,omitempty" jsonschema:"as for write_file"`
+}
+
+type editText struct {
+	OldText    string `json:"old_text"`
+	NewText    string `json:"new_text"`
+	ReplaceAll bool   `json:"replace_all,omitempty"`
 }
 
 func (s *Set) editFileTool() Tool {
 	return define(s, Tool{
-		Name:  "edit_file",
-		Title: "Edit file",
-		Description: "Replace an exact text in a file. The user may be asked for permission first. Returns the difference. " +
-			"The file's line endings are kept.",
+		Name: "edit_file",
+		Description: "Replace exact text in a file: all replacements, or none. If old_text differs only in indentation, new_text is " +
+			"indented to match, and the result says so.",
 		Annotations: Annotations{Destructive: true},
-	}, func(in *schema) { in.notEmpty("path", "old_text", "if_version") }, s.edit)
+	}, func(in *schema) {
+		in.notEmpty("path", "old_text", "if_version")
+		one := 1
+		in.Properties["edits"].Items.Properties["old_text"].MinLength = &one
+	}, s.edit)
+}
+
+// replacements returns the replacements to make.
+func (in editFileInput) replacements() ([]Replacement, error) {
+	single := in.OldText != "" || in.NewText != nil || in.ReplaceAll
+	switch {
+	case single && len(in.Edits) > 0:
+		return nil, errors.New("give either old_text and new_text, or edits")
+	case len(in.Edits) > 0:
+		var all []Replacement
+		for _, e := range in.Edits {
+			all = append(all, Replacement{Old: e.OldText, New: e.NewText, All: e.ReplaceAll})
+		}
+		return all, nil
+	case in.OldText == "" || in.NewText == nil:
+		return nil, errors.New("give old_text and new_text, or edits")
+	default:
+		return []Replacement{{Old: in.OldText, New: *in.NewText, All: in.ReplaceAll}}, nil
+	}
 }
 
 func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
-	r := Replacement{Old: in.OldText, New: in.NewText, All: in.ReplaceAll}
-	return s.rewrite(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
+	replacements, err := in.replacements()
+	if err != nil {
+		return changedFile{}, err
+	}
+	reindented := false
+	c, err := s.planText(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
 		if old == nil {
 			return "", &fs.PathError{Op: "edit", Path: in.Path, Err: fs.ErrNotExist}
 		}
-		edited, err := r.Apply(in.Path, *old)
-		if err == nil && !isText([]byte(edited)) {
-			err = notText(in.Path, []byte(edited))
+		edited := *old
+		for i, r := range replacements {
+			after, adapted, err := r.applyReindented(in.Path, edited)
+			if err != nil && len(replacements) > 1 {
+				err = fmt.Errorf("nothing was changed, because of replacement %d of %d: %w", i+1, len(replacements), err)
+			}
+			if err != nil {
+				return "", err
+			}
+			edited, reindented = after, reindented || adapted
 		}
-		return edited, err
+		if !isText([]byte(edited)) {
+			return "", notText(in.Path, []byte(edited))
+		}
+		return edited, nil
 	})
+	if err != nil {
+		return changedFile{}, err
+	}
+	var out changedFile
+	if in.DryRun {
+		out = s.changed(c, "would be changed")
+		out.Version = versionOf(*c.Old)
+	} else {
+		out, err = s.rewrite(ctx, c)
+	}
+	out.Reindented = reindented
+	return out, err
 }
 
 // Replacement replaces one text with another, exactly as they are. Only line endings adapt: in a file whose lines all end with
@@ -65,12 +122,18 @@ func (e *MatchError) Error() string {
 		e.Path, e.Count, e.Lines[0], e.Lines[1])
 }
 
-// Apply makes the replacement in text, which is that of the file at path. The error is a *[MatchError].
-func (r Replacement) Apply(path, text string) (string, error) {
+// withLineEndings returns the replacement with the line endings of text.
+func (r Replacement) withLineEndings(text string) Replacement {
 	if onlyCRLF(text) && !strings.Contains(r.Old+r.New, "\r") {
 		r.Old = strings.ReplaceAll(r.Old, "\n", "\r\n")
 		r.New = strings.ReplaceAll(r.New, "\n", "\r\n")
 	}
+	return r
+}
+
+// Apply makes the replacement in text, which is that of the file at path. The error is a *[MatchError].
+func (r Replacement) Apply(path, text string) (string, error) {
+	r = r.withLineEndings(text)
 	count := 0
 	if r.Old != "" {
 		count = strings.Count(text, r.Old)

@@ -46,3 +46,95 @@ func TestEditFile(t *testing.T) {
 	require.Len(t, h.asked, asked)
 	require.Equal(t, before, planted(t, app))
 }
+
+func TestEditFileMakesSeveralReplacements(t *testing.T) {
+	app := plant(t, fileTree{"a": "one\ntwo\ntwo\n"})
+	h := serve(t, openRoots(t, app), Options{})
+	edits := func(texts ...string) (all []args) {
+		for i := 0; i < len(texts); i += 2 {
+			all = append(all, args{"old_text": texts[i], "new_text": texts[i+1]})
+		}
+		return all
+	}
+	got := do[changedFile](h, "edit_file", args{"path": "a", "edits": append(edits("one", "1", "1\n", "zero\n"), args{"old_text": "two", "new_text": "2", "replace_all": true})})
+	require.Equal(t, fileTree{"a": "zero\n2\n2\n"}, planted(t, app))
+	require.Equal(t, 3, got.Lines)
+	require.Len(t, h.asked, 1, "they are one change")
+
+	require.ErrorContains(t, h.refused("edit_file", args{"path": "a", "edits": edits("zero", "0", "3", "4")}), "replacement 2 of 2: a does not contain")
+	require.ErrorContains(t, h.refused("edit_file", args{"path": "a", "edits": edits("0", "1"), "old_text": "zero", "new_text": "0"}), "either")
+	require.ErrorContains(t, h.refused("edit_file", args{"path": "a"}), "give old_text and new_text, or edits")
+	require.ErrorContains(t, h.refused("edit_file", args{"path": "a", "old_text": "zero"}), "give old_text and new_text, or edits")
+	require.Equal(t, fileTree{"a": "zero\n2\n2\n"}, planted(t, app))
+	require.Len(t, h.asked, 1)
+}
+
+func TestEditFileDryRun(t *testing.T) {
+	app := plant(t, fileTree{"a": "one\n"})
+	h := serve(t, openRoots(t, app), Options{})
+	version := do[fileText](h, "read_file", args{"path": "a"}).Version
+	edit := args{"path": "a", "old_text": "one", "new_text": "two", "dry_run": true}
+	got := do[changedFile](h, "edit_file", edit)
+	require.Equal(t, "would be changed", got.Outcome)
+	require.Contains(t, got.Diff, "-one\n+two\n")
+	require.Equal(t, version, got.Version)
+	require.Empty(t, h.asked)
+	require.Equal(t, fileTree{"a": "one\n"}, planted(t, app))
+	delete(edit, "dry_run")
+	edit["if_version"] = got.Version
+	do[changedFile](h, "edit_file", edit)
+	require.Equal(t, fileTree{"a": "two\n"}, planted(t, app))
+}
+
+func TestEditFileAdaptsIndentation(t *testing.T) {
+	for name, c := range map[string]struct{ file, old, new, want string }{
+		"deeper":                    {"if a {\n\t\tb()\n\t\tc()\n}\n", "\tb()\n\tc()\n", "\td()\n\t\te()\n", "if a {\n\t\td()\n\t\t\te()\n}\n"},
+		"less deep":                 {"    b()\n", "        b()\n", "        c()\n            d()\n", "    c()\n        d()\n"},
+		"without indentation":       {"x\n    b()\n    c()\n", "b()\nc()", "b()\n  d()", "x\n    b()\n      d()\n"},
+		"spaces for tabs":           {"\ta {\n\t\tb\n\t}\n", "    a {\n        b\n    }", "    a {\n        b {\n            c\n        }\n    }", "\ta {\n\t\tb {\n\t\t\tc\n\t\t}\n\t}\n"},
+		"tabs for spaces":           {"a:\n  b:\n    c\n", "a:\n\tb:\n\t\tc\n", "a:\n\tb:\n\t\tc:\n\t\t\td\n", "a:\n  b:\n    c:\n      d\n"},
+		"spaces for a tab, shifted": {"\t\ta\n\t\t\tb\n", "a\n    b\n", "a\n    c\n        d\n", "\t\ta\n\t\t\tc\n\t\t\t\td\n"},
+		"empty lines":               {"\ta\n\n\tb\n", "a\n  \nb\n", "a\n\nc\n", "\ta\n\n\tc\n"},
+		"CRLF":                      {"\ta\r\n\tb\r\n", "a\nb", "a\nc", "\ta\r\n\tc\r\n"},
+		"the end of the file":       {"\ta\n\tb", "a\nb", "a\nc", "\ta\n\tc"},
+		"removed":                   {"x\n\ta\n\tb\ny\n", "  a\n  b\n", "", "x\ny\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := plant(t, fileTree{"a": c.file})
+			h := serve(t, openRoots(t, app), Options{})
+			result, err := h.try("edit_file", args{"path": "a", "old_text": c.old, "new_text": c.new})
+			require.NoError(t, err)
+			require.Equal(t, fileTree{"a": c.want}, planted(t, app))
+			require.Contains(t, result.Text, "indented like the file")
+		})
+	}
+	for name, c := range map[string]struct{ file, old, new, problem string }{
+		"other text":                {"\ta\n", "  b\n", "c\n", "does not contain"},
+		"part of a line":            {"\tab\n", "  a", "c", "does not contain"},
+		"twice":                     {"\ta\nb\n  a\n", "    a\n", "    c\n", "2 times, first in lines 1 and 3"},
+		"contradicting indentation": {"\ta\n\t\tb\n", "  a\n  b\n", "  c\n", "does not contain"},
+		"unknown indentation":       {"\ta\n\tc\n", "a\nc\n", "a\n    b\nc\n", "does not contain"},
+		"tabs and spaces in a line": {"\t a\n\t b\n", "a\nb\n", "c\n", "does not contain"},
+		"not enough room":           {"a\n", "  a\n", " b\n", "does not contain"},
+		"only empty lines":          {"a\n\nb\n", " \n \n", "", "does not contain"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := plant(t, fileTree{"a": c.file})
+			h := serve(t, openRoots(t, app), Options{})
+			require.ErrorContains(t, h.refused("edit_file", args{"path": "a", "old_text": c.old, "new_text": c.new}), c.problem)
+			require.Equal(t, fileTree{"a": c.file}, planted(t, app))
+		})
+	}
+	t.Run("an exact match is preferred", func(t *testing.T) {
+		app := plant(t, fileTree{"a": "\ta\n  a\n"})
+		h := serve(t, openRoots(t, app), Options{})
+		require.False(t, do[changedFile](h, "edit_file", args{"path": "a", "old_text": "  a\n", "new_text": "b\n"}).Reindented)
+		require.Equal(t, fileTree{"a": "\ta\nb\n"}, planted(t, app))
+	})
+	t.Run("all", func(t *testing.T) {
+		app := plant(t, fileTree{"a": "\ta\nb\n  a\n"})
+		h := serve(t, openRoots(t, app), Options{})
+		do[changedFile](h, "edit_file", args{"path": "a", "old_text": "    a\n", "new_text": "    c\n", "replace_all": true})
+		require.Equal(t, fileTree{"a": "\tc\nb\n  c\n"}, planted(t, app))
+	})
+}

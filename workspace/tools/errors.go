@@ -64,6 +64,7 @@ func (s *Set) hint(tool, path string, err error) string {
 	var changed *workspace.ChangedError
 	var moved *workspace.MovedError
 	var replaced *workspace.ReplacedError
+	var notText *workspace.NotTextError
 	switch {
 	case errors.As(err, &replaced):
 		return "No file of that folder can be used until then"
@@ -81,6 +82,10 @@ func (s *Set) hint(tool, path string, err error) string {
 		return strings.TrimPrefix(s.elsewhere(path)+". The parent directory must exist; create_directory creates one", ". ")
 	case errors.Is(err, fs.ErrNotExist):
 		return s.elsewhere(path)
+	case errors.As(err, &notText) && (tool == "read_file" || tool == "read_files"):
+		return "Use read_media for images, sounds and PDFs"
+	case errors.Is(err, errNotMedia):
+		return "Use read_file for text"
 	case errors.Is(err, syscall.EISDIR):
 		return "Use list_directory to list a directory"
 	default:

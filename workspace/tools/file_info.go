@@ -12,7 +12,7 @@ import (
 )
 
 type fileInfoInput struct {
-	Path string `json:"path" jsonschema:"the file or directory, absolute or relative to the first root"`
+	Path string `json:"path" jsonschema:"the file or directory"`
 }
 
 type fileInfo struct {
@@ -28,8 +28,7 @@ type fileInfo struct {
 func (s *Set) fileInfoTool() Tool {
 	return define(s, Tool{
 		Name:        "file_info",
-		Title:       "File information",
-		Description: "Describe a file or directory: its type, size, time of the last change, link target and root.",
+		Description: "Show type, size, time of change, permissions and link target of a file or directory.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) { in.notEmpty("path") }, s.info)
 }

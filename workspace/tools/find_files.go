@@ -14,9 +14,19 @@ import (
 )
 
 type findFilesInput struct {
-	Glob    string `json:"glob,omitempty" jsonschema:"pattern for names: * ? [a-z] {a,b} within a name, ** across directories; without a slash it is matched against the file name, otherwise against the path relative to the searched directory or root; default all files"`
-	Path    string `json:"path,omitempty" jsonschema:"the directory to search, absolute or relative to the first root; default every root"`
-	Ignored string `json:"ignored,omitempty" jsonschema:"what to do with files that git ignores"`
+	Glob string `json:"glob,omitempty" jsonschema:"*.go or src/**/*.{ts,tsx}: matched against the name or, with a slash, the path in the searched directory"`
+	Path string `json:"path,omitempty" jsonschema:"the directory; default every root"`
+	scanFilter
+}
+
+// scanFilter holds the arguments that leave files out of a scan.
+type scanFilter struct {
+	Exclude []string `json:"exclude,omitempty" jsonschema:"globs of files and directories to leave out"`
+	Ignored string   `json:"ignored,omitempty" jsonschema:"files that git ignores; default leave_out"`
+}
+
+func (scanFilter) constrain(in *schema) {
+	in.oneOf("ignored", "leave_out", "include")
 }
 
 type foundFiles struct {
@@ -28,20 +38,18 @@ type foundFiles struct {
 
 func (s *Set) findFilesTool() Tool {
 	return define(s, Tool{
-		Name:  "find_files",
-		Title: "Find files",
-		Description: "Find files by name in every root, or in one directory and everything below it. Files that git ignores are " +
-			"left out unless ignored is include. Links are not followed.",
+		Name:        "find_files",
+		Description: "Find files by name, in every root or below a directory.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("glob", "path")
-		in.oneOf("ignored", "leave_out", "include")
+		scanFilter{}.constrain(in)
 	}, s.find)
 }
 
 func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 	out := foundFiles{Files: []Location{}}
-	scan, err := s.newScan(in.Path, in.Glob, in.Ignored)
+	scan, err := s.newScan(in.Path, in.Glob, in.scanFilter)
 	if err != nil {
 		return out, err
 	}
@@ -83,11 +91,18 @@ func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 	return out, nil
 }
 
-// newScan returns the scan that the arguments of find_files and search describe.
-func (s *Set) newScan(path, glob, ignored string) (Scan, error) {
+// newScan returns the scan that the arguments of a tool describe.
+func (s *Set) newScan(path, glob string, filter scanFilter) (Scan, error) {
 	scan := Scan{Workspace: s.ws, Path: path, Ignored: workspace.LeaveIgnored, MaxFiles: s.limits.files}
-	if ignored == "include" {
+	if filter.Ignored == "include" {
 		scan.Ignored = workspace.KeepIgnored
+	}
+	for _, pattern := range filter.Exclude {
+		excluded, err := NewGlob(pattern)
+		if err != nil {
+			return scan, err
+		}
+		scan.Exclude = append(scan.Exclude, excluded)
 	}
 	var err error
 	if glob != "" {

@@ -38,11 +38,16 @@ func TestFindFiles(t *testing.T) {
 		{args{"path": lib, "glob": "lib.go"}, []string{"lib:lib.go"}},
 		{args{"path": "link.go"}, []string{"lib:lib.go"}},
 		{args{"glob": "nothing"}, nil},
+		{args{"exclude": []string{"x"}}, []string{".gitignore", "main.go", "lib:lib.go"}},
+		{args{"glob": "*.go", "exclude": []string{"*_test.go", "lib.go"}}, []string{"main.go", "x/util.go", "lib:x/more.go"}},
+		{args{"exclude": []string{"x/util*", ".*"}}, []string{"main.go", "lib:lib.go", "lib:x/more.go"}},
+		{args{"path": "x", "exclude": []string{"x", "**/*_test.go"}}, []string{"x/util.go"}},
 	} {
 		require.Equal(t, c.want, find(c.args), c.args)
 	}
 	var bad *GlobError
 	require.ErrorAs(t, h.refused("find_files", args{"glob": "[a"}), &bad)
+	require.ErrorAs(t, h.refused("find_files", args{"exclude": []string{"x", "[a"}}), &bad)
 
 	h = serve(t, openRoots(t, app, lib), Options{limits: limits{entries: 3}})
 	cut := do[foundFiles](h, "find_files", args{})

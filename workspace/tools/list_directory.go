@@ -12,7 +12,7 @@ import (
 )
 
 type listDirectoryInput struct {
-	Path string `json:"path,omitempty" jsonschema:"the directory, absolute or relative to the first root; default the first root"`
+	Path string `json:"path,omitempty" jsonschema:"absolute, or relative to the first root; default the first root"`
 }
 
 type directoryList struct {
@@ -32,8 +32,7 @@ type directoryEntry struct {
 func (s *Set) listDirectoryTool() Tool {
 	return define(s, Tool{
 		Name:        "list_directory",
-		Title:       "List directory",
-		Description: "List the entries of one directory, sorted by name, with types and sizes. Use find_files to list a whole tree.",
+		Description: "List one directory, with types and sizes.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) { in.notEmpty("path") }, s.list)
 }

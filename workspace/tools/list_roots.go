@@ -25,8 +25,7 @@ type rootEntry struct {
 
 func (s *Set) listRootsTool() Tool {
 	return define(s, Tool{
-		Name:  "list_roots",
-		Title: "List roots",
+		Name: "list_roots",
 		Description: "List the root directories that the tools can access. Paths must lie in one of them; " +
 			"relative paths start at the first.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},

@@ -6,8 +6,8 @@ import (
 )
 
 type moveFileInput struct {
-	Path string `json:"path" jsonschema:"the file, link or directory to move, absolute or relative to the first root"`
-	To   string `json:"to" jsonschema:"its new path, which must not exist, absolute or relative to the first root; its parent directory must exist"`
+	Path string `json:"path" jsonschema:"what to move"`
+	To   string `json:"to" jsonschema:"its new path, in an existing directory"`
 }
 
 type movedFile struct {
@@ -18,10 +18,8 @@ type movedFile struct {
 
 func (s *Set) moveFileTool() Tool {
 	return define(s, Tool{
-		Name:  "move_file",
-		Title: "Move file",
-		Description: "Move or rename a file or directory within its file system, also from one root to another. It never replaces " +
-			"anything. A link is moved itself. The user may be asked for permission first.",
+		Name:        "move_file",
+		Description: "Move or rename a file, link or directory, also to another root. Nothing is ever replaced.",
 		Annotations: Annotations{Destructive: true},
 	}, func(in *schema) { in.notEmpty("path", "to") }, s.moveFile)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -12,9 +14,10 @@ import (
 )
 
 type readFileInput struct {
-	Path   string `json:"path" jsonschema:"the file, absolute or relative to the first root"`
-	Offset int    `json:"offset,omitempty" jsonschema:"the first line to read, counted from 1; default 1"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"the maximum number of lines to read"`
+	Path   string `json:"path" jsonschema:"absolute, or relative to the first root"`
+	Offset int    `json:"offset,omitempty" jsonschema:"first line, counted from 1; default 1"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"number of lines"`
+	Tail   int    `json:"tail,omitempty" jsonschema:"read this many lines at the end instead"`
 }
 
 type fileText struct {
@@ -30,24 +33,38 @@ type fileText struct {
 
 func (s *Set) readFileTool() Tool {
 	return define(s, Tool{
-		Name:  "read_file",
-		Title: "Read file",
-		Description: fmt.Sprintf("Read lines of a UTF-8 text file, at most %d lines and %d bytes in one call. Use offset and limit "+
-			"to read further, or to read a part.", s.limits.lines, s.limits.bytes),
+		Name:        "read_file",
+		Description: fmt.Sprintf("Read a text file, or lines of it: at most %d lines and %d bytes at once.", s.limits.lines, s.limits.bytes),
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("path")
 		in.atLeast("offset", 1)
 		in.atLeast("limit", 1)
+		in.atLeast("tail", 1)
 	}, s.read)
 }
 
 func (s *Set) read(ctx context.Context, in readFileInput) (fileText, error) {
+	if in.Tail > 0 && (in.Offset > 0 || in.Limit > 0) {
+		return fileText{}, errors.New("tail cannot be combined with offset or limit")
+	}
+	return s.readLines(ctx, in, s.limits.bytes)
+}
+
+// readLines reads lines of at most maxBytes in total.
+func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fileText, error) {
+	if in.Tail > 0 {
+		all, err := s.ws.ReadText(ctx, in.Path, workspace.TextOptions{First: math.MaxInt, MaxWhole: maxTail}) // counts the lines
+		if err != nil {
+			return fileText{}, err
+		}
+		in.Offset, in.Limit = max(1, all.Total-in.Tail+1), in.Tail
+	}
 	lines := s.limits.lines
 	if in.Limit > 0 {
 		lines = min(lines, in.Limit)
 	}
-	read, err := s.ws.ReadText(ctx, in.Path, workspace.TextOptions{First: in.Offset, MaxLines: lines, MaxBytes: s.limits.bytes})
+	read, err := s.ws.ReadText(ctx, in.Path, workspace.TextOptions{First: in.Offset, MaxLines: lines, MaxBytes: maxBytes})
 	if err != nil {
 		return fileText{}, err
 	}
@@ -62,16 +79,19 @@ func (s *Set) read(ctx context.Context, in readFileInput) (fileText, error) {
 		out.Version = versionOf(whole)
 	}
 	if read.Cut != workspace.NotCut && !(read.Cut == workspace.CutByLines && in.Limit == lines) {
-		out.Cut = s.cutOf(read)
+		out.Cut = s.cutOf(read, maxBytes)
 	}
 	return out, nil
 }
 
+// maxTail is the size of the largest file whose end can be read, in bytes.
+const maxTail = 1 << 30
+
 // cutOf describes where a text was truncated by a limit.
-func (s *Set) cutOf(read workspace.Text) *truncation {
+func (s *Set) cutOf(read workspace.Text, maxBytes int) *truncation {
 	next := read.Next()
 	c := &truncation{
-		Limit: "bytes", Bound: int64(s.limits.bytes), After: fmt.Sprintf("line %d", read.First+read.Lines-1), Next: next,
+		Limit: "bytes", Bound: int64(maxBytes), After: fmt.Sprintf("line %d", read.First+read.Lines-1), Next: next,
 		How: fmt.Sprintf("Continue with offset %d.", next),
 	}
 	switch read.Cut {

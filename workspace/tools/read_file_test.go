@@ -28,6 +28,10 @@ func TestReadFile(t *testing.T) {
 		{args{"path": "empty"}, "", 1, 0, 0},
 		{args{"path": "crlf"}, "a\r\nb\r\n", 1, 2, 2},
 		{args{"path": "bom"}, "x\n", 1, 1, 1},
+		{args{"path": "a.txt", "tail": 2}, "three\nfour\n", 3, 2, 4},
+		{args{"path": "a.txt", "tail": 9}, "one\ntwo\nthree\nfour\n", 1, 4, 4},
+		{args{"path": "no end", "tail": 1}, "two", 2, 1, 2},
+		{args{"path": "empty", "tail": 1}, "", 1, 0, 0},
 	} {
 		got := do[fileText](h, "read_file", c.args)
 		require.Equal(t, []any{c.content, c.first, c.lines, c.total}, []any{got.Content, got.First, got.Lines, got.Total}, c.args)
@@ -42,6 +46,8 @@ func TestReadFile(t *testing.T) {
 	require.Equal(t, 2, no.Line)
 	require.ErrorAs(t, h.refused("read_file", args{"path": "latin"}), &no)
 	require.ErrorContains(t, h.refused("read_file", args{"path": "."}), "list_directory")
+	require.ErrorAs(t, h.refused("read_file", args{"path": "nul", "tail": 1}), &no)
+	require.ErrorContains(t, h.refused("read_file", args{"path": "a.txt", "tail": 1, "limit": 2}), "cannot be combined")
 }
 
 func TestReadFileIsBounded(t *testing.T) {
@@ -67,11 +73,12 @@ func TestA20_RelativePathsStartAtCwd(t *testing.T) {
 	require.Equal(t, "app\n", do[fileText](h, "read_file", args{"path": "both"}).Content)
 	for name, a := range map[string]args{
 		"read_file": {"path": "only"}, "file_info": {"path": "only"}, "list_directory": {"path": "sub"}, "find_files": {"path": "sub"},
+		"directory_tree": {"path": "sub"}, "read_files": {"paths": []string{"only"}}, "read_media": {"path": "only"},
 		"search": {"path": "sub", "pattern": "x"}, "edit_file": {"path": "only", "old_text": "l", "new_text": "L"},
 	} {
 		err := h.refused(name, a)
 		require.ErrorContains(t, err, "Relative paths start at "+app, name)
-		require.ErrorContains(t, err, "did you mean "+filepath.Join(lib, a["path"].(string)), name)
+		require.ErrorContains(t, err, "did you mean "+filepath.Join(lib, pathIn(encode(a))), name)
 	}
 	require.ErrorContains(t, h.refused("write_file", args{"path": "sub/new", "content": ""}), "The parent directory must exist")
 	do[changedFile](h, "write_file", args{"path": "new", "content": "x\n"})

@@ -34,6 +34,8 @@ type Scan struct {
 	Ignored workspace.IgnoredFiles
 	// Only, if not nil, must match the path of a file relative to Path or its root.
 	Only *Glob
+	// Exclude leaves out files and directories whose path relative to Path or its root matches one of the globs.
+	Exclude []*Glob
 	// MaxFiles is the most files that are visited in each root, whether they match Only or not. Default 1,000,000.
 	MaxFiles int
 	// Progress, if not nil, is called from time to time with what has been visited so far, while nothing else is called. An error
@@ -198,9 +200,15 @@ type buffers struct {
 // start is the directory or file at which a scan of one root or path begins.
 type start struct {
 	root workspace.Root
-	// real is the real path, and rel the slash-separated path in the root, "" for the root itself.
-	real, rel string
-	opened    atomic.Bool
+	// path is the path, real the real path, and rel the slash-separated path in the root, "" for the root itself.
+	path, real, rel string
+	opened          atomic.Bool
+}
+
+// below returns the slash-separated path of a directory relative to the start, "" for the start itself.
+func (s *start) below(real string) string {
+	rel, _ := strings.CutPrefix(real, s.real)
+	return filepath.ToSlash(strings.TrimLeft(rel, string(filepath.Separator)))
 }
 
 // folder is the result of visiting a directory, or part of a large one.
@@ -237,7 +245,7 @@ func (r *run) roots(ctx context.Context) error {
 		r.tally.Roots[i] = Stopped
 		before := r.tally.Skipped.incomplete()
 		r.left = r.scan.MaxFiles
-		from := &start{root: root, real: root.Real.String()}
+		from := &start{root: root, path: root.Dir.String(), real: root.Real.String()}
 		err := r.tree(ctx, root.Dir.String(), from)
 		switch {
 		case err == errFull:
@@ -282,7 +290,7 @@ func (r *run) path(ctx context.Context, path string) error {
 	if rel == "." {
 		rel = ""
 	}
-	return r.tree(ctx, path, &start{root: ref.Root(), real: ref.Real(), rel: rel})
+	return r.tree(ctx, path, &start{root: ref.Root(), path: ref.Path(), real: ref.Real(), rel: rel})
 }
 
 // single visits one file.
@@ -310,6 +318,12 @@ func splitSlash(path string) (dir, name string) {
 // tree scans a directory and everything below it.
 func (r *run) tree(ctx context.Context, path string, from *start) error {
 	o := workspace.ScanOptions{Ignored: r.scan.Ignored, MaxDepth: r.scan.maxDepth}
+	if len(r.scan.Exclude) > 0 {
+		o.Exclude = func(dir workspace.Ref, e workspace.Entry) bool {
+			below := from.below(dir.Real())
+			return slices.ContainsFunc(r.scan.Exclude, func(g *Glob) bool { return g.match(below, e.Name) })
+		}
+	}
 	visiting, stop := context.WithCancel(ctx) // ends visits whose results are no longer wanted
 	defer stop()
 	return r.scan.Workspace.Scan(ctx, path, o, func(f *workspace.Folder) (deliver func() error) {
@@ -329,8 +343,7 @@ func (r *run) tree(ctx context.Context, path string, from *start) error {
 func (r *run) folder(ctx context.Context, from *start, in *workspace.Folder) *folder {
 	ref := in.Ref()
 	f := &folder{start: from, path: ref.Path(), root: ref.Root().Dir.String(), real: ref.Real(), err: in.Err, system: in.System}
-	below, _ := strings.CutPrefix(f.real, from.real)
-	f.below = filepath.ToSlash(strings.TrimLeft(below, string(filepath.Separator)))
+	f.below = from.below(f.real)
 	f.rel = joinSlash(from.rel, f.below)
 	for _, e := range in.Entries {
 		if e.Type.IsRegular() && ctx.Err() == nil {

@@ -14,13 +14,13 @@ import (
 )
 
 type searchInput struct {
-	Pattern    string `json:"pattern" jsonschema:"a regular expression (RE2, as in Go), matched against one line at a time"`
-	Path       string `json:"path,omitempty" jsonschema:"the file or directory to search, absolute or relative to the first root; default every root"`
-	Glob       string `json:"glob,omitempty" jsonschema:"search only files that match this pattern; see find_files"`
-	Literal    bool   `json:"literal,omitempty" jsonschema:"whether pattern is plain text; default false"`
-	IgnoreCase bool   `json:"ignore_case,omitempty" jsonschema:"whether to ignore upper and lower case; default false"`
-	Context    int    `json:"context,omitempty" jsonschema:"number of lines to show before and after each match; default 0"`
-	Ignored    string `json:"ignored,omitempty" jsonschema:"what to do with files that git ignores"`
+	Pattern    string `json:"pattern" jsonschema:"RE2 expression, matched against one line at a time"`
+	Path       string `json:"path,omitempty" jsonschema:"a file or directory; default every root"`
+	Glob       string `json:"glob,omitempty" jsonschema:"search only files that match, as in find_files"`
+	Literal    bool   `json:"literal,omitempty" jsonschema:"pattern is plain text"`
+	IgnoreCase bool   `json:"ignore_case,omitempty" jsonschema:"ignore upper and lower case"`
+	Context    int    `json:"context,omitempty" jsonschema:"lines to show before and after each match"`
+	scanFilter
 }
 
 type searchResult struct {
@@ -47,16 +47,14 @@ const maxContext = 20
 
 func (s *Set) searchTool() Tool {
 	return define(s, Tool{
-		Name:  "search",
-		Title: "Search",
-		Description: "Search text files, in every root or in one directory or file, for lines that match a regular expression or " +
-			"contain a text. Files that git ignores are left out unless ignored is include. Links are not followed.",
+		Name:        "search",
+		Description: "Find lines of text files that match a regular expression, in every root or below a directory.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("pattern", "path", "glob")
 		in.atLeast("context", 0)
 		in.atMost("context", maxContext)
-		in.oneOf("ignored", "leave_out", "include")
+		scanFilter{}.constrain(in)
 	}, s.search)
 }
 
@@ -77,7 +75,7 @@ func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) 
 	if err != nil {
 		return out, err
 	}
-	scan, err := s.newScan(in.Path, in.Glob, in.Ignored)
+	scan, err := s.newScan(in.Path, in.Glob, in.scanFilter)
 	if err != nil {
 		return out, err
 	}

@@ -45,6 +45,7 @@ func TestSearch(t *testing.T) {
 		{args{"pattern": "axb$", "path": "sub"}, []string{"sub/b.go:2:axb"}, 1},
 		{args{"pattern": "needle", "path": "c.log"}, []string{"c.log:1:needle"}, 1},
 		{args{"pattern": "needle", "glob": "*.log", "ignored": "include"}, []string{"c.log:1:needle"}, 1},
+		{args{"pattern": "needle|a.b", "exclude": []string{"a.*"}}, []string{"sub/b.go:1:a.b", "sub/b.go:2:axb"}, 2},
 		{args{"pattern": "(?i)needle", "path": lib, "glob": "*.txt"}, []string{"d.txt:1:Needle"}, 1},
 	} {
 		got := do[searchResult](h, "search", c.args)

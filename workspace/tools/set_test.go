@@ -24,7 +24,6 @@ func TestToolDescriptions(t *testing.T) {
 	var names []string
 	for _, tool := range h.set.Tools() {
 		names = append(names, tool.Name)
-		require.NotEmpty(t, tool.Title)
 		require.NotEmpty(t, tool.Description)
 		writes := slices.Contains(writing, tool.Name)
 		require.Equal(t, !writes, tool.Annotations.ReadOnly, tool.Name)
@@ -44,13 +43,13 @@ func TestToolDescriptions(t *testing.T) {
 		require.Equal(t, "object", in.Type)
 		for name, p := range in.Properties {
 			require.NotEmpty(t, p.Description, "%s %s", tool.Name, name)
-			require.Contains(t, []string{"string", "integer", "boolean"}, p.Type)
+			require.Contains(t, []string{"string", "integer", "boolean", "array"}, p.Type)
 			if strings.Contains(p.Description, "absolute or relative") {
 				require.Contains(t, []string{"path", "to"}, name)
 			}
 		}
 	}
-	require.Equal(t, append([]string{"list_roots", "list_directory", "file_info", "read_file", "find_files", "search"}, writing...), names)
+	require.Equal(t, append([]string{"list_roots", "list_directory", "directory_tree", "file_info", "read_file", "read_files", "read_media", "find_files", "search"}, writing...), names)
 }
 
 func TestA30_ToolsThatWriteNeedAPermit(t *testing.T) {
@@ -71,6 +70,7 @@ func TestCallsFailWithoutAWorkspace(t *testing.T) {
 	require.NoError(t, ws.Close())
 	for name, a := range map[string]args{
 		"list_roots": {}, "list_directory": {}, "file_info": {"path": "a"}, "read_file": {"path": "a"}, "find_files": {}, "search": {"pattern": "x"},
+		"directory_tree": {}, "read_files": {"paths": []string{"a"}}, "read_media": {"path": "a"},
 		"write_file": {"path": "a", "content": ""}, "edit_file": {"path": "a", "old_text": "x", "new_text": "y"},
 		"create_directory": {"path": "new"}, "delete_file": {"path": "a"}, "move_file": {"path": "a", "to": "b"},
 	} {
@@ -92,7 +92,7 @@ func TestCallReturnsTheCauseOfItsContext(t *testing.T) {
 
 // Calls run concurrently with each other and with Close.
 func TestConcurrentCalls(t *testing.T) {
-	ws := openRoots(t, plant(t, fileTree{"a": "x\n", "d/b": "y\n"}))
+	ws := openRoots(t, plant(t, fileTree{"a": "x\n", "d/b": "y\n", "image": gif}))
 	h := serve(t, ws, Options{})
 	var calls sync.WaitGroup
 	for range 4 {
@@ -100,7 +100,7 @@ func TestConcurrentCalls(t *testing.T) {
 			if !tool.Annotations.ReadOnly {
 				continue
 			}
-			arguments := map[string]string{"file_info": `{"path":"a"}`, "read_file": `{"path":"a"}`, "search": `{"pattern":"x"}`}[tool.Name]
+			arguments := map[string]string{"file_info": `{"path":"a"}`, "read_file": `{"path":"a"}`, "read_files": `{"paths":["a","d/b"]}`, "read_media": `{"path":"image"}`, "search": `{"pattern":"x"}`}[tool.Name]
 			calls.Go(func() {
 				for range 20 {
 					result, err := tool.Call(t.Context(), json.RawMessage(arguments))

@@ -9,8 +9,8 @@ import (
 
 // Tool is one tool of a [Set]. It is immutable and safe for concurrent use.
 type Tool struct {
-	// Name identifies the tool in calls. Title is its name for people.
-	Name, Title string
+	// Name identifies the tool in calls.
+	Name string
 	// Description tells a model what the tool does and when to use it.
 	Description string
 	// InputSchema is the JSON schema (2020-12) of the arguments.
@@ -34,6 +34,8 @@ type Annotations struct {
 type Result struct {
 	// Text is the result for a model or a person.
 	Text string
+	// Media, if not nil, is what Text describes.
+	Media *Media
 }
 
 // Call calls the tool with a JSON object of arguments; empty arguments mean an empty object. Unknown, duplicate and invalid
@@ -47,7 +49,11 @@ func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, erro
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Text: out.String()}, nil
+	result := Result{Text: out.String()}
+	if file, ok := out.(mediaFile); ok {
+		result.Media = &file.Media
+	}
+	return result, nil
 }
 
 // output is the result of a tool. Its String is the result for a model.
@@ -82,11 +88,15 @@ func define[In any, Out output](s *Set, t Tool, constrain func(*schema), run fun
 	return t
 }
 
-// pathIn returns the argument path, "" if there is none.
+// pathIn returns the argument path, or the only path of several, "" if there is none.
 func pathIn(arguments json.RawMessage) string {
 	var in struct {
-		Path string `json:"path"`
+		Path  string   `json:"path"`
+		Paths []string `json:"paths"`
 	}
 	_ = json.Unmarshal(arguments, &in)
+	if len(in.Paths) == 1 {
+		return in.Paths[0]
+	}
 	return in.Path
 }

@@ -11,27 +11,27 @@ import (
 )
 
 type writeFileInput struct {
-	Path      string `json:"path" jsonschema:"the file, absolute or relative to the first root; its directory must exist"`
-	Content   string `json:"content" jsonschema:"the complete new content of the file"`
-	IfExists  string `json:"if_exists,omitempty" jsonschema:"what to do if the file already exists"`
-	IfVersion string `json:"if_version,omitempty" jsonschema:"the version that read_file returned; fails without writing if the file has changed since"`
+	Path      string `json:"path" jsonschema:"absolute, or relative to the first root; its directory must exist"`
+	Content   string `json:"content" jsonschema:"the whole content"`
+	IfExists  string `json:"if_exists,omitempty" jsonschema:"if the file exists; default replace"`
+	IfVersion string `json:"if_version,omitempty" jsonschema:"fail if the file no longer has this version, which read_file shows"`
 }
 
 type changedFile struct {
 	Location
-	Outcome string // created, changed, or unchanged if the file already had this content
+	Outcome string // what happened to the file, such as "was created"
 	Lines   int    // number of lines of the file
-	Version string // version of the new content, for if_version of a later change
+	Version string // version of the file, for if_version of a later change
 	Diff    string // the change as a unified diff
 	Cut     *truncation
+	// Reindented reports whether the indentation of an edit was adapted to the file.
+	Reindented bool
 }
 
 func (s *Set) writeFileTool() Tool {
 	return define(s, Tool{
-		Name:  "write_file",
-		Title: "Write file",
-		Description: "Create a file or replace its whole content. The user may be asked for permission first. " +
-			"Use edit_file to change part of a file.",
+		Name:        "write_file",
+		Description: "Create a file or replace all of its content. edit_file changes a part.",
 		Annotations: Annotations{Destructive: true, Idempotent: true},
 	}, func(in *schema) {
 		in.notEmpty("path", "if_version")
@@ -40,7 +40,7 @@ func (s *Set) writeFileTool() Tool {
 }
 
 func (s *Set) write(ctx context.Context, in writeFileInput) (changedFile, error) {
-	return s.rewrite(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
+	c, err := s.planText(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
 		if old != nil && in.IfExists == "fail" {
 			return "", &fs.PathError{Op: "write", Path: in.Path, Err: fs.ErrExist}
 		}
@@ -49,30 +49,35 @@ func (s *Set) write(ctx context.Context, in writeFileInput) (changedFile, error)
 		}
 		return in.Content, nil
 	})
+	if err != nil {
+		return changedFile{}, err
+	}
+	return s.rewrite(ctx, c)
 }
 
-// rewrite plans to write a file, asks for permission, and writes it.
-func (s *Set) rewrite(ctx context.Context, path, version string, newText func(old *string) (string, error)) (changedFile, error) {
-	c, err := Plan(ctx, s.ws, path, s.limits.fileSize, func(old *string) (string, error) {
+// planText plans to write a file, which must have the given version, "" for any.
+func (s *Set) planText(ctx context.Context, path, version string, newText func(old *string) (string, error)) (Change, error) {
+	return Plan(ctx, s.ws, path, s.limits.fileSize, func(old *string) (string, error) {
 		if version != "" && (old == nil || versionOf(*old) != version) {
 			return "", &workspace.ChangedError{Path: path}
 		}
 		return newText(old)
 	})
-	if err != nil {
-		return changedFile{}, err
-	}
-	outcome := "changed"
+}
+
+// rewrite asks for permission to write a file, and writes it.
+func (s *Set) rewrite(ctx context.Context, c Change) (changedFile, error) {
+	outcome := "was changed"
 	switch {
 	case c.Unchanged():
-		return s.written(c, "unchanged"), nil
+		return s.changed(c, outcome), nil
 	case c.Old == nil:
-		outcome = "created"
+		outcome = "was created"
 	}
 	if err := s.apply(ctx, c); err != nil {
 		return changedFile{}, err
 	}
-	return s.written(c, outcome), nil
+	return s.changed(c, outcome), nil
 }
 
 // apply makes a change if it is permitted.
@@ -83,23 +88,27 @@ func (s *Set) apply(ctx context.Context, c Change) error {
 	return c.Apply(ctx, s.ws)
 }
 
-// written returns the result of writing a file.
-func (s *Set) written(c Change, outcome string) changedFile {
+// changed returns the result of writing a file.
+func (s *Set) changed(c Change, outcome string) changedFile {
+	if c.Unchanged() {
+		outcome = "already had this content"
+	}
 	out := changedFile{
 		Location: locate(c.Ref), Outcome: outcome, Lines: len(splitLines(c.New)), Version: versionOf(c.New), Diff: c.Diff(),
 	}
 	if len(out.Diff) > s.limits.bytes {
 		shown := text.Prefix(out.Diff, s.limits.bytes)
 		out.Diff = shown[:strings.LastIndexByte(shown, '\n')+1]
-		out.Cut = &truncation{Limit: "bytes", Bound: int64(s.limits.bytes), How: "The file was changed completely: read it to see the rest."}
+		out.Cut = &truncation{Limit: "bytes", Bound: int64(s.limits.bytes), How: "Only the difference is truncated, not the change."}
 	}
 	return out
 }
 
 func (c changedFile) String() string {
-	if c.Outcome == "unchanged" {
-		return fmt.Sprintf("%s already had this content, version %s\n", c.Location, c.Version)
+	note := ""
+	if c.Reindented {
+		note = "old_text differs from the file in its indentation; new_text is indented like the file\n"
 	}
-	return fmt.Sprintf("%s was %s, %s, version %s\n%s%s",
-		c.Location, c.Outcome, text.Count(c.Lines, "line", "lines"), c.Version, c.Diff, c.Cut.note())
+	return fmt.Sprintf("%s %s, %s, version %s\n%s%s%s",
+		c.Location, c.Outcome, text.Count(c.Lines, "line", "lines"), c.Version, note, c.Diff, c.Cut.note())
 }

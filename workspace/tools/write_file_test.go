@@ -19,13 +19,13 @@ func TestWriteFile(t *testing.T) {
 	h := serve(t, openRoots(t, app, lib), Options{})
 	got := do[changedFile](h, "write_file", args{"path": "a", "content": "one\n2\n"})
 	a := filepath.Join(app, "a")
-	require.Equal(t, changedFile{Location: Location{a, app}, Outcome: "changed", Lines: 2, Version: got.Version,
+	require.Equal(t, changedFile{Location: Location{a, app}, Outcome: "was changed", Lines: 2, Version: got.Version,
 		Diff: "--- " + a + "\n+++ " + a + "\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}, got)
 	require.Equal(t, do[fileText](h, "read_file", args{"path": "a"}).Version, got.Version)
-	require.Equal(t, "unchanged", do[changedFile](h, "write_file", args{"path": "a", "content": "one\n2\n"}).Outcome)
+	require.Equal(t, "already had this content", do[changedFile](h, "write_file", args{"path": "a", "content": "one\n2\n"}).Outcome)
 	got = do[changedFile](h, "write_file", args{"path": "link", "content": "x"})
 	require.Equal(t, Location{filepath.Join(lib, "b"), lib}, got.Location, "a link is written through")
-	require.Equal(t, "created", got.Outcome)
+	require.Equal(t, "was created", got.Outcome)
 	require.Len(t, h.asked, 2, "no permission is asked if nothing changes")
 
 	require.ErrorIs(t, h.refused("write_file", args{"path": "a", "content": "", "if_exists": "fail"}), fs.ErrExist)

@@ -113,10 +113,14 @@ func (t Tool) arguments(o Order) (json.RawMessage, error) {
 			args[name] = o.command()
 		case "commands":
 			args[name] = []string{o.command()}
+		case "paths":
+			args[name] = []string{o.Path}
 		case "files":
 			args[name] = []any{map[string]string{"path": o.Path}}
 		case "edits":
-			args[name] = []any{map[string]string{"oldText": o.Old, "newText": o.Text}}
+			if _, alternative := schema.Properties["old_text"]; !alternative {
+				args[name] = []any{map[string]string{"oldText": o.Old, "newText": o.Text}}
+			}
 		default:
 			if slices.Contains(schema.Required, name) && schema.Properties[name].Type == "string" {
 				args[name] = "as ordered" // for example a reason

@@ -1,0 +1,158 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+type directoryTreeInput struct {
+	Path  string `json:"path,omitempty" jsonschema:"default every root"`
+	Depth int    `json:"depth,omitempty" jsonschema:"levels to show; default 3"`
+	scanFilter
+}
+
+const defaultTreeDepth = 3
+
+type directoryTree struct {
+	Lines   []treeLine
+	Files   int // number of files, shown or not
+	LeftOut *omissions
+	Cut     *truncation
+}
+
+// treeLine is a file or directory of a tree.
+type treeLine struct {
+	Depth int // 0 for the directory at the top
+	Name  string
+	Dir   bool
+	Files int // for a directory whose content is not shown: the number of files below it
+}
+
+func (s *Set) directoryTreeTool() Tool {
+	return define(s, Tool{
+		Name: "directory_tree",
+		Description: "Get an overview of a directory as an indented tree. Deeper directories show the number of " +
+			"their files; links and empty directories are left out.",
+		Annotations: Annotations{ReadOnly: true, Idempotent: true},
+	}, func(in *schema) {
+		in.notEmpty("path")
+		in.atLeast("depth", 1)
+		scanFilter{}.constrain(in)
+	}, s.tree)
+}
+
+func (s *Set) tree(ctx context.Context, in directoryTreeInput) (directoryTree, error) {
+	if in.Path != "" {
+		dir, err := s.ws.OpenDir(in.Path) // a scan takes files as well
+		if err != nil {
+			return directoryTree{}, err
+		}
+		_ = dir.Close()
+	}
+	scan, err := s.newScan(in.Path, "", in.scanFilter)
+	if err != nil {
+		return directoryTree{}, err
+	}
+	p := treePrinter{limits: s.limits, depth: cmp.Or(in.Depth, defaultTreeDepth)}
+	unnameable := 0
+	tally, stopped, err := s.runScan(ctx, func(ctx context.Context) (Tally, error) {
+		return scan.Files(ctx, func(f File) error {
+			if !utf8.ValidString(f.location().Path) {
+				unnameable++
+				return nil
+			}
+			return p.add(f)
+		})
+	})
+	if err != nil {
+		return directoryTree{}, err
+	}
+	out := directoryTree{Lines: p.lines, Files: tally.Files, LeftOut: omitted(tally.Skipped, unnameable), Cut: stopped}
+	if p.full != nil {
+		out.Cut = p.full
+	}
+	if out.Cut != nil {
+		out.Cut.How = "Use a path, a smaller depth, or exclude."
+		out.Cut.Roots = s.unfinished(tally)
+	}
+	return out, nil
+}
+
+// treePrinter makes the lines of a tree from the files of a scan, in whose order a directory's files come before its
+// subdirectories.
+type treePrinter struct {
+	limits limits
+	depth  int
+
+	lines []treeLine
+	bytes int         // of the lines
+	full  *truncation // the limit that was reached, nil for none
+	start *start
+	open  []string // the names of the directories that the last file is in, from the top
+}
+
+// add adds a file, and the directories it is in. The error is fs.SkipAll if a limit is reached.
+func (p *treePrinter) add(f File) error {
+	if p.start != f.in.start {
+		p.start, p.open = f.in.start, nil
+		p.line(treeLine{Name: p.start.path, Dir: true})
+	}
+	var dirs []string
+	if f.in.below != "" {
+		dirs = strings.Split(f.in.below, "/")
+	}
+	same := 0
+	for same < min(len(dirs), len(p.open), p.depth) && dirs[same] == p.open[same] {
+		same++
+	}
+	for _, name := range dirs[same:min(len(dirs), p.depth)] {
+		same++
+		p.line(treeLine{Depth: same, Name: name, Dir: true})
+	}
+	p.open = dirs
+	if len(dirs) < p.depth {
+		p.line(treeLine{Depth: len(dirs) + 1, Name: f.name})
+	} else if p.full == nil {
+		p.lines[len(p.lines)-1].Files++
+	}
+	if p.full != nil {
+		return fs.SkipAll
+	}
+	return nil
+}
+
+// line adds a line if the limits allow.
+func (p *treePrinter) line(l treeLine) {
+	p.bytes += 2*l.Depth + len(l.Name) + len("/\n")
+	switch {
+	case p.full != nil:
+	case len(p.lines) == p.limits.entries:
+		p.full = &truncation{Limit: "entries", Bound: int64(p.limits.entries)}
+	case p.bytes > p.limits.bytes:
+		p.full = &truncation{Limit: "bytes", Bound: int64(p.limits.bytes)}
+	default:
+		p.lines = append(p.lines, l)
+	}
+}
+
+func (d directoryTree) String() string {
+	var b strings.Builder
+	for _, l := range d.Lines {
+		b.WriteString(strings.Repeat("  ", l.Depth) + text.Printable(l.Name))
+		if l.Dir {
+			b.WriteString("/")
+		}
+		if l.Files > 0 {
+			b.WriteString(" (" + text.Count(l.Files, "file", "files") + ")")
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "%s\n", text.Count(d.Files, "file", "files"))
+	return b.String() + d.LeftOut.note() + d.Cut.note()
+}

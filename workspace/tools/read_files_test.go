@@ -1,0 +1,47 @@
+package tools
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestReadFiles(t *testing.T) {
+	top, h := twoRoots(t)
+	app, lib := filepath.Join(top, "app"), filepath.Join(top, "lib")
+	result, err := h.try("read_files", args{"paths": []string{"in", filepath.Join(lib, "in"), "none", filepath.Join(top, "out/secret")}})
+	require.NoError(t, err)
+	require.Regexp(t, fmt.Sprintf(`^%[1]s/in \(root %[1]s\), lines 1 to 1 of 1, version \w+
+fine
+
+%[2]s/in \(root %[2]s\), lines 1 to 1 of 1, version \w+
+fine
+
+none could not be read: .*no such file.*
+\n%[3]s/out/secret could not be read: .*is outside.*
+$`, app, lib, top), result.Text)
+
+	err = h.refused("read_files", args{"paths": []string{"none", filepath.Join(top, "out/secret")}})
+	var outside *workspace.OutsideError
+	require.ErrorAs(t, err, &outside)
+	require.ErrorContains(t, err, "no such file")
+}
+
+func TestReadFilesIsBounded(t *testing.T) {
+	app := plant(t, fileTree{"a": "12345\n", "b": "12345\n", "c": "12\n", "long": strings.Repeat("12345\n", 10)})
+	h := serve(t, openRoots(t, app), Options{limits: limits{bytes: 15}})
+	got := do[readFiles](h, "read_files", args{"paths": []string{"a", "b", "c", "a"}})
+	require.Len(t, got.Files, 3)
+	require.Equal(t, []string{"a"}, got.Unread)
+	require.Contains(t, got.String(), "[truncated: the limit of 15 bytes was reached. Read the others in another call: a]")
+	got = do[readFiles](h, "read_files", args{"paths": []string{"a", "long", "c"}})
+	require.Len(t, got.Files, 1)
+	require.Equal(t, []string{"long", "c"}, got.Unread, "they are read whole or not at all")
+	got = do[readFiles](h, "read_files", args{"paths": []string{"long"}})
+	require.Equal(t, 3, got.Files[0].Cut.Next, "one that never fits is cut")
+}
