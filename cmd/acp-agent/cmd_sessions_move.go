@@ -14,6 +14,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -27,8 +28,8 @@ func newSessionsMove(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move OLD NEW [--yes]",
 		Short: "Let sessions follow a folder that was renamed or moved",
-		Long: `move replaces OLD, and everything below it, by NEW in the folders of all stored sessions. Move the folder itself first. Without --yes
-it only shows what would change.
+		Long: `move replaces OLD, and everything below it, by NEW in the folders of all stored sessions, and in those that you added with /roots
+add. Move the folder itself first. Without --yes it only shows what would change.
 
 A session that is open in an editor ends there with an error: load it again. An agent behind acp-agent keeps its own record of a
 session and may not open it in another folder. Then it gets a new one, and is told the last part of the conversation.`,
@@ -47,7 +48,11 @@ session and may not open it in another folder. Then it gets a new one, and is to
 			if err != nil {
 				return err
 			}
-			return set.withStore(s.err, func(store sessionstore.Store) error { return f.sessions(cmd.Context(), s, store, m) })
+			consents, err := set.consents()
+			if err != nil {
+				return err
+			}
+			return set.withStore(s.err, func(store sessionstore.Store) error { return f.move(cmd.Context(), s, store, consents, m) })
 		},
 	}
 	set.accept(cmd, "state-dir")
@@ -55,18 +60,71 @@ session and may not open it in another folder. Then it gets a new one, and is to
 	return cmd
 }
 
-// sessions shows the sessions that m changes, and changes them with --yes.
-func (f moveFlags) sessions(ctx context.Context, s streams, store sessionstore.Store, m move) error {
+// move shows what m changes, and changes it with --yes.
+func (f moveFlags) move(ctx context.Context, s streams, store sessionstore.Store, consents *consent.Store, m move) error {
+	sessions, err := f.sessions(ctx, s, store, m)
+	if err != nil {
+		return err
+	}
+	added, err := f.consents(s, consents, m)
+	if err != nil {
+		return err
+	}
+	count := text.Count(sessions, "session", "sessions")
+	if added > 0 {
+		count += " and " + text.Count(added, "added folder", "added folders")
+	}
+	switch {
+	case sessions == 0 && added == 0:
+		_, err = fmt.Fprintf(s.err, "acp-agent: no session has a folder in %s\n", text.Printable(m.from[0].String()))
+	case f.yes:
+		_, err = fmt.Fprintf(s.out, "moved %s\n", count)
+	default:
+		_, err = fmt.Fprintf(s.out, "would move %s; add --yes to do it\n", count)
+	}
+	return err
+}
+
+// consents shows the folders added with /roots that m changes, and changes them with --yes. It returns their number.
+func (f moveFlags) consents(s streams, store *consent.Store, m move) (n int, err error) {
+	all, err := store.List()
+	if err != nil {
+		return 0, err
+	}
+	for _, c := range all {
+		root, rootMoved := m.realPath(c.Root)
+		folder, folderMoved := m.realPath(c.Folder)
+		if c.Folder.IsZero() || !rootMoved && !folderMoved {
+			continue
+		}
+		n++
+		if f.yes {
+			if err := store.Allow(consent.ForFolder(root, folder, c.Session)); err != nil {
+				return n, err
+			}
+			if err := store.Forget(c.ID); err != nil {
+				return n, err
+			}
+		}
+		if _, err := fmt.Fprintf(s.out, "folder %s, added in %s\n", text.Printable(c.Folder.String()), text.Printable(c.Root.String())); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// sessions shows the sessions that m changes, and changes them with --yes. It returns their number.
+func (f moveFlags) sessions(ctx context.Context, s streams, store sessionstore.Store, m move) (n int, err error) {
 	q := sessionstore.Query{Limit: sessionstore.MaxPageSize}
-	for n := 0; ; {
+	for {
 		page, err := store.List(ctx, q)
 		if err != nil {
-			return err
+			return n, err
 		}
 		for _, session := range page.Sessions {
 			to, changed, err := m.keys(session.Keys)
 			if err != nil {
-				return err
+				return n, err
 			}
 			if !changed {
 				continue
@@ -77,26 +135,17 @@ func (f moveFlags) sessions(ctx context.Context, s streams, store sessionstore.S
 					continue // deleted meanwhile
 				}
 				if err != nil {
-					return err
+					return n, err
 				}
 			}
 			n++
 			if err := showMove(s, session, to); err != nil {
-				return err
+				return n, err
 			}
 		}
-		if q.Cursor = page.Next; q.Cursor != "" { // a move does not change the order
-			continue
+		if q.Cursor = page.Next; q.Cursor == "" { // a move does not change the order
+			return n, nil
 		}
-		switch count := text.Count(n, "session", "sessions"); {
-		case n == 0:
-			_, err = fmt.Fprintf(s.err, "acp-agent: no session has a folder in %s\n", text.Printable(m.from[0].String()))
-		case f.yes:
-			_, err = fmt.Fprintf(s.out, "moved %s\n", count)
-		default:
-			_, err = fmt.Fprintf(s.out, "would move %s; add --yes to do it\n", count)
-		}
-		return err
 	}
 }
 
