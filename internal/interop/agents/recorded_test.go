@@ -194,6 +194,8 @@ func (p project) lay(t *testing.T) {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
 		require.NoError(t, os.WriteFile(fruit(dir), []byte("banana\n"), 0o644))
 	}
+	// CodeCompanion sends it before what the user types.
+	require.NoError(t, os.WriteFile(filepath.Join(p.app(), "AGENTS.md"), []byte("Fruit is to be washed.\n"), 0o644))
 }
 
 func (p project) app() string    { return filepath.Join(p.home, "src", "app") }
@@ -345,6 +347,7 @@ func (p project) replay(t *testing.T, args []string, sessions *sessionIDs, trans
 	require.Zero(t, code, "standard error: %s", &stderr)
 	var said strings.Builder
 	for _, m := range agent.Messages() {
+		require.NotContains(t, m.Raw, `"title":"Sharing`, "the title is what the user typed")
 		var params struct {
 			Update struct {
 				SessionUpdate string
