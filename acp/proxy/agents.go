@@ -82,7 +82,7 @@ func KnownProfiles() []Profile {
 			Login: "kiro-cli login", Install: "see kiro.dev",
 		},
 		{
-			Name: "opencode", Title: "opencode", Command: "opencode", Args: []string{"acp"},
+			Name: "opencode", CommandContext: true, Title: "opencode", Command: "opencode", Args: []string{"acp"},
 			Packages:       []string{"opencode-ai"},
 			Finds:          []string{"AGENTS.md", "*/**/AGENTS.md", ".agents/skills/**", ".claude/skills/**", ".opencode/skill/**", ".opencode/skills/**"},
 			FindsOtherwise: []string{"CLAUDE.md"},

@@ -197,7 +197,7 @@ func parseCall(params backend.Raw) (c commandCall, ok bool) {
 }
 
 // childPrompt returns a prompt as it is sent to the child, and the context that it includes. A call of a command that is not one of
-// the roots' is sent as it was typed, because the child may take any other text for the arguments of its own.
+// the roots' is sent as it was typed, unless the child is known to recognize it before other text, and to give that to its model.
 func (s *session) childPrompt(ctx context.Context, cs *childSession, params backend.Raw) (backend.Raw, promptContext, error) {
 	note := ""
 	if c, ok := parseCall(params); ok {
@@ -205,7 +205,7 @@ func (s *session) childPrompt(ctx context.Context, cs *childSession, params back
 		at := slices.IndexFunc(commands, func(f discovery.SlashCommand) bool { return f.Name == c.name })
 		isPath := strings.Contains(c.name, "/")
 		switch {
-		case at < 0 && !isPath:
+		case at < 0 && !isPath && (!s.proxy.options.Profile.CommandContext || slices.Contains(commonCommands(), c.name)):
 			return params, promptContext{}, nil
 		case at >= 0:
 			var err error

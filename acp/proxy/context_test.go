@@ -412,3 +412,19 @@ func TestD2_InstructionsOfDirectoriesAreListed(t *testing.T) {
 	v.prompt(s.ID, "two")
 	require.Equal(t, []string{"two"}, h.lastPrompt())
 }
+
+func TestD1_FirstPromptIsACommandOfTheAgent(t *testing.T) {
+	t.Parallel()
+	h := newSystem(t, abilities{}, proxy.Options{Profile: proxy.Profile{CommandContext: true}})
+	all := roots(t, 1)
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+	require.NoError(t, err)
+	v.prompt(s.ID, "/compact")
+	require.Equal(t, []string{"/compact"}, h.lastPrompt(), "most agents do not give it to their model")
+	v.prompt(s.ID, "/review main")
+	require.Equal(t, "/review main", h.lastPrompt()[0])
+	require.Contains(t, h.lastPrompt()[1], all.At(1).String())
+	v.prompt(s.ID, "/review main")
+	require.Equal(t, []string{"/review main"}, h.lastPrompt())
+}

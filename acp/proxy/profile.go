@@ -44,6 +44,9 @@ type Profile struct {
 	FindsInRoots []string
 	// Commands are the names of slash commands that it obeys without announcing them.
 	Commands []string
+	// CommandContext says that text after a call of one of its own commands reaches its model with it. Some agents do not recognize
+	// a command before other text, or drop that.
+	CommandContext bool
 	// OwnDirs are directories outside of the session's roots in which it keeps files that it reads and writes through the client,
 	// such as long output of tools. These requests are answered from the disk. Each begins with "~/" or with an environment
 	// variable, "$NAME/"; without the variable the directory does not count.

@@ -115,6 +115,32 @@ func TestD1_ARealAgentKnowsTheSkillsAndInstructionsOfAllRoots(t *testing.T) {
 	}
 }
 
+// The first prompt calls a command of the agent's own.
+func TestD1_ARealAgentKnowsTheInstructionsInACommand(t *testing.T) {
+	t.Parallel()
+	const rule = "Bananas are yellow."
+	for _, c := range []struct {
+		subject
+		commands string // in its home
+	}{{opencode, ".config/opencode/command"}, {claude, ".claude/commands"}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := onStage(t, c.subject)
+			place(t, s.home, c.commands+"/peel.md", "---\ndescription: Peels.\n---\nTake a knife. $ARGUMENTS")
+			place(t, s.first, "AGENTS.md", rule)
+			e := s.behind(t, noFiles)
+			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+			require.NoError(t, err)
+			told := s.prompt(e, made.ID, "/peel slowly", modelserver.Say("Peeled."))[0].Text()
+			require.Contains(t, told, "Take a knife. slowly", "the agent has recognized its command")
+			require.Equal(t, 1, strings.Count(told, rule))
+			told = s.prompt(e, made.ID, "Again.", modelserver.Say("Peeled."))[0].Text()
+			require.Equal(t, 1, strings.Count(told, rule), "D3")
+			require.NotContains(t, e.heard(made.ID), rule, "P7")
+		})
+	}
+}
+
 // narrowing removes a session's roots, one by a load and one by a resume, and returns the first request to the model after
 // each.
 func narrowing(t *testing.T, s *stage) (loaded, resumed modelserver.Request) {
