@@ -265,6 +265,9 @@ func (m *matcher) match(ctx context.Context, at *directory, names []string, dept
 	case name == "**":
 		m.matchBelow(ctx, at, names, depth)
 	case !isGlob(name) && len(names) == 1:
+		if m.row.fixed > 0 { // otherwise at can be any directory, and large
+			_, _ = at.list(ctx)
+		}
 		e, err := at.entry(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

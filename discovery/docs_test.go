@@ -1,0 +1,91 @@
+package discovery_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/discovery"
+)
+
+// The tables in docs/discovery.md are those of the program. ACP_AGENT_UPDATE=1 rewrites them.
+func TestD5_Docs(t *testing.T) {
+	const (
+		page  = "../docs/discovery.md"
+		begin = "<!-- The tables are made by TestD5_Docs in the package discovery. -->\n"
+		end   = "<!-- End of the tables. -->\n"
+	)
+	content, err := os.ReadFile(page)
+	require.NoError(t, err)
+	head, rest, ok := strings.Cut(string(content), begin)
+	require.True(t, ok)
+	_, tail, ok := strings.Cut(rest, end)
+	require.True(t, ok)
+	want := head + begin + conventionTables() + end + tail
+	if os.Getenv("ACP_AGENT_UPDATE") != "" {
+		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
+		return
+	}
+	require.Equal(t, want, string(content))
+}
+
+// conventionTables returns a table in Markdown for each kind of artifact.
+func conventionTables() string {
+	kinds := []struct {
+		kind  discovery.Kind
+		title string
+	}{
+		{discovery.Instruction, "Instructions"},
+		{discovery.Skill, "Skills"},
+		{discovery.Command, "Commands"},
+		{discovery.MCPServer, "MCP servers"},
+		{discovery.Plugin, "Plugins"},
+		{discovery.Subagent, "Subagents"},
+		{discovery.Hook, "Hooks"},
+	}
+	levels := map[discovery.Level]string{
+		discovery.RootOnly:       "each root",
+		discovery.EveryDirectory: "each root, and each directory below it",
+		discovery.EachPlugin:     "each plugin",
+	}
+	notes := map[discovery.Format]string{
+		discovery.TextWithImports:   "`@path` imports a file",
+		discovery.CopilotRule:       "for the files in `applyTo`",
+		discovery.ClaudeRule:        "for the files in `paths`, or always",
+		discovery.CursorRule:        "for the files in `globs`, always, when it fits, or on request",
+		discovery.WindsurfRule:      "as `trigger` says, for the files in `globs`",
+		discovery.KiroRule:          "as `inclusion` says, for the files in `fileMatchPattern`",
+		discovery.RooModeRule:       "for the mode in the name of the directory",
+		discovery.CommandFile:       "`git/commit.md` is `/git:commit`",
+		discovery.GeminiCommand:     "TOML with `prompt` and `description`",
+		discovery.MCPServers:        "member `mcpServers`",
+		discovery.VSCodeServers:     "member `servers`",
+		discovery.GeminiSettings:    "member `mcpServers`, except those in `mcp.excluded`",
+		discovery.OpencodeSettings:  "member `mcp`",
+		discovery.CodexSettings:     "tables `mcp_servers.NAME`",
+		discovery.PluginMarketplace: "lists plugins and where they are",
+		discovery.PluginManifest:    "its root is a plugin",
+		discovery.SubagentFile:      "not used",
+		discovery.HookFile:          "not used",
+		discovery.PluginScript:      "not used",
+	}
+	var b strings.Builder
+	for _, k := range kinds {
+		fmt.Fprintf(&b, "\n### %s\n\n| path | in | defined by | |\n|---|---|---|---|\n", k.title)
+		for _, c := range discovery.Conventions() {
+			if c.Format.Kind() != k.kind {
+				continue
+			}
+			note := notes[c.Format]
+			if c.OnePerDirectory {
+				note = strings.TrimSuffix("one of these; "+note, "; ")
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Pattern, levels[c.Level], c.Source, note)
+		}
+	}
+	b.WriteString("\n")
+	return b.String()
+}
