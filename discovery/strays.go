@@ -20,8 +20,8 @@ type Stray struct {
 
 // The limits of the search for strays in one root. Higher ones would make it take longer than the scan of a large root.
 const (
-	maxStrayDirs    = 400  // directories
-	maxStrayEntries = 1000 // of directories whose names say nothing
+	maxStrayDirs    = 400 // directories
+	maxStrayEntries = 600 // of directories whose names say nothing
 )
 
 // Strays searches the roots for strays from the top down, within limits. The roots that it did not search completely are in cut. The

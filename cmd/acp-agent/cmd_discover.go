@@ -28,8 +28,8 @@ With --for it prints only the additional instructions for one file: those in the
 patterns match it. Nothing is run or started.
 
 It also names the files in the working directory with which an editor or a build tool joins other folders: *.code-workspace,
-go.work, pnpm-workspace.yaml and package.json. A session does not get their folders by itself. Files that are meant for agents by their
-name, such as SKILL.md, but are where nothing looks for them, are named too. The search for them ends after 200 directories of a folder.
+go.work, pnpm-workspace.yaml and package.json. A session does not get their folders by itself. Files whose names say that they are for
+agents, such as SKILL.md, but that are where nothing looks for them, are named too; a large folder is only searched in part for them.
 
 With --json the output is an object with "roots", "artifacts", "cuts", "workspaceFiles" and "strays", or with --for an array of artifacts.
 The exit status is 1 if something is invalid or too large, or a folder could not be searched completely.`
