@@ -28,10 +28,7 @@ func MakeDir(dir string) error {
 	if !info.IsDir() {
 		return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
 	}
-	if info.Mode().Perm() == 0o700 {
-		return nil
-	}
-	return os.Chmod(dir, 0o700) // fails unless the user owns it
+	return os.Chmod(dir, 0o700) // also if it has these permissions: it fails unless the user owns dir
 }
 
 // WriteFile creates or replaces a file atomically. It creates the directory with [MakeDir].

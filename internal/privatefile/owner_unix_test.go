@@ -1,0 +1,32 @@
+//go:build unix
+
+package privatefile_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/privatefile"
+)
+
+// Its owner could let others in later.
+func TestA25_DirectoryOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can act as another user")
+	}
+	dir := filepath.Join(t.TempDir(), "private")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	for _, above := range []string{filepath.Dir(dir), filepath.Dir(filepath.Dir(dir))} {
+		require.NoError(t, os.Chmod(above, 0o755))
+	}
+	require.NoError(t, syscall.Seteuid(65534))
+	err := privatefile.MakeDir(dir)
+	assert.NoError(t, syscall.Seteuid(0))
+	require.ErrorIs(t, err, fs.ErrPermission)
+}
