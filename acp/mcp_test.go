@@ -756,6 +756,17 @@ func TestA26_Elicitation(t *testing.T) {
 	}
 }
 
+// A server's claim that a tool only reads is not enough to call it without asking, although the tool call is shown as a read.
+func TestA30_ReadOnlyClaimIsAskedFor(t *testing.T) {
+	c := connect(t, acp.Options{AllowReads: true})
+	c.permit("allow-once")
+	c.initialize()
+	id := c.serve([]string{folder(t)}, server("one", "files"))
+	require.Contains(t, c.use(id, "one.claim"), "claimed")
+	require.Len(t, c.questions(), 1)
+	require.Contains(t, string(c.questions()[0].Params), `"kind":"read"`)
+}
+
 func TestW5_CancelDuringToolPermission(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()

@@ -70,6 +70,7 @@ type serverConfig struct {
 	OnShrink      mcpclient.OnShrink `json:"onShrink"`
 	Templates     mcpclient.Switch   `json:"templates"`
 	ReadOnlyTools mcpclient.ReadOnly `json:"readOnlyTools"`
+	Era           mcpclient.Era      `json:"era"`
 }
 
 // setting is the value of a setting in the configuration file, "" if it is absent.
@@ -189,6 +190,7 @@ func configOptions() json.Options {
 			parsed(choice(map[string]whenOmitted{"configured": useConfigured, "stored": useStored})),
 			parsed(choice(map[string]mcpclient.Switch{"on": mcpclient.On, "off": mcpclient.Off})),
 			parsed(choice(map[string]mcpclient.OnShrink{"restart": mcpclient.Restart, "notify": mcpclient.Notify})),
+			parsed(choice(map[string]mcpclient.Era{"auto": mcpclient.Negotiated, "legacy": mcpclient.Legacy})),
 			parsed(choice(map[string]mcpclient.ReadOnly{"ask": mcpclient.Ask, "allow": mcpclient.Allow})),
 		)))
 }
@@ -375,5 +377,5 @@ func (c config) mcpPolicy(name string) mcpclient.Policy {
 	if !configured {
 		s = c.MCPServers["*"]
 	}
-	return mcpclient.Policy{Roots: s.Roots, OnShrink: s.OnShrink, Templates: s.Templates, ReadOnly: s.ReadOnlyTools}
+	return mcpclient.Policy{Roots: s.Roots, OnShrink: s.OnShrink, Templates: s.Templates, ReadOnly: s.ReadOnlyTools, Era: s.Era}
 }

@@ -163,7 +163,7 @@ func textContent(s string) []sdk.ToolCallContent {
 // showStart shows the pending call.
 func (c *call) showStart(ctx context.Context) error {
 	return c.update(ctx, sdk.SessionUpdateToolCall{
-		SessionUpdate: "tool_call", ToolCallId: c.id, Title: c.title(), Kind: sdk.ToolKindOther, Status: sdk.ToolCallStatusPending, RawInput: c.input(),
+		SessionUpdate: "tool_call", ToolCallId: c.id, Title: c.title(), Kind: c.tool.kind, Status: sdk.ToolCallStatusPending, RawInput: c.input(),
 	})
 }
 

@@ -3,6 +3,9 @@ package mcpclient_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,8 +58,9 @@ func TestA30_CallAsksForPermission(t *testing.T) {
 	require.Equal(t, 1, f.host.questions())
 	var asked struct {
 		ToolCall struct {
-			ToolCallID, Title string
-			RawInput          json.RawMessage
+			ToolCallID, Title, Kind string
+			RawInput                json.RawMessage
+			Content                 []struct{ Content struct{ Text string } }
 		}
 		Options []struct{ OptionID, Kind string }
 	}
@@ -64,9 +68,41 @@ func TestA30_CallAsksForPermission(t *testing.T) {
 	require.Contains(t, f.host.updates[0], asked.ToolCall.ToolCallID)
 	require.Equal(t, `MCP server "s": echo`, asked.ToolCall.Title)
 	require.JSONEq(t, `{"a":"<&>"}`, string(asked.ToolCall.RawInput))
+	require.Equal(t, "other", asked.ToolCall.Kind)
+	require.Equal(t, "It is called with:\n\n```json\n{\n  \"a\": \"<&>\"\n}\n```", asked.ToolCall.Content[0].Content.Text)
 	require.Len(t, asked.Options, 3)
 	f.call("s.echo", "{}")
 	require.Equal(t, 2, f.host.questions(), "allowed once is once")
+	require.NoError(t, json.Unmarshal(f.host.asked[1], &asked))
+	require.Equal(t, "It is called without arguments.", asked.ToolCall.Content[0].Content.Text)
+	f.call("s.echo", `{"a":"`+strings.Repeat("x", 10_000)+"\u202e"+"`"+`"}`)
+	require.NoError(t, json.Unmarshal(f.host.asked[2], &asked))
+	require.Contains(t, asked.ToolCall.Content[0].Content.Text, "```\n\nThe arguments have 10020 bytes; only the beginning is shown.")
+}
+
+func TestKindsOfTools(t *testing.T) {
+	h, c := newFakeServer(t)
+	f := newFixture(t, mcpclient.Options{})
+	f.change(open(t, folder(t)), c)
+	h.respond("initialize", strings.Replace(h.replies["initialize"], `"tools":{}`, `"tools":{"listChanged":true}`, 1))
+	var tools []string
+	kinds := map[string]string{
+		``: "other", `{"title":"x"}`: "other", `{"readOnlyHint":true}`: "read", `{"readOnlyHint":true,"openWorldHint":false}`: "read",
+		`{"readOnlyHint":true,"openWorldHint":true}`: "fetch", `{"destructiveHint":false}`: "edit", `{"readOnlyHint":false,"destructiveHint":true}`: "edit",
+	}
+	var want []string
+	for _, annotations := range slices.Sorted(maps.Keys(kinds)) {
+		tool := fmt.Sprintf(`{"name":"t%d","inputSchema":{"type":"object"}`, len(tools))
+		if annotations != "" {
+			tool += `,"annotations":` + annotations
+		}
+		tools, want = append(tools, tool+"}"), append(want, kinds[annotations])
+	}
+	h.respond("tools/list", `"result":{"tools":[`+strings.Join(tools, ",")+`]}`)
+	for i, kind := range want {
+		f.call(fmt.Sprintf("h.t%d", i), "{}")
+		require.Contains(t, f.host.lastAsked(), `"kind":"`+kind+`"`, tools[i])
+	}
 }
 
 func TestA30_AllowAlways(t *testing.T) {

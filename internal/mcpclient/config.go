@@ -59,6 +59,8 @@ type Policy struct {
 	// Templates says whether ${cwd}, ${roots}, ${root:N}, ${roots:json} and ${roots:uris} are replaced in Args and Env.
 	// Default: Off.
 	Templates Switch
+	// Era says which revisions of MCP are tried. Default: Negotiated.
+	Era Era
 	// ReadOnly says whether tools that claim to be read-only are called without asking. Default: Ask.
 	ReadOnly ReadOnly
 	// SettleAfterRoots is how long after its last answered roots/list a server counts as ready. Default 100 ms.
@@ -86,6 +88,17 @@ const (
 	Restart OnShrink = iota
 	// Notify only sends notifications/roots/list_changed.
 	Notify
+)
+
+// Era says which revisions of MCP a server is asked for.
+type Era int
+
+// The eras.
+const (
+	// Negotiated asks for 2026-07-28 first, and for an older revision if the server does not have it.
+	Negotiated Era = iota
+	// Legacy asks for the older revisions only, for servers that do not survive the question for a newer one.
+	Legacy
 )
 
 // ReadOnly says how tools that claim to be read-only are called.
@@ -134,7 +147,13 @@ func (c Config) secrets() *secret.Scrubber {
 		s.Add(value)
 	}
 	for _, p := range slices.Concat(c.Env, c.Headers) {
-		s.Add(p.Value)
+		if c.Policy.Templates != On {
+			s.Add(p.Value)
+			continue
+		}
+		for _, between := range rootTemplate().Split(p.Value, -1) { // errors name the templates
+			s.Add(between)
+		}
 	}
 	s.AddURL(c.URL)
 	for _, arg := range c.Args {

@@ -1,7 +1,9 @@
 package mcpclient
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -11,8 +13,12 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// maxDescription is the most bytes of a tool's description that are shown to the user.
-const maxDescription = 2000
+const (
+	// maxDescription is the most bytes of a tool's description that are shown to the user.
+	maxDescription = 2000
+	// maxArguments is the most bytes of a call's arguments that are shown as text.
+	maxArguments = 8 << 10
+)
 
 // isAllowed reports whether the call needs no permission: the user always allows the tool, or trusts the server's claim that
 // it is read-only.
@@ -28,8 +34,8 @@ func (c *call) isAllowed() bool {
 // askPermission asks the user whether to make the call. It returns nil if they allow it.
 func (c *call) askPermission(ctx context.Context) error {
 	shown := sdk.ToolCallUpdate{
-		ToolCallId: c.id, Title: sdk.Ptr(c.title()), Kind: sdk.Ptr(sdk.ToolKindOther), Status: sdk.Ptr(sdk.ToolCallStatusPending),
-		RawInput: c.input(), Content: textContent(c.claims()),
+		ToolCallId: c.id, Title: sdk.Ptr(c.title()), Kind: sdk.Ptr(c.tool.kind), Status: sdk.Ptr(sdk.ToolCallStatusPending),
+		RawInput: c.input(), Content: append(textContent(c.describeArguments()), textContent(c.claims())...),
 	}
 	answer, err := c.set.ask(ctx, backend.Question{ToolCall: backend.Encode(shown), Offers: []backend.Offer{
 		{Answer: backend.AllowOnce, Label: "Allow"},
@@ -45,6 +51,23 @@ func (c *call) askPermission(ctx context.Context) error {
 		c.server.always[c.tool.fingerprint] = true
 	}
 	return checkAnswer(c.tool.Name, answer)
+}
+
+// describeArguments returns the arguments of the call for a person.
+func (c *call) describeArguments() string {
+	var indented bytes.Buffer
+	if len(c.arguments) == 0 || json.Indent(&indented, c.arguments, "", "  ") != nil {
+		return "It is called without arguments."
+	}
+	arguments := string(text.EscapeJSON(indented.Bytes()))
+	if arguments == "{}" {
+		return "It is called without arguments."
+	}
+	shown := "It is called with:\n\n" + strings.TrimSuffix(text.Block("json", text.Prefix(arguments, maxArguments)), "\n")
+	if len(arguments) > maxArguments {
+		shown += fmt.Sprintf("\n\nThe arguments have %s; only the beginning is shown.", text.Size(len(arguments)))
+	}
+	return shown
 }
 
 // claims returns what the server says about the tool.

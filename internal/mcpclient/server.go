@@ -49,7 +49,7 @@ func (s *Set) newServer(c Config, prefix string) *server {
 	return &server{
 		set: s, config: c, prefix: prefix, redactor: r, log: r.logger(s.options.Logger.With("server", c.Name)),
 		asking: make(chan struct{}, 1), restarts: make(chan []mcproots.Root, 1), ctx: ctx, stop: stop,
-		state: backend.ServerIdle, changed: make(chan struct{}), always: map[[sha256.Size]byte]bool{},
+		state: backend.ServerIdle, legacy: c.Policy.Era == Legacy, changed: make(chan struct{}), always: map[[sha256.Size]byte]bool{},
 	}
 }
 

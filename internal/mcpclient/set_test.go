@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -161,6 +162,8 @@ func TestM14_Templates(t *testing.T) {
 	require.Equal(t, c.Args, f.where("s").Args, "off by default")
 
 	c.Policy.Templates = mcpclient.On
+	templated := c
+	templated.Env = slices.Clone(c.Env)
 	f.change(open(t, cwd, second), c)
 	p := f.where("s")
 	paths, err := json.Marshal([]string{cwd, second})
@@ -170,7 +173,13 @@ func TestM14_Templates(t *testing.T) {
 
 	f.change(open(t, cwd), c)
 	_, err = f.try("s.where", "")
-	require.ErrorContains(t, err, "${root:1}: no such root")
+	require.ErrorContains(t, err, "MCP server s: argument 3: ${root:1}: no such root: the session has 1 root, counted from 0")
+	c.Args, c.Env[0] = nil, mcpclient.Pair{Name: "ROOTS", Value: "${root:7}"}
+	f.change(open(t, cwd), c)
+	_, err = f.try("s.where", "")
+	require.ErrorContains(t, err, "MCP server s: variable ROOTS: ${root:7}: no such root")
+	c = templated
+	f.change(open(t, cwd), c)
 	f.change(open(t, cwd, second), c)
 	require.Eventually(t, func() bool { _, err := f.try("s.where", ""); return err == nil }, patience, 20*time.Millisecond)
 }
@@ -306,4 +315,21 @@ func TestM7_DeprecationWarnings(t *testing.T) {
 		}
 		require.Len(t, server.Warnings, want, server.Name)
 	}
+}
+
+func TestM7_LegacyEra(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	record := proctest.NewRecord(t)
+	c := self("s", "tee", record.Env())
+	c.Args = []string{proctest.Executable()}
+	for _, e := range proctest.Env("sdk") {
+		c.Args = append([]string{e}, c.Args...)
+	}
+	c.Args = append([]string{"env"}, c.Args...)
+	c.Policy.Era = mcpclient.Legacy
+	f.change(open(t, folder(t)), c)
+	f.call("s.where", "{}")
+	require.False(t, f.Servers()[0].Modern)
+	require.NoError(t, f.Close(t.Context()))
+	require.Contains(t, record.Lines(t)[0], `"initialize"`, "it is not asked for a newer revision")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/mcproots"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // rootTemplate matches what expandTemplates replaces. Anything else, such as ${HOME}, is left as it is.
@@ -38,22 +39,28 @@ func expandTemplates(c Config, roots mcproots.Snapshot) (args []string, env []Pa
 			default: // cwd or root:N
 				n, _ := strconv.Atoi(strings.TrimPrefix(name, "root:"))
 				if n >= len(paths) {
-					err = fmt.Errorf("%s: %w: the session has %d (0 is cwd)", template, errNoSuchRoot, len(paths))
+					err = fmt.Errorf("%s: %w: the session has %s, counted from 0", template, errNoSuchRoot, text.Count(len(paths), "root", "roots"))
 					return ""
 				}
 				return paths[n]
 			}
 		})
 	}
-	for _, arg := range c.Args {
+	for i, arg := range c.Args {
 		if arg == "${roots}" { // becomes one argument for each root
 			args = append(args, paths...)
 		} else {
 			args = append(args, expand(arg))
 		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("argument %d: %w", i+1, err)
+		}
 	}
 	for _, p := range c.Env {
 		env = append(env, Pair{p.Name, expand(p.Value)})
+		if err != nil {
+			return nil, nil, fmt.Errorf("variable %s: %w", printableName(p.Name), err)
+		}
 	}
-	return args, env, err
+	return args, env, nil
 }

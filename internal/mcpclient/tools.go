@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -16,6 +17,7 @@ import (
 // tool is a tool and the hash of its definition, which changes if the server redefines it.
 type tool struct {
 	backend.Tool
+	kind        sdk.ToolKind // according to its annotations
 	fingerprint [sha256.Size]byte
 }
 
@@ -44,7 +46,16 @@ func (c *connection) describeTool(t *mcp.Tool, name string) tool {
 		Input: encode(t.InputSchema), Output: encode(t.OutputSchema),
 		Hints: backend.Hints{Destructive: true, OpenWorld: true},
 	}
+	kind := sdk.ToolKindOther
 	if a := t.Annotations; a != nil {
+		switch {
+		case a.ReadOnlyHint && a.OpenWorldHint != nil && *a.OpenWorldHint:
+			kind = sdk.ToolKindFetch
+		case a.ReadOnlyHint:
+			kind = sdk.ToolKindRead
+		case a.DestructiveHint != nil:
+			kind = sdk.ToolKindEdit
+		}
 		described.Hints.ReadOnly, described.Hints.Idempotent = a.ReadOnlyHint, a.IdempotentHint
 		described.Hints.Destructive = a.DestructiveHint == nil || *a.DestructiveHint
 		described.Hints.OpenWorld = a.OpenWorldHint == nil || *a.OpenWorldHint
@@ -52,7 +63,7 @@ func (c *connection) describeTool(t *mcp.Tool, name string) tool {
 			described.Title = a.Title
 		}
 	}
-	return tool{described, sha256.Sum256(backend.Encode(described))}
+	return tool{described, kind, sha256.Sum256(backend.Encode(described))}
 }
 
 // encode returns a value of the MCP SDK as JSON, nil if there is none.
