@@ -86,8 +86,18 @@ func (p *peer) write(lines ...string) {
 	require.NoError(p.t, err)
 }
 
-// read waits for the next line.
+// read waits for the next line that does not say that the prompts have changed.
 func (p *peer) read() message {
+	p.t.Helper()
+	for {
+		if m := p.readAny(); m.Method != promptsChanged {
+			return m
+		}
+	}
+}
+
+// readAny waits for the next line. That the prompts have changed is said a moment after the roots have.
+func (p *peer) readAny() message {
 	p.t.Helper()
 	select {
 	case m, ok := <-p.lines:

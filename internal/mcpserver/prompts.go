@@ -6,6 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -35,8 +39,77 @@ func withPromptName(ctx context.Context, r mcp.Request) context.Context {
 	return ctx
 }
 
-// listPrompts lists the commands and skills of the roots. A modern client cannot be asked for its roots here, so it only gets those
-// of the configured and fallback roots.
+// promptList is what is known about a client's prompts. The zero value is empty.
+type promptList struct {
+	mu    sync.Mutex
+	roots string // the URIs of the roots; "" if there were none yet
+	// Of a modern client, which cannot be asked for its roots when it lists its prompts:
+	prompts []*mcp.Prompt // those of the roots of its last call
+	listed  bool          // whether they were listed since
+}
+
+// moved reports whether the roots have changed since the last call of moved.
+func (l *promptList) moved(sc *scope) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.roots
+	l.roots = sc.uris()
+	return before != "" && before != l.roots
+}
+
+// refresh reads the prompts of a scope if they may have changed, and reports whether they have. It does nothing after a call of a
+// client that neither changed its roots nor listed its prompts since the last one.
+func (l *promptList) refresh(ctx context.Context, sc *scope) (changed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.roots == sc.uris() && !l.listed {
+		return false
+	}
+	prompts, err := sc.prompts(ctx)
+	if err != nil {
+		return false
+	}
+	changed = !slices.EqualFunc(l.prompts, prompts, func(a, b *mcp.Prompt) bool { return reflect.DeepEqual(a, b) })
+	l.roots, l.prompts, l.listed = sc.uris(), prompts, false
+	return changed
+}
+
+// list returns the prompts of the last refresh.
+func (l *promptList) list() []*mcp.Prompt {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listed = true
+	return append([]*mcp.Prompt{}, l.prompts...)
+}
+
+// uris returns the URIs of the roots of a scope, one on each line.
+func (sc *scope) uris() string {
+	var b strings.Builder
+	for _, r := range sc.roots {
+		b.WriteString(r.URI + "\n")
+	}
+	return b.String()
+}
+
+// prompts returns the commands and skills of a scope.
+func (sc *scope) prompts(ctx context.Context) ([]*mcp.Prompt, error) {
+	prompts := []*mcp.Prompt{}
+	catalog, err := sc.catalog(ctx)
+	if err != nil || catalog == nil {
+		return prompts, err
+	}
+	commands, _ := catalog.SlashCommands()
+	for _, command := range commands[:min(len(commands), maxPrompts)] {
+		prompts = append(prompts, &mcp.Prompt{
+			Name: command.Name, Description: command.Description,
+			Arguments: []*mcp.PromptArgument{{Name: promptArgument, Description: command.Hint}},
+		})
+	}
+	return prompts, nil
+}
+
+// listPrompts lists the commands and skills of the roots. A modern client cannot be asked for its roots here: over stdio it gets the
+// prompts of its last call's roots, and hears of it when they change; over HTTP only those of configured and fallback roots.
 func (c *client) listPrompts(ctx context.Context, r mcp.Request) (mcp.Result, error) {
 	request, ok := r.(*mcp.ServerRequest[*mcp.ListPromptsParams])
 	result := &mcp.ListPromptsResult{Prompts: []*mcp.Prompt{}, Cacheable: notShared()}
@@ -44,21 +117,14 @@ func (c *client) listPrompts(ctx context.Context, r mcp.Request) (mcp.Result, er
 		return result, nil
 	}
 	scoped := scopedRequest{revision: request.ProtocolVersion(), capabilities: request.ClientCapabilities()}
-	err := c.withScope(ctx, scoped, func(sc *scope) error {
-		catalog, err := sc.catalog(ctx)
-		if err != nil || catalog == nil {
-			return err
-		}
-		commands, _ := catalog.SlashCommands()
-		for _, command := range commands[:min(len(commands), maxPrompts)] {
-			result.Prompts = append(result.Prompts, &mcp.Prompt{
-				Name: command.Name, Description: command.Description,
-				Arguments: []*mcp.PromptArgument{{Name: promptArgument, Description: command.Hint}},
-			})
-		}
-		return nil
+	err := c.withScope(ctx, scoped, func(sc *scope) (err error) {
+		result.Prompts, err = sc.prompts(ctx)
+		return err
 	})
-	if err != nil && !errors.Is(err, errInputRequired) {
+	if errors.Is(err, errInputRequired) {
+		result.Prompts, err = c.prompts.list(), nil
+	}
+	if err != nil {
 		return nil, protocolError(err)
 	}
 	return result, nil

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -112,8 +113,6 @@ func TestM8_ModernPromptsAndResources(t *testing.T) {
 		require.Equal(t, "complete", m.Result["resultType"], m.line)
 		require.Contains(t, m.line, a)
 	}
-	p.write(request("prompts/list", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"p","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}`))
-	require.Contains(t, p.answerTo(1).line, `"prompts":[]`, "it cannot be asked there")
 	roots, err := workspace.NewRoots(a, nil)
 	require.NoError(t, err)
 	with := start(t, Options{Roots: roots})
@@ -133,4 +132,78 @@ func TestA30_PromptLabelIsOneLine(t *testing.T) {
 	require.True(t, ok, m.line)
 	content, _ := messages[0].(map[string]any)["content"].(map[string]any)
 	require.Contains(t, fmt.Sprint(content["text"]), `/x\ny\u202e", for /go:`)
+}
+
+const promptsChanged = "notifications/prompts/list_changed"
+
+func TestM9_LegacyClientIsToldThatItsPromptsHaveChanged(t *testing.T) {
+	a, b := conventional(t)
+	p := start(t, Options{})
+	p.write(initialize(withRoots))
+	capabilities, _ := p.answerTo(0).Result["capabilities"].(map[string]any)
+	require.Equal(t, map[string]any{"listChanged": true}, capabilities["prompts"])
+	p.write(initialized)
+	p.answer(p.question(), a)
+	p.write(request("prompts/list", "{}"))
+	require.Contains(t, p.answerTo(1).line, `"name":"review"`, "and nothing had changed until then")
+	p.write(changed)
+	p.answer(p.question(), b)
+	require.Equal(t, promptsChanged, p.readAny().Method)
+	p.write(request("prompts/list", "{}"))
+	line := p.answerTo(1).line
+	require.Contains(t, line, `"name":"deploy"`)
+	require.NotContains(t, line, `"name":"review"`)
+
+	p.write(changed) // without a change
+	p.answer(p.question(), b)
+	p.write(request("prompts/list", "{}"))
+	require.Empty(t, p.readAny().Method)
+}
+
+// A modern client cannot be asked for its roots when it lists its prompts, so it gets those of the roots of its last call.
+func TestM8_ModernClientListsPrompts(t *testing.T) {
+	a, b := conventional(t)
+	p := start(t, Options{})
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"p","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`
+	list := func() string {
+		t.Helper()
+		p.write(request("prompts/list", `{`+meta+`}`))
+		m := p.answerTo(1)
+		require.Nil(t, m.Error, m.line)
+		return m.line
+	}
+	p.write(`{"jsonrpc":"2.0","id":"listen","method":"subscriptions/listen","params":{"notifications":{"promptsListChanged":true},` + meta + `}}`)
+	require.Equal(t, "notifications/subscriptions/acknowledged", p.read().Method)
+	require.Contains(t, list(), `"prompts":[]`, "no roots are known yet")
+
+	// change calls a tool with roots, which changes the prompts.
+	change := func(id int, dirs ...string) {
+		t.Helper()
+		p.callAnswered(id, "list_roots", `{}`, rootsResult(dirs...))
+		methods := []string{p.readAny().Method, p.readAny().Method}
+		require.ElementsMatch(t, []string{"", promptsChanged}, methods, "the answer and the notification")
+	}
+	change(2, a)
+	require.Contains(t, list(), `"name":"review"`)
+	change(4, b)
+	line := list()
+	require.Contains(t, line, `"name":"deploy"`)
+	require.NotContains(t, line, `"name":"review"`, "the first folder is no root any more")
+
+	// What is new in a root is found once the client has listed its prompts again.
+	require.NoError(t, os.MkdirAll(filepath.Join(b, ".claude/commands"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(b, ".claude/commands/mend.md"), []byte("Mend it."), 0o644))
+	change(6, b)
+	require.Contains(t, list(), `"name":"mend"`)
+	p.callAnswered(8, "list_roots", `{}`, rootsResult(b))
+	require.Empty(t, p.readAny().Method)
+	require.Contains(t, list(), `"name":"mend"`, "nothing has changed")
+
+	quiet := start(t, Options{})
+	quiet.callAnswered(1, "list_roots", `{}`, rootsResult(a))
+	require.Empty(t, quiet.readAny().Method)
+	require.NoError(t, quiet.in.Close())
+	for m := range quiet.lines {
+		t.Fatal("it did not ask for this: " + m.line)
+	}
 }

@@ -29,7 +29,8 @@ const (
 
 // client is a connection, an HTTP session, or a single request of a modern HTTP client.
 type client struct {
-	server *Server
+	server         *Server
+	promptsChanged func() // tells the client that its prompts have changed; set by forClient
 	// onlyDuringCalls reports whether a legacy client may be asked for its roots only while it waits for a call: over HTTP, it may
 	// not be listening at other times.
 	onlyDuringCalls bool
@@ -41,7 +42,8 @@ type client struct {
 	mu          sync.Mutex
 	initialized bool                       // whether initialize was received
 	follower    *mcproots.Follower[*scope] // set by initialize if the client's roots are used
-	mentioned   map[string]bool            // instruction files that results have named
+	prompts     promptList
+	mentioned   map[string]bool // instruction files that results have named
 }
 
 // receive handles what a client declares about itself and its roots before the SDK serves the request.
@@ -98,8 +100,14 @@ func (c *client) initialize(r mcp.Request) error {
 	}
 	o := mcproots.FollowOptions[*scope]{
 		Timeout: c.server.options.Timeout,
-		Ask:     func(ctx context.Context) (*scope, error) { return c.server.ask(ctx, session) },
-		Drop:    (*scope).close,
+		Ask: func(ctx context.Context) (*scope, error) {
+			sc, err := c.server.ask(ctx, session)
+			if err == nil && c.prompts.moved(sc) {
+				c.promptsChanged()
+			}
+			return sc, err
+		},
+		Drop: (*scope).close,
 	}
 	if !params.Capabilities.RootsV2.ListChanged {
 		o.MaxAge = c.server.limits.rootsAge
@@ -211,7 +219,11 @@ func (c *client) withModernScope(ctx context.Context, r scopedRequest, use func(
 		return err
 	}
 	defer sc.close()
-	return use(sc)
+	err = use(sc)
+	if !c.onlyDuringCalls && c.prompts.refresh(ctx, sc) {
+		c.promptsChanged()
+	}
+	return err
 }
 
 // withFallback calls use with the scope of a client without the roots capability.

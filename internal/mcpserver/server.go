@@ -210,14 +210,16 @@ func (s *Server) forClient(c *client) *mcp.Server {
 			Instructions: instructions,
 			Logger:       slog.New(slog.DiscardHandler), // the SDK logs mistakes of clients as errors
 			Capabilities: &mcp.ServerCapabilities{
-				Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{},
+				Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{},
+				Prompts: &mcp.PromptCapabilities{ListChanged: true},
 			},
 		},
 	)
 	server.AddReceivingMiddleware(c.receive)
 	c.addTools(server)
 	c.addResources(server)
-	server.AddPrompt(&mcp.Prompt{Name: anyPrompt}, c.getPrompt)
+	c.promptsChanged = func() { server.AddPrompt(&mcp.Prompt{Name: anyPrompt}, c.getPrompt) } // the SDK notifies the client
+	c.promptsChanged()
 	if s.extraTools != nil {
 		s.extraTools(server, c)
 	}
