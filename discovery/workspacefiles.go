@@ -88,6 +88,7 @@ func ReadWorkspaceFile(ctx context.Context, ws *workspace.Workspace, path string
 		path = filepath.Join(ws.Roots().Cwd().String(), path)
 	}
 	f := WorkspaceFile{Path: path, Folders: []workspace.Dir{}}
+	seen := make(map[workspace.Dir]bool)
 	for _, name := range listed {
 		folder := filepath.FromSlash(name)
 		if !filepath.IsAbs(folder) {
@@ -97,7 +98,8 @@ func ReadWorkspaceFile(ctx context.Context, ws *workspace.Workspace, path string
 		if err != nil {
 			return WorkspaceFile{}, fmt.Errorf("%s: the folder %q: %w", path, name, err)
 		}
-		if !inRoots(ws, dir) && !slices.Contains(f.Folders, dir) {
+		if !inRoots(ws, dir) && !seen[dir] {
+			seen[dir] = true
 			f.Folders = append(f.Folders, dir)
 		}
 	}

@@ -124,3 +124,16 @@ func openWorkspace(t *testing.T, roots ...string) *workspace.Workspace {
 	t.Cleanup(func() { _ = ws.Close() })
 	return ws
 }
+
+// The time to read a file grows with its length, so that a file in a repository cannot keep a session from opening.
+func TestA24_WorkspaceFileWithManyFolders(t *testing.T) {
+	const n = 50_000
+	var list strings.Builder
+	for i := range n {
+		fmt.Fprintf(&list, "use ../%x\n", i)
+	}
+	top := tree(t, map[string]string{"app/go.work": list.String()})
+	file, err := discovery.ReadWorkspaceFile(t.Context(), openWorkspace(t, filepath.Join(top, "app")), "go.work")
+	require.NoError(t, err)
+	require.Len(t, file.Folders, n)
+}
