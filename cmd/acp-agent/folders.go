@@ -50,10 +50,11 @@ func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
 // workspaceOf returns the index of the entry for sessions with the working directory cwd, -1 if there is none: of the entries whose
 // cwd is that directory or above it, as spelled or without links, the deepest.
 func (c config) workspaceOf(cwd workspace.Dir) int {
-	found, depth := -1, 0
+	found, depth := -1, -1
 	if len(c.Workspaces) == 0 {
 		return found
 	}
+	const separator = string(filepath.Separator)
 	session := []workspace.Dir{cwd, workspace.Real(cwd)}
 	for i, w := range c.Workspaces {
 		dir, err := workspace.ParseDir(w.Cwd)
@@ -62,29 +63,12 @@ func (c config) workspaceOf(cwd workspace.Dir) int {
 		}
 		real := workspace.Real(dir)
 		for _, at := range session {
-			if d := len(components(real)); (isBelow(at, dir) || isBelow(at, real)) && d > depth {
+			_, spelled := at.Moved(dir, dir)
+			_, resolved := at.Moved(real, real)
+			if d := strings.Count(strings.TrimRight(real.String(), separator), separator); (spelled || resolved) && d > depth {
 				found, depth = i, d
 			}
 		}
 	}
 	return found
-}
-
-// components returns the names in a path, preceded by "".
-func components(dir workspace.Dir) []string {
-	return strings.Split(strings.TrimRight(dir.String(), string(filepath.Separator)), string(filepath.Separator))
-}
-
-// isBelow reports whether the path of dir is that of other or below it.
-func isBelow(dir, other workspace.Dir) bool {
-	names, above := components(dir), components(other)
-	if len(names) < len(above) {
-		return false
-	}
-	for i, name := range above {
-		if names[i] != name {
-			return false
-		}
-	}
-	return true
 }
