@@ -138,7 +138,7 @@ func describeServerState(s backend.ServerStatus) string {
 	case s.State == backend.ServerWaiting:
 		return "waiting; it ended and will be restarted"
 	case s.State == backend.ServerFailed && !s.RetryAt.IsZero():
-		return "failed; from " + soon(s.RetryAt) + " on, the next use tries again"
+		return "failed; the next use after " + soon(s.RetryAt) + " tries again"
 	case s.State == backend.ServerFailed:
 		return "failed; the next use tries again"
 	case s.Waiting != "":

@@ -80,6 +80,14 @@ func TestGiveUpAfterRestarts(t *testing.T) {
 	require.ErrorContains(t, err, "exit status 3")
 	status := f.state(backend.ServerFailed)
 	require.Equal(t, 2, status.Restarts)
+
+	f = newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{Backoff: time.Hour}))
+	f.change(open(t, folder(t)), mcpclient.Config{Name: "s", Transport: mcpclient.Stdio, Command: "no-such-command-anywhere"})
+	for range 2 {
+		_, err = f.try("s.x", "")
+		require.ErrorContains(t, err, "no-such-command-anywhere")
+		require.Regexp(t, `; it can be started again in \d+s$`, err.Error())
+	}
 }
 
 func TestLineTooLong(t *testing.T) {

@@ -97,6 +97,14 @@ func (s *server) explain(err error) error {
 	return err
 }
 
+// sayWhenRetried adds to err when the server may be started again, if it may not be now.
+func (s *server) sayWhenRetried(err error) error {
+	if status := s.status(); !status.RetryAt.IsZero() {
+		return fmt.Errorf("%w; it can be started again in %v", err, max(time.Until(status.RetryAt), time.Second).Round(time.Second))
+	}
+	return err
+}
+
 // connected returns the server's connection, nil if it has none.
 func (s *server) connected() *connection {
 	s.mu.Lock()

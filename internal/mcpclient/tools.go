@@ -95,7 +95,7 @@ func (s *Set) findTool(ctx context.Context, name string) (tool, *connection, err
 		return c.listTools(ctx)
 	})
 	if err != nil {
-		return tool{}, nil, err
+		return tool{}, nil, one.sayWhenRetried(err)
 	}
 	for _, t := range tools {
 		if t.Name == name {
