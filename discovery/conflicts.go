@@ -85,6 +85,13 @@ func shadowSameNames(all []Artifact) {
 	}
 }
 
+// Losers returns the skills and commands that are not used because a, an active one, has their name.
+func (c *Catalog) Losers(a Artifact) []Artifact {
+	return c.filter(func(other *Artifact) bool {
+		return (other.Kind == Skill || other.Kind == Command) && other.State == Shadowed && other.ShadowedBy == a.Path && other.Ref != a.Ref
+	})
+}
+
 // precedence says why a precedes other.
 func (a *Artifact) precedence(other *Artifact) string {
 	switch {

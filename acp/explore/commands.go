@@ -84,12 +84,23 @@ func (t *turn) dispatch(ctx context.Context, p prompt) error {
 
 // runCommand runs a built-in command, or shows a skill or command found in the roots.
 func (t *turn) runCommand(ctx context.Context, p prompt) error {
+	offered, taken := t.host.Catalog().SlashCommands(builtinNames()...)
 	for _, c := range commands() {
-		if c.name == p.command {
-			return c.run(t, ctx, p)
+		if c.name != p.command {
+			continue
 		}
+		for _, lost := range taken {
+			if lost.Name == p.command && !t.mentioned[lost.Artifact.Path] {
+				t.mentioned[lost.Artifact.Path] = true
+				note := fmt.Sprintf("Not used, because %s is a built-in command: %s.\n\n", text.Code("/"+c.name),
+					text.Code(t.roots[lost.Artifact.Root.Index].showPath(lost.Artifact.Path)))
+				if err := t.write(note); err != nil {
+					return err
+				}
+			}
+		}
+		return c.run(t, ctx, p)
 	}
-	offered, _ := t.host.Catalog().SlashCommands(builtinNames()...)
 	for _, c := range offered {
 		if c.Name == p.command {
 			return t.showArtifact(ctx, c.Artifact, p.text)

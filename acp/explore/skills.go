@@ -167,6 +167,13 @@ func (t *turn) showArtifact(ctx context.Context, a discovery.Artifact, arguments
 		return err
 	}
 	after := content.Note()
+	var losers []string
+	for _, loser := range t.host.Catalog().Losers(a) {
+		losers = append(losers, text.Code(t.roots[loser.Root.Index].showPath(loser.Path)))
+	}
+	if len(losers) > 0 {
+		after = strings.TrimSpace(after + "\nNot used, because of the same name: " + strings.Join(losers, ", ") + ".")
+	}
 	if arguments != "" && !content.TakesArguments {
 		after = "Your arguments: " + text.Code(arguments) + "\n" + after
 	}

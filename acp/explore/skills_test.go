@@ -96,3 +96,13 @@ func write(t testing.TB, path, content string) {
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 }
+
+func TestD3_SkillsOfTheSameNameAreNamed(t *testing.T) {
+	cwd := plant(t, fileTree{".agents/skills/bake/SKILL.md": skillOf("bake"), ".claude/commands/help.md": "Help otherwise.\n"})
+	other := plant(t, fileTree{".agents/skills/bake/SKILL.md": skillOf("bake")})
+	c := open(t, limits{}, cwd, other)
+	require.Contains(t, c.ask("/bake").text(), "Not used, because of the same name: `"+filepath.Base(other)+"/.agents/skills/bake/SKILL.md`.")
+	const note = "Not used, because `/help` is a built-in command: "
+	require.Contains(t, c.ask("/help").text(), note)
+	require.NotContains(t, c.ask("/help").text(), note, "once")
+}

@@ -10,8 +10,9 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "claude", Title: "Claude Code", Command: "claude-agent-acp",
-			Packages:       []string{"@agentclientprotocol/claude-agent-acp", "@zed-industries/claude-agent-acp", "@zed-industries/claude-code-acp"},
-			Finds:          []string{"CLAUDE.md", "*/**/CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", ".claude/rules/**/*.md", ".claude/skills/*/SKILL.md"},
+			Packages: []string{"@agentclientprotocol/claude-agent-acp", "@zed-industries/claude-agent-acp", "@zed-industries/claude-code-acp"},
+			Finds: []string{"CLAUDE.md", "*/**/CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", ".claude/rules/**/*.md", ".claude/skills/*/SKILL.md",
+				".claude/commands/**/*.md"},
 			FindsOtherwise: []string{"AGENTS.md"},
 			FindsInRoots:   []string{".claude/skills/*/SKILL.md"},
 			Commands: []string{"add-dir", "bashes", "branch", "btw", "bug", "continue", "copy", "cost", "diff", "export", "feedback", "fork",
@@ -51,7 +52,8 @@ func KnownProfiles() []Profile {
 			// its model is not told.
 			Tools: ToolsOff,
 			Finds: []string{"AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md",
-				".github/instructions/**", ".claude/rules/**", ".agents/skills/**", ".claude/skills/**", ".github/skills/**"},
+				".github/instructions/**", ".claude/rules/**", ".agents/skills/**", ".claude/skills/**", ".github/skills/**",
+				".claude/commands/**"},
 			Commands: []string{"models", "sessions"},
 			Login:    "copilot login", Install: "npm install -g @github/copilot", Checked: "1.0.102",
 		},
@@ -63,7 +65,7 @@ func KnownProfiles() []Profile {
 			Name: "gemini", Title: "Gemini CLI", Command: "gemini", Args: []string{"--acp"},
 			Packages: []string{"@google/gemini-cli"},
 			Flag:     "--include-directories", FlagSplits: ",", LateReplay: true,
-			Finds: []string{"GEMINI.md", "*/**/GEMINI.md", ".agents/skills/*/SKILL.md", ".gemini/skills/*/SKILL.md"}, FindsInRoots: []string{"**/GEMINI.md"},
+			Finds: []string{"GEMINI.md", "*/**/GEMINI.md", ".agents/skills/*/SKILL.md", ".gemini/skills/*/SKILL.md", ".gemini/commands/**"}, FindsInRoots: []string{"**/GEMINI.md"},
 			Login: "gemini", Install: "npm install -g @google/gemini-cli", Checked: "0.61.0",
 		},
 		{
@@ -83,8 +85,9 @@ func KnownProfiles() []Profile {
 		},
 		{
 			Name: "opencode", CommandContext: true, Title: "opencode", Command: "opencode", Args: []string{"acp"},
-			Packages:       []string{"opencode-ai"},
-			Finds:          []string{"AGENTS.md", "*/**/AGENTS.md", ".agents/skills/**", ".claude/skills/**", ".opencode/skill/**", ".opencode/skills/**"},
+			Packages: []string{"opencode-ai"},
+			Finds: []string{"AGENTS.md", "*/**/AGENTS.md", ".agents/skills/**", ".claude/skills/**", ".opencode/skill/**", ".opencode/skills/**",
+				".opencode/command/**", ".opencode/commands/**"},
 			FindsOtherwise: []string{"CLAUDE.md"},
 			Relay:          true, // it tells MCP servers only the working directory
 			AskEnv: []string{`OPENCODE_PERMISSION={"acp_agent_roots*_write_file":"ask","acp_agent_roots*_edit_file":"ask",` +
@@ -103,7 +106,7 @@ func KnownProfiles() []Profile {
 			Name: "qwen", Title: "Qwen Code", Command: "qwen", Args: []string{"--acp"},
 			Packages: []string{"@qwen-code/qwen-code"},
 			Flag:     "--include-directories", FlagSplits: ",",
-			Finds: []string{"AGENTS.md", "QWEN.md", ".agents/skills/*/SKILL.md", ".qwen/skills/*/SKILL.md"},
+			Finds: []string{"AGENTS.md", "QWEN.md", ".agents/skills/*/SKILL.md", ".qwen/skills/*/SKILL.md", ".qwen/commands/**"},
 			OwnDirs: []string{
 				"~/.qwen/tmp", "~/.qwen/memories", "~/.qwen/projects", "$QWEN_HOME/tmp", "$QWEN_HOME/memories", "$QWEN_HOME/projects",
 				"$QWEN_RUNTIME_DIR/tmp", "$QWEN_RUNTIME_DIR/projects",

@@ -39,6 +39,7 @@ type announcement struct {
 	stale   bool        // the stored history may end with commands of the roots that are gone
 
 	mu      sync.Mutex
+	said    map[string]bool    // names of commands whose conflicts the user was told about
 	child   backend.Raw        // the child's latest announcement, nil if none
 	catalog *discovery.Catalog // that the roots' commands were last taken from
 }
@@ -100,21 +101,56 @@ func (s *session) announceRoots(ctx context.Context, to backend.Updates) {
 	}
 }
 
-// rootCommands returns the commands and skills of the roots, except those whose names the child uses, whether it has announced
-// them or not. announced is its latest announcement, nil if none.
-func (s *session) rootCommands(announced backend.Raw) []discovery.SlashCommand {
+// rootCommands returns the commands and skills of the roots that are offered. Those with names that the child uses, whether it has announced
+// them or not, are taken. announced is its latest announcement, nil if none.
+func (s *session) rootCommands(announced backend.Raw) (offered, taken []discovery.SlashCommand) {
 	catalog := s.host.Catalog()
 	if catalog == nil {
-		return nil
+		return nil, nil
 	}
-	commands, _ := catalog.SlashCommands(slices.Concat([]string{backend.RootsCommand}, commonCommands(), s.proxy.options.Profile.Commands, commandNames(announced))...)
-	return commands
+	return catalog.SlashCommands(slices.Concat([]string{backend.RootsCommand}, commonCommands(), s.proxy.options.Profile.Commands, commandNames(announced))...)
+}
+
+// conflicts says, once for each name, which commands and skills of the roots are not used when the user calls name, because used, a command
+// of the roots, or one of the child's if it is nil, has precedence. It returns "" if there are none.
+func (s *session) conflicts(name string, used *discovery.Artifact, taken []discovery.SlashCommand) string {
+	catalog := s.host.Catalog()
+	if catalog == nil {
+		return ""
+	}
+	winner, losers := "a command of the agent", []discovery.Artifact(nil)
+	if used != nil {
+		winner, losers = fmt.Sprintf("the %s %s", used.Kind, text.Code(used.Path)), catalog.Losers(*used)
+	}
+	s.mu.Lock()
+	finds := s.proxy.options.Profile.finds(catalog, s.state.RootsMode)
+	s.mu.Unlock()
+	for _, t := range taken {
+		if t.Name == name && !finds(t.Artifact) {
+			losers = append(append(losers, t.Artifact), catalog.Losers(t.Artifact)...)
+		}
+	}
+	a := s.announced
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(losers) == 0 || a.said[name] {
+		return ""
+	}
+	if a.said == nil {
+		a.said = make(map[string]bool)
+	}
+	a.said[name] = true
+	var paths []string
+	for _, loser := range losers {
+		paths = append(paths, text.Code(loser.Path))
+	}
+	return fmt.Sprintf("%s is %s. Not used, because of the same name: %s.", text.Code("/"+name), winner, strings.Join(paths, ", "))
 }
 
 // withRootCommands appends the commands of the roots to an announcement, and returns how many. An announcement that cannot be read
 // is returned unchanged.
 func (s *session) withRootCommands(u backend.Raw) (with backend.Raw, added int) {
-	commands := s.rootCommands(u)
+	commands, _ := s.rootCommands(u)
 	if len(commands) > maxCommands {
 		s.proxy.log.Warn("not all commands of the roots are announced", "found", len(commands), "limit", maxCommands)
 		commands = commands[:maxCommands]
@@ -153,7 +189,7 @@ func commandEntry(c discovery.SlashCommand) backend.Raw {
 	return backend.Encode(entry)
 }
 
-// commandNames returns the names in an announcement.
+// commandNames returns the names in an announcement. Codex puts "$" before those of skills.
 func commandNames(u backend.Raw) []string {
 	var p struct {
 		Update struct {
@@ -165,7 +201,7 @@ func commandNames(u backend.Raw) []string {
 	}
 	var names []string
 	for _, c := range p.Update.AvailableCommands {
-		names = append(names, strings.TrimPrefix(c.Name, "/"))
+		names = append(names, strings.TrimLeft(c.Name, "/$"))
 	}
 	return names
 }
@@ -201,16 +237,21 @@ func parseCall(params backend.Raw) (c commandCall, ok bool) {
 func (s *session) childPrompt(ctx context.Context, cs *childSession, params backend.Raw) (backend.Raw, promptContext, error) {
 	note := ""
 	if c, ok := parseCall(params); ok {
-		commands := s.rootCommands(s.announced.childCommands())
+		commands, taken := s.rootCommands(s.announced.childCommands())
 		at := slices.IndexFunc(commands, func(f discovery.SlashCommand) bool { return f.Name == c.name })
 		isPath := strings.Contains(c.name, "/")
 		switch {
 		case at < 0 && !isPath && (!s.proxy.options.Profile.CommandContext || slices.Contains(commonCommands(), c.name)):
-			return params, promptContext{}, nil
+			return params, promptContext{note: s.conflicts(c.name, nil, taken)}, nil
+		case at < 0 && !isPath:
+			note = s.conflicts(c.name, nil, taken)
 		case at >= 0:
 			var err error
 			if params, note, err = s.expand(ctx, params, c, commands[at]); err != nil {
 				return nil, promptContext{}, err
+			}
+			if conflicts := s.conflicts(c.name, &commands[at].Artifact, taken); conflicts != "" {
+				note = strings.TrimSpace(note + "\n\n" + conflicts)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -186,4 +187,28 @@ func TestA30_CommandExpansion(t *testing.T) {
 	require.NoError(t, os.Remove(file))
 	v.prompt(s.ID, "/deploy again")
 	require.Equal(t, []string{"/deploy again"}, h.lastPrompt(), "the removed command is not expanded")
+}
+
+func TestD3_CommandsOfTheSameNameAreNamed(t *testing.T) {
+	t.Parallel()
+	h := newSystem(t, abilities{Roots: true, Commands: `[{"name":"init","description":""},{"name":"$baking","description":""}]`}, proxy.Options{})
+	all := roots(t, 2)
+	used := put(t, all.At(1), deploy, "Deploy.")
+	lost := put(t, all.At(2), deploy, "Deploy otherwise.")
+	init := put(t, all.At(1), ".claude/commands/init.md", "Begin.")
+	put(t, all.At(1), skill, "---\nname: baking\ndescription: Bakes bread.\n---\nKnead.")
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+	require.NoError(t, err)
+	announced := v.announcements()
+	require.NotContains(t, announced[len(announced)-1], `"baking"`, "Codex announces it with another name")
+	said := func(prompt string) string {
+		before := len(h.history(s.ID))
+		v.prompt(s.ID, prompt)
+		return fmt.Sprint(h.history(s.ID)[before:])
+	}
+	require.NotContains(t, said("one"), "Not used")
+	require.Contains(t, said("/deploy"), "`/deploy` is the command `"+used+"`. Not used, because of the same name: `"+lost+"`.")
+	require.NotContains(t, said("/deploy"), "Not used", "once")
+	require.Contains(t, said("/init"), "`/init` is a command of the agent. Not used, because of the same name: `"+init+"`.")
 }

@@ -35,7 +35,7 @@ type Profile struct {
 	Flag string
 	// FlagSplits are characters at which the agent splits the flag's value: a directory that contains one cannot be given by flag.
 	FlagSplits string
-	// Finds are globs of the instructions and skills that it finds in the working directory itself, relative to it and with "/". Nil
+	// Finds are globs of the instructions, skills and commands that it finds in the working directory itself, relative to it and with "/". Nil
 	// means all.
 	Finds []string
 	// FindsOtherwise are instruction files that it reads there if there is none of those in Finds without wildcards.

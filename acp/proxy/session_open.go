@@ -495,7 +495,8 @@ func (s *session) plan(o openResult, r openRequest) (saved state, pendingHistory
 	}
 	saved.ID, saved.RootsMode = o.session.id, o.roots
 	saved.SentTools = s.toolServer(o.roots, saved.SentTools).name != ""
-	saved.Offered = len(s.rootCommands(s.announced.childCommands())) > 0
+	commands, _ := s.rootCommands(s.announced.childCommands())
+	saved.Offered = len(commands) > 0
 	lacksHistory := o.method == byNew && r.cause != backend.New
 	if lacksHistory || saved.HistoryDue {
 		pendingHistory, err = conversation(s.history, s.proxy.options.limits.maxContext, s.unsentBlocks())
