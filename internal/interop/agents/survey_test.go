@@ -32,23 +32,31 @@ const (
 // surveyed are the agents of the tables.
 var surveyed = []subject{claude, cline, codex, gemini, copilot, goose, opencode, pi, qwen}
 
-// abilities are the columns of the table: what can be done with a session, and whether an agent advertises it. says is nil if agents
-// advertise no such thing.
+// abilities are the columns of the table: what can be done with a session, and the cell of an agent alone, which is empty without says.
 var abilities = []struct {
 	title string
-	says  func(client.Agent) bool
+	says  func(s *stage, alone *editor, known *session) string
 	try   func(t *testing.T, s *stage, known *session) error
 }{
-	{"several folders", func(a client.Agent) bool { return a.AdditionalDirectories }, workInRoots},
-	{"list", func(a client.Agent) bool { return a.List }, listAnew},
-	{"load", func(a client.Agent) bool { return a.Load }, loadAnew},
-	{"resume", func(a client.Agent) bool { return a.Resume }, resumeAnew},
-	{"fork", func(a client.Agent) bool { return a.Fork }, forkAnew},
-	{"close", func(a client.Agent) bool { return a.Close }, closeSession},
-	{"delete", func(a client.Agent) bool { return a.Delete }, deleteSession},
+	{"several folders", advertises(func(a client.Agent) bool { return a.AdditionalDirectories }), workInRoots},
+	{"list", advertises(func(a client.Agent) bool { return a.List }), listAnew},
+	{"load", advertises(func(a client.Agent) bool { return a.Load }), loadAnew},
+	{"resume", advertises(func(a client.Agent) bool { return a.Resume }), resumeAnew},
+	{"fork", advertises(func(a client.Agent) bool { return a.Fork }), forkAnew},
+	{"close", advertises(func(a client.Agent) bool { return a.Close }), closeSession},
+	{"delete", advertises(func(a client.Agent) bool { return a.Delete }), deleteSession},
 	{"folder removed", nil, removeFolders},
 	{"edits after load", nil, loadEdits},
 	{"own files", nil, readOwnFile},
+	{"title", nil, keepTitle},
+	{"second prompt", saysSecondPrompt, promptTwice},
+}
+
+// advertises returns the cell of an agent that advertises the ability if has returns true.
+func advertises(has func(client.Agent) bool) func(*stage, *editor, *session) string {
+	return func(_ *stage, alone *editor, _ *session) string {
+		return map[bool]string{true: "yes", false: "–"}[has(alone.agent)]
+	}
 }
 
 // TestAgentsTable fills the first table, which takes minutes.
@@ -56,17 +64,22 @@ func TestAgentsTable(t *testing.T) {
 	if !*survey {
 		t.Skip("make interop-agents runs this")
 	}
-	var table strings.Builder
-	table.WriteString(heading())
-	for _, s := range surveyed {
-		ran := t.Run(s.name, func(t *testing.T) {
-			for _, row := range rows(t, onStage(t, s)) {
-				table.WriteString(row)
-			}
-		})
-		require.True(t, ran, "the table was not written: an agent could not be tried")
-	}
-	writeTable(t, begin, table.String())
+	writeTable(t, begin, heading()+surveyAll(t, func(t *testing.T, s *stage) string { return strings.Join(rows(t, s), "") }))
+}
+
+// surveyAll returns the rows of all agents.
+func surveyAll(t *testing.T, rows func(*testing.T, *stage) string) string {
+	table := make([]string, len(surveyed))
+	ran := t.Run("agents", func(t *testing.T) {
+		for i, s := range surveyed {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				table[i] = rows(t, onStage(t, s))
+			})
+		}
+	})
+	require.True(t, ran, "the table was not written: an agent could not be tried")
+	return strings.Join(table, "")
 }
 
 // writeTable replaces a table in the page.
@@ -94,18 +107,18 @@ func row(cells []string) string { return "| " + strings.Join(cells, " | ") + " |
 // rows returns an agent's two rows: what it advertises, and what works behind the program.
 func rows(t *testing.T, s *stage) []string {
 	alone := s.alone(t, noFiles)
+	known := &session{}
 	had := []string{s.subject.name, s.subject.version(t), "alone"}
 	for _, a := range abilities {
 		cell := ""
 		if a.says != nil {
-			cell = map[bool]string{true: "yes", false: "–"}[a.says(alone.agent)]
+			cell = a.says(s, alone, known)
 		}
 		had = append(had, cell)
 	}
 	alone.leave()
 
 	has := []string{"", "", "behind acp-agent"}
-	known := &session{}
 	for _, a := range abilities {
 		err := a.try(t, s, known)
 		if err != nil {
@@ -156,8 +169,9 @@ func readOwnFile(t *testing.T, s *stage, _ *session) error {
 
 // session is the session that a survey works with.
 type session struct {
-	id  string
-	way string // how the agent was told of the folders
+	id     string
+	way    string // how the agent was told of the folders
+	second string // what the agent alone does with a prompt during a turn
 }
 
 const (
@@ -398,6 +412,203 @@ func toolCalls(updates string) string {
 	return about.String()
 }
 
+// keepTitle fails unless a session is titled with what the user typed, or by the model, also once another process has asked the agent for
+// its titles.
+func keepTitle(t *testing.T, s *stage, _ *session) error {
+	e := s.behind(t, noFiles)
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+	if err != nil {
+		return err
+	}
+	if _, err := s.turn(t, e, made.ID, modelserver.Say(answered)); err != nil {
+		return err
+	}
+	mark := onlyForTheAgent[:9] // agents truncate titles
+	wrong := func(e *editor) error {
+		for listed, err := range e.Sessions(within(t), client.Query{Cwd: s.roots(t).Cwd()}) {
+			if err != nil {
+				return err
+			}
+			title := ""
+			if listed.Title != nil {
+				title = *listed.Title
+			}
+			right := strings.HasPrefix(title, asked) || title == modelserver.Title
+			if listed.ID == made.ID && !right || strings.Contains(title, mark) {
+				return fmt.Errorf("a session is titled %q", title)
+			}
+		}
+		if strings.Contains(e.heard(made.ID), mark) {
+			return fmt.Errorf("an update shows what the agent alone was told: %s", e.heard(made.ID))
+		}
+		return nil
+	}
+	if err := wrong(e); err != nil {
+		return err
+	}
+	e.leave()
+	e = s.behind(t, noFiles)
+	defer e.leave()
+	return wrong(e)
+}
+
+// What agents do with a prompt during a turn.
+const (
+	queues   = "queues"
+	ends     = "queues, answers at once" // before it begins
+	joins    = "adds to the turn"
+	replaces = "ends the first turn"
+	refuses  = "refuses"
+)
+
+// secondPrompt sends a prompt while the command of another one runs, and returns what the agent does.
+func (s *stage) secondPrompt(e *editor, session string) (does string, err error) {
+	before := len(s.model.Requests())
+	first, release, err := s.startCommand(e, session, firstWords, modelserver.Say(firstAnswer))
+	if err != nil {
+		return "", err
+	}
+	second := e.startPrompt(session, secondWords, modelserver.Say(secondAnswer))
+	e.awaitSent(session)
+	release()
+	firstEnd, firstErr := first()
+	secondEnd, secondErr := second()
+	shown := e.heard(session)
+	switch {
+	case secondErr != nil && firstEnd == sdk.StopReasonEndTurn:
+		e.t.Logf("%s refuses a prompt during a turn: %v", s.subject.name, secondErr)
+		return refuses, expect("the turn", shown, firstAnswer)
+	case secondEnd != sdk.StopReasonEndTurn:
+		return "", fmt.Errorf("the turns end with %q and %q: %w", firstEnd, secondEnd, errors.Join(firstErr, secondErr))
+	case firstEnd != sdk.StopReasonEndTurn:
+		return replaces, expect("the second turn", shown, secondAnswer)
+	case !strings.Contains(shown, secondAnswer):
+		return ends, e.await(session, secondAnswer)
+	}
+	for _, r := range s.model.Requests()[before:] {
+		if r.Asks() && len(r.Of(modelserver.Result)) > 0 && !strings.Contains(r.Text(), secondWords) {
+			return queues, expect("the turns", shown, firstAnswer)
+		}
+	}
+	return joins, nil
+}
+
+// await waits until the session's updates contain text.
+func (e *editor) await(session, text string) error {
+	for ctx := within(e.t); !strings.Contains(e.heard(session), text); time.Sleep(10 * time.Millisecond) {
+		if ctx.Err() != nil {
+			return expect("what was shown", e.heard(session), text)
+		}
+	}
+	return nil
+}
+
+const (
+	firstWords, firstAnswer   = "Please wait.", "I have waited."
+	secondWords, secondAnswer = "Please hurry.", "I have hurried."
+)
+
+// saysSecondPrompt returns what an agent alone does with a prompt during a turn.
+func saysSecondPrompt(s *stage, alone *editor, known *session) string {
+	made, err := alone.NewSession(within(alone.t), client.Setup{Roots: s.roots(alone.t)})
+	require.NoError(alone.t, err)
+	known.second, err = s.secondPrompt(alone, made.ID)
+	require.NoError(alone.t, err)
+	return known.second
+}
+
+// promptTwice fails unless a prompt during a turn gets the answer that the agent alone gives it, a cancel ends both turns, and a load in
+// another process shows both.
+func promptTwice(t *testing.T, s *stage, known *session) error {
+	setup := client.Setup{Roots: s.roots(t)}
+	e := s.behind(t, noFiles)
+	made, err := e.NewSession(within(t), setup)
+	if err != nil {
+		return err
+	}
+	does, err := s.secondPrompt(e, made.ID)
+	if err != nil {
+		return err
+	}
+	if does != known.second {
+		return fmt.Errorf("it %s, but alone it %s", does, known.second)
+	}
+	if err := s.cancelBoth(t, e, made.ID, does); err != nil {
+		return err
+	}
+	if _, err := e.startPrompt(made.ID, asked, modelserver.Say(answered))(); err != nil {
+		return err
+	}
+	if err := e.await(made.ID, answered); err != nil {
+		return err
+	}
+	e.leave()
+	e = s.behind(t, noFiles)
+	defer e.leave()
+	if _, err := e.LoadSession(within(t), made.ID, setup); err != nil {
+		return err
+	}
+	shown := map[string][]string{
+		queues:   {firstWords, firstAnswer, secondWords, secondAnswer, answered},
+		ends:     {firstWords, firstAnswer, secondWords, secondAnswer, answered},
+		joins:    {firstWords, secondWords, secondAnswer, answered},
+		replaces: {firstWords, secondWords, secondAnswer, answered},
+		refuses:  {firstWords, firstAnswer, answered},
+	}
+	return expect("the replay", e.heard(made.ID), shown[does]...)
+}
+
+// startCommand sends a prompt whose first order is a command that runs until release is called. It returns once the command runs.
+func (s *stage) startCommand(e *editor, session, words string, then ...modelserver.Order) (end func() (sdk.StopReason, error), release func(), err error) {
+	e.t.Helper()
+	dir, err := os.MkdirTemp(s.cwd, "wait")
+	require.NoError(e.t, err)
+	runs, stop := filepath.Join(dir, "runs"), filepath.Join(dir, "stop")
+	release = func() { require.NoError(e.t, os.WriteFile(stop, nil, 0o644)) }
+	command := modelserver.Run("touch " + runs + "; until test -e " + stop + "; do sleep 0.1; done")
+	end = e.startPrompt(session, words, append([]modelserver.Order{command}, then...)...)
+	for ctx := within(e.t); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(runs); err == nil {
+			return end, release, nil
+		}
+		if ctx.Err() != nil {
+			return nil, nil, errors.New("it ran no command")
+		}
+	}
+}
+
+// cancelBoth cancels two prompts of an agent that does as secondPrompt returns.
+func (s *stage) cancelBoth(t *testing.T, e *editor, session, does string) error {
+	first, release, err := s.startCommand(e, session, "Take your time.")
+	if err != nil {
+		return err
+	}
+	defer release()
+	var second func() (sdk.StopReason, error)
+	if does == replaces {
+		var release func()
+		if second, release, err = s.startCommand(e, session, "And this."); err != nil {
+			return err
+		}
+		defer release()
+	} else {
+		second = e.startPrompt(session, "And this.", modelserver.Say("Done."))
+		e.awaitSent(session)
+	}
+	if err := e.Cancel(within(t), session); err != nil {
+		return err
+	}
+	firstEnd, firstErr := first()
+	secondEnd, secondErr := second()
+	if firstEnd != sdk.StopReasonCancelled && does != replaces {
+		return fmt.Errorf("the first prompt was cancelled and ends with %q: %w", firstEnd, firstErr)
+	}
+	if secondEnd != sdk.StopReasonCancelled && does != refuses && does != ends {
+		return fmt.Errorf("the second prompt was cancelled and ends with %q: %w", secondEnd, secondErr)
+	}
+	return nil
+}
+
 // folderOutsideTemp creates a folder that is not in a temporary directory where sandboxes let agents write.
 func folderOutsideTemp(t *testing.T) string {
 	t.Helper()
@@ -449,17 +660,12 @@ func TestServersTable(t *testing.T) {
 	if !*survey {
 		t.Skip("make interop-agents runs this")
 	}
-	var table strings.Builder
-	table.WriteString(row(serversHeading) + row(slices.Repeat([]string{"---"}, len(serversHeading))))
-	for _, s := range surveyed {
-		ran := t.Run(s.name, func(t *testing.T) {
-			cells := onStage(t, s).serverCells(t)
-			t.Logf("\n%s", row(cells))
-			table.WriteString(row(cells))
-		})
-		require.True(t, ran, "the table was not written: an agent could not be tried")
-	}
-	writeTable(t, beginServers, table.String())
+	writeTable(t, beginServers, row(serversHeading)+row(slices.Repeat([]string{"---"}, len(serversHeading)))+
+		surveyAll(t, func(t *testing.T, s *stage) string {
+			cells := row(s.serverCells(t))
+			t.Logf("\n%s", cells)
+			return cells
+		}))
 }
 
 // serverCells returns an agent's row.

@@ -82,26 +82,10 @@ func TestW7_ARealAgentGetsAPromptDuringATurn(t *testing.T) {
 			e := s.behind(t, noFiles)
 			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
 			require.NoError(t, err)
-			prompt := func(words string, orders ...modelserver.Order) func() (sdk.StopReason, error) {
-				params, err := json.Marshal(sdk.PromptRequest{
-					SessionId: sdk.SessionId(made.ID), Prompt: []sdk.ContentBlock{sdk.TextBlock(modelserver.Prompt(words, orders...))},
-				})
-				require.NoError(t, err)
-				work := e.Call(within(t), "session/prompt", params)
-				return func() (sdk.StopReason, error) {
-					var end sdk.PromptResponse
-					result, err := work()
-					if err == nil {
-						err = json.Unmarshal(result, &end)
-					}
-					return end.StopReason, err
-				}
-			}
-			first := prompt("Take your time.", modelserver.Wait())
+			first := e.startPrompt(made.ID, "Take your time.", modelserver.Wait())
 			require.NoError(t, s.model.Waiting(within(t)))
-			second := prompt("And this.", modelserver.Say("I have also done this."))
-			// Its answer, an error, says that the agent was sent the second prompt.
-			_, _ = e.Call(within(t), "session/set_mode", []byte(`{"sessionId":"`+made.ID+`","modeId":"none"}`))()
+			second := e.startPrompt(made.ID, "And this.", modelserver.Say("I have also done this."))
+			e.awaitSent(made.ID)
 			require.NoError(t, e.Cancel(within(t), made.ID))
 			for _, end := range []func() (sdk.StopReason, error){first, second} {
 				reason, err := end()
@@ -109,8 +93,8 @@ func TestW7_ARealAgentGetsAPromptDuringATurn(t *testing.T) {
 				require.Equal(t, sdk.StopReasonCancelled, reason)
 			}
 			// The agent may answer both together.
-			first = prompt("Look at the fruit.", modelserver.Read(fruit(s.first)), modelserver.Say("It is a banana."))
-			second = prompt("And now?", modelserver.Say("Now I have time."))
+			first = e.startPrompt(made.ID, "Look at the fruit.", modelserver.Read(fruit(s.first)), modelserver.Say("It is a banana."))
+			second = e.startPrompt(made.ID, "And now?", modelserver.Say("Now I have time."))
 			for _, end := range []func() (sdk.StopReason, error){first, second} {
 				reason, err := end()
 				require.NoError(t, err)
@@ -120,4 +104,27 @@ func TestW7_ARealAgentGetsAPromptDuringATurn(t *testing.T) {
 			require.NotContains(t, e.heard(made.ID), "I have also done this.")
 		})
 	}
+}
+
+// startPrompt sends a prompt and returns what waits for the end of its turn.
+func (e *editor) startPrompt(session, words string, orders ...modelserver.Order) func() (sdk.StopReason, error) {
+	e.t.Helper()
+	params, err := json.Marshal(sdk.PromptRequest{
+		SessionId: sdk.SessionId(session), Prompt: []sdk.ContentBlock{sdk.TextBlock(modelserver.Prompt(words, orders...))},
+	})
+	require.NoError(e.t, err)
+	work := e.Call(within(e.t), "session/prompt", params)
+	return func() (sdk.StopReason, error) {
+		var end sdk.PromptResponse
+		result, err := work()
+		if err == nil {
+			err = json.Unmarshal(result, &end)
+		}
+		return end.StopReason, err
+	}
+}
+
+// awaitSent waits until the agent has read the prompts that were started: it answers another request, with an error.
+func (e *editor) awaitSent(session string) {
+	_, _ = e.Call(within(e.t), "session/set_mode", []byte(`{"sessionId":"`+session+`","modeId":"none"}`))()
 }
