@@ -90,6 +90,7 @@ func KnownProfiles() []Profile {
 				".opencode/command/**", ".opencode/commands/**"},
 			FindsOtherwise: []string{"CLAUDE.md"},
 			Relay:          true, // it tells MCP servers only the working directory
+			SharesServers:  true,
 			AskEnv: []string{`OPENCODE_PERMISSION={"acp_agent_roots*_write_file":"ask","acp_agent_roots*_edit_file":"ask",` +
 				`"acp_agent_roots*_create_directory":"ask","acp_agent_roots*_delete_file":"ask","acp_agent_roots*_move_file":"ask"}`},
 			Login: "opencode auth login", Install: "npm install -g opencode-ai", Checked: "1.18.33",

@@ -36,7 +36,7 @@ type child struct {
 	own     []ownDir         // its directories outside of the sessions' roots
 	login   string           // how to log in, in a terminal; empty if unknown
 
-	flags []string // the arguments for the roots of the sessions that it serves; none for the main child
+	place place // which sessions it serves
 
 	stop    context.CancelFunc // ends the connection
 	ended   atomic.Bool        // the connection has ended
@@ -47,18 +47,50 @@ type child struct {
 	active atomic.Bool // it was used, or has sent something, since stopIfIdle was called last
 
 	mu       sync.Mutex
-	reason   error // why we ended it, nil if we did not or if it was closed
-	refs     int   // the sessions that it serves
-	uses     int   // requests to it and from it, and openings of sessions, that are in progress
-	loadable bool  // its sessions can be opened in another process
-	retired  bool  // no session may use it any more, because it is being ended
+	reason   error   // why we ended it, nil if we did not or if it was closed
+	refs     int     // the sessions that it serves
+	uses     int     // requests to it and from it, and openings of sessions, that are in progress
+	loadable bool    // its sessions can be opened in another process
+	retired  bool    // no session may use it any more, because it is being ended
+	claims   []claim // if its sessions share MCP servers
 }
 
-// startChild starts a process of the agent with flags. onEnd is called once it has ended.
-func (p *proxy) startChild(ctx context.Context, flags []string, onEnd func()) (*child, error) {
+// claim is a session's use of the MCP servers in its working directory.
+type claim struct {
+	session *session
+	alone   bool // they serve its additional directories
+}
+
+// claim claims the MCP servers in the working directory of s. It returns false if s or another session there needs them alone. The
+// activation that s replaces does not count.
+func (c *child) claim(s *session, r openRequest) bool {
+	alone := s.relays != nil && (s.roots.Additional().Len() > 0 || r.state.SentTools)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, other := range c.claims {
+		if other.session == s || other.session == r.previous || other.session.roots.Cwd() != s.roots.Cwd() {
+			continue
+		}
+		if alone || other.alone {
+			return false
+		}
+	}
+	c.claims = append(c.claims, claim{s, alone})
+	return true
+}
+
+// unclaim undoes claim, if s has claimed anything.
+func (c *child) unclaim(s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.claims = slices.DeleteFunc(c.claims, func(of claim) bool { return of.session == s })
+}
+
+// startChild starts the process of a place. onEnd is called once it has ended.
+func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child, error) {
 	o := p.options
 	command := p.command
-	command.Args = append(slices.Clone(command.Args), flags...)
+	command.Args = append(slices.Clone(command.Args), at.args()...)
 	command.Env = slices.Concat(command.Env, p.askEnv(), p.tempEnv())
 	process, err := process.Start(ctx, command, o.process(p.secrets))
 	if err != nil {
@@ -73,7 +105,7 @@ func (p *proxy) startChild(ctx context.Context, flags []string, onEnd func()) (*
 		secrets: p.secrets,
 		own:     p.ownDirs(command),
 		login:   o.Profile.Login,
-		flags:   flags,
+		place:   at,
 		done:    make(chan struct{}),
 	}
 	c.conn = jsonrpc.NewConn(process.Stdout(), childInput{process}, jsonrpc.HandlerFunc(c.serveMessage), o.connection(c.tap(o.Trace)))
@@ -104,7 +136,7 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer c.stop()
-	if len(c.flags) > 0 {
+	if c.place != (place{}) {
 		watching.Go(func() { c.stopWhenIdle(ctx) })
 	}
 	err := c.conn.Serve(ctx)
@@ -353,11 +385,11 @@ func (c *child) retain() {
 	c.refs++
 }
 
-// release undoes retain. A child with flags ends with the last session that uses it.
+// release undoes retain. A child other than the main one ends with the last session that uses it.
 func (c *child) release(ctx context.Context) error {
 	c.mu.Lock()
 	c.refs--
-	last := c.refs == 0 && len(c.flags) > 0
+	last := c.refs == 0 && c.place != place{}
 	c.retired = c.retired || last
 	c.mu.Unlock()
 	if !last {

@@ -12,40 +12,61 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// children are the running processes of the agent. Sessions whose roots need the same flags share one. The main child has no
-// flags, and also serves everything that names no session.
+// children are the running processes of the agent. The main child serves everything that names no session, and the sessions for which no
+// other is needed. Other sessions with the same additional directories share one.
 type children struct {
 	mu       sync.Mutex
-	slots    map[string]*slot // by flags, joined by NUL
+	slots    map[place]*slot
 	all      map[*child]struct{}
+	numbers  int // places with numbers so far
 	failures int // failed starts and unexpected ends since a prompt was last answered
 	closed   bool
 }
 
-// slot is the place of the one child that runs with certain flags.
+// place says which child serves a session. The zero place is the main child's.
+type place struct {
+	flags  string // the arguments for the roots, joined by NUL
+	number int    // of a child for one session that must be kept apart from others
+}
+
+// args returns the arguments that the child is started with.
+func (at place) args() []string {
+	if at.flags == "" {
+		return nil
+	}
+	return strings.Split(at.flags, "\x00")
+}
+
+// slot has the one child of a place.
 type slot struct {
 	starting chan struct{} // a semaphore, held while the child is started
 	child    *child        // nil if there is none; guarded by children.mu
 }
 
 func newChildren() children {
-	return children{slots: make(map[string]*slot), all: make(map[*child]struct{})}
+	return children{slots: make(map[place]*slot), all: make(map[*child]struct{})}
 }
 
-// slot returns the slot of the child with flags.
-func (cs *children) slot(flags []string) *slot {
+// slot returns the slot of a place.
+func (cs *children) slot(at place) *slot {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	key := strings.Join(flags, "\x00")
-	s := cs.slots[key]
+	s := cs.slots[at]
 	if s == nil {
 		s = &slot{starting: make(chan struct{}, 1)}
-		cs.slots[key] = s
+		cs.slots[at] = s
 	}
 	return s
+}
+
+// newNumber returns the number of a new place.
+func (cs *children) newNumber() int {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.numbers++
+	return cs.numbers
 }
 
 // running returns the child in a slot, or nil if it is not running.
@@ -59,7 +80,7 @@ func (cs *children) running(s *slot) *child {
 }
 
 // main returns the main child, or nil if it is not running.
-func (cs *children) main() *child { return cs.running(cs.slot(nil)) }
+func (cs *children) main() *child { return cs.running(cs.slot(place{})) }
 
 // list returns all children that are running.
 func (cs *children) list() []*child {
@@ -81,9 +102,13 @@ func (cs *children) remove(c *child) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	delete(cs.all, c)
-	for _, s := range cs.slots {
-		if s.child == c {
-			s.child = nil
+	for at, s := range cs.slots {
+		if s.child != c {
+			continue
+		}
+		s.child = nil
+		if at.number != 0 {
+			delete(cs.slots, at)
 		}
 	}
 	if c.crashed.Load() || c.whyKilled() != nil {
@@ -121,11 +146,11 @@ func (cs *children) close(ctx context.Context) error {
 }
 
 // mainChild returns the main child, and starts it if it is not running.
-func (p *proxy) mainChild(ctx context.Context) (*child, error) { return p.childWithFlags(ctx, nil) }
+func (p *proxy) mainChild(ctx context.Context) (*child, error) { return p.childAt(ctx, place{}) }
 
-// childWithFlags returns the child with flags, and starts it if it is not running.
-func (p *proxy) childWithFlags(ctx context.Context, flags []string) (*child, error) {
-	s := p.children.slot(flags)
+// childAt returns the child of a place, and starts it if it is not running.
+func (p *proxy) childAt(ctx context.Context, at place) (*child, error) {
+	s := p.children.slot(at)
 	if c := p.children.running(s); c != nil {
 		return c, nil
 	}
@@ -138,7 +163,7 @@ func (p *proxy) childWithFlags(ctx context.Context, flags []string) (*child, err
 	if c := p.children.running(s); c != nil {
 		return c, nil
 	}
-	c, err := p.start(ctx, flags)
+	c, err := p.start(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -148,32 +173,40 @@ func (p *proxy) childWithFlags(ctx context.Context, flags []string) (*child, err
 	return c, nil
 }
 
-// childFor returns a child for a session with roots, acquired, and how it takes the roots. A child may have
-// other capabilities than the last one, because programs are updated while they run; then its own count.
-func (p *proxy) childFor(ctx context.Context, roots workspace.Roots) (*child, RootsMode, error) {
-	_, flags := rootsMode(p.options.Profile, p.agentInfo(), roots)
+// childFor returns a child for s, acquired, and how it takes the roots. A child may have other capabilities than the last one, because
+// programs are updated while they run; then its own count.
+func (p *proxy) childFor(ctx context.Context, s *session, r openRequest) (*child, RootsMode, error) {
+	_, flags := rootsMode(p.options.Profile, p.agentInfo(), s.roots)
+	at := place{flags: strings.Join(flags, "\x00")}
+	if current := r.current(); current != nil && len(flags) == 0 {
+		at.number = current.child.place.number
+	}
 	for {
-		c, err := p.childWithFlags(ctx, flags)
+		c, err := p.childAt(ctx, at)
 		if err != nil {
 			return nil, "", err
 		}
-		mode, wanted := rootsMode(p.options.Profile, c.info, roots)
-		if len(flags) == 0 && len(wanted) > 0 {
-			flags = wanted
-		} else if c.acquire() {
+		mode, wanted := rootsMode(p.options.Profile, c.info, s.roots)
+		apart := mode == RootsByContext && p.options.Profile.SharesServers
+		switch {
+		case at == place{} && len(wanted) > 0:
+			at.flags = strings.Join(wanted, "\x00")
+		case apart && !c.claim(s, r):
+			at.number = p.children.newNumber()
+		case c.acquire():
 			return c, mode, nil
 		}
 	}
 }
 
-// start starts a child and initializes it. After repeated failures it waits first.
-func (p *proxy) start(ctx context.Context, flags []string) (*child, error) {
+// start starts the child of a place and initializes it. After repeated failures it waits first.
+func (p *proxy) start(ctx context.Context, at place) (*child, error) {
 	if err := p.backOff(ctx); err != nil {
 		return nil, err
 	}
 	var c *child
 	added := make(chan struct{})
-	c, err := p.startChild(ctx, flags, func() {
+	c, err := p.startChild(ctx, at, func() {
 		<-added
 		p.children.remove(c)
 	})

@@ -86,6 +86,52 @@ func TestSharedProcess(t *testing.T) {
 	})
 }
 
+// An agent that shares MCP servers between the sessions of a working directory must not give one the tools for another's folders.
+func TestA24_SessionsThatWouldShareServers(t *testing.T) {
+	h, mark := marked(t, abilities{Load: true, Close: true}, withTools(t, proxy.Profile{SharesServers: true}))
+	v := h.connect()
+	first := roots(t, 2)
+	open := func(r workspace.Roots) string {
+		s, err := v.NewSession(t.Context(), client.Setup{Roots: r})
+		require.NoError(t, err)
+		return s.ID
+	}
+	load := func(id string, r workspace.Roots) {
+		_, err := v.LoadSession(t.Context(), id, client.Setup{Roots: r})
+		require.NoError(t, err)
+	}
+	elsewhere, err := workspace.NewRoots(t.TempDir(), spelled(first))
+	require.NoError(t, err)
+	open(elsewhere)
+	id := open(first)
+	for _, r := range []workspace.Roots{with(first, first.At(1).String()), with(first), first} {
+		load(id, r)
+		require.Len(t, mark.Processes(), 1, "nothing to keep apart")
+	}
+	other, none := open(first), open(with(first))
+	require.Len(t, mark.Processes(), 3, "servers that serve its folders belong to one session")
+	load(id, with(first))
+	load(other, with(first))
+	require.Len(t, mark.Processes(), 3, "each stays in its process")
+	require.NotEmpty(t, v.prompt(other, "one"))
+	for i, id := range []string{none, other} {
+		require.NoError(t, v.CloseSession(t.Context(), id))
+		requireProcesses(t, 2-i, mark)
+	}
+	again := open(with(first))
+	require.Len(t, mark.Processes(), 2, "the agent may keep the servers of the first")
+	require.NoError(t, v.CloseSession(t.Context(), again))
+	require.NoError(t, v.CloseSession(t.Context(), id))
+	requireProcesses(t, 1, mark)
+
+	for range 2 {
+		id = open(with(first))
+	}
+	require.Len(t, mark.Processes(), 1, "sessions without such servers share")
+	load(id, first)
+	require.Len(t, mark.Processes(), 2)
+}
+
 // A process that was started for certain directories is stopped when it has had nothing to do for a while. Its sessions go on.
 func TestIdleProcess(t *testing.T) {
 	const idle = 20 * time.Millisecond

@@ -87,6 +87,7 @@ func (cs *childSession) remove(s *session) (left int, before *session) {
 
 // leave removes a user. After the last one it closes the child's session with the given params, and releases the child.
 func (cs *childSession) leave(ctx context.Context, s *session, params backend.Raw) (result backend.Raw, err error) {
+	defer cs.child.unclaim(s)
 	left, before := cs.remove(s)
 	if before != nil {
 		before.restore(ctx, cs, s)

@@ -50,7 +50,8 @@
 //
 // A child that advertises additionalDirectories is sent the list. An agent whose profile has a flag for directories is started with
 // it, in one process for all sessions with the same directories in the same order. Any other agent is told in words that name the
-// roots, and is given an MCP server with tools for them ([Options].RootsTools), which asks for the session's roots in each call. The
+// roots, and is given an MCP server with tools for them ([Options].RootsTools), which asks for the session's roots in each call. If the
+// agent shares MCP servers between sessions with the same working directory, such a session gets a process of its own if there are others. The
 // mode in use is saved with the session; see [Describe].
 //
 // A child finds instructions and commands under its working directory itself. It is told the instructions of the other roots in

@@ -61,6 +61,9 @@ type Profile struct {
 	// KeepsRoots says that its session can still write in additional directories that a load or resume no longer names. Such a session
 	// continues in a copy that the agent makes of it.
 	KeepsRoots bool
+	// SharesServers says that the sessions of a process that have the same working directory share their MCP servers. One whose
+	// servers serve additional directories is kept apart from the others, in a process of its own if need be.
+	SharesServers bool
 	// Tools says whether it gets tools for directories that it is only told about in a prompt.
 	Tools ToolsMode
 	// AskEnv is added to its environment, as NAME=VALUE, unless the variable is set already. It makes the agent ask the user

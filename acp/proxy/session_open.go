@@ -95,12 +95,13 @@ type openResult struct {
 // open connects s to a session of a child. It tries the possible ways until one succeeds. Without an error the
 // child is in use.
 func (s *session) open(ctx context.Context, r openRequest) (opened backend.Opened, c *child, err error) {
-	c, mode, err := s.proxy.childFor(ctx, s.roots)
+	c, mode, err := s.proxy.childFor(ctx, s, r)
 	if err != nil {
 		return opened, nil, err
 	}
 	defer func() {
 		if err != nil {
+			c.unclaim(s)
 			c.unuse()
 		}
 	}()

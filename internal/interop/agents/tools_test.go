@@ -3,7 +3,9 @@ package agents
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -82,4 +84,38 @@ func TestA24_ARealAgentHasNoToolsForRemovedRoots(t *testing.T) {
 		turn := s.prompt(e, made.ID, "Please mend it again.", read, edit, modelserver.Say("Done."))
 		require.Equal(t, "damson\n", content(t, s.second), turn[len(turn)-1].Of(modelserver.Result))
 	})
+}
+
+// opencode gives the MCP servers of a session to all sessions that have its working directory in the same process.
+func TestA24_ARealAgentHasNoToolsForTheRootsOfOtherSessions(t *testing.T) {
+	t.Parallel()
+	s := onStage(t, opencode)
+	e := s.behind(t, noFiles)
+	open := func(additional ...string) string {
+		t.Helper()
+		made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, additional...)})
+		require.NoError(t, err)
+		return made.ID
+	}
+	reads := func(session, folder string) bool {
+		t.Helper()
+		turn := s.prompt(e, session, "Please look.", modelserver.Read(fruit(folder)).By(rootsTools), modelserver.Say("Seen."))
+		return strings.Contains(turn[len(turn)-1].Text(), strings.TrimSpace(content(t, folder)))
+	}
+	first := open(s.first)
+	processes := len(s.processes(t))
+	second, third := open(s.second), open()
+	require.False(t, reads(first, s.second), "those of a later session")
+	require.False(t, reads(second, s.first), "those of an earlier session")
+	require.False(t, reads(third, s.first), "it has none")
+	require.True(t, reads(first, s.first))
+	require.True(t, reads(second, s.second))
+	more := len(s.processes(t))
+	require.Greater(t, more, processes)
+	require.NoError(t, e.CloseSession(within(t), second))
+	require.Eventually(t, func() bool { return len(s.processes(t)) < more }, patience, 10*time.Millisecond)
+	_, err := e.LoadSession(within(t), first, client.Setup{Roots: s.roots(t)})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(fruit(s.first), []byte("cherry\n"), 0o644))
+	require.False(t, reads(first, s.first), "a removed folder")
 }
