@@ -452,14 +452,13 @@ func TestA25_StartServerWithEnvFile(t *testing.T) {
 	c.initialize()
 	a, outside := folder(t), folder(t)
 	configure := func(envFile string) {
-		declare(t, a, "found", "files", []string{"x"}, map[string]string{"ACP_TEST_OWN": "own"})
-		file := filepath.Join(a, ".mcp.json")
-		config, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(config), `"command"`, `"envFile": "`+envFile+`", "command"`, 1)), 0o600))
+		config := map[string]any{"command": proctest.Executable(), "args": []string{"x"}, "env": map[string]string{"ACP_TEST_OWN": "own"}, "envFile": envFile}
+		file := map[string]any{"mcpServers": map[string]any{"found": config}}
+		require.NoError(t, os.WriteFile(filepath.Join(a, ".mcp.json"), []byte(encode(file)), 0o600))
 	}
 	env := filepath.Join(a, "local.env")
-	write := func(content string) { require.NoError(t, os.WriteFile(env, []byte(content), 0o600)) }
+	role := strings.Join(proctest.Env("files"), "\n") + "\n" // without which the process is no server
+	write := func(content string) { require.NoError(t, os.WriteFile(env, []byte(content+role), 0o600)) }
 	write("# ours\nexport ACP_TEST_FILE=\"from file\" # x\nACP_TEST_TOKEN=tangerine-s3cret\nACP_TEST_OWN=not this\nACP_TEST_LITERAL=${HOME}\n")
 	configure("${workspaceFolder}/local.env")
 	id := c.serve([]string{a})
@@ -477,7 +476,7 @@ func TestA25_StartServerWithEnvFile(t *testing.T) {
 	write("ACP_TEST_FILE=other\n")
 	require.Equal(t, "started: <nil>", c.start(id, "found"))
 	require.Len(t, c.questions(), 2, "as long as the file stays the same")
-	require.NoError(t, os.WriteFile(filepath.Join(a, "second.env"), []byte("ACP_TEST_FILE=other\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(a, "second.env"), []byte("ACP_TEST_FILE=other\n"+role), 0o600))
 	configure("second.env")
 	require.Equal(t, "started: <nil>", c.start(c.serve([]string{a}), "found"))
 	require.Len(t, c.questions(), 3, "and is the same file")
@@ -491,6 +490,7 @@ func TestA25_StartServerWithEnvFile(t *testing.T) {
 	configure("local.env")
 	require.Contains(t, c.start(c.serve([]string{a}), "found"), "line 1 is not NAME=VALUE")
 	require.Len(t, c.questions(), 3, "nobody is asked about what cannot be started")
+	require.Contains(t, c.use(id, "found.where"), "in "+a+" with x")
 }
 
 func TestA25_StartServerWithoutConsentDir(t *testing.T) {
