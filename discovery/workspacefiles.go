@@ -9,9 +9,8 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-
-	"golang.org/x/mod/modfile"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -148,16 +147,58 @@ func editorFolders(content []byte) ([]string, error) {
 	return folders, nil
 }
 
+// goWorkFolders reads the use directives of a go.work, each on its own or in parentheses.
 func goWorkFolders(content []byte) ([]string, error) {
-	file, err := modfile.ParseWork("go.work", content, nil)
-	if err != nil {
-		return nil, err
-	}
 	var folders []string
-	for _, use := range file.Use {
-		folders = append(folders, use.Path)
+	block := "" // the directive whose parentheses are open
+	for i, line := range strings.Split(string(content), "\n") {
+		words, ok := goWorkWords(line)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("line %d: a quotation mark is missing", i+1)
+		case len(words) == 0:
+		case block != "" && words[0] == ")":
+			block = ""
+		case block == "" && len(words) == 2 && words[1] == "(":
+			block = words[0]
+		case block == "use" && len(words) == 1:
+			folders = append(folders, words[0])
+		case block == "" && len(words) == 2 && words[0] == "use":
+			folders = append(folders, words[1])
+		case block == "use" || block == "" && words[0] == "use":
+			return nil, fmt.Errorf("line %d: use has one folder", i+1)
+		}
+	}
+	if block != "" {
+		return nil, errors.New("a closing parenthesis is missing")
 	}
 	return folders, nil
+}
+
+// goWorkWords returns the words and strings of a line, without its comment.
+func goWorkWords(line string) (words []string, ok bool) {
+	for {
+		line = strings.TrimLeft(line, " \t\r")
+		if line == "" || strings.HasPrefix(line, "//") {
+			return words, true
+		}
+		if quoted, err := strconv.QuotedPrefix(line); err == nil && line[0] != '\'' {
+			word, _ := strconv.Unquote(quoted)
+			words, line = append(words, word), line[len(quoted):]
+			continue
+		}
+		if line[0] == '"' || line[0] == '`' {
+			return nil, false
+		}
+		end := strings.IndexAny(line, " \t\r()")
+		switch {
+		case end == 0:
+			end = 1
+		case end < 0:
+			end = len(line)
+		}
+		words, line = append(words, line[:end]), line[end:]
+	}
 }
 
 func pnpmFolders(content []byte) ([]string, error) {
