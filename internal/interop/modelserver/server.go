@@ -348,6 +348,8 @@ type Order struct {
 	Text string `json:"text,omitempty"`
 	// Tool is the name of the tool to use.
 	Tool string `json:"tool,omitempty"`
+	// Arguments is the JSON object of the tool's arguments; "" means Path and the texts, under the names that the tool has for them.
+	Arguments string `json:"arguments,omitempty"`
 	// Server is the MCP server whose tool to call; "" means the agent's own tools.
 	Server string `json:"server,omitempty"`
 }
@@ -378,6 +380,9 @@ func Run(command string) Order { return Order{Do: "run", Text: command} }
 
 // Use orders the model to call a tool by name, with a path if the tool takes one.
 func Use(tool, path string) Order { return Order{Do: "use", Tool: tool, Path: path} }
+
+// UseWith orders the model to call a tool by name, with a JSON object of arguments.
+func UseWith(tool, arguments string) Order { return Order{Do: "use", Tool: tool, Arguments: arguments} }
 
 // Prompt returns a prompt that begins with words and contains orders, which the model executes one after another.
 func Prompt(words string, orders ...Order) string {

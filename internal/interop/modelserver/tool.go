@@ -91,6 +91,9 @@ func (r Request) toolNames() []string {
 
 // arguments returns the arguments of the tool for an order, according to its schema.
 func (t Tool) arguments(o Order) (json.RawMessage, error) {
+	if o.Arguments != "" {
+		return json.RawMessage(o.Arguments), nil
+	}
 	var schema struct {
 		Properties map[string]struct{ Type any }
 		Required   []string
