@@ -127,13 +127,16 @@ func (c *call) begin(ctx context.Context, conn *connection, onProgress func(cont
 // callError returns why a call failed: the cause of ctx, that the server ended, or the server's error.
 func (c *call) callError(ctx context.Context, conn *connection, err error) error {
 	cause := context.Cause(ctx)
+	ended := errors.Is(cause, errEndedInCall) || isDisconnected(err)
+	if exceeded := conn.limitExceeded(); exceeded != nil && (ended || cause == nil) {
+		ended, err = true, exceeded
+	} else if ended {
+		err = errEndedInCall
+	}
 	switch {
-	case errors.Is(cause, errEndedInCall), isDisconnected(err):
+	case ended:
 		conn.calls.close()
-		if exceeded := conn.limitExceeded(); exceeded != nil {
-			return serverError(c.server.config.Name, exceeded)
-		}
-		return serverError(c.server.config.Name, errEndedInCall)
+		return serverError(c.server.config.Name, err)
 	case cause != nil:
 		return cause
 	}

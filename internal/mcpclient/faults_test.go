@@ -94,7 +94,7 @@ func TestLineTooLong(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxMessage: 1 << 20}))
 	f.change(open(t, folder(t)), self("s", "long line"))
 	_, err := f.try("s.count", "")
-	require.ErrorContains(t, err, "it sent a message of more than 1 MiB, which is the limit")
+	require.EqualError(t, err, "MCP server s: it sent a message of more than 1 MiB, which is the limit")
 	require.Eventually(t, func() bool { return f.logs.Count("more than 1 MiB") > 0 }, patience, 5*time.Millisecond)
 
 	h, c := newFakeServer(t)
