@@ -740,3 +740,77 @@ func (s *stage) announced(e *editor, session string) bool {
 	}
 	return false
 }
+
+const beginKinds = "<!-- make interop-agents writes what follows of instructions and skills -->\n"
+
+// kindsHeading is the heading of the third table.
+var kindsHeading = []string{"agent", "folder", "`AGENTS.md`", "of a directory below", "skills in `.agents/skills`", "commands in `.claude/commands`"}
+
+// TestKindsTable fills the third table, which takes minutes.
+func TestKindsTable(t *testing.T) {
+	if !*survey {
+		t.Skip("make interop-agents runs this")
+	}
+	var table strings.Builder
+	table.WriteString(row(kindsHeading) + row(slices.Repeat([]string{"---"}, len(kindsHeading))))
+	for _, s := range surveyed {
+		ran := t.Run(s.name, func(t *testing.T) {
+			for _, cells := range onStage(t, s).kinds(t) {
+				t.Logf("\n%s", row(cells))
+				table.WriteString(row(cells))
+			}
+		})
+		require.True(t, ran, "the table was not written: an agent could not be tried")
+	}
+	writeTable(t, beginKinds, table.String())
+}
+
+// kinds returns an agent's rows: how its model learned what is in the working directory, and in another folder.
+func (s *stage) kinds(t *testing.T) [][]string {
+	folders := []string{s.cwd, s.first}
+	words := []string{"apple", "banana"}
+	var orders []modelserver.Order
+	for i, folder := range folders {
+		place(t, folder, "AGENTS.md", "Heed the whole "+words[i]+".", "deep/AGENTS.md", "Heed the inner "+words[i]+".", "deep/core.txt", "A core.\n",
+			".agents/skills/peel-"+words[i]+"/SKILL.md", skill("peel-"+words[i]), ".claude/commands/eat-"+words[i]+".md", "Eat it.\n")
+		orders = append(orders, modelserver.Read(filepath.Join(folder, "deep", "core.txt")))
+	}
+	e := s.behind(t, noFiles)
+	defer e.leave()
+	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
+	require.NoError(t, err)
+	turn := s.prompt(e, made.ID, asked, append(orders, modelserver.Say(answered))...)
+	first, last := turn[0].Text(), turn[len(turn)-1].Text()
+	s.announced(e, made.ID)
+	heard := e.heard(made.ID)
+	var rows [][]string
+	for i, folder := range folders {
+		nested := filepath.Join(folder, "deep", "AGENTS.md")
+		below := learned(strings.Count(last, "Heed the inner "+words[i]), 0)
+		if strings.Contains(first, fmt.Sprintf("- %q: %q", filepath.Dir(nested), nested)) {
+			below = "listed"
+		}
+		rows = append(rows, []string{
+			[]string{s.subject.name, ""}[i], []string{"working directory", "another"}[i],
+			learned(strings.Count(first, "Heed the whole "+words[i]), strings.Count(first, fmt.Sprintf("## Root %d, %s: AGENTS.md", i, folder))),
+			below,
+			learned(strings.Count(first, "Peels with peel-"+words[i]), strings.Count(first, fmt.Sprintf("(file %q)",
+				filepath.Join(folder, ".agents", "skills", "peel-"+words[i], "SKILL.md")))),
+			map[bool]string{true: "offered", false: "–"}[strings.Contains(heard, `"name":"eat-`+words[i]+`"`)],
+		})
+	}
+	return rows
+}
+
+// learned says from whom a model learned a text that it was told some times, some of them by acp-agent.
+func learned(told, byProgram int) string {
+	switch {
+	case told == 0:
+		return "–"
+	case told > 1:
+		return "**twice**"
+	case byProgram == 1:
+		return "acp-agent"
+	}
+	return "itself"
+}
