@@ -54,10 +54,11 @@
 // agent shares MCP servers between sessions with the same working directory, such a session gets a process of its own if there are others. The
 // mode in use is saved with the session; see [Describe].
 //
-// A child finds instructions and commands under its working directory itself. It is told the instructions of the other roots in
-// words, and again when they change. A child that advertises systemPrompt is told in words when its session is created, by that
-// member; others, and changes later, are told in a marked block after the content of the next prompt. Commands and skills of all roots are announced after the child's own, unless the child uses their names. A
-// prompt that calls one is sent with its text. What the child is told in marked blocks never becomes part of the history.
+// A child is told in words about the instructions and skills of all roots that it does not find itself (see [Profile].Finds), and again
+// when they change; instructions of directories below the roots are listed. A child that advertises systemPrompt is told when its session
+// is created, by that member; others, and changes later, are told in a marked block after the content of the next prompt. Commands and
+// skills of all roots are announced after the child's own, unless the child uses their names. A prompt that calls one is sent with its
+// text, and its answer names others of the same name. What the child is told in marked blocks never becomes part of the history.
 //
 // # Failures
 //
