@@ -63,7 +63,7 @@ kills: $(PACKAGES)
 
 # A session's whole life with every agent that runs without an account, and the tables of docs/agents.md.
 interop-agents: $(PACKAGES) $(MORE)/node_modules/.installed
-	go test -count=1 -timeout 20m -v -run "Test(Agents|Servers|Kinds)Table" ./internal/interop/agents -survey
+	go test -count=1 -timeout 40m -v -run "Test(Agents|Servers|Kinds)Table" ./internal/interop/agents -survey
 
 clean:
 	rm -rf bin $(NODE:%=%/node_modules) $(MORE)/node_modules

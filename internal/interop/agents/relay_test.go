@@ -32,7 +32,7 @@ func TestM1_TheServerOfARealAgentIsToldAllRoots(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			s := onStage(t, s)
-			e := s.relaying(t)
+			e := s.relaying(t, "on")
 			made, err := e.NewSession(within(t), s.withServer(t, s.first, s.second))
 			require.NoError(t, err)
 			s.isTold(e, made.ID, s.cwd, s.first, s.second)
@@ -52,14 +52,14 @@ func TestM1_TheServerOfARealAgentIsToldAllRoots(t *testing.T) {
 	}
 }
 
-// relaying starts the program with the relay in front of the agent's MCP servers.
-func (s *stage) relaying(t *testing.T) *editor {
+// relaying starts the program with a choice whether the relay is in front of the agent's MCP servers.
+func (s *stage) relaying(t *testing.T, rootsRelay string) *editor {
 	t.Helper()
 	known, ok := proxy.MatchProfile(proxy.KnownProfiles(), process.Command{Path: s.subject.command[0]})
 	require.True(t, ok)
 	s.state = dirtest.Short(t) // there is a socket in it
 	config := filepath.Join(s.home, "config.json")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `{"agents": {%q: {"rootsRelay": "on"}}}`, known.Name), 0o644))
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `{"agents": {%q: {"rootsRelay": %q}}}`, known.Name, rootsRelay), 0o644))
 	return s.open(t, noFiles, append([]string{program.Path(), "--config", config, "--state-dir", s.state, "--"}, s.subject.command...))
 }
 

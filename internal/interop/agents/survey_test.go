@@ -671,11 +671,11 @@ func TestServersTable(t *testing.T) {
 // serverCells returns an agent's row.
 func (s *stage) serverCells(t *testing.T) []string {
 	announces := s.announcesAnew(t)
-	without, asks := s.rootsOf(t, s.behind(t, noFiles), 5)
+	without, asks := s.rootsOf(t, s.relaying(t, "off"), 5)
 	if without == "" {
 		return []string{s.subject.name, "–", "", "", "", announces}
 	}
-	with, _ := s.rootsOf(t, s.relaying(t), 10)
+	with, _ := s.rootsOf(t, s.relaying(t, "on"), 10)
 	return []string{s.subject.name, "yes", map[bool]string{true: "yes", false: "–"}[asks], without, with, announces}
 }
 
@@ -731,11 +731,14 @@ func (s *stage) announcesAnew(t *testing.T) string {
 	return map[bool]string{true: "yes", false: "–"}[s.announced(e, made.ID)]
 }
 
-// announced reports whether the client receives slash commands within some seconds.
+// announced reports whether the client receives slash commands of the agent within some seconds.
 func (s *stage) announced(e *editor, session string) bool {
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if strings.Contains(e.heard(session), "available_commands_update") {
-			return true
+		for line := range strings.Lines(e.heard(session)) {
+			var u struct{ AvailableCommands []struct{ Name string } }
+			if json.Unmarshal([]byte(line), &u) == nil && len(u.AvailableCommands) > 1 { // one is /roots
+				return true
+			}
 		}
 	}
 	return false
@@ -751,18 +754,14 @@ func TestKindsTable(t *testing.T) {
 	if !*survey {
 		t.Skip("make interop-agents runs this")
 	}
-	var table strings.Builder
-	table.WriteString(row(kindsHeading) + row(slices.Repeat([]string{"---"}, len(kindsHeading))))
-	for _, s := range surveyed {
-		ran := t.Run(s.name, func(t *testing.T) {
-			for _, cells := range onStage(t, s).kinds(t) {
-				t.Logf("\n%s", row(cells))
-				table.WriteString(row(cells))
+	writeTable(t, beginKinds, row(kindsHeading)+row(slices.Repeat([]string{"---"}, len(kindsHeading)))+
+		surveyAll(t, func(t *testing.T, s *stage) (cells string) {
+			for _, c := range s.kinds(t) {
+				cells += row(c)
 			}
-		})
-		require.True(t, ran, "the table was not written: an agent could not be tried")
-	}
-	writeTable(t, beginKinds, table.String())
+			t.Logf("\n%s", cells)
+			return cells
+		}))
 }
 
 // kinds returns an agent's rows: how its model learned what is in the working directory, and in another folder.
