@@ -41,6 +41,8 @@ type connection struct {
 	mu     sync.Mutex
 	sent   []string // the roots last sent to the server, as URIs
 	sentAt time.Time
+
+	authorization *authorization // that the server asked for while it was being connected
 }
 
 // connect starts a stdio server or connects to another. ctx bounds only that, not the connection.
@@ -49,6 +51,7 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c.cancel = cancel
 	transport, err := c.open(ctx, life)
+	var needed *authorization
 	if err == nil {
 		// Some of the SDK's transports end with the context passed to Connect, so ctx cannot be passed.
 		connected := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
@@ -56,12 +59,14 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 		session, err = c.client().Connect(life, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
 		connected()
 		c.mu.Lock()
-		c.session = session
+		c.session, needed = session, c.authorization
 		c.mu.Unlock()
 	}
 	if err != nil {
 		if life.Err() != nil {
 			err = context.Cause(life)
+		} else if needed != nil {
+			err = &unauthorizedError{needed}
 		}
 		return nil, c.abandon(ctx, err)
 	}
@@ -70,6 +75,10 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 		c.calls.close()
 		close(c.ended)
 	}()
+	if needed != nil { // it rejected server/discover, so that it was taken for a legacy server
+		c.close(ctx)
+		return nil, &unauthorizedError{needed}
+	}
 	return c, nil
 }
 
@@ -82,6 +91,9 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 			return nil, err
 		}
 		c.http = t
+		if s.authorizer != nil {
+			t.authorizer = &connectionAuthorizer{s.authorizer, c}
+		}
 		return t.forSDK(), nil
 	}
 	s.set.mu.Lock()

@@ -28,9 +28,12 @@ type server struct {
 	ctx      context.Context      // ends with the server
 	stop     context.CancelCauseFunc
 
+	authorizer *authorizer // nil if the user cannot sign in to the server
+
 	mu         sync.Mutex
 	state      backend.ServerState
-	waiting    string // what is waited for while the server is starting
+	waiting    string         // what is waited for while the server is starting
+	signingIn  *authorization // that is waited for, nil if none is
 	err        error
 	changed    chan struct{} // closed and replaced when state or connection changes
 	running    bool          // run is running
@@ -46,11 +49,15 @@ type server struct {
 func (s *Set) newServer(c Config, prefix string) *server {
 	r := redactor{c.secrets()}
 	ctx, stop := context.WithCancelCause(s.ctx)
-	return &server{
+	one := &server{
 		set: s, config: c, prefix: prefix, redactor: r, log: r.logger(s.options.Logger.With("server", c.Name)),
 		asking: make(chan struct{}, 1), restarts: make(chan []mcproots.Root, 1), ctx: ctx, stop: stop,
 		state: backend.ServerIdle, legacy: c.Policy.Era == Legacy, changed: make(chan struct{}), always: map[[sha256.Size]byte]bool{},
 	}
+	if c.mayAuthorize() {
+		one.authorizer = &authorizer{server: one}
+	}
+	return one
 }
 
 // ready waits until the server takes calls, starting it if necessary, and returns its connection.
@@ -144,10 +151,17 @@ func (s *server) setStarting(waiting string) {
 
 // run keeps the server connected until it is stopped or has failed too often.
 func (s *server) run() {
-	failures := 0
+	failures, authorizations := 0, 0
 	for {
 		c, err := s.start()
-		if err == nil {
+		if refusal := (*unauthorizedError)(nil); errors.As(err, &refusal) {
+			if authorizations++; authorizations > maxAuthorizations {
+				err = &authorizationError{errAskedAgain}
+			} else if err = s.awaitAuthorization(refusal.authorization); err == nil {
+				continue
+			}
+		} else if err == nil {
+			authorizations = 0
 			began := time.Now()
 			err = s.serve(c)
 			if errors.Is(err, errRestart) {
@@ -179,6 +193,10 @@ func (s *server) run() {
 func isPermanent(err error) bool {
 	var start *process.StartError
 	var missing *exec.Error
+	var unauthorized *authorizationError
+	if errors.As(err, &unauthorized) {
+		return true
+	}
 	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.isPermanent()
 	}
@@ -385,6 +403,9 @@ func (s *server) status() backend.ServerStatus {
 	}
 	if s.state == backend.ServerStarting {
 		status.Waiting = s.waiting
+		if s.signingIn != nil && s.signingIn.page != "" {
+			status.Waiting += ": " + openPage(s.signingIn.page)
+		}
 	}
 	if (s.state == backend.ServerWaiting || s.state == backend.ServerFailed) && time.Now().Before(s.retryAt) {
 		status.RetryAt = s.retryAt

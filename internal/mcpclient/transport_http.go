@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -27,6 +28,8 @@ type httpTransport struct {
 	fail    context.CancelCauseFunc
 	pending *pendingRequests
 	limits  limits
+
+	authorizer auth.OAuthHandler // handles 401 and 403, nil if the user cannot sign in
 }
 
 // newHTTPTransport returns a transport that works until ctx ends. fail ends ctx.
@@ -53,7 +56,7 @@ func (t *httpTransport) forSDK() mcp.Transport {
 	if t.kind == SSE {
 		return &mcp.SSEClientTransport{Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: t.limits.MaxMessage}
 	}
-	return &mcp.StreamableClientTransport{Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: t.limits.MaxMessage, MaxRetries: 2}
+	return &mcp.StreamableClientTransport{Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: t.limits.MaxMessage, MaxRetries: 2, OAuthHandler: t.authorizer}
 }
 
 func (t *httpTransport) checkOrigin(u *url.URL) error {
@@ -87,9 +90,11 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		end()
 		return nil, err
 	}
-	if err := t.checkStatus(req, res); err != nil {
-		end()
-		return nil, errors.Join(err, res.Body.Close())
+	if t.authorizer == nil || res.StatusCode != http.StatusUnauthorized && res.StatusCode != http.StatusForbidden {
+		if err := t.checkStatus(req, res); err != nil {
+			end()
+			return nil, errors.Join(err, res.Body.Close())
+		}
 	}
 	body := &responseBody{body: res.Body, limit: t.limits.MaxMessage, notices: rateLimit{perSecond: t.limits.MaxNotices}, wait: t.waitPending, done: ctx.Done(), end: end, fail: t.fail}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
