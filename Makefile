@@ -15,9 +15,9 @@ RACE        := -race -gcflags=modernc.org/...=-race=false
 
 .PHONY: build test bench lint fmt vet staticcheck cross fuzz kills interop-agents clean
 
-# The program, into bin/.
+# The program, into bin/. Only MCP uses HTTP, which needs no HTTP/2: without it the program is half a megabyte smaller.
 build:
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/ ./cmd/acp-agent
+	CGO_ENABLED=0 go build -trimpath -tags nethttpomithttp2 -ldflags "-s -w" -o bin/ ./cmd/acp-agent
 
 # Every test, under the race detector.
 test: build $(PACKAGES)

@@ -35,7 +35,7 @@ const module = "github.com/acp-agent/acp-agent"
 // build builds a program as it is released.
 func build(b *testing.B, pkg string) string {
 	b.Helper()
-	program, err := pipes.Build(b.Context(), b.TempDir(), module+"/"+pkg, "-trimpath", "-ldflags", "-s -w")
+	program, err := pipes.Build(b.Context(), b.TempDir(), module+"/"+pkg, "-trimpath", "-tags", "nethttpomithttp2", "-ldflags", "-s -w")
 	check(b, err)
 	return program
 }
