@@ -13,21 +13,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
-// served are MCP servers that offer nothing.
-type served struct {
-	backend.NoTools
-	status []backend.ServerStatus
-}
-
-func (s served) Servers() []backend.ServerStatus { return s.status }
-
-func servers() []backend.ServerStatus {
-	return []backend.ServerStatus{
-		{Name: "files", Transport: "stdio", State: backend.ServerIdle},
-		{Name: "docs", Transport: "http", State: backend.ServerReady},
-	}
-}
-
 func many(n int) fileTree {
 	files := fileTree{}
 	for i := range n {
