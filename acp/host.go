@@ -315,6 +315,9 @@ func (h *host) Notify(ctx context.Context, method string, params backend.Raw) er
 	if err := h.check(method, params); err != nil {
 		return err
 	}
+	if method == methodElicitComplete { // it names no session
+		return h.agent.conn.Notify(ctx, method, params)
+	}
 	return h.agent.conn.Notify(ctx, method, putSessionID(params, h.id))
 }
 

@@ -36,6 +36,7 @@ const (
 	methodCreateTerminal = "terminal/create"
 	methodPermission     = "session/request_permission"
 	methodElicit         = "elicitation/create"
+	methodElicitComplete = "elicitation/complete"
 )
 
 // Serve serves an ACP client that writes to in and reads from out, until in or ctx ends. Requests read by then are answered,

@@ -2,12 +2,20 @@ package interop
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
 )
 
 // Secrets in mcpServers are stored nowhere, even if the request was invalid.
@@ -139,4 +147,90 @@ func TestS5_W1_AgentSecrets(t *testing.T) {
 	a.leave()
 	require.NotContains(t, a.stderr.String(), secret)
 	search(t, dir, secret)
+}
+
+// Signing in to an MCP server reveals no tokens, and nothing that they could be obtained with.
+func TestS5_M4_SigningIn(t *testing.T) {
+	for name, capabilities := range map[string]string{"by the link in the answer": `{}`, "by elicitation": `{"elicitation":{"url":{}}}`} {
+		t.Run(name, func(t *testing.T) {
+			served := mcptest.New(mcptest.Options{Revision: "2025-11-25"})
+			signIn := mcptest.NewSignIn(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return served.Server }, nil))
+			dir := t.TempDir()
+			a := startIn(t, filepath.Join(dir, "state"), "--log-level", "debug", "--trace", filepath.Join(dir, "trace"))
+			a.call("initialize", json.RawMessage(`{"protocolVersion":1,"clientCapabilities":`+capabilities+`}`), nil)
+			server := map[string]any{"name": "h", "type": "http", "url": signIn.URL + "/mcp", "headers": []any{}}
+
+			// An authorization server may repeat what it was sent when it rejects it.
+			for _, grant := range []string{"authorization_code", "refresh_token"} {
+				signIn.Reject(grant)
+				id := a.served([]string{folder(t)}, server)
+				a.signIn(id, name == "by elicitation")
+				require.Contains(t, a.mcpUntil(id, "/mcp", "rejected "), "[secret]")
+				a.call("session/close", sessionParams(id), nil)
+			}
+
+			signIn.Reject("")
+			id := a.served([]string{folder(t)}, server)
+			a.signIn(id, name == "by elicitation")
+			a.mcpUntil(id, "/mcp tools", "h.heard")
+			require.Contains(t, a.ask(id, "/call h.heard", "allow_once").updates, "completed")
+
+			secrets := strings.Join(signIn.Secrets(), " ")
+			for _, kind := range []string{"code", "access", "refresh"} {
+				require.Contains(t, secrets, "tangerine-"+kind)
+			}
+			a.leave()
+			require.Contains(t, a.stderr.String(), "level=DEBUG")
+			for _, secret := range signIn.Secrets() {
+				for _, m := range a.Messages() {
+					require.NotContains(t, m.Raw, secret)
+				}
+				require.NotContains(t, a.stderr.String(), secret)
+				search(t, dir, secret)
+			}
+		})
+	}
+}
+
+// signIn uses a session's MCP server that requires signing in, and opens the page that the user is asked to open.
+func (a *agent) signIn(session string, elicited bool) {
+	a.t.Helper()
+	from := a.Count()
+	prompt := a.NextID()
+	a.send(pipes.Request(prompt, "session/prompt", promptParams(session, "/mcp tools")))
+	var page string
+	if elicited {
+		m, _ := a.await(from, func(m pipes.Message) bool { return m.Method == "elicitation/create" })
+		var p struct{ SessionID, Mode, URL string }
+		require.NoError(a.t, json.Unmarshal(m.Params, &p))
+		require.Equal(a.t, "url", p.Mode)
+		require.Equal(a.t, session, p.SessionID)
+		page = p.URL
+		a.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, m.ID))
+	} else {
+		a.await(from, func(m pipes.Message) bool {
+			_, link, found := strings.Cut(messageText(a.t, a.updates(from, session)), "open <")
+			page, _, _ = strings.Cut(link, ">")
+			return found && m.Method == "session/update"
+		})
+	}
+	res, err := http.Get(page)
+	require.NoError(a.t, err)
+	require.NoError(a.t, res.Body.Close())
+	require.Equal(a.t, http.StatusOK, res.StatusCode)
+	if elicited {
+		a.await(from, func(m pipes.Message) bool { return m.Method == "elicitation/complete" })
+	}
+	_, err = a.Response(within(a.t), from, prompt)
+	require.NoError(a.t, err)
+}
+
+// mcpUntil repeats a prompt until its answer contains text, and returns the answer.
+func (a *agent) mcpUntil(session, prompt, text string) (answer string) {
+	a.t.Helper()
+	require.Eventually(a.t, func() bool {
+		answer = a.ask(session, prompt, "").text
+		return strings.Contains(answer, text)
+	}, patience, time.Millisecond, text)
+	return answer
 }

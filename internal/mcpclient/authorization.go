@@ -237,10 +237,11 @@ func (a *authorizer) listen() (net.Listener, error) {
 			GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
 		}},
 		RequestRefreshToken: true,
-		Client:              a.server.config.authorizationClient(),
+		Client:              a.server.authorizationClient(),
 		NewTokenSource: func(ctx context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
 			a.server.redactor.Add(c.ClientSecret)
-			return &knownTokens{c.TokenSource(ctx, t), a.server.redactor.Scrubber}, nil
+			a.server.redactor.addToken(t) // the source may refresh it first
+			return &knownTokens{c.TokenSource(ctx, t), a.server.redactor}, nil
 		},
 		AuthorizationCodeFetcher: a.fetchCode,
 	})
@@ -254,25 +255,54 @@ func (a *authorizer) listen() (net.Listener, error) {
 // knownTokens keeps the tokens of a source out of logs and errors.
 type knownTokens struct {
 	oauth2.TokenSource
-	known *secret.Scrubber
+	redactor redactor
 }
 
 // Token implements [oauth2.TokenSource].
 func (s *knownTokens) Token() (*oauth2.Token, error) {
 	t, err := s.TokenSource.Token()
 	if err == nil {
-		s.known.Add(t.AccessToken)
-		s.known.Add(t.RefreshToken)
+		s.redactor.addToken(t)
 	}
 	return t, err
 }
 
+// addToken adds a token's secrets.
+func (r redactor) addToken(t *oauth2.Token) {
+	r.Add(t.AccessToken)
+	r.Add(t.RefreshToken)
+}
+
+// addForm adds the secrets in a form that is about to be sent to an authorization server, which may repeat it in an error.
+func (r redactor) addForm(req *http.Request) error {
+	if req.GetBody == nil {
+		return nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	content, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	form, _ := url.ParseQuery(string(content))
+	for _, name := range []string{"code", "code_verifier", "refresh_token", "client_secret"} {
+		r.Add(form.Get(name))
+	}
+	return nil
+}
+
 // authorizationClient returns the client for requests to authorization servers. They do not get the server's headers.
-func (c Config) authorizationClient() *http.Client {
+func (s *server) authorizationClient() *http.Client {
 	transport := &http.Transport{DisableKeepAlives: true, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true}
 	// Proxy sees all requests, and the SDK checks the addresses of a transport that has no dialer.
 	transport.Proxy = func(req *http.Request) (*url.URL, error) {
-		if err := c.checkAuthorizationURL(req.URL); err != nil {
+		if err := s.config.checkAuthorizationURL(req.URL); err != nil {
+			return nil, err
+		}
+		if err := s.redactor.addForm(req); err != nil {
 			return nil, err
 		}
 		return http.ProxyFromEnvironment(req)
@@ -403,15 +433,13 @@ func (s *server) showPage(ctx context.Context, one *authorization, page *url.URL
 		return err
 	}
 	result, err := host.Call(ctx, "elicitation/create", params)()
-	if err != nil && ctx.Err() != nil {
-		return nil
-	}
-	if err != nil {
+	var answer struct{ Action string }
+	switch {
+	case ctx.Err() != nil: // the user was faster than the client, which may take the page to be open still
+	case err != nil:
 		s.set.showMessage(message + ": " + openPage(page.String()) + ".")
 		return nil
-	}
-	var answer struct{ Action string }
-	if json.Unmarshal(result, &answer) != nil || answer.Action != "accept" {
+	case json.Unmarshal(result, &answer) != nil || answer.Action != "accept":
 		return errNotAuthorized
 	}
 	<-ctx.Done()

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -23,11 +24,25 @@ type SignIn struct {
 	challenge string // of the last page that was opened
 	pages     int
 	issued    int
+	rejects   string // the grant type of the token requests that are rejected
+	secrets   []string
 }
 
-// Token and Code return the nth access token and authorization code. All are secrets.
-func (*SignIn) Token(n int) string { return fmt.Sprintf("tangerine-token-%d", n) }
-func (*SignIn) Code(n int) string  { return fmt.Sprintf("tangerine-code-%d", n) }
+// secret returns the nth secret of a kind. The caller holds mu.
+func (s *SignIn) secret(kind string, n int) string {
+	secret := fmt.Sprintf("tangerine-%s-%d", kind, n)
+	if !slices.Contains(s.secrets, secret) {
+		s.secrets = append(s.secrets, secret)
+	}
+	return secret
+}
+
+// Secrets returns the authorization codes, code verifiers, access tokens and refresh tokens so far.
+func (s *SignIn) Secrets() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.secrets)
+}
 
 // NewSignIn serves a handler until the test ends, for those who have a token.
 func NewSignIn(t testing.TB, behind http.Handler) *SignIn {
@@ -42,7 +57,7 @@ func NewSignIn(t testing.TB, behind http.Handler) *SignIn {
 	s.URL, s.page = server.URL, server.URL+"/authorize"
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		signedIn := s.issued > 0 && r.Header.Get("Authorization") == "Bearer "+s.Token(s.issued)
+		signedIn := s.issued > 0 && r.Header.Get("Authorization") == "Bearer "+s.secret("access", s.issued)
 		s.mu.Unlock()
 		if signedIn {
 			behind.ServeHTTP(w, r)
@@ -76,12 +91,24 @@ func NewSignIn(t testing.TB, behind http.Handler) *SignIn {
 		return given
 	})
 	answer("/token", func(r *http.Request) any {
+		if verifier := r.FormValue("code_verifier"); verifier != "" {
+			s.secrets = append(s.secrets, verifier)
+		}
 		sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
-		if r.FormValue("code") != s.Code(s.pages) || base64.RawURLEncoding.EncodeToString(sum[:]) != s.challenge {
-			return map[string]any{"error": "invalid_grant"}
+		grant := r.FormValue("grant_type")
+		valid := r.FormValue("code") == s.secret("code", s.pages) && base64.RawURLEncoding.EncodeToString(sum[:]) == s.challenge
+		if grant == "refresh_token" {
+			valid = r.FormValue("refresh_token") == s.secret("refresh", s.issued)
+		}
+		if !valid || grant == s.rejects {
+			return map[string]any{"error": "invalid_grant", "error_description": "rejected " + r.Form.Encode()}
 		}
 		s.issued++
-		return map[string]any{"access_token": s.Token(s.issued), "token_type": "Bearer"}
+		token := map[string]any{"access_token": s.secret("access", s.issued), "refresh_token": s.secret("refresh", s.issued), "token_type": "Bearer"}
+		if grant != "refresh_token" {
+			token["expires_in"] = 1 // so that it is refreshed before it is used
+		}
+		return token
 	})
 	mux.HandleFunc("/authorize", func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -92,7 +119,7 @@ func NewSignIn(t testing.TB, behind http.Handler) *SignIn {
 		if s.denial != "" {
 			q.Set("error", s.denial)
 		} else {
-			q.Set("code", s.Code(s.pages))
+			q.Set("code", s.secret("code", s.pages))
 		}
 		http.Redirect(w, r, r.FormValue("redirect_uri")+"?"+q.Encode(), http.StatusFound)
 	})
@@ -111,6 +138,13 @@ func (s *SignIn) Deny(code string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.denial = code
+}
+
+// Reject makes the server reject token requests of a grant type, in a message that repeats the request.
+func (s *SignIn) Reject(grant string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rejects = grant
 }
 
 // Revoke makes the server reject all tokens so far.
