@@ -61,9 +61,9 @@ fuzz:
 kills: $(PACKAGES)
 	ACP_AGENT_KILLS=500 go test $(RACE) -count=1 -timeout 10m -run TestS1_Kills ./internal/interop
 
-# A session's whole life with every agent that runs without an account, and the tables of docs/agents.md.
+# A session's whole life with every agent that runs without an account, the tables of docs/agents.md, and every tool of the MCP server.
 interop-agents: $(PACKAGES) $(MORE)/node_modules/.installed
-	go test -count=1 -timeout 40m -v -run "Test(Agents|Servers|Kinds)Table" ./internal/interop/agents -survey
+	go test -count=1 -timeout 40m -v -parallel 3 -run "Test(Agents|Servers|Kinds)Table|UseEveryTool" ./internal/interop/agents -survey
 
 clean:
 	rm -rf bin $(NODE:%=%/node_modules) $(MORE)/node_modules

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/internal/mcproots"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -43,7 +44,7 @@ func (c *client) fileTool(name string) mcp.ToolHandler {
 			if sc.ws == nil {
 				return toolError("No files are accessible: " + sc.reason + ". list_roots shows details."), nil
 			}
-			result, err := sc.tools.Call(ctx, name, r.Params.Arguments)
+			result, err := sc.tools.Call(ctx, name, ownArguments(r.Params.Arguments))
 			switch {
 			case ctx.Err() != nil:
 				return nil, context.Cause(ctx)
@@ -58,6 +59,15 @@ func (c *client) fileTool(name string) mcp.ToolHandler {
 			return &mcp.CallToolResult{Content: content}, nil
 		})
 	}
+}
+
+// ownArguments returns the arguments of a call without wait_for_previous, which Gemini CLI adds to the schemas of all MCP tools for its own
+// scheduling, and does not remove from calls.
+func ownArguments(arguments json.RawMessage) json.RawMessage {
+	if value, rest, err := strictjson.Take(arguments, "wait_for_previous"); err == nil && value != nil {
+		return rest
+	}
+	return arguments
 }
 
 // mediaContent returns an image or a sound as such, and anything else as a resource.

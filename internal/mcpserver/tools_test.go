@@ -89,3 +89,20 @@ func TestResultsOfFileToolsAreText(t *testing.T) {
 		require.NotContains(t, m.Result, "structuredContent", c.tool)
 	}
 }
+
+// Gemini CLI offers models this argument for the tools of all MCP servers, and passes it on.
+func TestFileToolsIgnoreWaitForPrevious(t *testing.T) {
+	roots, err := workspace.NewRoots(tree(t, map[string]string{"f": "text\n"}), nil)
+	require.NoError(t, err)
+	p := start(t, Options{Roots: roots})
+	p.begin(withoutRoots)
+	for id, c := range []struct{ arguments, want string }{
+		{`{"wait_for_previous":true,"path":"f"}`, "\ntext\n"},
+		{`{"path":"f","wait_for_previous":false}`, "\ntext\n"},
+		{`{"wait_for_previous":true}`, "path is missing"},
+		{`{"path":"f","wait_for_previous":true,"wait":true}`, `there is no argument "wait"`},
+	} {
+		p.write(call(id+1, "read_file", c.arguments))
+		require.Contains(t, p.answerTo(float64(id+1)).text(), c.want, c.arguments)
+	}
+}

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/interop/program"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // dot is a PNG image of one pixel.
@@ -20,7 +22,11 @@ const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwA
 // The models of real agents call every tool of acp-agent mcp, and see its results as the server wrote them.
 func TestM8_TheModelsOfRealAgentsUseEveryTool(t *testing.T) {
 	t.Parallel()
-	for _, s := range []subject{opencode, claude} {
+	subjects := []subject{opencode, claude}
+	if *survey {
+		subjects = append(subjects, gemini)
+	}
+	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			s := onStage(t, s)
@@ -34,6 +40,11 @@ func TestM8_TheModelsOfRealAgentsUseEveryTool(t *testing.T) {
 			require.NoError(t, err)
 
 			use := func(tool, arguments string) modelserver.Order {
+				if s.subject.name == gemini.name { // it adds this argument to the tools of MCP servers, and does not remove it from calls
+					with, err := strictjson.Put(json.RawMessage(arguments), "wait_for_previous", json.RawMessage("true"))
+					require.NoError(t, err)
+					arguments = string(with)
+				}
 				return modelserver.UseWith(tool, arguments).By("files")
 			}
 			calls := []struct {
@@ -69,9 +80,11 @@ func TestM8_TheModelsOfRealAgentsUseEveryTool(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "1\n\t2\n", string(moved))
 			require.NoFileExists(t, fruit(dir))
-			require.Contains(t, e.heard(made.ID), dot, "the user sees the image")
-			if s.subject.name == claude.name { // opencode knows that its model here takes no images
-				require.Contains(t, string(turn[len(turn)-1].Body), dot, "and so does the model")
+			if s.subject.name != gemini.name { // it only shows that there is one
+				require.Contains(t, e.heard(made.ID), dot, "the user sees the image")
+			}
+			if s.subject.name != opencode.name { // it knows that its model here takes no images
+				require.Contains(t, string(turn[len(turn)-1].Body), dot, "the model sees the image")
 			}
 		})
 	}

@@ -280,7 +280,9 @@ func readGemini(body []byte, r *Request) error {
 	type part struct {
 		Text             string
 		FunctionCall     *struct{ Args json.RawMessage }
-		FunctionResponse *struct{ Response json.RawMessage }
+		FunctionResponse *struct {
+			Response struct{ Output, Error string }
+		}
 	}
 	var asked struct {
 		SystemInstruction struct{ Parts []part }
@@ -309,7 +311,7 @@ func readGemini(body []byte, r *Request) error {
 		for _, p := range c.Parts {
 			switch {
 			case p.FunctionResponse != nil:
-				r.add(Result, string(p.FunctionResponse.Response))
+				r.Items = append(r.Items, Item{Kind: Result, Text: p.FunctionResponse.Response.Output + p.FunctionResponse.Response.Error})
 			case p.FunctionCall != nil:
 				r.add(Call, string(p.FunctionCall.Args))
 			default:

@@ -176,7 +176,7 @@ func TestOrdersInEveryFormat(t *testing.T) {
 
 				r := s.Requests()[1]
 				require.Equal(t, "Be good.", r.Instructions)
-				require.Contains(t, r.Of(modelserver.Result)[0], "a result")
+				require.Equal(t, "a result", r.Of(modelserver.Result)[0])
 				require.Contains(t, r.Text(), "Please.")
 				require.True(t, r.Asks())
 			})
