@@ -187,6 +187,11 @@ func (a *agent) beginTurn(at *ticket, t *turn, p promptParams) (*session, error)
 func (s *session) begin(t *turn, p promptParams, overlaps bool) error {
 	ctx := t.ctx
 	s.record.restart(ctx)
+	// An update that the client has seen may not be recorded yet. It comes before the prompt in the history too.
+	if err := s.beginUpdate(ctx); err != nil {
+		return err
+	}
+	s.endUpdate()
 	if err := s.record.current().Flush(ctx); err != nil {
 		return err
 	}
