@@ -73,7 +73,7 @@ func forSuite(t *testing.T) string {
 func TestM7_ConformanceLegacy(t *testing.T) {
 	run := suite(t, "node", "@modelcontextprotocol/conformance")
 	url := forSuite(t)
-	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "dns-rebinding-protection"} {
+	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "dns-rebinding-protection"} {
 		t.Run(scenario, func(t *testing.T) { run(t, scenario, url) })
 	}
 }
@@ -81,7 +81,7 @@ func TestM7_ConformanceLegacy(t *testing.T) {
 func TestM7_M8_ConformanceModern(t *testing.T) {
 	run := suite(t, node22(t), "conformance-next")
 	url := forSuite(t)
-	for _, scenario := range []string{"tools-list", "dns-rebinding-protection", "caching", "http-header-validation"} {
+	for _, scenario := range []string{"tools-list", "resources-list", "prompts-list", "sep-2164-resource-not-found", "dns-rebinding-protection", "caching", "http-header-validation"} {
 		t.Run(scenario, func(t *testing.T) { run(t, scenario, url, "--spec-version", "2026-07-28") })
 	}
 	server, err := Open(t.Context(), Options{})
