@@ -63,7 +63,7 @@ kills: $(PACKAGES)
 
 # A session's whole life with every agent that runs without an account, the tables of docs/agents.md, and every tool of the MCP server.
 interop-agents: $(PACKAGES) $(MORE)/node_modules/.installed
-	go test -count=1 -timeout 40m -v -parallel 3 -run "Test(Agents|Servers|Kinds)Table|UseEveryTool" ./internal/interop/agents -survey
+	go test -count=1 -timeout 40m -v -parallel 3 -run "Test(Agents|Servers|Kinds)Table|UseEveryTool|WithFolderArguments" ./internal/interop/agents -survey
 
 clean:
 	rm -rf bin $(NODE:%=%/node_modules) $(MORE)/node_modules

@@ -15,8 +15,11 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
 )
 
-// These agents take folders as arguments of their process.
+// These agents take folders as arguments of their process. They are only installed for the survey.
 func TestRealAgentsWithFolderArguments(t *testing.T) {
+	if !*survey {
+		t.Skip("runs with -survey")
+	}
 	t.Parallel()
 	for _, s := range []subject{gemini, qwen} {
 		t.Run(s.name, func(t *testing.T) {
