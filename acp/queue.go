@@ -60,16 +60,21 @@ func (q *queue) ticket(kind requestKind) *ticket {
 func (q *queue) promptTicket(t *turn, limit int) (*ticket, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	before := 0
-	for _, t := range q.precedingTurnsLocked() {
-		if t.blocks() {
-			before++
-		}
-	}
-	if limit > 0 && before >= limit {
+	if !fits(q.precedingTurnsLocked(), limit) {
 		return nil, errTurnInProgress(q.id)
 	}
 	return q.ticketLocked(promptRequest, t), nil
+}
+
+// fits reports whether fewer of the turns than limit are not over, so that a prompt may follow them; 0 means no limit.
+func fits(turns []*turn, limit int) bool {
+	blocking := 0
+	for _, t := range turns {
+		if t.blocks() {
+			blocking++
+		}
+	}
+	return limit == 0 || blocking < limit
 }
 
 // precedingTurnsLocked returns the turns that a new prompt would follow: those since the last lifecycle request in the line.

@@ -30,3 +30,28 @@ func TestA32_CancelDoesNotQueue(t *testing.T) {
 	require.Equal(t, "end_turn", c.response(next).stopReason(t))
 	require.Equal(t, []string{"next"}, texts(c.messages(), id))
 }
+
+// A prompt behind a load that fails, and so ends no turn, is rejected like one that arrives later.
+func TestA32_PromptBehindAFailedLoad(t *testing.T) {
+	r := &scripted{hold: make(chan struct{})}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	running, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	queued, rejected := c.busy(id)
+	require.NotNil(t, rejected.Error)
+
+	load, line := c.request("session/load", rootsParams(id, a))
+	behind, prompt := c.request("session/prompt", promptParams(id, "say behind"))
+	c.send(line, prompt, notification("$/cancel_request", `{"requestId":`+load+`}`))
+	c.list(`{}`) // so the cancellation has arrived
+	close(r.hold)
+	require.NotNil(t, c.response(load).Error)
+	require.Equal(t, rejected.Error.Code, c.response(behind).Error.Code)
+	c.send(notification("session/cancel", idParams(id)))
+	for _, prompt := range []string{running, queued} {
+		require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	}
+}

@@ -37,11 +37,7 @@ func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 		return failed(err)
 	}
 	t := newTurn(ctx)
-	limit := maxTurns
-	if a.init.overlappingTurns() {
-		limit = 0
-	}
-	at, err := a.queues.promptTicket(p.id, t, limit)
+	at, err := a.queues.promptTicket(p.id, t, a.turnLimit())
 	if err != nil {
 		t.answered()
 		return failed(err)
@@ -53,6 +49,14 @@ func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 		at.release()
 	})
 	return func() (json.RawMessage, error) { return a.prompt(at, t, p) }
+}
+
+// turnLimit returns how many turns of a session may be unanswered, 0 for any number.
+func (a *agent) turnLimit() int {
+	if a.init.overlappingTurns() {
+		return 0
+	}
+	return maxTurns
 }
 
 // promptParams are the params of session/prompt.
@@ -158,7 +162,11 @@ func (a *agent) beginTurn(at *ticket, t *turn, p promptParams) (*session, error)
 	overlaps := false
 	_, changesRoots := parseRootsCall(p.rest)
 	t.exclusive = changesRoots || !a.init.overlappingTurns()
-	for _, before := range q.enter(t) {
+	turns := q.enter(t)
+	if !fits(turns, a.turnLimit()) { // a lifecycle request between them and t has failed, and ended none of them
+		return nil, errTurnInProgress(q.id)
+	}
+	for _, before := range turns {
 		if before.blocks() {
 			if !t.exclusive && !before.exclusive {
 				overlaps = true
