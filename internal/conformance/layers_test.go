@@ -16,11 +16,11 @@ var layers = [][]string{
 	{"internal/testutil/dirtest", "internal/testutil/logtest", "internal/testutil/mcptest", "internal/testutil/npmtest", "internal/testutil/proctest"}, // imported by tests only
 	{"cmd/acp-agent"},
 	{"acp"},
-	{"acp/explore", "acp/proxy", "internal/mcpclient"},
+	{"acp/explore", "acp/model", "acp/proxy", "internal/mcpclient"},
 	{"internal/mcprelay"},
 	{"acp/client", "internal/consent"},
 	{"acp/backend"},
-	{"internal/process"},
+	{"internal/llm", "internal/process"},
 	{"internal/mcpserver"},
 	{"internal/mcproots"},
 	{"workspace/tools"},

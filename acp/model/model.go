@@ -1,0 +1,72 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/llm"
+)
+
+// Model says where a model is and how to ask it.
+type Model = llm.Model
+
+// API is the wire format of a model's server.
+type API = llm.API
+
+// All wire formats.
+const (
+	OpenAI    = llm.OpenAI
+	Anthropic = llm.Anthropic
+)
+
+// Kind is the backend.Info.Kind.
+const Kind = "model"
+
+// Options configure the backend.
+type Options struct {
+	// Models are the models to choose from, with different IDs. New sessions use the first. There must be one.
+	Models []Model
+	// Logger receives what is not for the user. Default: discarded.
+	Logger *slog.Logger
+}
+
+// New returns the backend. It sends nothing until a session has a prompt.
+func New(o Options) backend.Backend {
+	b := &modelBackend{logger: o.Logger}
+	if b.logger == nil {
+		b.logger = slog.New(slog.DiscardHandler)
+	}
+	for _, m := range o.Models {
+		b.clients = append(b.clients, llm.New(m))
+	}
+	return b
+}
+
+type modelBackend struct {
+	clients  []*llm.Client // of the models, in their order
+	logger   *slog.Logger
+	terminal bool // whether the client offers terminals; set by Initialize
+}
+
+func (b *modelBackend) Initialize(_ context.Context, params backend.Raw, _ backend.Client) (backend.Info, error) {
+	var p struct {
+		ClientCapabilities struct{ Terminal bool }
+	}
+	_ = json.Unmarshal(params, &p) // the adapter has checked them
+	b.terminal = p.ClientCapabilities.Terminal
+	images := slices.ContainsFunc(b.clients, func(c *llm.Client) bool { return !c.Model().TextOnly })
+	return backend.Info{
+		Kind: Kind, Command: "acp-agent --model " + b.clients[0].Model().ID,
+		Initialize: backend.Encode(map[string]any{"agentCapabilities": map[string]any{
+			"promptCapabilities": map[string]bool{"image": images, "embeddedContext": true},
+		}}),
+	}, nil
+}
+
+// Call returns nil: there are no further methods.
+func (*modelBackend) Call(context.Context, string, backend.Raw) backend.Work { return nil }
+func (*modelBackend) Notify(context.Context, string, backend.Raw)            {}
+func (*modelBackend) Close(context.Context) error                            { return nil }

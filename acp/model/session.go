@@ -1,0 +1,64 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+)
+
+// session is one activation. Its turns do not overlap.
+type session struct {
+	backend *modelBackend
+	host    backend.Host
+
+	mu       sync.Mutex // settings can be changed during a turn
+	settings settings
+
+	conversation conversation   // used by the turn only
+	announced    backend.Update // the last announcement of commands; used by the turn only
+}
+
+// Open opens a session. Of one that is loaded, resumed or forked the model gets to know the stored history.
+func (b *modelBackend) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
+	s := &session{backend: b, host: h, settings: b.restoreSettings(a.State)}
+	if err := s.conversation.restore(a); err != nil {
+		return nil, backend.Opened{}, err
+	}
+	if err := s.announceCommands(ctx, h); err != nil {
+		return nil, backend.Opened{}, err
+	}
+	return s, backend.Opened{Result: s.describeSettings()}, nil
+}
+
+// Prompt answers one prompt.
+func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
+	return func() (backend.Raw, error) {
+		t := &turn{session: s, updates: u}
+		result, err := t.run(ctx, params)
+		if ctx.Err() != nil || errors.Is(err, backend.ErrCancelled) {
+			return cancelledResult, nil
+		}
+		return result, err
+	}
+}
+
+var cancelledResult = backend.Raw(`{"stopReason":"cancelled"}`)
+
+// Call serves the methods that change the session's settings.
+func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	switch method {
+	case "session/set_mode":
+		return func() (backend.Raw, error) { return s.setMode(ctx, params) }
+	case "session/set_config_option":
+		return func() (backend.Raw, error) { return s.setConfigOption(ctx, params) }
+	}
+	return nil
+}
+
+func (*session) Notify(context.Context, string, backend.Raw) {}
+
+// Cancel does nothing: cancelling ends the turn's context.
+func (*session) Cancel(backend.Raw)          {}
+func (*session) Close(context.Context) error { return nil }

@@ -1,0 +1,205 @@
+// Package llm asks language models over HTTP: OpenAI chat completions, which many local servers speak too, and Anthropic messages.
+//
+//	client := llm.New(llm.Model{API: llm.OpenAI, BaseURL: "http://127.0.0.1:11434/v1", Name: "qwen3"})
+//	for event, err := range client.Stream(ctx, llm.Request{Messages: []llm.Message{llm.UserText("Hello")}}) { … }
+//
+// Nothing is kept between requests, and nothing but the request is sent to the server.
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// API is the wire format of a model's server.
+type API string
+
+// All wire formats.
+const (
+	// OpenAI is OpenAI's chat completions.
+	OpenAI API = "openai"
+	// Anthropic is Anthropic's messages.
+	Anthropic API = "anthropic"
+)
+
+// Model says where a model is and how to ask it.
+type Model struct {
+	// ID is the user's name for the model.
+	ID  string
+	API API
+	// BaseURL is the address of the API, to which "/chat/completions" or "/v1/messages" is added. Default is that of the company that
+	// defined the API.
+	BaseURL string
+	// Name is the server's name for the model.
+	Name string
+	// Key returns the key for the server, which is asked for before each request. Nil means that the server needs none.
+	Key func(context.Context) (string, error)
+	// ContextTokens is how many tokens a request and its answer may have. Default 128,000.
+	ContextTokens int
+	// MaxTokens is how many of these the answer may have. Default 8,192 for Anthropic, which needs to be told; none for OpenAI.
+	MaxTokens int
+	// TextOnly says that the model does not accept images.
+	TextOnly bool
+}
+
+// Request asks a model for the next message of a conversation.
+type Request struct {
+	System   string
+	Messages []Message
+	Tools    []Tool
+	// Effort says how much the model should think before it answers: "low", "medium", "high", or "" for the server's default.
+	Effort string
+	// MaxTokens, if not 0, bounds the answer further.
+	MaxTokens int
+	// Temperature and Stop are set only for requests that ask for them.
+	Temperature *float64
+	Stop        []string
+}
+
+// Role says whose a message is.
+type Role string
+
+// All roles. Results of tools are messages of the user.
+const (
+	User      Role = "user"
+	Assistant Role = "assistant"
+)
+
+// Message is a message of a conversation. Messages of one role may follow each other.
+type Message struct {
+	Role  Role
+	Parts []Part
+}
+
+// UserText returns a message of the user.
+func UserText(text string) Message { return Message{Role: User, Parts: []Part{Text(text)}} }
+
+// Part is a part of a message: [Text], [Image], [Thinking], [ToolCall] or [ToolResult].
+type Part interface{ part() }
+
+// Text is text.
+type Text string
+
+// Image is an image.
+type Image struct {
+	MediaType string // such as "image/png"
+	Data      []byte
+}
+
+// Thinking is what a model thought before it answered. Anthropic expects it back, unchanged, in the messages since the user's last one. Text
+// can be empty, and Signature or Redacted is what the server needs to recognise it.
+type Thinking struct{ Text, Signature, Redacted string }
+
+// ToolCall is the model's wish to call a tool.
+type ToolCall struct {
+	// ID is unique in the conversation.
+	ID, Name string
+	// Arguments are what the model wrote, which need not be a JSON object.
+	Arguments string
+}
+
+// ToolResult is what came of the tool call with this ID.
+type ToolResult struct {
+	ID      string
+	Content []Part // texts and images
+	Failed  bool
+}
+
+func (Text) part()       {}
+func (Image) part()      {}
+func (Thinking) part()   {}
+func (ToolCall) part()   {}
+func (ToolResult) part() {}
+
+// Tool is a tool that the model may call. Its name has up to 64 letters, digits, "_" and "-".
+type Tool struct {
+	Name, Description string
+	// Schema is the JSON schema of the arguments.
+	Schema json.RawMessage
+}
+
+// Event is a part of an answer as it arrives: [TextDelta], [ThinkingDelta], [Thinking], [ToolCall], [Retry] or [Finish].
+type Event interface{ event() }
+
+// TextDelta is a piece of the answer's text.
+type TextDelta string
+
+// ThinkingDelta is a piece of what the model thinks.
+type ThinkingDelta string
+
+// Retry says that a request has failed, and will be sent again after a delay.
+type Retry struct {
+	Err   error
+	After time.Duration
+}
+
+// Finish ends an answer. It is the last event.
+type Finish struct {
+	Reason Reason
+	Usage  Usage
+}
+
+func (TextDelta) event()     {}
+func (ThinkingDelta) event() {}
+func (Thinking) event()      {}
+func (ToolCall) event()      {}
+func (Retry) event()         {}
+func (Finish) event()        {}
+
+// Reason says why a model stopped.
+type Reason string
+
+// All reasons.
+const (
+	// Stopped means that the model has said what it wanted to, or a text of Request.Stop was reached.
+	Stopped Reason = "stop"
+	// CallsTools means that the model waits for the results of its tool calls.
+	CallsTools Reason = "tools"
+	// Length means that the answer reached the limit of tokens. Tool calls that were not complete are left out.
+	Length Reason = "length"
+	// Refused means that the model or its server does not answer.
+	Refused Reason = "refused"
+)
+
+// Usage counts tokens. Zero means that the server did not say.
+type Usage struct {
+	// Input is the whole request, Cached the part of it that the server had cached, and Output the answer with what was thought.
+	Input, Cached, Output int
+}
+
+// Kind says what went wrong.
+type Kind string
+
+// All kinds of errors.
+const (
+	// Unreachable means that there was no connection, or that it was lost or silent for too long.
+	Unreachable Kind = "unreachable"
+	// KeyRejected means that the server wants another key, or that there is none.
+	KeyRejected Kind = "key rejected"
+	// TooLong means that the conversation does not fit into the model's context.
+	TooLong Kind = "too long"
+	// Overloaded means that the server has too much to do, or allows no more requests for now.
+	Overloaded Kind = "overloaded"
+	// Rejected means that the server does not accept the request for another reason.
+	Rejected Kind = "rejected"
+	// Malformed means that the answer is not of the expected format.
+	Malformed Kind = "malformed"
+)
+
+// Error is a failed request.
+type Error struct {
+	Kind Kind
+	// Status is the status of the HTTP response, 0 if there was none.
+	Status int
+	// Message says what happened, in the server's words if there are any, on one line of limited length, without the key.
+	Message string
+}
+
+func (e *Error) Error() string {
+	if e.Status != 0 {
+		return fmt.Sprintf("%s (HTTP status %d)", e.Message, e.Status)
+	}
+	return e.Message
+}
