@@ -34,8 +34,9 @@ type Model struct {
 	BaseURL string
 	// Name is the server's name for the model.
 	Name string
-	// Key returns the key for the server, which is asked for before each request. Nil means that the server needs none.
-	Key func(context.Context) (string, error)
+	// Key returns the key for the server. It is called before each request, with rejected "". If the server rejects the key, it is called
+	// again with that key, and if it returns another one, the request is sent once more. Nil means that the server needs no key.
+	Key func(ctx context.Context, rejected string) (string, error)
 	// ContextTokens is how many tokens a request and its answer may have. Default 128,000.
 	ContextTokens int
 	// MaxTokens is how many of these the answer may have. Default 8,192 for Anthropic, which needs to be told; none for OpenAI.
