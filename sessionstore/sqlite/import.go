@@ -148,7 +148,7 @@ func (s *Store) insertImported(ctx context.Context, tx *sql.Tx, agent sessionsto
 	}
 	_, key, err := s.insert(ctx, tx, sessionstore.NewSession{
 		ID: n.ID, Agent: agent, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
-	}, updated, finishedPart{})
+	}, updated)
 	if err == nil {
 		err = markImported(ctx, tx, key)
 	}

@@ -77,7 +77,17 @@ func TestS6_A35_ListsOfOlderProgram(t *testing.T) {
 	}
 	require.Equal(t, []string{"used before"}, listed())
 	require.NoError(t, older.Append(t.Context(), lease, updates(1)))
-	require.ElementsMatch(t, []string{"used before", "used later"}, listed())
+	require.NoError(t, older.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `
+			INSERT INTO sessions (id, agent, cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash,
+				title, created, updated, generation, turns, open, strand, last)
+			SELECT 'fork', agent, cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash,
+				title, created, updated, 1000, turns, open, 1000, last FROM sessions WHERE id = 'used later';
+			INSERT INTO inherits SELECT fork.key, source.last, source.strand FROM sessions fork, sessions source
+				WHERE fork.id = 'fork' AND source.id = 'used later'`)
+		return err
+	}), "as older programs fork")
+	require.ElementsMatch(t, []string{"used before", "used later", "fork"}, listed())
 
 	k := columnsOf(manyKeys(t, 1))
 	for query, args := range map[string][]any{
@@ -94,7 +104,7 @@ func TestS6_A35_ListsOfOlderProgram(t *testing.T) {
 		require.NoError(t, older.read(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
 			rows, err := readPositions(ctx, tx, "SELECT updated, id, key FROM sessions INDEXED BY "+query+
 				" AND (updated, id) < (?, ?) ORDER BY updated DESC, id DESC LIMIT ?", append(args, int64(math.MaxInt64), "", 51))
-			require.Len(t, rows, 3, query)
+			require.Len(t, rows, 4, query)
 			require.True(t, slices.IsSortedFunc(rows, position.compare))
 			return err
 		}))

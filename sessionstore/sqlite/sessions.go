@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -94,19 +95,17 @@ func (s *Store) Create(ctx context.Context, n sessionstore.NewSession) (sessions
 	}
 	var lease sessionstore.Lease
 	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-		lease, _, err = s.insert(ctx, tx, n, s.clock(), finishedPart{})
+		lease, _, err = s.insert(ctx, tx, n, s.clock())
 		return err
 	})
 	return lease, err
 }
 
-// insert stores a session and returns its first lease and its key. finished is the part of a history that it inherits.
+// insert stores a session without a history and returns its first lease and its key. It returns ErrExists if there is a session with
+// the id; the caller rolls back.
 func (s *Store) insert(
-	ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, now int64, finished finishedPart,
+	ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, now int64,
 ) (lease sessionstore.Lease, key int64, err error) {
-	if err := checkUnusedID(ctx, tx, n.ID); err != nil {
-		return lease, 0, err
-	}
 	agent, err := agentKey(ctx, tx, n.Agent)
 	if err != nil {
 		return lease, 0, err
@@ -117,13 +116,16 @@ func (s *Store) insert(
 	}
 	branch := generation // a generation is never used twice, so it can number the branch too
 	values := append([]any{string(n.ID), agent}, columnsOf(n.Keys).values()...)
-	values = append(values, n.Title, now, now, generation, finished.turns, 0, branch, finished.last)
+	values = append(values, n.Title, now, now, generation, 0, 0, branch, 0)
 	result, err := tx.ExecContext(ctx, `
 		INSERT INTO sessions (id, agent, cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash,
 			title, created, updated, generation, turns, open, strand, last)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values...)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`, values...)
 	if err != nil {
 		return lease, 0, err
+	}
+	if n, err := result.RowsAffected(); n == 0 {
+		return lease, 0, cmp.Or(err, sessionstore.ErrExists)
 	}
 	if key, err = result.LastInsertId(); err != nil {
 		return lease, 0, err
@@ -132,19 +134,6 @@ func (s *Store) insert(
 		err = s.saveState(ctx, tx, key, n.State, n.StateKey)
 	}
 	return sessionstore.Lease{ID: n.ID, Generation: generation}, key, err
-}
-
-// checkUnusedID returns ErrExists if there is a session with the given id.
-func checkUnusedID(ctx context.Context, tx *sql.Tx, id sessionstore.ID) error {
-	_, err := find(ctx, tx, id)
-	switch {
-	case err == nil:
-		return sessionstore.ErrExists
-	case errors.As(err, new(*sessionstore.NotFoundError)):
-		return nil
-	default:
-		return err
-	}
 }
 
 // agentKey returns the key of an agent, which it adds if it is new.
@@ -395,7 +384,7 @@ func (s *Store) Fork(ctx context.Context, source sessionstore.ID, n sessionstore
 			return err
 		}
 		var key int64
-		if lease, key, err = s.insert(ctx, tx, n, s.clock(), finished); err != nil {
+		if lease, key, err = s.insert(ctx, tx, n, s.clock()); err != nil {
 			return err
 		}
 		return inherit(ctx, tx, key, from, spans, finished)
@@ -430,7 +419,11 @@ func inherit(ctx context.Context, tx *sql.Tx, key int64, from row, spans []span,
 			return err
 		}
 	}
-	_, err := tx.ExecContext(ctx, `
+	_, err := tx.ExecContext(ctx, "UPDATE sessions SET turns = ?, last = ? WHERE key = ?", finished.turns, finished.last, key)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `
 		INSERT INTO turns (session, number, started, ended, reason)
 		SELECT ?, number, started, ended, reason FROM turns WHERE session = ? AND number <= ?`, key, from.key, finished.turns)
 	if err != nil {

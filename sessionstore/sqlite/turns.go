@@ -50,7 +50,7 @@ func (s *Store) Append(ctx context.Context, l sessionstore.Lease, segment []sess
 		return s.Check(ctx, l)
 	}
 	return s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
-		if err := r.add(ctx, tx, history, states); err != nil {
+		if err := r.add(ctx, tx, history, states); err != nil || len(history) == 0 {
 			return err
 		}
 		return r.store(ctx, tx)

@@ -7,12 +7,12 @@ CREATE TABLE labels (
 ) STRICT;
 
 -- Which lists show the session: 0 ordinary ones, 1 those of archived sessions. 2 is an unused session, which lists may leave out:
--- it has no turn and no history, and is not in the agent's own list. Triggers set it, so that older programs keep it right.
+-- it has no turn and no history, and is not in the agent's own list. Triggers keep it right, also for older programs.
 ALTER TABLE sessions ADD COLUMN listing INTEGER NOT NULL DEFAULT 2;
 UPDATE sessions SET listing = 0 WHERE turns > 0 OR last > 0 OR key IN (SELECT session FROM runtime_keys WHERE imported);
 
-CREATE TRIGGER created_with_history AFTER INSERT ON sessions WHEN NEW.turns > 0 OR NEW.last > 0 BEGIN
-	UPDATE sessions SET listing = 0 WHERE key = NEW.key;
+CREATE TRIGGER got_inherited_history AFTER INSERT ON inherits BEGIN
+	UPDATE sessions SET listing = 0 WHERE key = NEW.session AND listing = 2;
 END;
 CREATE TRIGGER got_history AFTER UPDATE OF turns, last ON sessions WHEN OLD.listing = 2 AND (NEW.turns > 0 OR NEW.last > 0) BEGIN
 	UPDATE sessions SET listing = 0 WHERE key = NEW.key;
