@@ -203,7 +203,7 @@ func (r *importRun) flushLocked(ctx context.Context) {
 // listed.
 func imported(f backend.Foreign, s backend.ForeignSession, reals realPaths) (sessionstore.Imported, error) {
 	n, err := convertForeign(f, s, reals)
-	if err == nil && broadDir(reals.of(s.Cwd)) != "" {
+	if err == nil && broadDir(reals.of(s.Cwd), reals.of(homeDir())) != "" {
 		err = fmt.Errorf("its working directory %s contains your home directory; start a new session to work there", text.Printable(s.Cwd.String()))
 	}
 	return n, err

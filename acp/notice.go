@@ -32,33 +32,32 @@ func (act *activation) broadRoots(known workspace.Roots) string {
 
 // listedFolders returns a message to the user about files in cwd that list folders which the session does not have, "" if there are
 // none. Whoever wrote such a file need not be the user, so it adds nothing by itself.
-func (act *activation) listedFolders() string {
+func (s *session) listedFolders(ctx context.Context) (string, error) {
 	var b strings.Builder
-	for _, f := range act.files {
-		name := text.Printable(filepath.Base(f.Path))
-		fmt.Fprintf(&b, "%s lists %s: %s\n\n", text.Code(name), text.Count(len(f.Folders), "more folder", "more folders"),
-			text.Code("/"+backend.RootsCommand+" add "+name))
+	err := s.agent.onDisk(ctx, func() error {
+		files, err := s.host.Catalog().WorkspaceFiles(ctx)
+		for _, f := range files {
+			name := text.Printable(filepath.Base(f.Path))
+			fmt.Fprintf(&b, "%s lists %s: %s\n\n", text.Code(name), text.Count(len(f.Folders), "more folder", "more folders"),
+				text.Code("/"+backend.RootsCommand+" add "+name))
+		}
+		return err
+	}, nil)
+	if err != nil {
+		return "", err
 	}
-	return b.String()
+	return b.String(), nil
 }
 
-// broadDir says why dir, a real path, has far more in it than a project: it is the top of a file system, or it is or contains the
-// home directory. It is "" for other directories.
-func broadDir(dir workspace.Dir) string {
+// broadDir says why dir, a real path, has far more in it than a project: it is the top of a file system, or it is or contains home,
+// which is a real path too. It is "" for other directories.
+func broadDir(dir, home workspace.Dir) string {
 	path := filepath.Clean(dir.String())
 	if filepath.Dir(path) == path {
 		return "is the top of the file system"
 	}
-	name, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	home, err := workspace.ParseDir(name)
-	if err != nil {
-		return ""
-	}
-	switch rel, err := filepath.Rel(path, workspace.Real(home).String()); {
-	case err != nil || !filepath.IsLocal(rel):
+	switch rel, err := filepath.Rel(path, home.String()); {
+	case home.IsZero() || err != nil || !filepath.IsLocal(rel):
 		return ""
 	case rel == ".":
 		return "is your home directory"
@@ -67,15 +66,32 @@ func broadDir(dir workspace.Dir) string {
 	}
 }
 
+// homeDir returns the user's home directory, the zero Dir if it is unknown.
+func homeDir() workspace.Dir {
+	name, err := os.UserHomeDir()
+	if err != nil {
+		return workspace.Dir{}
+	}
+	home, _ := workspace.ParseDir(name)
+	return home
+}
+
 // showNotice shows the user what is to be said once in the session. It is not recorded. The first prompt is the time for it:
 // some editors drop what they are sent between prompts.
 func (s *session) showNotice(ctx context.Context) {
-	if s.notice == "" {
-		return
+	notice := s.notice
+	if !s.prompted {
+		listed, err := s.listedFolders(ctx)
+		if err != nil {
+			return // the turn or the session has ended
+		}
+		notice += listed
 	}
-	if err := s.show(ctx, backend.Text(s.notice)); err != nil {
-		s.agent.log.Debug("notice not sent", "session", s.id, "error", err)
-		return
+	if notice != "" {
+		if err := s.show(ctx, backend.Text(notice)); err != nil {
+			s.agent.log.Debug("notice not sent", "session", s.id, "error", err)
+			return
+		}
 	}
-	s.notice = ""
+	s.notice, s.prompted = "", true
 }

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -43,16 +44,8 @@ func announceRoots(u backend.Update) backend.Update {
 	}
 	const member = "availableCommands"
 	list := strictjson.Find(u.Raw, "update", member)
-	var commands []json.RawMessage
-	if len(list) > 0 && json.Unmarshal(list, &commands) != nil {
-		return u
-	}
-	others := slices.DeleteFunc(slices.Clone(commands), func(c json.RawMessage) bool {
-		var name string
-		return json.Unmarshal(strictjson.Find(c, "name"), &name) == nil && strings.TrimPrefix(name, "/") == backend.RootsCommand
-	})
-	if len(others) < len(commands) {
-		list, _ = strictjson.Append(nil, others...)
+	if mayHaveRoots(list) {
+		list = withoutRoots(list)
 	}
 	list, ok := strictjson.Append(list, rootsEntry)
 	if !ok {
@@ -60,6 +53,30 @@ func announceRoots(u backend.Update) backend.Update {
 	}
 	u.Raw = put(u.Raw, "update", put(strictjson.Find(u.Raw, "update"), member, list))
 	return u
+}
+
+// mayHaveRoots reports whether there may be a command of this name in a list. It does not parse the list, because most have none.
+func mayHaveRoots(list json.RawMessage) bool {
+	return slices.ContainsFunc([]string{`"` + backend.RootsCommand + `"`, `/` + backend.RootsCommand + `"`, `\u`}, func(s string) bool {
+		return bytes.Contains(list, []byte(s))
+	})
+}
+
+// withoutRoots returns a list of commands without those of this name.
+func withoutRoots(list json.RawMessage) json.RawMessage {
+	var commands []json.RawMessage
+	if json.Unmarshal(list, &commands) != nil {
+		return list
+	}
+	others := slices.DeleteFunc(slices.Clone(commands), func(c json.RawMessage) bool {
+		var name string
+		return json.Unmarshal(strictjson.Find(c, "name"), &name) == nil && strings.TrimPrefix(name, "/") == backend.RootsCommand
+	})
+	if len(others) == len(commands) {
+		return list
+	}
+	list, _ = strictjson.Append(nil, others...)
+	return list
 }
 
 // announceCommands announces /roots for a backend that has announced no commands, neither now nor before.

@@ -350,7 +350,7 @@ func TestA33_RootsCommandIsAnnounced(t *testing.T) {
 	require.Equal(t, []string{"roots"}, announced(t, m))
 	r.mu.Lock()
 	r.opened = func(_ backend.Activation, h backend.Host) {
-		_ = h.Update(t.Context(), update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"roots","description":"another"},{"name":"x","description":"<é>"}],"_meta":{"k":1}}}`))
+		_ = h.Update(t.Context(), update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"roots","description":"another"},{"name":"\/r\u006fots"},{"name":"/roots"},{"name":"x","description":"<é>"}],"_meta":{"k":1}}}`))
 	}
 	r.mu.Unlock()
 	before := len(c.messages())

@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // The methods of ACP v1 that the adapter knows by name.
@@ -49,6 +50,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	}
 	a := &agent{options: o.withDefaults(), backend: o.Backend(), starter: mcpclient.NewStarter()}
 	a.log = a.options.Logger
+	a.home = sync.OnceValue(func() workspace.Dir { return workspace.Real(homeDir()) })
 	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	a.base = base
 	a.conn = jsonrpc.NewConn(in, out, a, a.options.tuning.Wire)
@@ -73,6 +75,8 @@ type agent struct {
 	imports      imports
 	active       atomic.Int64 // sessions that are active or being opened
 	running      goroutines   // goroutines that may outlive their request
+
+	home func() workspace.Dir // the real path of the home directory, resolved once
 }
 
 // Accept implements [jsonrpc.Handler]. It runs on the read loop and does not block.

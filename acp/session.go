@@ -37,13 +37,14 @@ type session struct {
 	leasing sync.RWMutex // held for reading by writes, for writing while the lease changes
 	lease   sessionstore.Lease
 
-	titled  atomic.Bool // the session has a title
-	renamed atomic.Bool // a client has chosen it
-	notice  string      // for the user, at the next prompt; guarded by the queue
-	ending  sync.Mutex  // guards unended
-	unended []int64     // the numbers of turns whose end could not be stored
-	evicted sync.Once
-	closed  sync.Once
+	titled   atomic.Bool // the session has a title
+	renamed  atomic.Bool // a client has chosen it
+	notice   string      // for the user, at the next prompt; guarded by the queue
+	prompted bool        // the user was told about workspace files; guarded by the queue
+	ending   sync.Mutex  // guards unended
+	unended  []int64     // the numbers of turns whose end could not be stored
+	evicted  sync.Once
+	closed   sync.Once
 }
 
 // newSession returns the session of an activation that was stored under lease.

@@ -144,7 +144,7 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 		s.renamed.Store(l.stored.Renamed)
 	}
 	if err == nil {
-		s.notice = l.promptNotice(act)
+		l.setNotice(s, act)
 	}
 	if l.previous != nil {
 		l.previous.endOpenTurns(a.base, lease)
@@ -161,17 +161,19 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 	return s, act, err
 }
 
-// promptNotice returns what to tell the user at the next prompt: what was not told before, because the session was never prompted,
-// and what is new about its roots.
-func (l *load) promptNotice(act *activation) string {
-	known, before := l.stored.Keys.Roots, ""
+// setNotice sets what s tells the user at the next prompt: what was not told before, because the session was never prompted, and
+// what is new about its roots.
+func (l *load) setNotice(s *session, act *activation) {
+	known := l.stored.Keys.Roots
 	switch {
 	case l.previous != nil:
-		before = l.previous.notice
+		s.notice, s.prompted = l.previous.notice, l.previous.prompted
 	case l.stored.Title == "" && l.stored.Turns == 0:
-		known, before = workspace.Roots{}, act.listedFolders()
+		known = workspace.Roots{}
+	default:
+		s.prompted = true
 	}
-	return before + act.droppedFolders(l.params, l.stored.Keys) + act.broadRoots(known)
+	s.notice += act.droppedFolders(l.params, l.stored.Keys) + act.broadRoots(known)
 }
 
 // takeOver stores the session's new roots and returns a new lease, which the previous session uses from now on, unless

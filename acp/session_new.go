@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -76,7 +75,7 @@ func (a *agent) create(ctx context.Context, r *jsonrpc.Request, p sessionParams,
 		at.release()
 		return nil, err
 	}
-	s.notice = act.broadRoots(workspace.Roots{}) + act.listedFolders()
+	s.notice = act.broadRoots(workspace.Roots{})
 	a.releaseAfterResponse(r, at, s, notice)
 	return put(act.opened.Result, "sessionId", quote(string(act.id))), nil
 }
@@ -111,8 +110,7 @@ type activation struct {
 	counted   bool // against the limit of active sessions
 	params    sessionParams
 	workspace *workspace.Workspace
-	broad     []string                  // by root, from broadDir
-	files     []discovery.WorkspaceFile // that list folders outside of the roots
+	broad     []string // by root, from broadDir
 	servers   serverChange
 	host      *host
 	backend   backend.Session
@@ -180,7 +178,7 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 		return err
 	}
 	for _, root := range act.workspace.Opened() {
-		act.broad = append(act.broad, broadDir(root.Real))
+		act.broad = append(act.broad, broadDir(root.Real, a.home()))
 	}
 	act.params = o.params
 	act.host = newHost(a, act.id, act.workspace)
@@ -192,11 +190,7 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 		return err
 	}
 	act.host.servers = &sessionServers{set: act.servers.set, given: act.servers.configs}
-	if err := act.host.scan(ctx); err != nil || o.previous != nil {
-		return err
-	}
-	act.files, err = discovery.WorkspaceFiles(ctx, act.workspace)
-	return err
+	return act.host.scan(ctx)
 }
 
 // abandon undoes as much of the activation as there is.

@@ -132,8 +132,8 @@ func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, er
 	updates := &turnUpdates{session: s}
 	o := outcome{err: errNotRun}
 	defer func() { s.endTurn(t, o) }() // also after a panic
-	s.showNotice(t.ctx)
 	s.host.refresh(t.ctx)
+	s.showNotice(t.ctx)
 	o = t.await(a, func() (backend.Raw, error) {
 		defer at.release() // also after a panic
 		if call, ok := parseRootsCall(p.rest); ok {

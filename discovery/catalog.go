@@ -18,6 +18,8 @@ type Catalog struct {
 	rows      []row
 	artifacts []Artifact // by root and rank
 	reached   []Limit
+
+	workspaceFiles []string // names of workspace files at the top of cwd
 }
 
 // Artifacts returns all artifacts by root, then by convention, then by path, whatever their state.

@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Convention is a row of the table: it says where files of one format are.
@@ -209,6 +210,9 @@ type row struct {
 	fixed int      // how many of names, from the first, are literal
 	orDir bool     // other rows look into a directory of this name
 }
+
+// standardRows returns the rows of [Conventions]. Callers must not change them.
+var standardRows = sync.OnceValues(func() ([]row, error) { return compile(Conventions()) })
 
 // compile checks the table.
 func compile(table []Convention) ([]row, error) {

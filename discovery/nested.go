@@ -51,7 +51,7 @@ func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 // Nested returns the instructions in the directories between the root of ws that contains path and path, like [Catalog.For], but only
 // active ones, and without a scan.
 func Nested(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
-	rows, err := compile(Conventions())
+	rows, err := standardRows()
 	if err != nil {
 		return nil, err
 	}

@@ -27,11 +27,10 @@ type Options struct {
 // Files that cannot be read or used are in the catalog; the error is the context's, [workspace.ErrClosed], or says which
 // convention is invalid. The catalog reads files through ws, which must stay open while it is used.
 func Scan(ctx context.Context, ws *workspace.Workspace, o Options) (*Catalog, error) {
-	table := o.Conventions
-	if table == nil {
-		table = Conventions()
+	rows, err := standardRows()
+	if o.Conventions != nil {
+		rows, err = compile(o.Conventions)
 	}
-	rows, err := compile(table)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +48,7 @@ func Scan(ctx context.Context, ws *workspace.Workspace, o Options) (*Catalog, er
 		}
 		c.reached = append(c.reached, s.reached...)
 	}
+	c.workspaceFiles = workspaceFileNames(scanners[0].top)
 	resolveConflicts(c.artifacts)
 	return c, nil
 }

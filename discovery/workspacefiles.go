@@ -31,31 +31,33 @@ const (
 	maxWorkspaceFile = 1 << 20
 )
 
-// WorkspaceFiles returns the workspace files at the top of cwd that list folders outside of the roots, sorted by name. It leaves
-// out files that cannot be read. The error is the context's or [workspace.ErrClosed].
-func WorkspaceFiles(ctx context.Context, ws *workspace.Workspace) ([]WorkspaceFile, error) {
-	cwd := ws.Roots().Cwd().String()
-	dir, err := ws.OpenDir(cwd)
-	if errors.Is(err, workspace.ErrClosed) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, context.Cause(ctx)
-	}
-	entries, _ := dir.Entries(ctx)
-	_ = dir.Close()
+// WorkspaceFiles reads the workspace files that were found at the top of cwd, and returns those that list folders outside of the
+// roots, sorted by name. It leaves out files that cannot be read. The error is the context's or [workspace.ErrClosed].
+func (c *Catalog) WorkspaceFiles(ctx context.Context) ([]WorkspaceFile, error) {
 	var files []WorkspaceFile
-	read := 0
-	for _, e := range entries {
-		if e.Type.IsDir() || workspaceFormat(e.Name) == nil || read == maxWorkspaceFiles {
-			continue
+	for _, name := range c.workspaceFiles {
+		f, err := ReadWorkspaceFile(ctx, c.ws, filepath.Join(c.ws.Roots().Cwd().String(), name))
+		if errors.Is(err, workspace.ErrClosed) {
+			return nil, err
 		}
-		read++
-		if f, err := ReadWorkspaceFile(ctx, ws, filepath.Join(cwd, e.Name)); err == nil && len(f.Folders) > 0 {
+		if err == nil && len(f.Folders) > 0 {
 			files = append(files, f)
 		}
 	}
 	return files, context.Cause(ctx)
+}
+
+// workspaceFileNames returns the names of the workspace files in a directory that was listed, which is nil if it cannot be opened.
+func workspaceFileNames(at *directory) (names []string) {
+	if at == nil {
+		return nil
+	}
+	for _, e := range at.entries {
+		if len(names) < maxWorkspaceFiles && !e.Type.IsDir() && workspaceFormat(e.Name) != nil {
+			names = append(names, e.Name)
+		}
+	}
+	return names
 }
 
 // ReadWorkspaceFile reads the workspace file at path, which is absolute or relative to cwd and must be in the roots.

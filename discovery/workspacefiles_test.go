@@ -39,8 +39,7 @@ func TestA24_WorkspaceFiles(t *testing.T) {
 		return paths
 	}
 	found := func(roots ...string) map[string][]string {
-		ws := openWorkspace(t, at(roots...)...)
-		files, err := discovery.WorkspaceFiles(t.Context(), ws)
+		files, err := scan(t, discovery.Options{}, at(roots...)...).WorkspaceFiles(t.Context())
 		require.NoError(t, err)
 		got := make(map[string][]string)
 		for _, f := range files {
@@ -99,7 +98,9 @@ func TestWorkspaceFilesAreBounded(t *testing.T) {
 		files[fmt.Sprintf("%02d.code-workspace", i)] = `{"folders":[{"path":"../x"}]}`
 	}
 	ws := openWorkspace(t, tree(t, files))
-	found, err := discovery.WorkspaceFiles(t.Context(), ws)
+	c, err := discovery.Scan(t.Context(), ws, discovery.Options{})
+	require.NoError(t, err)
+	found, err := c.WorkspaceFiles(t.Context())
 	require.NoError(t, err)
 	require.Len(t, found, 16)
 	_, err = discovery.ReadWorkspaceFile(t.Context(), ws, "go.work")

@@ -83,7 +83,7 @@ func discover(ctx context.Context, s streams, set *settings, d discoverFlags) er
 	if d.file != "" {
 		return d.printFor(ctx, s, catalog)
 	}
-	files, err := discovery.WorkspaceFiles(ctx, w)
+	files, err := catalog.WorkspaceFiles(ctx)
 	if err != nil {
 		return err
 	}
