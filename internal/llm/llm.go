@@ -91,7 +91,12 @@ type Image struct {
 
 // Thinking is what a model thought before it answered. Anthropic expects it back, unchanged, in the messages since the user's last one. Text
 // can be empty, and Signature or Redacted is what the server needs to recognise it.
-type Thinking struct{ Text, Signature, Redacted string }
+type Thinking struct {
+	// Model is the name of the model, the only one that accepts it back.
+	Model string
+
+	Text, Signature, Redacted string
+}
 
 // ToolCall is the model's wish to call a tool.
 type ToolCall struct {

@@ -1,0 +1,357 @@
+package llm
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// anthropicFormat is Anthropic's messages.
+type anthropicFormat struct{}
+
+func (anthropicFormat) paths() (answer, list string) { return "/v1/messages", "/v1/models" }
+
+func (anthropicFormat) header(key string) http.Header {
+	h := http.Header{"Anthropic-Version": {"2023-06-01"}}
+	if key != "" {
+		h.Set("X-Api-Key", key)
+	}
+	return h
+}
+
+// object is a JSON object of a request.
+type object map[string]any
+
+func (anthropicFormat) encode(m Model, r Request) ([]byte, error) {
+	maxTokens := m.MaxTokens
+	if r.MaxTokens != 0 {
+		maxTokens = min(maxTokens, r.MaxTokens)
+	}
+	messages := anthropicMessages(m, r.Messages)
+	body := object{"model": m.Name, "max_tokens": maxTokens, "stream": true, "messages": messages}
+	if r.System != "" {
+		body["system"] = []object{{"type": "text", "text": r.System, "cache_control": ephemeral}}
+	}
+	if len(r.Tools) > 0 {
+		tools := make([]object, len(r.Tools))
+		for i, t := range r.Tools {
+			tools[i] = object{"name": t.Name, "description": t.Description, "input_schema": t.Schema}
+		}
+		body["tools"] = tools
+	}
+	version := claudeVersion(m.Name)
+	switch {
+	case r.Effort == "":
+	case version >= 406: // rejects a budget, or will
+		body["thinking"] = object{"type": "adaptive", "display": "summarized"}
+		body["output_config"] = object{"effort": r.Effort}
+	case version == 0 || version >= 307:
+		if budget := thinkingBudget(r.Effort, maxTokens); budget >= 1024 && mayThink(messages) {
+			body["thinking"] = object{"type": "enabled", "budget_tokens": budget}
+		}
+	}
+	if r.Temperature != nil && version < 407 && body["thinking"] == nil { // rejected otherwise
+		body["temperature"] = min(*r.Temperature, 1)
+	}
+	if len(r.Stop) > 0 {
+		body["stop_sequences"] = r.Stop
+	}
+	return json.Marshal(body)
+}
+
+// ephemeral marks the end of a part of the request that the server should cache.
+var ephemeral = object{"type": "ephemeral"}
+
+var claude = regexp.MustCompile(`(?i)claude\D*(?:(\d{1,2})(?:[-.](\d{1,2}))?(?:\D|$))?`)
+
+// claudeVersion returns the version of one of Anthropic's models, such as 406 for "claude-opus-4-6" and 400 for
+// "claude-opus-4-20250514". It is 0 for models of others, and high for names without a version, which only new models have.
+func claudeVersion(name string) int {
+	found := claude.FindStringSubmatch(name)
+	switch {
+	case found == nil:
+		return 0
+	case found[1] == "":
+		return 9999
+	}
+	major, _ := strconv.Atoi(found[1])
+	minor, _ := strconv.Atoi(found[2])
+	return 100*major + minor
+}
+
+// thinkingBudget returns the share of the answer's tokens that may be used for thinking.
+func thinkingBudget(effort string, maxTokens int) int {
+	switch effort {
+	case "low":
+		return maxTokens / 4
+	case "medium":
+		return maxTokens / 2
+	}
+	return maxTokens / 4 * 3
+}
+
+// anthropicMessage is a message of a request.
+type anthropicMessage struct {
+	Role    Role     `json:"role"`
+	Content []object `json:"content"`
+}
+
+// anthropicMessages returns messages with alternating roles, as some servers need them. The end of the conversation is marked for the
+// cache, and so is that of the previous request, because the server does not look for it far back.
+func anthropicMessages(m Model, of []Message) []anthropicMessage {
+	messages := []anthropicMessage{}
+	for _, message := range of {
+		content := anthropicContent(m, message.Parts)
+		if last := len(messages) - 1; last >= 0 && messages[last].Role == message.Role {
+			messages[last].Content = append(messages[last].Content, content...)
+		} else if len(content) > 0 {
+			messages = append(messages, anthropicMessage{message.Role, content})
+		}
+	}
+	marks := 0
+	for _, message := range slices.Backward(messages) {
+		if message.Role != User {
+			continue
+		}
+		slices.SortStableFunc(message.Content, func(a, b object) int { return place(a) - place(b) })
+		if marks < 2 {
+			message.Content[len(message.Content)-1]["cache_control"] = ephemeral
+			marks++
+		}
+	}
+	return messages
+}
+
+// place returns where a part of a user's message belongs: results of tools have to come first.
+func place(part object) int {
+	if part["type"] == "tool_result" {
+		return 0
+	}
+	return 1
+}
+
+// anthropicContent returns the parts of a message or of a tool's result. Texts must not be empty.
+func anthropicContent(m Model, parts []Part) []object {
+	var content []object
+	for _, p := range parts {
+		switch p := p.(type) {
+		case Text:
+			if p != "" {
+				content = append(content, object{"type": "text", "text": p})
+			}
+		case Image:
+			content = append(content, object{"type": "image", "source": object{"type": "base64", "media_type": p.MediaType, "data": p.Data}})
+		case Thinking:
+			switch {
+			case p.Model != m.Name: // which does not accept it
+			case p.Redacted != "":
+				content = append(content, object{"type": "redacted_thinking", "data": p.Redacted})
+			default:
+				content = append(content, object{"type": "thinking", "thinking": p.Text, "signature": p.Signature})
+			}
+		case ToolCall:
+			var input object
+			if json.Unmarshal([]byte(p.Arguments), &input) != nil || input == nil {
+				p.Arguments = "{}"
+			}
+			content = append(content, object{"type": "tool_use", "id": p.ID, "name": p.Name, "input": json.RawMessage(p.Arguments)})
+		case ToolResult:
+			result := object{"type": "tool_result", "tool_use_id": p.ID}
+			if content := anthropicContent(m, p.Content); content != nil {
+				result["content"] = content
+			}
+			if p.Failed {
+				result["is_error"] = true
+			}
+			content = append(content, result)
+		}
+	}
+	return content
+}
+
+// mayThink reports whether the server accepts a request to think within a budget: if the messages end with the results of tools, the
+// model must have thought before it called them. It has not if it was told to think only since then, or is not the same.
+func mayThink(messages []anthropicMessage) bool {
+	thinks := true
+	for _, m := range slices.Backward(messages) {
+		if m.Role == Assistant {
+			kind := m.Content[0]["type"]
+			thinks = kind == "thinking" || kind == "redacted_thinking"
+		} else if m.Content[0]["type"] != "tool_result" {
+			break
+		}
+	}
+	return thinks
+}
+
+func (anthropicFormat) decoder() decoder { return &anthropicDecoder{blocks: map[int]*anthropicBlock{}} }
+
+type anthropicDecoder struct {
+	blocks map[int]*anthropicBlock // those that have started and not stopped
+	// held is a tool call that can have been cut off by the limit of tokens.
+	held   *ToolCall
+	spoke  bool
+	calls  bool
+	reason string // "" until the server has said it
+	usage  anthropicUsage
+}
+
+// anthropicBlock is a part of an answer: as it started, with what has been added since.
+type anthropicBlock struct {
+	Type, Text, Thinking, Signature, Data, ID, Name string
+
+	Input json.RawMessage
+	added strings.Builder // to Thinking or Input
+}
+
+type anthropicUsage struct {
+	Input   int `json:"input_tokens"`
+	Written int `json:"cache_creation_input_tokens"`
+	Read    int `json:"cache_read_input_tokens"`
+	Output  int `json:"output_tokens"`
+}
+
+// update takes over what a later count says. All counts are totals, but not every server sends all of them each time.
+func (u *anthropicUsage) update(later anthropicUsage) {
+	for count, now := range map[*int]int{&u.Input: later.Input, &u.Written: later.Written, &u.Read: later.Read, &u.Output: later.Output} {
+		if now != 0 {
+			*count = now
+		}
+	}
+}
+
+func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
+	var event struct {
+		Type    string
+		Message struct{ Usage anthropicUsage }
+		Index   int
+		Block   anthropicBlock `json:"content_block"`
+		Delta   struct {
+			Text, Thinking, Signature string
+
+			Input   string                       `json:"partial_json"`
+			Reason  string                       `json:"stop_reason"`
+			Details struct{ Explanation string } `json:"stop_details"`
+		}
+		Usage anthropicUsage
+	}
+	var unexpected *json.UnmarshalTypeError // in an event that is not known, or a member without meaning here
+	if err := json.Unmarshal(e.data, &event); err != nil && !errors.As(err, &unexpected) {
+		return nil, false, &Error{Kind: Malformed, Message: "The model's server sent an event that is not JSON."}
+	}
+	switch cmp.Or(event.Type, e.name) {
+	case "message_start":
+		d.usage.update(event.Message.Usage)
+	case "content_block_start":
+		b := event.Block
+		d.blocks[event.Index] = &b
+		return append(d.release(), d.delta(b.Text, b.Thinking)...), false, nil
+	case "content_block_delta":
+		b := d.blocks[event.Index]
+		if b == nil {
+			break
+		}
+		b.Signature += event.Delta.Signature
+		b.added.WriteString(event.Delta.Thinking + event.Delta.Input)
+		return d.delta(event.Delta.Text, event.Delta.Thinking), false, nil
+	case "content_block_stop":
+		b := d.blocks[event.Index]
+		delete(d.blocks, event.Index)
+		return d.stop(b), false, nil
+	case "message_delta":
+		d.usage.update(event.Usage)
+		if event.Delta.Reason == "" {
+			break
+		}
+		d.reason = event.Delta.Reason
+		if why := event.Delta.Details.Explanation; d.reason == "refusal" && why != "" {
+			if d.spoke {
+				why = "\n\n" + why
+			}
+			return d.delta(why, ""), false, nil
+		}
+	case "message_stop":
+		d.reason = cmp.Or(d.reason, "end_turn")
+		events, err := d.end()
+		return events, true, err
+	case "error":
+		return nil, true, describe(0, e.data)
+	}
+	return nil, false, nil
+}
+
+// delta returns the events for pieces of text and thinking.
+func (d *anthropicDecoder) delta(text, thinking string) (events []Event) {
+	if thinking != "" {
+		events = append(events, ThinkingDelta(thinking))
+	}
+	if text != "" {
+		d.spoke = true
+		events = append(events, TextDelta(text))
+	}
+	return events
+}
+
+// stop returns the events for the end of a block, which is nil if it has not started.
+func (d *anthropicDecoder) stop(b *anthropicBlock) []Event {
+	if b == nil {
+		return nil
+	}
+	switch b.Type {
+	case "thinking":
+		return []Event{Thinking{Text: b.Thinking + b.added.String(), Signature: b.Signature}}
+	case "redacted_thinking":
+		return []Event{Thinking{Redacted: b.Data}}
+	case "tool_use":
+		events := d.release()
+		d.held = &ToolCall{ID: b.ID, Name: b.Name, Arguments: b.added.String()}
+		if whole := string(b.Input); d.held.Arguments == "" && whole != "{}" && whole != "null" {
+			d.held.Arguments = whole
+		}
+		if json.Valid([]byte(d.held.Arguments)) {
+			events = append(events, d.release()...)
+		}
+		return events
+	}
+	return nil
+}
+
+// release returns the tool call that was held back, which has turned out to be complete.
+func (d *anthropicDecoder) release() []Event {
+	if d.held == nil {
+		return nil
+	}
+	call := *d.held
+	if call.Arguments == "" {
+		call.Arguments = "{}"
+	}
+	d.held, d.calls = nil, true
+	return []Event{call}
+}
+
+func (d *anthropicDecoder) end() ([]Event, error) {
+	finish := Finish{Reason: Stopped, Usage: Usage{
+		Input:  d.usage.Input + d.usage.Written + d.usage.Read,
+		Cached: d.usage.Read,
+		Output: d.usage.Output,
+	}}
+	var events []Event
+	switch d.reason {
+	case "":
+		return nil, &Error{Kind: Unreachable, Message: "The connection to the model's server was lost before the answer was complete."}
+	case "max_tokens", "model_context_window_exceeded":
+		finish.Reason = Length
+	case "refusal":
+		finish.Reason = Refused
+	default:
+		if events = d.release(); d.calls {
+			finish.Reason = CallsTools
+		}
+	}
+	return append(events, finish), nil
+}

@@ -1,0 +1,151 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// encoded returns the body of a request for the model with this name, as the server decodes it.
+func encoded(t *testing.T, m Model, r Request) map[string]any {
+	t.Helper()
+	m.MaxTokens = 8192
+	body, err := anthropicFormat{}.encode(m, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked map[string]any
+	if err := json.Unmarshal(body, &asked); err != nil {
+		t.Fatal(err)
+	}
+	return asked
+}
+
+// line returns v as JSON on one line.
+func line(t *testing.T, v any) string {
+	t.Helper()
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func TestAnthropicRequest(t *testing.T) {
+	const name = "claude-opus-5"
+	asked := encoded(t, Model{Name: name}, Request{
+		System: "Be brief.",
+		Tools:  []Tool{{Name: "read", Description: "Reads a file.", Schema: json.RawMessage(`{"type":"object"}`)}},
+		Stop:   []string{"END"},
+		Messages: []Message{
+			UserText("Look"),
+			{Role: User, Parts: []Part{Text(""), Image{MediaType: "image/png", Data: []byte("png")}}},
+			{Role: Assistant, Parts: []Part{
+				Thinking{Model: name, Text: "Hm.", Signature: "c2ln"},
+				Thinking{Model: name, Redacted: "cmVk"},
+				Thinking{Model: "claude-opus-4-8", Text: "Oh.", Signature: "c2ln"},
+				Text("I read."),
+				ToolCall{ID: "1", Name: "read", Arguments: `{"path":"a"}`},
+				ToolCall{ID: "2", Name: "read", Arguments: `{"path":`},
+				ToolCall{ID: "3", Name: "read", Arguments: `null`},
+			}},
+			{Role: User, Parts: []Part{
+				ToolResult{ID: "1", Content: []Part{Text("A"), Image{MediaType: "image/png", Data: []byte("png")}}},
+				Text("The folders changed."),
+				ToolResult{ID: "2", Content: []Part{Text("not JSON")}, Failed: true},
+			}},
+			{Role: User, Parts: []Part{ToolResult{ID: "3"}}},
+		},
+	})
+	image := `{"source":{"data":"cG5n","media_type":"image/png","type":"base64"},"type":"image"`
+	mark := `"cache_control":{"type":"ephemeral"},`
+	for member, want := range map[string]string{
+		"model":          `"` + name + `"`,
+		"max_tokens":     `8192`,
+		"stream":         `true`,
+		"system":         `[{` + mark + `"text":"Be brief.","type":"text"}]`,
+		"tools":          `[{"description":"Reads a file.","input_schema":{"type":"object"},"name":"read"}]`,
+		"stop_sequences": `["END"]`,
+		"messages": `[{"content":[{"text":"Look","type":"text"},` + strings.Replace(image, `{`, `{`+mark, 1) + `}],"role":"user"},` +
+			`{"content":[{"signature":"c2ln","thinking":"Hm.","type":"thinking"},{"data":"cmVk","type":"redacted_thinking"},` +
+			`{"text":"I read.","type":"text"},{"id":"1","input":{"path":"a"},"name":"read","type":"tool_use"},` +
+			`{"id":"2","input":{},"name":"read","type":"tool_use"},{"id":"3","input":{},"name":"read","type":"tool_use"}],"role":"assistant"},` +
+			`{"content":[{"content":[{"text":"A","type":"text"},` + image + `}],"tool_use_id":"1","type":"tool_result"},` +
+			`{"content":[{"text":"not JSON","type":"text"}],"is_error":true,"tool_use_id":"2","type":"tool_result"},` +
+			`{"tool_use_id":"3","type":"tool_result"},` +
+			`{` + mark + `"text":"The folders changed.","type":"text"}],"role":"user"}]`,
+	} {
+		if got := line(t, asked[member]); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", member, got, want)
+		}
+		delete(asked, member)
+	}
+	if len(asked) > 0 {
+		t.Errorf("also asked for %v", asked)
+	}
+}
+
+func TestAnthropicThinking(t *testing.T) {
+	const adaptive = `{"display":"summarized","type":"adaptive"} {"effort":"high"}`
+	const budget = `{"budget_tokens":6144,"type":"enabled"} null`
+	for _, test := range []struct{ name, effort, thinking, temperature string }{
+		{"claude-opus-5-5", "high", adaptive, "null"},
+		{"claude-opus-5-5", "", "null null", "null"},
+		{"claude-mythos-preview", "high", adaptive, "null"},
+		{"anthropic/claude-opus-4.7", "high", adaptive, "null"},
+		{"anthropic.claude-opus-4-6-v1", "high", adaptive, "null"},
+		{"claude-sonnet-4-6[1m]", "", "null null", "0.5"},
+		{"claude-haiku-4-5-20251001", "high", budget, "null"},
+		{"claude-opus-4-20250514", "high", budget, "null"},
+		{"claude-opus-4@20250514", "high", budget, "null"},
+		{"claude-3-7-sonnet-latest", "high", budget, "null"},
+		{"claude-3-5-haiku-20241022", "high", "null null", "0.5"},
+		{"Claude-Instant-1.2", "high", "null null", "0.5"},
+		{"qwen3", "high", budget, "null"},
+		{"qwen3", "medium", `{"budget_tokens":4096,"type":"enabled"} null`, "null"},
+		{"qwen3", "low", `{"budget_tokens":2048,"type":"enabled"} null`, "null"},
+		{"qwen3", "", "null null", "0.5"},
+	} {
+		t.Run(fmt.Sprint(test.name, " ", test.effort), func(t *testing.T) {
+			half := 0.5
+			asked := encoded(t, Model{Name: test.name}, Request{Effort: test.effort, Temperature: &half, Messages: []Message{UserText("Hi")}})
+			if got := line(t, asked["thinking"]) + " " + line(t, asked["output_config"]); got != test.thinking {
+				t.Errorf("thinking: got %s, want %s", got, test.thinking)
+			}
+			if got := line(t, asked["temperature"]); got != test.temperature {
+				t.Errorf("temperature: got %s, want %s", got, test.temperature)
+			}
+		})
+	}
+
+	t.Run("a short answer", func(t *testing.T) {
+		asked := encoded(t, Model{Name: "qwen3"}, Request{Effort: "high", MaxTokens: 1000, Messages: []Message{UserText("Hi")}})
+		if asked["thinking"] != nil || asked["max_tokens"] != 1000.0 {
+			t.Errorf("got %v", asked)
+		}
+	})
+
+	call := func(first ...Part) Message { return Message{Assistant, append(first, ToolCall{ID: "1", Name: "read"})} }
+	result := Message{User, []Part{ToolResult{ID: "1"}}}
+	thought := Thinking{Model: "qwen3", Text: "Hm."}
+	for name, test := range map[string]struct {
+		messages []Message
+		thinks   bool
+	}{
+		"thought before the first call":    {[]Message{UserText("Hi"), call(thought), result, call(), result}, true},
+		"thought before a later call":      {[]Message{UserText("Hi"), call(), result, call(thought), result}, false},
+		"another model thought":            {[]Message{UserText("Hi"), call(Thinking{Model: "glm", Text: "Hm."}), result}, false},
+		"thought nothing in earlier turns": {[]Message{UserText("Hi"), call(), result, {Assistant, []Part{Text("So")}}, UserText("Go")}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := encoded(t, Model{Name: "qwen3"}, Request{Effort: "high", Messages: test.messages})
+			if got := asked["thinking"] != nil; got != test.thinks {
+				t.Errorf("asked to think: %v, want %v", got, test.thinks)
+			}
+		})
+	}
+}
