@@ -88,6 +88,8 @@ type setup struct {
 	servers []sdk.McpServer
 	// model changes the model's configuration.
 	model func(*Model)
+	// more are further models.
+	more []Model
 	// requests serve what the agent asks of the client. If they have terminal/create, the client offers terminals.
 	requests map[string]func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	store    sessionstore.Store
@@ -166,7 +168,7 @@ func (e *editor) connect() {
 	var running sync.WaitGroup
 	running.Go(func() {
 		err := acp.Serve(context.Background(), toAgent, fromAgent, acp.Options{
-			Backend: func() backend.Backend { return New(Options{Models: []Model{m}}) }, Store: e.setup.store,
+			Backend: func() backend.Backend { return New(Options{Models: append([]Model{m}, e.setup.more...)}) }, Store: e.setup.store,
 		})
 		if err != nil {
 			e.t.Errorf("Serve: %v", err)

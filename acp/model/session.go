@@ -15,6 +15,7 @@ type session struct {
 
 	mu       sync.Mutex // settings can be changed during a turn
 	settings settings
+	keeping  sync.Mutex // held while they are saved and sent
 
 	conversation conversation   // used by the turn only
 	announced    backend.Update // the last announcement of commands; used by the turn only
@@ -50,9 +51,9 @@ var cancelledResult = backend.Raw(`{"stopReason":"cancelled"}`)
 func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	switch method {
 	case "session/set_mode":
-		return func() (backend.Raw, error) { return s.setMode(ctx, params) }
+		return s.setMode(ctx, params)
 	case "session/set_config_option":
-		return func() (backend.Raw, error) { return s.setConfigOption(ctx, params) }
+		return s.setConfigOption(ctx, params)
 	}
 	return nil
 }

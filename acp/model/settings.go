@@ -3,9 +3,14 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // mode says what the model may do without asking.
@@ -21,31 +26,249 @@ const (
 // settings are what the user can choose in a session. They are kept with it.
 type settings struct {
 	Mode   mode   `json:"mode"`
-	Model  string `json:"model"`  // its ID
-	Effort string `json:"effort"` // see llm.Request
+	Model  string `json:"model,omitempty"` // its ID
+	Effort string `json:"effort"`          // see llm.Request
+}
+
+// choice is a value that the user can choose.
+type choice struct{ value, name, description string }
+
+var modes = []choice{
+	{string(ask), "Ask", "Asks before each change and each command"},
+	{string(acceptEdits), "Accept edits", "Changes files without asking; asks before commands, and before files are moved or deleted"},
+	{string(readOnly), "Read only", "Reads and searches, and changes nothing"},
+	{string(planning), "Plan", "Reads, searches and makes a plan, and changes nothing"},
+}
+
+// defaultEffort stands for no effort in particular: clients need a value for it.
+const defaultEffort = "default"
+
+var efforts = []choice{
+	{defaultEffort, "Default", "As the model does by itself"},
+	{"low", "Low", "Answers sooner"},
+	{"medium", "Medium", ""},
+	{"high", "High", "Thinks longer before it answers"},
+}
+
+// option is one of the settings.
+type option struct {
+	id       sdk.SessionConfigId
+	name     string
+	category sdk.SessionConfigOptionCategory
+	choices  []choice
+	value    *string // in settings
+}
+
+const modeOption sdk.SessionConfigId = "mode"
+
+// options returns all settings, with their values in s.
+func (b *modelBackend) options(s *settings) []option {
+	var models []choice
+	for _, client := range b.clients {
+		m := client.Model()
+		models = append(models, choice{m.ID, m.ID, m.Name})
+	}
+	return []option{
+		{modeOption, "Mode", sdk.SessionConfigOptionCategoryMode, modes, (*string)(&s.Mode)},
+		{"model", "Model", sdk.SessionConfigOptionCategoryModel, models, &s.Model},
+		{"thought_level", "Thought level", sdk.SessionConfigOptionCategoryThoughtLevel, efforts, &s.Effort},
+	}
+}
+
+// has reports whether value is one of the choices.
+func (o option) has(value string) bool {
+	return slices.ContainsFunc(o.choices, func(c choice) bool { return c.value == value })
+}
+
+// describe returns the option as it is sent to clients.
+func (o option) describe() sdk.SessionConfigOption {
+	var list sdk.SessionConfigSelectOptionsUngrouped
+	for _, c := range o.choices {
+		list = append(list, sdk.SessionConfigSelectOption{
+			Value: sdk.SessionConfigValueId(c.value), Name: c.name, Description: c.about(),
+		})
+	}
+	return sdk.SessionConfigOption{Select: &sdk.SessionConfigOptionSelect{
+		Id: o.id, Name: o.name, Category: &o.category, Type: "select",
+		CurrentValue: sdk.SessionConfigValueId(*o.value), Options: sdk.SessionConfigSelectOptions{Ungrouped: &list},
+	}}
+}
+
+// about returns the description, nil if there is none that says more than the name.
+func (c choice) about() *string {
+	if c.description == "" || c.description == c.name {
+		return nil
+	}
+	return &c.description
+}
+
+// defaultSettings returns the settings of a new session.
+func (b *modelBackend) defaultSettings() settings {
+	return settings{Mode: ask, Model: b.clients[0].Model().ID, Effort: defaultEffort}
 }
 
 // restoreSettings returns the settings in a saved state, and the defaults for what is not there or no longer possible.
 func (b *modelBackend) restoreSettings(state []byte) settings {
-	s := settings{Mode: ask, Model: b.clients[0].Model().ID}
+	s, defaults := b.defaultSettings(), b.defaultSettings()
 	_ = json.Unmarshal(state, &s)
+	usual := b.options(&defaults)
+	for i, o := range b.options(&s) {
+		if !o.has(*o.value) {
+			*o.value = *usual[i].value
+		}
+	}
 	return s
+}
+
+// save returns the state to be saved. It does not name the first model, so that the session follows when the user starts the program with
+// another one.
+func (b *modelBackend) save(s settings) []byte {
+	if s.Model == b.defaultSettings().Model {
+		s.Model = ""
+	}
+	return backend.Encode(s)
 }
 
 // current returns the settings and the client of the model.
 func (s *session) current() (settings, *llm.Client) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.settings, s.backend.clients[0]
+	set := s.settings
+	s.mu.Unlock()
+	i := slices.IndexFunc(s.backend.clients, func(c *llm.Client) bool { return c.Model().ID == set.Model })
+	if set.Effort == defaultEffort {
+		set.Effort = ""
+	}
+	return set, s.backend.clients[i]
 }
 
 // describeSettings returns the members modes and configOptions of a lifecycle response.
-func (s *session) describeSettings() backend.Raw { return backend.Raw(`{}`) }
-
-func (s *session) setMode(ctx context.Context, params backend.Raw) (backend.Raw, error) {
-	return backend.Raw(`{}`), nil
+func (s *session) describeSettings() backend.Raw {
+	s.mu.Lock()
+	set := s.settings
+	s.mu.Unlock()
+	available := make([]sdk.SessionMode, len(modes))
+	for i, m := range modes {
+		available[i] = sdk.SessionMode{Id: sdk.SessionModeId(m.value), Name: m.name, Description: m.about()}
+	}
+	return backend.Encode(struct {
+		Modes         sdk.SessionModeState      `json:"modes"`
+		ConfigOptions []sdk.SessionConfigOption `json:"configOptions"`
+	}{sdk.SessionModeState{AvailableModes: available, CurrentModeId: sdk.SessionModeId(set.Mode)}, s.configOptions(set)})
 }
 
-func (s *session) setConfigOption(ctx context.Context, params backend.Raw) (backend.Raw, error) {
-	return backend.Raw(`{}`), nil
+func (s *session) configOptions(set settings) []sdk.SessionConfigOption {
+	var list []sdk.SessionConfigOption
+	for _, o := range s.backend.options(&set) {
+		list = append(list, o.describe())
+	}
+	return list
+}
+
+// setMode serves session/set_mode. The mode changes at once, even if a turn is running.
+func (s *session) setMode(ctx context.Context, params backend.Raw) backend.Work {
+	p, err := strictjson.ParseObject(params)
+	if err == nil {
+		err = s.choose(modeOption, p.Field("modeId"))
+	}
+	return func() (backend.Raw, error) {
+		if err != nil {
+			return nil, err
+		}
+		_, err := s.keep(ctx, s.optionsUpdate)
+		return backend.Raw(`{}`), err
+	}
+}
+
+// setConfigOption serves session/set_config_option. The option changes at once, even if a turn is running.
+func (s *session) setConfigOption(ctx context.Context, params backend.Raw) backend.Work {
+	var id string
+	p, err := strictjson.ParseObject(params)
+	if err == nil {
+		var v strictjson.Violations
+		id = v.Text(p.Field("configId"))
+		err = v.Err()
+	}
+	if err == nil {
+		err = s.choose(sdk.SessionConfigId(id), p.Field("value"))
+	}
+	return func() (backend.Raw, error) {
+		if err != nil {
+			return nil, err
+		}
+		var tell []func(settings) backend.Update
+		if sdk.SessionConfigId(id) == modeOption {
+			tell = append(tell, modeUpdate)
+		}
+		set, err := s.keep(ctx, tell...)
+		return backend.Encode(sdk.SetSessionConfigOptionResponse{ConfigOptions: s.configOptions(set)}), err
+	}
+}
+
+// setModeTo changes the mode for the user, and tells the client.
+func (s *session) setModeTo(ctx context.Context, m mode) error {
+	s.mu.Lock()
+	s.settings.Mode = m
+	s.mu.Unlock()
+	_, err := s.keep(ctx, modeUpdate, s.optionsUpdate)
+	return err
+}
+
+// choose sets an option to the choice that a client has sent.
+func (s *session) choose(id sdk.SessionConfigId, field strictjson.Field) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []string
+	for _, o := range s.backend.options(&s.settings) {
+		if o.id != id {
+			ids = append(ids, string(o.id))
+			continue
+		}
+		var v strictjson.Violations
+		value := v.Text(field)
+		if v.Empty() && !o.has(value) {
+			v.Add(field.Refuse(strictjson.Unsupported).Expecting("use " + o.values()))
+		}
+		if err := v.Err(); err != nil {
+			return err
+		}
+		*o.value = value
+		return nil
+	}
+	return strictjson.Refuse(strictjson.NewViolation("configId", string(id), strictjson.Unsupported).Expecting("use " + strings.Join(ids, ", ")))
+}
+
+// values returns the values of all choices.
+func (o option) values() string {
+	var values []string
+	for _, c := range o.choices {
+		values = append(values, c.value)
+	}
+	return strings.Join(values, ", ")
+}
+
+// keep saves the settings, which have changed, and sends the client updates that tell what it does not know. It returns the settings that
+// were saved.
+func (s *session) keep(ctx context.Context, tell ...func(settings) backend.Update) (settings, error) {
+	s.keeping.Lock() // so that the last settings are saved and sent last
+	defer s.keeping.Unlock()
+	s.mu.Lock()
+	set := s.settings
+	s.mu.Unlock()
+	if err := s.host.SaveState(ctx, s.backend.save(set)); err != nil {
+		return set, err
+	}
+	for _, update := range tell {
+		if err := s.host.Update(ctx, update(set)); err != nil {
+			return set, err
+		}
+	}
+	return set, nil
+}
+
+func modeUpdate(set settings) backend.Update {
+	return backend.NewUpdate(sdk.SessionUpdate{CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{CurrentModeId: sdk.SessionModeId(set.Mode)}})
+}
+
+func (s *session) optionsUpdate(set settings) backend.Update {
+	return backend.NewUpdate(sdk.SessionUpdate{ConfigOptionUpdate: &sdk.SessionConfigOptionUpdate{ConfigOptions: s.configOptions(set)}})
 }
