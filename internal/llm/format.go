@@ -1,6 +1,10 @@
 package llm
 
-import "net/http"
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+)
 
 // format is a wire format.
 type format interface {
@@ -28,4 +32,34 @@ type decoder interface {
 type sseEvent struct {
 	name string // "" if the server does not name its events
 	data []byte // valid until the next event is read
+}
+
+// formats are the formats of all APIs.
+var formats = map[API]format{OpenAI: openAIFormat{}, Anthropic: anthropicFormat{}}
+
+// encodeJSON encodes v without escaping what only HTML needs to have escaped.
+func encodeJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
+}
+
+// maxTokens returns how many tokens the answer may have, 0 if that is up to the server.
+func maxTokens(m Model, r Request) int {
+	if m.MaxTokens == 0 || r.MaxTokens == 0 {
+		return max(m.MaxTokens, r.MaxTokens)
+	}
+	return min(m.MaxTokens, r.MaxTokens)
+}
+
+// input returns the arguments as a JSON object. Servers reject a conversation with anything else, also if the model wrote it.
+func (c ToolCall) input() json.RawMessage {
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(c.Arguments), &object) == nil && object != nil {
+		return json.RawMessage(c.Arguments)
+	}
+	raw, _ := encodeJSON(map[string]string{"malformed": c.Arguments})
+	return raw
 }

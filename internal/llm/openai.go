@@ -1,0 +1,313 @@
+package llm
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// openAIFormat is OpenAI's chat completions, as OpenAI and the servers that are compatible with it speak it.
+type openAIFormat struct{}
+
+func (openAIFormat) paths() (answer, list string) { return "/chat/completions", "/models" }
+
+func (openAIFormat) header(key string) http.Header {
+	h := http.Header{}
+	if key != "" {
+		h.Set("Authorization", "Bearer "+key)
+	}
+	return h
+}
+
+type chatRequest struct {
+	Model               string        `json:"model"`
+	Messages            []chatMessage `json:"messages"`
+	Tools               []chatTool    `json:"tools,omitempty"`
+	Stream              bool          `json:"stream"`
+	StreamOptions       any           `json:"stream_options"`
+	MaxTokens           int           `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int           `json:"max_completion_tokens,omitempty"`
+	ReasoningEffort     string        `json:"reasoning_effort,omitempty"`
+	Temperature         *float64      `json:"temperature,omitempty"`
+	Stop                []string      `json:"stop,omitempty"`
+}
+
+type chatMessage struct {
+	Role       string     `json:"role"`
+	Content    any        `json:"content"` // a string, a []chatPart or nil
+	ToolCalls  []chatCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+}
+
+type chatPart struct {
+	Type     string     `json:"type"`
+	Text     string     `json:"text,omitempty"`
+	ImageURL *chatImage `json:"image_url,omitempty"`
+}
+
+type chatImage struct {
+	URL string `json:"url"`
+}
+
+type chatCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"`
+	Function chatFunction `json:"function"`
+}
+
+type chatFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type chatTool struct {
+	Type     string `json:"type"`
+	Function any    `json:"function"`
+}
+
+func (openAIFormat) encode(m Model, r Request) ([]byte, error) {
+	asked := chatRequest{
+		Model: m.Name, Stream: true, StreamOptions: map[string]bool{"include_usage": true},
+		ReasoningEffort: r.Effort, Temperature: r.Temperature, Stop: r.Stop,
+	}
+	// OpenAI's newer models accept only the new name, and other servers often know only the old one.
+	if u, err := url.Parse(m.BaseURL); err == nil && (u.Hostname() == "api.openai.com" || strings.HasSuffix(u.Hostname(), ".openai.azure.com")) {
+		asked.MaxCompletionTokens = maxTokens(m, r)
+	} else {
+		asked.MaxTokens = maxTokens(m, r)
+	}
+	if r.System != "" {
+		asked.Messages = append(asked.Messages, chatMessage{Role: "system", Content: r.System})
+	}
+	for _, message := range r.Messages {
+		asked.Messages = append(asked.Messages, chatMessages(message)...)
+	}
+	for _, t := range r.Tools {
+		asked.Tools = append(asked.Tools, chatTool{Type: "function", Function: map[string]any{
+			"name": t.Name, "description": t.Description, "parameters": t.Schema,
+		}})
+	}
+	return encodeJSON(asked)
+}
+
+// chatMessages returns the messages that stand for m: one for each result of a tool, and one for the rest.
+func chatMessages(m Message) []chatMessage {
+	var messages []chatMessage
+	var own []Part
+	var calls []chatCall
+	for _, part := range m.Parts {
+		switch p := part.(type) {
+		case Text, Image:
+			own = append(own, p)
+		case ToolCall:
+			calls = append(calls, chatCall{ID: p.ID, Type: "function", Function: chatFunction{p.Name, string(p.input())}})
+		case ToolResult:
+			text, images := "", []Part(nil)
+			for _, part := range p.Content {
+				if t, ok := part.(Text); ok {
+					text = joinText(text, string(t))
+				} else {
+					images = append(images, part)
+				}
+			}
+			messages = append(messages, chatMessage{Role: "tool", ToolCallID: p.ID, Content: text})
+			if len(images) > 0 { // only messages of the user can have images
+				own = append(append(own, Text("The images in the result of the tool call "+p.ID+":")), images...)
+			}
+		}
+	}
+	if len(own) == 0 && len(calls) == 0 {
+		return messages
+	}
+	last := chatMessage{Role: string(m.Role), ToolCalls: calls}
+	if len(own) > 0 {
+		last.Content = chatContent(own)
+	}
+	return append(messages, last)
+}
+
+// chatContent returns texts as one string, which all servers accept, and a list if there are images.
+func chatContent(parts []Part) any {
+	var list []chatPart
+	text, images := "", false
+	for _, part := range parts {
+		switch p := part.(type) {
+		case Text:
+			text = joinText(text, string(p))
+			list = append(list, chatPart{Type: "text", Text: string(p)})
+		case Image:
+			images = true
+			list = append(list, chatPart{Type: "image_url", ImageURL: &chatImage{
+				"data:" + p.MediaType + ";base64," + base64.StdEncoding.EncodeToString(p.Data),
+			}})
+		}
+	}
+	if images {
+		return list
+	}
+	return text
+}
+
+func joinText(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n" + b
+}
+
+func (openAIFormat) decoder() decoder { return &chatDecoder{} }
+
+// chatDecoder decodes the chunks of a chat completion, or the whole of one.
+type chatDecoder struct {
+	begun   bool // something has arrived
+	done    bool // the end was announced
+	refused bool
+	finish  string // the reason
+	usage   Usage
+	calls   []*chatPending // in the order in which they began
+}
+
+// chatPending is a tool call that is arriving.
+type chatPending struct {
+	index     int
+	id, name  string
+	arguments []byte
+}
+
+type chatChunk struct {
+	Choices []struct {
+		Index        int
+		Delta        chatDelta
+		Message      chatDelta // in a whole completion
+		FinishReason string    `json:"finish_reason"`
+	}
+	Usage *struct {
+		PromptTokens        int `json:"prompt_tokens"`
+		CompletionTokens    int `json:"completion_tokens"`
+		PromptTokensDetails struct {
+			CachedTokens int `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+	}
+	Error json.RawMessage
+}
+
+type chatDelta struct {
+	Content, Reasoning, Refusal string
+	ReasoningContent            string          `json:"reasoning_content"`
+	ToolCalls                   []chatCallDelta `json:"tool_calls"`
+}
+
+type chatCallDelta struct {
+	Index    *int
+	ID       string
+	Function struct {
+		Name      string
+		Arguments json.RawMessage // a string, but some servers send the object
+	}
+}
+
+func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
+	if string(bytes.TrimSpace(e.data)) == "[DONE]" {
+		d.done = true
+		return nil, true, nil
+	}
+	var chunk chatChunk
+	if err := json.Unmarshal(e.data, &chunk); err != nil {
+		return nil, false, malformed("the server sent a chunk that is not one of a chat completion", err)
+	}
+	if e.name == "error" || len(chunk.Error) > 0 && string(chunk.Error) != "null" {
+		return nil, false, describe(0, e.data)
+	}
+	d.begun = true
+	if u := chunk.Usage; u != nil {
+		d.usage = Usage{Input: u.PromptTokens, Cached: u.PromptTokensDetails.CachedTokens, Output: u.CompletionTokens}
+	}
+	var events []Event
+	for _, choice := range chunk.Choices {
+		if choice.Index != 0 {
+			continue
+		}
+		for _, delta := range []chatDelta{choice.Delta, choice.Message} {
+			if thought := cmp.Or(delta.ReasoningContent, delta.Reasoning); thought != "" {
+				events = append(events, ThinkingDelta(thought))
+			}
+			if said := delta.Content + delta.Refusal; said != "" {
+				events = append(events, TextDelta(said))
+			}
+			d.refused = d.refused || delta.Refusal != ""
+			for _, call := range delta.ToolCalls {
+				d.add(call)
+			}
+		}
+		if choice.FinishReason != "" {
+			d.finish = choice.FinishReason
+		}
+	}
+	return events, false, nil
+}
+
+// add adds a piece of a tool call. A call has an index, and its first piece has an ID and a name, but servers differ: some give all calls
+// the same index or none, or each piece a new ID, or leave out IDs.
+func (d *chatDecoder) add(piece chatCallDelta) {
+	var call *chatPending
+	for _, c := range slices.Backward(d.calls) {
+		if piece.Index == nil || c.index == *piece.Index {
+			call = c
+			break
+		}
+	}
+	name, anonymous := piece.Function.Name, piece.ID == ""
+	if call == nil || name != "" && (!anonymous && piece.ID != call.id || anonymous && json.Valid(call.arguments)) {
+		call = &chatPending{id: piece.ID}
+		if piece.Index != nil {
+			call.index = *piece.Index
+		}
+		d.calls = append(d.calls, call)
+	}
+	call.name = cmp.Or(call.name, name)
+	call.id = cmp.Or(call.id, piece.ID)
+	var text string
+	if arguments := piece.Function.Arguments; json.Unmarshal(arguments, &text) == nil {
+		call.arguments = append(call.arguments, text...)
+	} else {
+		call.arguments = append(call.arguments, arguments...)
+	}
+}
+
+func (d *chatDecoder) end() ([]Event, error) {
+	if !d.begun {
+		return nil, &Error{Kind: Malformed, Message: "the server sent an empty answer; check that the model's baseURL is the address of an API for chat completions"}
+	}
+	if !d.done && d.finish == "" {
+		return nil, errCut
+	}
+	finish := Finish{Reason: Stopped, Usage: d.usage}
+	switch d.finish {
+	case "length", "max_tokens", "model_length":
+		finish.Reason = Length
+	case "content_filter":
+		finish.Reason = Refused
+	case "error":
+		return nil, &Error{Kind: Rejected, Message: "the server reports that the answer failed"}
+	}
+	if d.refused {
+		finish.Reason = Refused
+	}
+	if n := len(d.calls); n > 0 && finish.Reason != Stopped && !json.Valid(d.calls[n-1].arguments) {
+		d.calls = d.calls[:n-1]
+	}
+	if len(d.calls) > 0 && finish.Reason == Stopped {
+		finish.Reason = CallsTools
+	}
+	var events []Event
+	for _, c := range d.calls {
+		events = append(events, ToolCall{ID: cmp.Or(c.id, rand.Text()), Name: c.name, Arguments: cmp.Or(string(c.arguments), "{}")})
+	}
+	return append(events, finish), nil
+}
