@@ -6,10 +6,17 @@ import (
 	"github.com/acp-agent/acp-agent/internal/llm"
 )
 
-// fit returns the messages to send to the model. If they are too long for it, old results of tools are left out; if that is not enough, the
-// model summarises the conversation first, and the user is told.
-func (t *turn) fit(ctx context.Context, client *llm.Client) ([]llm.Message, error) {
-	return t.conversation.messages, nil
+// summaryIntroduction precedes a summary in the message that replaces the conversation.
+const summaryIntroduction = "This is a summary of the conversation so far, which was too long:\n\n"
+
+// fit adds the conversation to a request. If it is too long for the model, old results of tools are left out; if that is not enough, the model
+// summarises the conversation first, and the user is told.
+func (t *turn) fit(ctx context.Context, client *llm.Client, r llm.Request) (llm.Request, error) {
+	t.conversation.mu.Lock()
+	defer t.conversation.mu.Unlock()
+	t.conversation.end()
+	r.Messages = t.conversation.messages
+	return r, nil
 }
 
 // compact replaces the conversation by a summary of the model's. focus is what the user wants to be kept in particular, "" for nothing.

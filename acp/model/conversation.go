@@ -1,24 +1,310 @@
 package model
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// conversation is what the model knows of a session. It is used by one goroutine at a time.
+// conversation is what the model knows of a session. It follows from the session's updates alone: from those of a turn as they are shown, and from
+// the stored ones when the session is opened. So a model knows the same after a restart. Only what is not stored gets lost: what a model thought
+// in the turn, and images in results of tools.
 type conversation struct {
-	messages []llm.Message
-	used     int // tokens of the last request and its answer, as the server has counted them; 0 if it has not
+	mu       sync.Mutex    // tools that run at the same time show updates
+	messages []llm.Message // their roles alternate
+
+	said    strings.Builder           // what the model says, before it becomes a part of the last message
+	step    int                       // of the tool calls in the last message, see meta
+	results map[string]llm.ToolResult // of these calls, by ID
+	asked   []backend.Raw             // content blocks of a stored prompt that may have more
+	prompt  []llm.Part                // of the last prompt
+	ignored bool                      // the prompt was not for the model, nor is what follows it
+
+	sent, used int // the estimate for a request, and the tokens that the server has counted in it; 0 if it has not
+	cut        int // how many of the oldest results are left out of requests
 }
 
-// add appends a message.
-func (c *conversation) add(m llm.Message) {
-	if len(m.Parts) > 0 {
-		c.messages = append(c.messages, m)
+// meta is the member acp-agent in an update's _meta. It says what the update means to the model.
+type meta struct {
+	// Tool is the name of the tool that the model calls with a tool_call. The arguments are its rawInput, and the result is the text in the rawOutput
+	// of a later update. Calls of one answer have the same Step, and those of the next answer another one.
+	Tool string `json:"tool,omitempty"`
+	Step int    `json:"step,omitempty"`
+	// Prompt says that the text in the rawOutput of a tool_call belongs to the user's message.
+	Prompt bool `json:"prompt,omitempty"`
+	// Note says that a message is for the user only.
+	Note bool `json:"note,omitempty"`
+	// Summary replaces the conversation so far. Keep says that the user's last message is kept nevertheless.
+	Summary string `json:"summary,omitempty"`
+	Keep    bool   `json:"keep,omitempty"`
+}
+
+// encode returns the _meta.
+func (m meta) encode() map[string]any { return map[string]any{"acp-agent": m} }
+
+// message returns an update with a message of the agent.
+func (m meta) message(text string) backend.Update {
+	u, err := backend.ParseUpdate(backend.Encode(map[string]any{"update": map[string]any{
+		"sessionUpdate": sessionstore.AgentMessageChunk, "content": map[string]string{"type": "text", "text": text}, "_meta": m.encode(),
+	}}))
+	if err != nil {
+		panic(err) // cannot happen: it is an object
+	}
+	return u
+}
+
+// recorded adds the updates that it shows to the conversation.
+type recorded struct {
+	backend.Updates
+	conversation *conversation
+}
+
+// Update implements [backend.Updates].
+func (r recorded) Update(ctx context.Context, u backend.Update) error {
+	r.conversation.mu.Lock()
+	defer r.conversation.mu.Unlock()
+	if err := r.Updates.Update(ctx, u); err != nil {
+		return err
+	}
+	r.conversation.apply(u)
+	return nil
+}
+
+// restore reads the stored history of the session. If a turn of an earlier activation is running, it ends first.
+func (c *conversation) restore(ctx context.Context, a backend.Activation) error {
+	if a.History == nil {
+		return nil
+	}
+	if a.Stop != nil {
+		if err := a.Stop(ctx); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for u, err := range a.History {
+		if err != nil {
+			return err
+		}
+		c.apply(u)
+	}
+	c.endPrompt()
+	return nil
+}
+
+// ask adds a prompt. It returns the slash command that it calls, if any.
+func (c *conversation) ask(blocks []backend.Raw) slashCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endPrompt()
+	c.asked = blocks
+	return c.endPrompt()
+}
+
+// think adds what the model thought. It is part of the conversation until the next prompt.
+func (c *conversation) think(t llm.Thinking) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endCalls()
+	c.endText()
+	c.add(llm.Assistant, t)
+}
+
+// setResult replaces the result of a tool call by one with images.
+func (c *conversation) setResult(r llm.ToolResult) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.results[r.ID]; known {
+		c.results[r.ID] = r
 	}
 }
 
-// restore reads the stored history of the session.
-func (c *conversation) restore(a backend.Activation) error {
-	return nil
+// count notes how many tokens the server has counted in the last request. A number that is much too small counts something else.
+func (c *conversation) count(tokens int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.used = 0
+	if tokens > c.sent/4 {
+		c.used = tokens
+	}
+}
+
+// apply adds what an update says. The lock must be held.
+func (c *conversation) apply(u backend.Update) {
+	switch u.Kind {
+	case sessionstore.UserMessageChunk, sessionstore.AgentMessageChunk, sessionstore.ToolCall, sessionstore.ToolCallUpdate:
+	default:
+		return
+	}
+	var params struct {
+		Update struct {
+			Content    json.RawMessage
+			ToolCallID string
+			Status     string
+			RawInput   json.RawMessage
+			RawOutput  json.RawMessage
+			Meta       struct {
+				Ours meta `json:"acp-agent"`
+			} `json:"_meta"`
+		}
+	}
+	if json.Unmarshal(u.Raw, &params) != nil {
+		return
+	}
+	p := params.Update
+	if u.Kind == sessionstore.UserMessageChunk {
+		c.asked = append(c.asked, p.Content)
+		return
+	}
+	c.endPrompt()
+	var output struct{ Text *string }
+	_ = json.Unmarshal(p.RawOutput, &output) // others may have another form
+	switch m := p.Meta.Ours; {
+	case m.Summary != "":
+		c.startOver(m)
+	case c.ignored || m.Note:
+	case u.Kind == sessionstore.AgentMessageChunk:
+		var content struct{ Text string }
+		_ = json.Unmarshal(p.Content, &content)
+		c.endCalls()
+		c.said.WriteString(content.Text)
+	case m.Prompt && output.Text != nil:
+		c.addToPrompt(llm.Text(*output.Text))
+	case u.Kind == sessionstore.ToolCall && m.Tool != "":
+		c.call(m, llm.ToolCall{ID: p.ToolCallID, Name: m.Tool, Arguments: argumentsOf(p.RawInput)})
+		c.finish(p.ToolCallID, p.Status, output.Text)
+	default:
+		c.finish(p.ToolCallID, p.Status, output.Text)
+	}
+}
+
+// argumentsOf returns a tool call's arguments, given its rawInput. If they are not JSON, that is a string.
+func argumentsOf(input json.RawMessage) string {
+	var malformed string
+	if json.Unmarshal(input, &malformed) == nil {
+		return malformed
+	}
+	var b bytes.Buffer
+	_ = json.Compact(&b, input) // it is valid
+	return b.String()
+}
+
+// call adds a tool call.
+func (c *conversation) call(m meta, call llm.ToolCall) {
+	if m.Step != c.step {
+		c.endCalls()
+	}
+	c.endText()
+	c.add(llm.Assistant, call)
+	if c.results == nil {
+		c.results = make(map[string]llm.ToolResult)
+	}
+	c.step = m.Step
+	c.results[call.ID] = llm.ToolResult{ID: call.ID, Failed: true, Content: []llm.Part{llm.Text(interrupted)}}
+}
+
+// interrupted is the result of a tool call that has none.
+const interrupted = "The call was interrupted. It is not known whether it had an effect."
+
+// finish notes the status and the result of a tool call, as far as an update has them.
+func (c *conversation) finish(id, status string, output *string) {
+	r, known := c.results[id]
+	if !known {
+		return
+	}
+	if status == "completed" || status == "failed" {
+		r.Failed = status == "failed"
+	}
+	if output != nil {
+		r.Content = []llm.Part{llm.Text(*output)}
+	}
+	c.results[id] = r
+}
+
+// endText makes what the model said a part of its message. Servers reject white space alone.
+func (c *conversation) endText() {
+	if said := c.said.String(); strings.TrimSpace(said) != "" {
+		c.add(llm.Assistant, llm.Text(said))
+	}
+	c.said.Reset()
+}
+
+// endCalls adds the results of the tool calls in the last message, in the order of the calls.
+func (c *conversation) endCalls() {
+	if len(c.results) == 0 {
+		return
+	}
+	for _, p := range c.messages[len(c.messages)-1].Parts {
+		if call, ok := p.(llm.ToolCall); ok {
+			c.add(llm.User, c.results[call.ID])
+		}
+	}
+	c.results = nil
+}
+
+// end completes the last message.
+func (c *conversation) end() {
+	c.endText()
+	c.endCalls()
+}
+
+// endPrompt adds the prompt whose blocks have been collected.
+func (c *conversation) endPrompt() slashCall {
+	if len(c.asked) == 0 {
+		return slashCall{}
+	}
+	c.end()
+	c.dropThoughts()
+	var parts []llm.Part
+	parts, call := promptParts(c.asked)
+	c.asked, c.prompt = nil, nil
+	c.addToPrompt(parts...)
+	c.ignored = call.isBuiltin()
+	return call
+}
+
+func (c *conversation) addToPrompt(parts ...llm.Part) {
+	c.prompt = append(c.prompt, parts...)
+	c.add(llm.User, parts...)
+}
+
+// dropThoughts removes what the model thought before: it is not stored, and servers do not need it after the turn.
+func (c *conversation) dropThoughts() {
+	messages := c.messages
+	c.messages = nil
+	for _, m := range messages {
+		c.add(m.Role, slices.DeleteFunc(slices.Clone(m.Parts), func(p llm.Part) bool {
+			_, thought := p.(llm.Thinking)
+			return thought
+		})...)
+	}
+}
+
+// startOver replaces the conversation by a summary.
+func (c *conversation) startOver(m meta) {
+	c.messages, c.results, c.cut, c.sent, c.used = nil, nil, 0, 0, 0
+	c.said.Reset()
+	c.add(llm.User, llm.Text(summaryIntroduction+m.Summary))
+	if m.Keep {
+		c.add(llm.User, c.prompt...)
+	}
+}
+
+// add appends parts to the last message, or a message of another role.
+func (c *conversation) add(role llm.Role, parts ...llm.Part) {
+	last := len(c.messages) - 1
+	switch {
+	case len(parts) == 0:
+	case last >= 0 && c.messages[last].Role == role:
+		c.messages[last].Parts = append(c.messages[last].Parts, parts...)
+	default:
+		c.messages = append(c.messages, llm.Message{Role: role, Parts: slices.Clone(parts)})
+	}
 }

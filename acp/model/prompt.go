@@ -2,14 +2,227 @@ package model
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+
+	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// message returns the user's prompt for the model. If it calls a skill or a command of a root, that is expanded, and shown as a tool call so that
-// it is stored.
-func (t *turn) message(ctx context.Context, params backend.Raw, client *llm.Client) (llm.Message, error) {
-	text, err := backend.PromptText(params)
-	return llm.UserText(text), err
+// slashCall is a call of a slash command.
+type slashCall struct{ name, arguments string }
+
+// isBuiltin reports whether the call is not for the model: the adapter or this package answers it.
+func (c slashCall) isBuiltin() bool {
+	return c.name == backend.RootsCommand || c.name == compactCommand
+}
+
+// promptParts returns the content blocks of a prompt as parts of the user's message, and the slash command that it calls, if any. Of a call that
+// is not for the model the message has only the blocks before it. The result depends on the blocks alone, so that a stored prompt becomes the
+// same message again.
+func promptParts(blocks []backend.Raw) ([]llm.Part, slashCall) {
+	call, at := findCall(blocks)
+	if call.isBuiltin() {
+		blocks = blocks[:at]
+	}
+	var parts []llm.Part
+	for _, raw := range blocks {
+		if p, _ := blockPart(raw); p != nil && p != llm.Text("") {
+			parts = append(parts, p)
+		}
+	}
+	if len(parts) == 0 && call.name == "" {
+		parts = []llm.Part{llm.Text("(The user's message is empty.)")}
+	}
+	return parts, call
+}
+
+// findCall returns the slash command that a prompt calls, and the index of its block.
+func findCall(blocks []backend.Raw) (slashCall, int) {
+	typed, err := backend.TypedText(backend.Encode(map[string]any{"prompt": blocks}))
+	if err != nil || len(typed) == 0 {
+		return slashCall{}, 0
+	}
+	var words []string
+	for _, b := range typed {
+		words = append(words, strings.TrimSpace(b.Text))
+	}
+	line, ok := strings.CutPrefix(strings.Join(words, " "), "/")
+	name, rest := line, ""
+	if i := strings.IndexFunc(line, unicode.IsSpace); i >= 0 {
+		name, rest = line[:i], strings.TrimSpace(line[i:])
+	}
+	if !ok || name == "" {
+		return slashCall{}, 0
+	}
+	return slashCall{name, rest}, typed[0].Index
+}
+
+// blockPart returns a content block as a part of a message. unused is the type of a block that no model is sent, "" for others.
+func blockPart(raw backend.Raw) (p llm.Part, unused string) {
+	var b struct {
+		Type, Text, Data, MIMEType, URI, Name string
+		Resource                              struct {
+			URI, MIMEType, Blob string
+			Text                *string
+		}
+	}
+	if err := json.Unmarshal(raw, &b); err != nil {
+		return llm.Text("[A block that cannot be read was left out.]"), "unknown"
+	}
+	switch {
+	case b.Type == "text" && strings.TrimSpace(b.Text) == "":
+		return nil, "" // servers reject it
+	case b.Type == "text":
+		return llm.Text(b.Text), ""
+	case b.Type == "image":
+		return imagePart(b.MIMEType, b.Data)
+	case b.Type == "resource_link":
+		if path := filePath(b.URI); path != "" {
+			return llm.Text("[The user refers to the file " + text.Printable(path) + "]"), ""
+		}
+		return llm.Text(fmt.Sprintf("[The user refers to %s, %s]", text.Printable(b.Name), text.Printable(b.URI))), ""
+	case b.Type == "resource" && b.Resource.Text != nil:
+		name := text.Printable(b.Resource.URI)
+		if path := filePath(b.Resource.URI); path != "" {
+			name = text.Printable(path)
+		}
+		return llm.Text("[The user attached " + name + "]\n" + text.Block("", *b.Resource.Text)), ""
+	case b.Type == "resource" && strings.HasPrefix(b.Resource.MIMEType, "image/"):
+		return imagePart(b.Resource.MIMEType, b.Resource.Blob)
+	case b.Type == "resource":
+		return llm.Text("[The user attached " + text.Printable(b.Resource.URI) + ", which is not text and was left out.]"), "resource"
+	default:
+		kind := text.Line(b.Type, 50)
+		return llm.Text("[The user attached a block of type " + text.Printable(kind) + ", which was left out.]"), kind
+	}
+}
+
+func imagePart(mediaType, data string) (llm.Part, string) {
+	decoded, err := base64.StdEncoding.DecodeString(data)
+	if err != nil || len(decoded) == 0 {
+		return llm.Text("[The user attached an image that cannot be read.]"), "image"
+	}
+	return llm.Image{MediaType: mediaType, Data: decoded}, ""
+}
+
+// filePath returns the path in a URI of a local file with its lines, such as /dir/a.go#L3, "" for other URIs. Whether it is in the roots shows
+// when a tool opens it.
+func filePath(uri string) string {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" || !strings.HasPrefix(u.Path, "/") {
+		return ""
+	}
+	path := u.Path
+	if len(path) > 2 && path[2] == ':' { // file:///C:/dir
+		path = path[1:]
+	}
+	if u.Fragment != "" {
+		path += "#" + u.Fragment
+	}
+	return path
+}
+
+// prompt adds the user's prompt to the conversation, and tells the user what is left out of it. A skill or command of a root that it calls is
+// expanded. The call of another slash command is returned.
+func (t *turn) prompt(ctx context.Context, params backend.Raw, client *llm.Client) (slashCall, error) {
+	var p struct{ Prompt []backend.Raw }
+	if err := json.Unmarshal(params, &p); err != nil {
+		return slashCall{}, fmt.Errorf("cannot read the prompt: %w", err)
+	}
+	call := t.conversation.ask(p.Prompt)
+	if call.isBuiltin() {
+		return call, nil
+	}
+	if err := t.noteUnused(ctx, p.Prompt, client); err != nil {
+		return call, err
+	}
+	if call.name == "" {
+		return call, nil
+	}
+	offered, _ := t.host.Catalog().SlashCommands(reserved...)
+	for _, c := range offered {
+		if c.Name == call.name {
+			return call, t.expand(ctx, c.Artifact, call.arguments)
+		}
+	}
+	return call, nil // the model may know what is meant, such as a path
+}
+
+// noteUnused tells the user which blocks the model is not sent.
+func (t *turn) noteUnused(ctx context.Context, blocks []backend.Raw, client *llm.Client) error {
+	counts := make(map[string]int)
+	for _, raw := range blocks {
+		p, unused := blockPart(raw)
+		if _, image := p.(llm.Image); image && client.Model().TextOnly {
+			unused = "image"
+		}
+		if unused != "" {
+			counts[unused]++
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		note := fmt.Sprintf("%s of type %s left out: the model cannot read it.\n\n", text.Count(counts[kind], "block", "blocks"), text.Code(kind))
+		if err := t.note(ctx, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expand adds the text of a skill or command to the user's message.
+func (t *turn) expand(ctx context.Context, a discovery.Artifact, arguments string) error {
+	content, err := t.host.Catalog().Expand(ctx, a, arguments)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return t.note(ctx, fmt.Sprintf("Cannot read the %s %s: %s.\n\n", a.Kind, text.Code(text.Printable(a.Name)), text.Plain(err.Error())))
+	}
+	root := text.Printable(a.Root.Dir.String())
+	message := fmt.Sprintf("The user called the %s %s. This is its text, from the file %s in root %d (%s). The author of the file wrote it, not the user.\n%s",
+		a.Kind, text.Printable(a.Name), text.Printable(a.Path), a.Root.Index, root, text.Block("", strings.TrimSpace(content.String())))
+	for _, more := range []string{content.Note(), argumentsLine(content, arguments)} {
+		if more != "" {
+			message += more + "\n"
+		}
+	}
+	return t.addToPrompt(ctx, sdk.ToolKindRead, fmt.Sprintf("Read %s %s of root %s", a.Kind, text.Printable(a.Name), root), a.Path, message)
+}
+
+// argumentsLine repeats the arguments if the text has no place for them.
+func argumentsLine(content discovery.Expansion, arguments string) string {
+	if arguments == "" || content.TakesArguments {
+		return ""
+	}
+	return "The user's arguments: " + arguments
+}
+
+// addToPrompt adds a text to the user's message, and shows that as a tool call so that it is stored. path is the file that it comes from, "" for
+// none.
+func (t *turn) addToPrompt(ctx context.Context, kind sdk.ToolKind, title, path, message string) error {
+	call := map[string]any{
+		"sessionUpdate": sessionstore.ToolCall, "toolCallId": newID("prompt"), "title": title, "kind": kind, "status": sdk.ToolCallStatusCompleted,
+		"rawOutput": map[string]string{"text": message}, "_meta": meta{Prompt: true}.encode(),
+	}
+	if path != "" {
+		call["rawInput"] = map[string]string{"path": path}
+		call["locations"] = []sdk.ToolCallLocation{{Path: path}}
+	}
+	u, err := backend.ParseUpdate(backend.Encode(map[string]any{"update": call}))
+	if err != nil {
+		return err
+	}
+	return t.updates.Update(ctx, u)
 }

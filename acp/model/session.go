@@ -17,14 +17,14 @@ type session struct {
 	settings settings
 	keeping  sync.Mutex // held while they are saved and sent
 
-	conversation conversation   // used by the turn only
+	conversation conversation
 	announced    backend.Update // the last announcement of commands; used by the turn only
 }
 
 // Open opens a session. Of one that is loaded, resumed or forked the model gets to know the stored history.
 func (b *modelBackend) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
 	s := &session{backend: b, host: h, settings: b.restoreSettings(a.State)}
-	if err := s.conversation.restore(a); err != nil {
+	if err := s.conversation.restore(ctx, a); err != nil {
 		return nil, backend.Opened{}, err
 	}
 	if err := s.announceCommands(ctx, h); err != nil {
@@ -36,7 +36,7 @@ func (b *modelBackend) Open(ctx context.Context, a backend.Activation, h backend
 // Prompt answers one prompt.
 func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	return func() (backend.Raw, error) {
-		t := &turn{session: s, updates: u}
+		t := &turn{session: s, updates: recorded{u, &s.conversation}}
 		result, err := t.run(ctx, params)
 		if ctx.Err() != nil || errors.Is(err, backend.ErrCancelled) {
 			return cancelledResult, nil

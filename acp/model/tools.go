@@ -2,7 +2,9 @@ package model
 
 import (
 	"context"
+	"crypto/rand"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
 )
 
@@ -17,12 +19,25 @@ func (t *turn) newToolbox(ctx context.Context, m mode) (*toolbox, error) {
 	return &toolbox{turn: t}, nil
 }
 
-// run runs the tool calls of an answer, shows them to the user, and returns their results in the same order. Those that only read run at the
-// same time, the others one after the other. Results of failed calls say so; an error ends the turn.
-func (b *toolbox) run(ctx context.Context, calls []llm.ToolCall) ([]llm.ToolResult, error) {
-	var results []llm.ToolResult
+// run runs the tool calls of an answer and shows them to the user, which makes them and their results part of the conversation: see meta. Those
+// that only read run at the same time, the others one after the other. An error ends the turn.
+func (b *toolbox) run(ctx context.Context, calls []llm.ToolCall) error {
 	for _, c := range calls {
-		results = append(results, llm.ToolResult{ID: c.ID, Failed: true, Content: []llm.Part{llm.Text("There is no tool " + c.Name + ".")}})
+		call := map[string]any{
+			"sessionUpdate": "tool_call", "toolCallId": newID("call"), "title": c.Name, "status": "failed", "rawInput": c.Arguments,
+			"rawOutput": map[string]string{"text": "There is no tool " + c.Name + "."},
+			"_meta":     meta{Tool: c.Name, Step: b.turn.steps}.encode(),
+		}
+		u, err := backend.ParseUpdate(backend.Encode(map[string]any{"update": call}))
+		if err != nil {
+			return err
+		}
+		if err := b.turn.updates.Update(ctx, u); err != nil {
+			return err
+		}
 	}
-	return results, nil
+	return nil
 }
+
+// newID returns an id for a tool call that differs from all others of the session.
+func newID(prefix string) string { return prefix + "-" + rand.Text()[:16] }
