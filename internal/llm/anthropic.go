@@ -155,11 +155,7 @@ func anthropicContent(m Model, parts []Part) []object {
 				content = append(content, object{"type": "thinking", "thinking": p.Text, "signature": p.Signature})
 			}
 		case ToolCall:
-			var input object
-			if json.Unmarshal([]byte(p.Arguments), &input) != nil || input == nil {
-				p.Arguments = "{}"
-			}
-			content = append(content, object{"type": "tool_use", "id": p.ID, "name": p.Name, "input": json.RawMessage(p.Arguments)})
+			content = append(content, object{"type": "tool_use", "id": p.ID, "name": p.Name, "input": p.input()})
 		case ToolResult:
 			result := object{"type": "tool_result", "tool_use_id": p.ID}
 			if content := anthropicContent(m, p.Content); content != nil {
@@ -242,7 +238,7 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 	}
 	var unexpected *json.UnmarshalTypeError // in an event that is not known, or a member without meaning here
 	if err := json.Unmarshal(e.data, &event); err != nil && !errors.As(err, &unexpected) {
-		return nil, false, &Error{Kind: Malformed, Message: "The model's server sent an event that is not JSON."}
+		return nil, false, malformed(err)
 	}
 	switch cmp.Or(event.Type, e.name) {
 	case "message_start":
@@ -277,8 +273,7 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		}
 	case "message_stop":
 		d.reason = cmp.Or(d.reason, "end_turn")
-		events, err := d.end()
-		return events, true, err
+		return nil, true, nil
 	case "error":
 		return nil, true, describe(0, e.data)
 	}
@@ -343,7 +338,7 @@ func (d *anthropicDecoder) end() ([]Event, error) {
 	var events []Event
 	switch d.reason {
 	case "":
-		return nil, &Error{Kind: Unreachable, Message: "The connection to the model's server was lost before the answer was complete."}
+		return nil, errCut
 	case "max_tokens", "model_context_window_exceeded":
 		finish.Reason = Length
 	case "refusal":

@@ -10,9 +10,9 @@ func describe(status int, body []byte) *Error {
 	return &Error{Kind: Rejected, Status: status, Message: string(body)}
 }
 
-// malformed returns an error for an answer that is not of the format.
-func malformed(message string, err error) *Error {
-	return &Error{Kind: Malformed, Message: message + ": " + err.Error()}
+// malformed returns an error for an event that is not JSON or not of the format.
+func malformed(err error) *Error {
+	return &Error{Kind: Malformed, Message: "the model's server sent something that is not an answer: " + err.Error()}
 }
 
 // asError returns err as an *Error.

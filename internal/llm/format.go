@@ -20,11 +20,11 @@ type format interface {
 
 // decoder decodes the stream of one answer, event by event.
 type decoder interface {
-	// decode returns what an event of the stream means. done reports whether it is the last one of interest. An error says that the
-	// stream is an error, see [describe], or not of the format.
+	// decode returns what an event of the stream means. done reports whether it is the last one of interest, after which end is called. An
+	// error says that the stream is an error, see [describe], or not of the format, see [malformed].
 	decode(e sseEvent) (events []Event, done bool, err error)
-	// end returns what remains to be said when the stream has ended, or an error if the answer is not complete. It is also called when
-	// the connection was lost.
+	// end returns what remains to be said, with a [Finish] at the end, when the stream has ended or the connection was lost. It returns
+	// [errCut] if the answer is not complete.
 	end() ([]Event, error)
 }
 
@@ -54,12 +54,12 @@ func maxTokens(m Model, r Request) int {
 	return min(m.MaxTokens, r.MaxTokens)
 }
 
-// input returns the arguments as a JSON object. Servers reject a conversation with anything else, also if the model wrote it.
+// input returns the arguments, or an empty object if they are not a JSON object. Servers reject a conversation with anything else, also if
+// the model wrote it.
 func (c ToolCall) input() json.RawMessage {
 	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(c.Arguments), &object) == nil && object != nil {
-		return json.RawMessage(c.Arguments)
+	if json.Unmarshal([]byte(c.Arguments), &object) != nil || object == nil {
+		return json.RawMessage("{}")
 	}
-	raw, _ := encodeJSON(map[string]string{"malformed": c.Arguments})
-	return raw
+	return json.RawMessage(c.Arguments)
 }

@@ -219,7 +219,7 @@ func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
 	}
 	var chunk chatChunk
 	if err := json.Unmarshal(e.data, &chunk); err != nil {
-		return nil, false, malformed("the server sent a chunk that is not one of a chat completion", err)
+		return nil, false, malformed(err)
 	}
 	if e.name == "error" || len(chunk.Error) > 0 && string(chunk.Error) != "null" {
 		return nil, false, describe(0, e.data)
