@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
+	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
 )
 
@@ -56,7 +58,35 @@ func TestScripts(t *testing.T) {
 			// The race detector makes each program sleep for a second at its end, and the scripts start hundreds.
 			e.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=20"))
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
+			e.Values[modelKey{}] = &scriptModel{}
 			return nil
 		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"modelserver": modelServer},
 	})
+}
+
+// scriptModel is the model server of a script.
+type scriptModel struct{ *modelserver.Server }
+
+type modelKey struct{}
+
+// modelServer is a command of the scripts. "modelserver" starts a model server until the end of the script and sets MODEL_URL to its address;
+// "modelserver requests" prints how many requests the model has received, and their bodies.
+func modelServer(ts *testscript.TestScript, _ bool, args []string) {
+	model := ts.Value(modelKey{}).(*scriptModel)
+	if len(args) == 1 && args[0] == "requests" {
+		requests := model.Requests()
+		_, err := fmt.Fprintf(ts.Stdout(), "%d requests\n", len(requests))
+		ts.Check(err)
+		for _, r := range requests {
+			_, err := fmt.Fprintf(ts.Stdout(), "%s\n", r.Body)
+			ts.Check(err)
+		}
+		return
+	}
+	var err error
+	model.Server, err = modelserver.Start()
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(model.Close()) })
+	ts.Setenv("MODEL_URL", model.URL())
 }

@@ -17,7 +17,7 @@ func ExampleStart() {
 	}
 	defer s.Close()
 	// An agent would send this, with the prompt that its user gave it.
-	body := fmt.Sprintf(`{"model": "any", "messages": [{"role": "user", "content": %q}], "tools": [
+	body := fmt.Sprintf(`{"model": "any", "max_tokens": 100, "messages": [{"role": "user", "content": %q}], "tools": [
 		{"name": "Read", "input_schema": {"properties": {"file_path": {"type": "string"}}}}]}`,
 		modelserver.Prompt("What does it say?", modelserver.Read("/src/a.txt"), modelserver.Say("Nothing.")))
 	answer, err := http.Post(s.URL()+"/v1/messages", "application/json", strings.NewReader(body))

@@ -2,9 +2,11 @@ package modelserver
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 )
 
 // object is a JSON object of a wire format.
@@ -13,14 +15,20 @@ type object = map[string]any
 // readChat decodes an OpenAI chat completion request.
 func readChat(body []byte, r *Request) error {
 	var asked struct {
-		Model    string
-		Stream   bool
+		Model         string
+		Stream        bool
+		StreamOptions struct {
+			IncludeUsage bool `json:"include_usage"`
+		} `json:"stream_options"`
 		Messages []struct {
 			Role      string
 			Content   content
+			Reasoning string `json:"reasoning_content"`
 			ToolCalls []struct {
+				ID       string
 				Function struct{ Arguments string }
 			} `json:"tool_calls"`
+			ToolCallID string `json:"tool_call_id"`
 		}
 		Tools []struct {
 			Function struct {
@@ -32,19 +40,28 @@ func readChat(body []byte, r *Request) error {
 	if err := json.Unmarshal(body, &asked); err != nil {
 		return err
 	}
-	r.model, r.stream = asked.Model, asked.Stream
+	r.model, r.stream, r.usageAsked = asked.Model, asked.Stream, asked.StreamOptions.IncludeUsage
+	var open calls
 	for _, m := range asked.Messages {
+		if m.Role != "tool" && len(open) > 0 {
+			return open.unanswered()
+		}
 		switch m.Role {
 		case "system", "developer":
 			r.instruct(m.Content.text())
 		case "user":
 			r.add(User, m.Content.text())
 		case "tool":
+			if err := open.answer(m.ToolCallID); err != nil {
+				return err
+			}
 			r.Items = append(r.Items, Item{Kind: Result, Text: m.Content.text()})
 		case "assistant":
+			r.add(Thought, m.Reasoning)
 			r.add(Said, m.Content.text())
 			for _, c := range m.ToolCalls {
-				r.add(Call, c.Function.Arguments)
+				open = append(open, c.ID)
+				r.Items = append(r.Items, Item{Kind: Call, Text: c.Function.Arguments})
 			}
 		default:
 			return fmt.Errorf("messages: role %q", m.Role)
@@ -53,35 +70,88 @@ func readChat(body []byte, r *Request) error {
 	for _, t := range asked.Tools {
 		r.Tools = append(r.Tools, Tool{Name: t.Function.Name, Schema: t.Function.Parameters})
 	}
+	return open.unanswered()
+}
+
+// calls are the ids of tool calls without a result.
+type calls []string
+
+// answer removes a call that has a result.
+func (c *calls) answer(id string) error {
+	at := slices.Index(*c, id)
+	if at < 0 {
+		return fmt.Errorf("the result of tool call %q does not follow the message with the call", id)
+	}
+	*c = slices.Delete(*c, at, at+1)
 	return nil
 }
 
-var chatUsage = object{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+// unanswered returns an error if calls have no results.
+func (c calls) unanswered() error {
+	if len(c) == 0 {
+		return nil
+	}
+	return fmt.Errorf("no results follow the tool calls %q", []string(c))
+}
 
 func writeChat(w http.ResponseWriter, r Request, a act) {
-	message, finish := object{"role": "assistant", "content": a.say}, "stop"
-	if a.tool.Name != "" {
-		message, finish = object{"role": "assistant", "tool_calls": []any{object{
-			"index": 0, "id": "call_" + r.number(), "type": "function",
-			"function": object{"name": a.tool.Name, "arguments": string(a.args)},
-		}}}, "tool_calls"
+	finish := map[string]string{"": "stop", "length": "length", "refusal": "content_filter"}[a.end]
+	if len(a.calls) > 0 && a.end == "" {
+		finish = "tool_calls"
 	}
 	answer := func(kind string, choices ...any) object {
-		return object{"id": "chatcmpl-" + r.number(), "object": kind, "created": 1, "model": r.model, "choices": choices}
+		return object{"id": "chatcmpl-" + r.number(), "object": kind, "created": 1, "model": r.model, "choices": append([]any{}, choices...)}
+	}
+	input, output := r.usage(a)
+	usage := object{"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output}
+	toolCall := func(i int, args string) object {
+		return object{"index": i, "id": fmt.Sprintf("call_%s_%d", r.number(), i), "type": "function",
+			"function": object{"name": a.calls[i].tool.Name, "arguments": args}}
 	}
 	if !r.stream {
+		message := object{"role": "assistant", "content": a.say}
+		if a.thought != "" {
+			message["reasoning_content"] = a.thought
+		}
+		var all []any
+		for i, c := range a.calls {
+			all = append(all, toolCall(i, c.args))
+		}
+		if all != nil {
+			message["tool_calls"] = all
+		}
 		whole := answer("chat.completion", object{"index": 0, "message": message, "finish_reason": finish})
-		whole["usage"] = chatUsage
+		whole["usage"] = usage
 		send(w, whole)
 		return
 	}
 	const kind = "chat.completion.chunk"
 	e := stream(w)
-	e.data(answer(kind, object{"index": 0, "delta": message, "finish_reason": nil}))
+	delta := func(o object) {
+		e.data(answer(kind, object{"index": 0, "delta": o, "finish_reason": nil}))
+	}
+	delta(object{"role": "assistant", "content": ""})
+	if a.thought != "" {
+		delta(object{"reasoning_content": a.thought})
+	}
+	if a.says() {
+		a.deltas(func(piece string) { delta(object{"content": piece}) })
+	}
+	for i, c := range a.calls {
+		delta(object{"tool_calls": []any{toolCall(i, "")}})
+		delta(object{"tool_calls": []any{object{"index": i, "function": object{"arguments": c.args}}}})
+	}
 	last := answer(kind, object{"index": 0, "delta": object{}, "finish_reason": finish})
-	last["usage"] = chatUsage
+	if !r.usageAsked {
+		last["usage"] = usage
+	}
 	e.data(last)
-	fmt.Fprint(w, "data: [DONE]\n\n")
+	if r.usageAsked {
+		last = answer(kind)
+		last["usage"] = usage
+		e.data(last)
+	}
+	e.text("", "[DONE]")
 }
 
 // number returns a number that is unique within the conversation.
@@ -90,10 +160,11 @@ func (r Request) number() string { return fmt.Sprint(len(r.Items)) }
 // readMessages decodes an Anthropic messages request.
 func readMessages(body []byte, r *Request) error {
 	var asked struct {
-		Model    string
-		Stream   bool
-		System   content
-		Messages []struct {
+		Model     string
+		Stream    bool
+		MaxTokens int `json:"max_tokens"`
+		System    content
+		Messages  []struct {
 			Role    string
 			Content content
 		}
@@ -106,17 +177,41 @@ func readMessages(body []byte, r *Request) error {
 		return err
 	}
 	r.model, r.stream, r.Instructions = asked.Model, asked.Stream, asked.System.text()
+	if asked.MaxTokens <= 0 {
+		return errors.New("max_tokens: field required")
+	}
+	var open calls
 	for _, m := range asked.Messages {
 		said := map[string]Kind{"user": User, "assistant": Said}[m.Role]
 		for _, p := range m.Content {
-			switch {
-			case p.Type == "tool_result":
+			switch p.Type {
+			case "tool_result":
+				if err := open.answer(p.ToolUseID); err != nil {
+					return err
+				}
 				r.Items = append(r.Items, Item{Kind: Result, Text: p.Content.text()})
-			case p.Type == "tool_use":
-				r.add(Call, string(p.Input))
-			case said == "":
+				continue
+			case "tool_use":
+				open = append(open, p.ID)
+				r.Items = append(r.Items, Item{Kind: Call, Text: string(p.Input)})
+				continue
+			case "thinking":
+				if p.Signature != signature(p.Thinking) {
+					return errors.New("thinking: invalid signature")
+				}
+				r.add(Thought, p.Thinking)
+				continue
+			case "text":
+				if p.Text == "" {
+					return errors.New("text content blocks must be non-empty")
+				}
+			}
+			if said == User && len(open) > 0 {
+				return open.unanswered()
+			}
+			if said == "" {
 				r.instruct(p.Text)
-			default:
+			} else {
 				r.add(said, p.Text)
 			}
 		}
@@ -126,32 +221,66 @@ func readMessages(body []byte, r *Request) error {
 			r.Tools = append(r.Tools, Tool{Name: t.Name, Schema: t.Schema})
 		}
 	}
-	return nil
+	return open.unanswered()
 }
 
+// signature returns what Anthropic recognises a thought of its models by.
+func signature(thought string) string { return fmt.Sprintf("signed %d", len(thought)) }
+
 func writeMessages(w http.ResponseWriter, r Request, a act) {
-	block, begun, reason := object{"type": "text", "text": a.say}, object{"type": "text", "text": ""}, "end_turn"
-	delta := object{"type": "text_delta", "text": a.say}
-	if a.tool.Name != "" {
-		id := "toolu_" + r.number()
-		block = object{"type": "tool_use", "id": id, "name": a.tool.Name, "input": a.args}
-		begun = object{"type": "tool_use", "id": id, "name": a.tool.Name, "input": object{}}
-		delta = object{"type": "input_json_delta", "partial_json": string(a.args)}
+	reason := map[string]string{"": "end_turn", "length": "max_tokens", "refusal": "refusal"}[a.end]
+	if len(a.calls) > 0 && a.end == "" {
 		reason = "tool_use"
 	}
+	input, output := r.usage(a)
 	message := object{"id": "msg_" + r.number(), "type": "message", "role": "assistant", "model": r.model,
-		"content": []any{block}, "stop_reason": reason, "stop_sequence": nil,
-		"usage": object{"input_tokens": 1, "output_tokens": 1}}
+		"content": []any{}, "stop_reason": nil, "stop_sequence": nil,
+		"usage": object{"input_tokens": input, "output_tokens": 1}}
+	toolUse := func(i int, input any) object {
+		return object{"type": "tool_use", "id": fmt.Sprintf("toolu_%s_%d", r.number(), i), "name": a.calls[i].tool.Name, "input": input}
+	}
 	if !r.stream {
-		send(w, message)
+		var blocks []any
+		if a.thought != "" {
+			blocks = append(blocks, object{"type": "thinking", "thinking": a.thought, "signature": signature(a.thought)})
+		}
+		if a.says() {
+			blocks = append(blocks, object{"type": "text", "text": a.say})
+		}
+		for i, c := range a.calls {
+			blocks = append(blocks, toolUse(i, json.RawMessage(c.args)))
+		}
+		send(w, with(message, object{"content": blocks, "stop_reason": reason,
+			"usage": object{"input_tokens": input, "output_tokens": output}}))
 		return
 	}
 	e := stream(w)
-	e.typed("message_start", object{"message": with(message, object{"content": []any{}, "stop_reason": nil})})
-	e.typed("content_block_start", object{"index": 0, "content_block": begun})
-	e.typed("content_block_delta", object{"index": 0, "delta": delta})
-	e.typed("content_block_stop", object{"index": 0})
-	e.typed("message_delta", object{"delta": object{"stop_reason": reason, "stop_sequence": nil}, "usage": object{"output_tokens": 1}})
+	e.typed("message_start", object{"message": message})
+	index := 0
+	block := func(begun object, deltas func(send func(object))) {
+		e.typed("content_block_start", object{"index": index, "content_block": begun})
+		deltas(func(delta object) { e.typed("content_block_delta", object{"index": index, "delta": delta}) })
+		e.typed("content_block_stop", object{"index": index})
+		index++
+	}
+	if a.thought != "" {
+		block(object{"type": "thinking", "thinking": "", "signature": ""}, func(send func(object)) {
+			send(object{"type": "thinking_delta", "thinking": a.thought})
+			send(object{"type": "signature_delta", "signature": signature(a.thought)})
+		})
+	}
+	if a.says() {
+		block(object{"type": "text", "text": ""}, func(send func(object)) {
+			a.deltas(func(piece string) { send(object{"type": "text_delta", "text": piece}) })
+		})
+	}
+	for i, c := range a.calls {
+		block(toolUse(i, object{}), func(send func(object)) {
+			send(object{"type": "input_json_delta", "partial_json": ""})
+			send(object{"type": "input_json_delta", "partial_json": c.args})
+		})
+	}
+	e.typed("message_delta", object{"delta": object{"stop_reason": reason, "stop_sequence": nil}, "usage": object{"output_tokens": output}})
 	e.typed("message_stop", object{})
 }
 
@@ -196,7 +325,7 @@ func readResponses(body []byte, r *Request) error {
 	for _, item := range items {
 		switch item.Type + " " + item.Role {
 		case "function_call ":
-			r.add(Call, item.Arguments)
+			r.Items = append(r.Items, Item{Kind: Call, Text: item.Arguments})
 		case "function_call_output ":
 			r.Items = append(r.Items, Item{Kind: Result, Text: item.Output.text()})
 		case "message system", "message developer", " system", " developer":
@@ -218,13 +347,15 @@ type responsesTool struct {
 }
 
 func writeResponses(w http.ResponseWriter, r Request, a act) {
+	a = a.one()
 	item, empty := object{"id": "msg_" + r.number(), "type": "message", "role": "assistant", "status": "completed",
 		"content": []any{object{"type": "output_text", "text": a.say, "annotations": []any{}}}}, "content"
-	if a.tool.Name != "" {
+	if len(a.calls) > 0 {
+		called := a.calls[0]
 		item, empty = object{"id": "fc_" + r.number(), "type": "function_call", "status": "completed",
-			"call_id": "call_" + r.number(), "name": a.tool.Name, "arguments": string(a.args)}, "arguments"
-		if a.tool.Namespace != "" {
-			item["namespace"] = a.tool.Namespace
+			"call_id": "call_" + r.number(), "name": called.tool.Name, "arguments": called.args}, "arguments"
+		if called.tool.Namespace != "" {
+			item["namespace"] = called.tool.Namespace
 		}
 	}
 	response := func(status string, output ...any) object {
@@ -243,7 +374,7 @@ func writeResponses(w http.ResponseWriter, r Request, a act) {
 	e := numbered{events: stream(w)}
 	e.send("response.created", object{"response": response("in_progress")})
 	e.send("response.output_item.added", object{"output_index": 0, "item": begun})
-	if a.tool.Name == "" {
+	if len(a.calls) == 0 {
 		at := object{"item_id": item["id"], "output_index": 0, "content_index": 0}
 		e.send("response.content_part.added", with(at, object{"part": object{"type": "output_text", "text": "", "annotations": []any{}}}))
 		e.send("response.output_text.delta", with(at, object{"delta": a.say}))
@@ -251,8 +382,8 @@ func writeResponses(w http.ResponseWriter, r Request, a act) {
 		e.send("response.content_part.done", with(at, object{"part": object{"type": "output_text", "text": a.say, "annotations": []any{}}}))
 	} else {
 		at := object{"item_id": item["id"], "output_index": 0}
-		e.send("response.function_call_arguments.delta", with(at, object{"delta": string(a.args)}))
-		e.send("response.function_call_arguments.done", with(at, object{"arguments": string(a.args)}))
+		e.send("response.function_call_arguments.delta", with(at, object{"delta": item["arguments"]}))
+		e.send("response.function_call_arguments.done", with(at, object{"arguments": item["arguments"]}))
 	}
 	e.send("response.output_item.done", object{"output_index": 0, "item": item})
 	e.send("response.completed", object{"response": whole})
@@ -313,7 +444,7 @@ func readGemini(body []byte, r *Request) error {
 			case p.FunctionResponse != nil:
 				r.Items = append(r.Items, Item{Kind: Result, Text: p.FunctionResponse.Response.Output + p.FunctionResponse.Response.Error})
 			case p.FunctionCall != nil:
-				r.add(Call, string(p.FunctionCall.Args))
+				r.Items = append(r.Items, Item{Kind: Call, Text: string(p.FunctionCall.Args)})
 			default:
 				r.add(said, p.Text)
 			}
@@ -332,9 +463,10 @@ func readGemini(body []byte, r *Request) error {
 }
 
 func geminiAnswer(a act) object {
+	a = a.one()
 	part := object{"text": a.say}
-	if a.tool.Name != "" {
-		part = object{"functionCall": object{"name": a.tool.Name, "args": a.args}}
+	if len(a.calls) > 0 {
+		part = object{"functionCall": object{"name": a.calls[0].tool.Name, "args": json.RawMessage(a.calls[0].args)}}
 	}
 	return object{
 		"candidates":    []any{object{"index": 0, "content": object{"role": "model", "parts": []any{part}}, "finishReason": "STOP"}},

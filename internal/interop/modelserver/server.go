@@ -11,7 +11,10 @@
 // the agent sends. It keeps no state between requests, so conversations survive restarts. The n-th answer after the orders
 // executes the n-th order: it sends a text, or calls the agent's tool for reading, editing or writing a file, whatever the names of the
 // tool and its arguments are, or its tool for shell commands. After the last order the model answers [Done]. If the agent offers no
-// tools, as when it asks for a title, it answers [Title].
+// tools, as when it asks for a title, it answers [Title], unless there is an order for that ([Order.Aside]).
+//
+// Chat completions and messages can do more: think, call several tools in one answer ([Together]), send a text in pieces, stop early, and
+// fail in many ways ([Order.Failing]). Like real servers they reject conversations in which tool calls and results do not match.
 //
 // The server can also be the agent's HTTP proxy. It rejects all requests to other hosts; [Server.Unknown] lists them.
 //
@@ -19,6 +22,7 @@
 package modelserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +33,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // maxRequest is the longest request, in bytes.
@@ -131,17 +136,23 @@ type writer func(w http.ResponseWriter, r Request, a act)
 
 func (s *Server) answering(read reader, write writer) http.HandlerFunc {
 	return func(w http.ResponseWriter, asked *http.Request) {
-		r := Request{Path: asked.URL.Path}
+		r := Request{Path: asked.URL.Path, Header: asked.Header.Clone()}
 		body, err := io.ReadAll(http.MaxBytesReader(w, asked.Body, maxRequest))
 		if err == nil {
 			r.Body = body
 			err = read(body, &r)
 		}
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
+			reject(w, err)
 			return
 		}
 		s.mu.Lock()
+		before := 0 // earlier attempts
+		for _, earlier := range s.requests {
+			if bytes.Equal(earlier.Body, r.Body) {
+				before++
+			}
+		}
 		s.requests = append(s.requests, r)
 		s.mu.Unlock()
 		a := r.next()
@@ -149,8 +160,66 @@ func (s *Server) answering(read reader, write writer) http.HandlerFunc {
 			s.wait(asked.Context())
 			return
 		}
+		if f := a.fault; f != nil && (f.Times == 0 || before < f.Times) {
+			if f.Status != 0 {
+				f.answer(w)
+				return
+			}
+			w = &failing{ResponseWriter: w, fault: *f, asked: asked.Context(), wait: s.wait}
+			defer func() {
+				if e := recover(); e != nil && e != errEnd {
+					panic(e)
+				}
+			}()
+		}
 		write(w, r, a)
 	}
+}
+
+// reject answers as OpenAI and Anthropic answer a request that is not valid.
+func reject(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_ = json.NewEncoder(w).Encode(map[string]any{"type": "error", "error": map[string]string{"type": "invalid_request_error", "message": err.Error()}})
+}
+
+// errEnd ends an answer early.
+var errEnd = errors.New("end of the answer")
+
+// failing ends an answer after some events.
+type failing struct {
+	http.ResponseWriter
+	fault Fault
+	asked context.Context
+	wait  func(context.Context)
+}
+
+// event is called before each event.
+func (f *failing) event() {
+	if f.fault.Events > 0 {
+		f.fault.Events--
+		return
+	}
+	f.Flush()
+	switch f.fault.Then {
+	case "silence":
+		f.wait(f.asked)
+	case "end":
+		panic(errEnd)
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// Flush implements http.Flusher.
+func (f *failing) Flush() { f.ResponseWriter.(http.Flusher).Flush() }
+
+// answer sends a whole response.
+func (f *Fault) answer(w http.ResponseWriter) {
+	for name, value := range f.Header {
+		w.Header().Set(name, value)
+	}
+	w.WriteHeader(f.Status)
+	_, _ = io.WriteString(w, f.Body)
 }
 
 func (s *Server) gemini(w http.ResponseWriter, asked *http.Request) {
@@ -208,10 +277,17 @@ func (e events) named(name string, v any) {
 	if err != nil {
 		panic(err) // cannot happen: maps of strings and numbers
 	}
+	e.text(name, string(text))
+}
+
+func (e events) text(name, data string) {
+	if f, ok := e.w.(*failing); ok {
+		f.event()
+	}
 	if name != "" {
 		fmt.Fprintf(e.w, "event: %s\n", name)
 	}
-	fmt.Fprintf(e.w, "data: %s\n\n", text)
+	fmt.Fprintf(e.w, "data: %s\n\n", data)
 	if f, ok := e.w.(http.Flusher); ok {
 		f.Flush()
 	}
@@ -229,6 +305,8 @@ const (
 	Call Kind = "call"
 	// Result is the result of a tool call.
 	Result Kind = "result"
+	// Thought is what the model thought, where agents send that back.
+	Thought Kind = "thought"
 )
 
 // Item is a part of a conversation.
@@ -248,11 +326,13 @@ type Request struct {
 	Items []Item
 	// Tools are the tools that the agent offers.
 	Tools []Tool
-	// Body is the original request.
-	Body json.RawMessage
+	// Header and Body are the original request.
+	Header http.Header
+	Body   json.RawMessage
 
-	model  string
-	stream bool
+	model      string
+	stream     bool
+	usageAsked bool // whether a chat completion has asked for a last chunk with the usage
 }
 
 // Asks reports whether the request is part of a turn rather than, for example, for a title.
@@ -298,8 +378,11 @@ type content []part
 
 type part struct {
 	Type, Text string
-	Content    content         // of an Anthropic tool result
-	Input      json.RawMessage // of an Anthropic tool call
+	// The rest is Anthropic's.
+	ID, Thinking, Signature string
+	Input                   json.RawMessage // of a tool call
+	ToolUseID               string          `json:"tool_use_id"`
+	Content                 content         // of a tool result
 }
 
 // UnmarshalJSON decodes a string as a single part.
@@ -336,15 +419,16 @@ const Title = "Scripted title"
 // mark is the prefix of a line with an order.
 const mark = "model: "
 
-// Order is an instruction to the model. [Say], [Wait], [Read], [Edit], [Write], [Run] and [Use] return one.
+// Order is an instruction to the model. [Say], [Wait], [Read], [Edit], [Write], [Run] and [Use] return one, [Think] and [Together] one for
+// chat completions and messages only.
 type Order struct {
-	// Do is "say", "wait", "read", "edit", "write", "run" or "use".
+	// Do is "say", "wait", "read", "edit", "write", "run", "use", "think" or "together".
 	Do string `json:"do"`
 	// Path is the file, as it is passed to the tool.
 	Path string `json:"path,omitempty"`
 	// Old is the text that an edit replaces.
 	Old string `json:"old,omitempty"`
-	// Text is the text to say, the new text of an edit, the content to write, or the command to run.
+	// Text is the text to say or think, the new text of an edit, the content to write, or the command to run.
 	Text string `json:"text,omitempty"`
 	// Tool is the name of the tool to use.
 	Tool string `json:"tool,omitempty"`
@@ -352,6 +436,33 @@ type Order struct {
 	Arguments string `json:"arguments,omitempty"`
 	// Server is the MCP server whose tool to call; "" means the agent's own tools.
 	Server string `json:"server,omitempty"`
+	// All are the orders to carry out together.
+	All []Order `json:"all,omitempty"`
+	// Pieces is the number of deltas in which a text is streamed; 0 means 1.
+	Pieces int `json:"pieces,omitempty"`
+	// Pace, if not 0, is the time between these, each of which begins with "at ", the time in nanoseconds since 1970, and a space.
+	Pace time.Duration `json:"pace,omitempty"`
+	// End is why the answer ends: "length" or "refusal"; "" means that the model has said everything.
+	End string `json:"end,omitempty"`
+	// Fault, if not nil, is what goes wrong with the answer.
+	Fault *Fault `json:"fault,omitempty"`
+	// IsAside marks the order for requests without tools.
+	IsAside bool `json:"aside,omitempty"`
+}
+
+// Fault is a failure of the server.
+type Fault struct {
+	// Times is how often the request fails before it is answered; 0 means always.
+	Times int `json:"times,omitempty"`
+	// Status, if not 0, is that of a response with Header and Body instead of the answer.
+	Status int               `json:"status,omitempty"`
+	Header map[string]string `json:"header,omitempty"`
+	Body   string            `json:"body,omitempty"`
+	// Events is how many events of a streamed answer are sent.
+	Events int `json:"events,omitempty"`
+	// Then is what happens after these: "" cuts the connection, "end" ends the response, and "silence" sends nothing more until the
+	// agent closes the connection (see [Server.Waiting]).
+	Then string `json:"then,omitempty"`
 }
 
 // By returns the order for the tool of an MCP server, whose name agents put before that of the tool.
@@ -360,8 +471,41 @@ func (o Order) By(server string) Order {
 	return o
 }
 
+// In returns the order with its text streamed in that many deltas.
+func (o Order) In(pieces int) Order {
+	o.Pieces = pieces
+	return o
+}
+
+// Ending returns the order with an answer that ends early, because of its "length" or with a "refusal".
+func (o Order) Ending(why string) Order {
+	o.End = why
+	return o
+}
+
+// Failing returns the order with an answer that fails.
+func (o Order) Failing(f Fault) Order {
+	o.Fault = &f
+	return o
+}
+
+// Aside returns the order for all requests without tools, such as for a title or a summary. It is not counted among the others.
+func (o Order) Aside() Order {
+	o.IsAside = true
+	return o
+}
+
 // Say orders the model to send a text.
 func Say(text string) Order { return Order{Do: "say", Text: text} }
+
+// Think orders the model to think, and to say nothing unless there is more in [Together].
+func Think(text string) Order { return Order{Do: "think", Text: text} }
+
+// Together orders the model to carry out several orders in one answer: to think first, to send a text, and to call tools.
+func Together(orders ...Order) Order { return Order{Do: "together", All: orders} }
+
+// Stamps orders the model to send n deltas, one every pace, which begin with the time; see [Order.Pace].
+func Stamps(n int, pace time.Duration) Order { return Order{Do: "say", Pieces: n, Pace: pace} }
 
 // Read orders the model to call the tool that reads a file.
 func Read(path string) Order { return Order{Do: "read", Path: path} }
@@ -381,7 +525,7 @@ func Run(command string) Order { return Order{Do: "run", Text: command} }
 // Use orders the model to call a tool by name, with a path if the tool takes one.
 func Use(tool, path string) Order { return Order{Do: "use", Tool: tool, Path: path} }
 
-// UseWith orders the model to call a tool by name, with a JSON object of arguments.
+// UseWith orders the model to call a tool by name, with arguments, which should be a JSON object.
 func UseWith(tool, arguments string) Order { return Order{Do: "use", Tool: tool, Arguments: arguments} }
 
 // Prompt returns a prompt that begins with words and contains orders, which the model executes one after another.
@@ -419,34 +563,91 @@ func orders(text string) []Order {
 	return found
 }
 
-// act is the next action of the model: it sends a text, waits, or calls a tool.
+// act is the next answer of the model, or what it does instead.
 type act struct {
-	say  string
-	wait bool
-	tool Tool            // zero to send a text
-	args json.RawMessage // a JSON object
+	wait    bool
+	thought string
+	say     string
+	pieces  int
+	pace    time.Duration
+	calls   []call
+	end     string // see Order.End
+	fault   *Fault
+}
+
+// call is a tool call.
+type call struct {
+	tool Tool
+	args string // a JSON object, unless an order says otherwise
+}
+
+// says reports whether the answer contains text. There is always something in it.
+func (a act) says() bool {
+	return a.say != "" || a.pieces > 0 || a.thought == "" && len(a.calls) == 0
+}
+
+// deltas calls send for each piece of the text.
+func (a act) deltas(send func(piece string)) {
+	said, n := []rune(a.say), max(a.pieces, 1)
+	next := time.Now()
+	for i := range n {
+		piece := string(said[len(said)*i/n : len(said)*(i+1)/n])
+		if a.pace > 0 {
+			time.Sleep(time.Until(next))
+			next = next.Add(a.pace)
+			piece = fmt.Sprintf("at %d %s", time.Now().UnixNano(), piece)
+		}
+		send(piece)
+	}
+}
+
+// one returns the act for a format of which only single actions are supported.
+func (a act) one() act {
+	if len(a.calls) > 1 || a.thought != "" || len(a.calls) > 0 && a.say != "" || a.end != "" {
+		return act{say: "only for chat completions and messages"}
+	}
+	return a
+}
+
+// usage returns how many tokens a request and its answer count as: one for each four bytes.
+func (r Request) usage(a act) (input, output int) {
+	output = len(a.thought) + len(a.say)
+	for _, c := range a.calls {
+		output += len(c.args)
+	}
+	return len(r.Body)/4 + 1, output/4 + 1
 }
 
 // next derives the next action from the conversation.
 func (r Request) next() act {
-	if len(r.Tools) == 0 {
-		return act{say: Title}
-	}
-	done := 0
+	aside := len(r.Tools) == 0
+	answers := 0
 	for i := len(r.Items) - 1; i >= 0; i-- {
-		item := r.Items[i]
-		if item.Kind == Result || item.Kind == Said {
-			done++
-		}
-		if item.Kind != User {
+		if r.Items[i].Kind != User {
+			if r.beginsAnswer(i) {
+				answers++
+			}
 			continue
 		}
-		if given := orders(item.Text); len(given) > 0 {
-			if done >= len(given) {
-				break
-			}
-			return r.carryOut(given[done])
+		given := slices.DeleteFunc(orders(r.Items[i].Text), func(o Order) bool { return o.IsAside != aside })
+		switch {
+		case len(given) == 0:
+		case aside:
+			return r.carryOut(given[len(given)-1])
+		case answers < len(given):
+			return r.carryOut(given[answers])
+		default:
+			return act{say: Done}
 		}
 	}
+	if aside {
+		return act{say: Title}
+	}
 	return act{say: Done}
+}
+
+// beginsAnswer reports whether an answer of the model begins with an item. What it says and the calls that follow are one answer.
+func (r Request) beginsAnswer(i int) bool {
+	ofModel := func(k Kind) bool { return k == Thought || k == Said || k == Call }
+	return ofModel(r.Items[i].Kind) && (i == 0 || !ofModel(r.Items[i-1].Kind))
 }

@@ -94,7 +94,7 @@ var formats = map[string]format{
 						object{"type": "text", "text": "a reminder of the agent's"}}})
 				}
 			}
-			return object{"model": "m", "stream": stream, "system": []any{object{"type": "text", "text": "Be good."}},
+			return object{"model": "m", "max_tokens": 100, "stream": stream, "system": []any{object{"type": "text", "text": "Be good."}},
 				"messages": messages, "tools": tools}
 		},
 		tool: func(name string, schema object) object { return object{"name": name, "input_schema": schema} },
@@ -231,6 +231,147 @@ func TestLastOrdersApply(t *testing.T) {
 	require.Contains(t, post(t, s, f.path, f.ask([]string{text}, false, tool)), "newer")
 	require.Contains(t, post(t, s, f.path, f.ask([]string{"no orders"}, false, tool)), modelserver.Done)
 	require.Contains(t, post(t, s, f.path, f.ask([]string{text}, false)), modelserver.Title, "no tools, so a side errand")
+}
+
+func TestSeveralThingsInOneAnswer(t *testing.T) {
+	together := modelserver.Together(modelserver.Think("Hmm."), modelserver.Say("Both.").In(3), modelserver.Read("/a"), modelserver.Read("/b"))
+	orders := []modelserver.Order{together, modelserver.Say("Seen.").Ending("length"), modelserver.Say("No.").Ending("refusal")}
+	for name, want := range map[string][][]string{
+		"chat": {
+			{`"reasoning_content":"Hmm."`, `"content":"B"`, `"content":"ot"`, `"content":"h."`, `"index":0`, `{\"path\":\"/a\"}`, `"index":1`, `{\"path\":\"/b\"}`,
+				`"finish_reason":"tool_calls"`, `"prompt_tokens"`, "[DONE]"},
+			{`"content":"Seen."`, `"finish_reason":"length"`}, {`"content":"No."`, `"finish_reason":"content_filter"`},
+		},
+		"messages": {
+			{`"thinking":"Hmm."`, `"signature":"signed 4"`, `"text":"B"`, `"text":"ot"`, `"text":"h."`, `{\"path\":\"/a\"}`, `"index":3`, `{\"path\":\"/b\"}`,
+				`"stop_reason":"tool_use"`},
+			{`"text":"Seen."`, `"stop_reason":"max_tokens"`}, {`"text":"No."`, `"stop_reason":"refusal"`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, f := start(t), formats[name]
+			given := prompted(orders)
+			for _, order := range want {
+				streamed := post(t, s, f.path, f.ask(given, true, f.tool("read", properties("path"))))
+				for _, part := range order {
+					_, rest, found := strings.Cut(streamed, part)
+					require.True(t, found, "%s in %s", part, streamed)
+					streamed = rest
+				}
+				given = append(given, "call", "seen")
+			}
+			whole := post(t, s, f.path, f.ask(prompted(orders), false, f.tool("read", properties("path"))))
+			for _, part := range []string{"Hmm.", "Both.", "/a", "/b"} {
+				require.Contains(t, whole, part)
+			}
+		})
+	}
+	for _, name := range []string{"responses", "gemini"} {
+		f := formats[name]
+		require.Contains(t, post(t, start(t), f.path, f.ask(prompted(orders), false, f.tool("read", properties("path")))), "only for chat")
+	}
+}
+
+func TestPace(t *testing.T) {
+	f := formats["chat"]
+	answer := post(t, start(t), f.path, f.ask(prompted([]modelserver.Order{modelserver.Stamps(5, time.Microsecond)}), true, f.tool("read", properties())))
+	require.Equal(t, 5, strings.Count(answer, `"content":"at `))
+}
+
+func TestUsageGrowsWithTheConversation(t *testing.T) {
+	f, s := formats["messages"], start(t)
+	input := func(words string) float64 {
+		var answer struct{ Usage map[string]float64 }
+		require.NoError(t, json.Unmarshal([]byte(post(t, s, f.path, f.ask([]string{words}, false, f.tool("read", properties())))), &answer))
+		return answer.Usage["input_tokens"]
+	}
+	require.InDelta(t, 1000, input(strings.Repeat("word", 1001))-input("word"), 1)
+}
+
+func TestOrdersForRequestsWithoutTools(t *testing.T) {
+	f, s := formats["chat"], start(t)
+	given := prompted([]modelserver.Order{modelserver.Say("A summary.").Aside(), modelserver.Say("An answer.")})
+	require.Contains(t, post(t, s, f.path, f.ask(given, false)), "A summary.")
+	require.Contains(t, post(t, s, f.path, f.ask(given, false, f.tool("read", properties()))), "An answer.")
+}
+
+func TestFaults(t *testing.T) {
+	for _, name := range []string{"chat", "messages"} {
+		t.Run(name, func(t *testing.T) {
+			s, f := start(t), formats[name]
+			ask := func(fault modelserver.Fault) (*http.Response, string, error) {
+				text, err := json.Marshal(f.ask(prompted([]modelserver.Order{modelserver.Say("Said it.").Failing(fault)}), true, f.tool("read", properties())))
+				require.NoError(t, err)
+				answer, err := http.Post(s.URL()+f.path, "application/json", strings.NewReader(string(text)))
+				require.NoError(t, err)
+				defer answer.Body.Close()
+				body, err := io.ReadAll(answer.Body)
+				return answer, string(body), err
+			}
+			busy := modelserver.Fault{Times: 2, Status: 429, Header: map[string]string{"Retry-After": "3"}, Body: "<p>later</p>"}
+			for range busy.Times {
+				answer, text, err := ask(busy)
+				require.NoError(t, err)
+				require.Equal(t, 429, answer.StatusCode)
+				require.Equal(t, "3", answer.Header.Get("Retry-After"))
+				require.Equal(t, "<p>later</p>", text)
+			}
+			_, text, err := ask(busy)
+			require.NoError(t, err)
+			require.Contains(t, text, "Said it.", "the third time")
+
+			_, text, err = ask(modelserver.Fault{Events: 2})
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			require.Equal(t, 2, strings.Count(text, "data: "))
+			_, text, err = ask(modelserver.Fault{Events: 1, Then: "end"})
+			require.NoError(t, err)
+			require.Equal(t, 1, strings.Count(text, "data: "))
+
+			ctx, hangUp := context.WithCancel(t.Context())
+			defer hangUp()
+			body, err := json.Marshal(f.ask(prompted([]modelserver.Order{modelserver.Say("x").Failing(modelserver.Fault{Events: 1, Then: "silence"})}), true, f.tool("read", properties())))
+			require.NoError(t, err)
+			asked, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL()+f.path, strings.NewReader(string(body)))
+			require.NoError(t, err)
+			answer, err := http.DefaultClient.Do(asked)
+			require.NoError(t, err)
+			defer answer.Body.Close()
+			require.NoError(t, s.Waiting(ctx))
+			hangUp()
+			_, err = io.ReadAll(answer.Body)
+			require.ErrorIs(t, err, context.Canceled)
+		})
+	}
+}
+
+func TestConversationsThatDoNotMatch(t *testing.T) {
+	chatCall := object{"role": "assistant", "tool_calls": []any{object{"id": "a", "function": object{"name": "read", "arguments": "{}"}}}}
+	message := func(role string, blocks ...any) object { return object{"role": role, "content": blocks} }
+	use, result := object{"type": "tool_use", "id": "a", "name": "read", "input": object{}}, object{"type": "tool_result", "tool_use_id": "a", "content": "x"}
+	text := object{"type": "text", "text": "x"}
+	for _, c := range []struct {
+		path, want string
+		messages   []any
+	}{
+		{"/v1/chat/completions", "no results follow", []any{chatCall}},
+		{"/v1/chat/completions", "no results follow", []any{chatCall, object{"role": "user", "content": "x"}}},
+		{"/v1/chat/completions", "does not follow", []any{chatCall, object{"role": "tool", "tool_call_id": "b", "content": "x"}}},
+		{"/v1/messages", "no results follow", []any{message("assistant", use)}},
+		{"/v1/messages", "no results follow", []any{message("assistant", use), message("user", text, result)}},
+		{"/v1/messages", "does not follow", []any{message("user", result)}},
+		{"/v1/messages", "non-empty", []any{message("user", object{"type": "text", "text": ""})}},
+		{"/v1/messages", "invalid signature", []any{message("assistant", object{"type": "thinking", "thinking": "Hmm.", "signature": "x"})}},
+	} {
+		body, err := json.Marshal(object{"model": "m", "max_tokens": 100, "messages": c.messages})
+		require.NoError(t, err)
+		answer, err := http.Post(start(t).URL()+c.path, "application/json", strings.NewReader(string(body)))
+		require.NoError(t, err)
+		read, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, http.StatusBadRequest, answer.StatusCode)
+		require.Contains(t, string(read), c.want)
+	}
 }
 
 func TestWaitEndsWithTheConnection(t *testing.T) {

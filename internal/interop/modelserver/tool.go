@@ -45,12 +45,33 @@ func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) +
 
 // carryOut returns the action for an order, given the tools of the agent.
 func (r Request) carryOut(o Order) act {
+	a := act{pieces: o.Pieces, pace: o.Pace, end: o.End, fault: o.Fault}
 	switch o.Do {
 	case "say":
-		return act{say: o.Text}
+		a.say = o.Text
+	case "think":
+		a.thought = o.Text
 	case "wait":
-		return act{wait: true}
+		a.wait = true
+	case "together":
+		for _, each := range o.All {
+			b := r.carryOut(each)
+			a.thought, a.say, a.calls = a.thought+b.thought, a.say+b.say, append(a.calls, b.calls...)
+			a.pieces, a.pace = max(a.pieces, b.pieces), max(a.pace, b.pace)
+		}
+	default:
+		c, err := r.call(o)
+		if err != nil {
+			a.say = err.Error()
+			break
+		}
+		a.calls = []call{c}
 	}
+	return a
+}
+
+// call returns the tool call for an order.
+func (r Request) call(o Order) (call, error) {
 	called := names[o.Do]
 	if o.Do == "use" {
 		called = []string{strings.ToLower(o.Tool)}
@@ -61,13 +82,13 @@ func (r Request) carryOut(o Order) act {
 	}
 	if at < 0 {
 		what := strings.Join(strings.Fields(o.Server+" "+o.Do+" "+o.Tool), " ")
-		return act{say: fmt.Sprintf("no tool for %q among %s", what, strings.Join(r.toolNames(), " "))}
+		return call{}, fmt.Errorf("no tool for %q among %s", what, strings.Join(r.toolNames(), " "))
 	}
 	args, err := r.Tools[at].arguments(o)
 	if err != nil {
-		return act{say: fmt.Sprintf("the tool %s: %v", r.Tools[at].Name, err)}
+		return call{}, fmt.Errorf("the tool %s: %w", r.Tools[at].Name, err)
 	}
-	return act{tool: r.Tools[at], args: args}
+	return call{r.Tools[at], args}, nil
 }
 
 // tool returns the index of the first tool of a server, or of the agent's own, with one of the names; -1 if there is none.
@@ -90,9 +111,9 @@ func (r Request) toolNames() []string {
 }
 
 // arguments returns the arguments of the tool for an order, according to its schema.
-func (t Tool) arguments(o Order) (json.RawMessage, error) {
+func (t Tool) arguments(o Order) (string, error) {
 	if o.Arguments != "" {
-		return json.RawMessage(o.Arguments), nil
+		return o.Arguments, nil
 	}
 	var schema struct {
 		Properties map[string]struct{ Type any }
@@ -100,7 +121,7 @@ func (t Tool) arguments(o Order) (json.RawMessage, error) {
 	}
 	if len(t.Schema) > 0 { // some agents omit it if there are no arguments
 		if err := json.Unmarshal(t.Schema, &schema); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
 	args := map[string]any{}
@@ -130,5 +151,6 @@ func (t Tool) arguments(o Order) (json.RawMessage, error) {
 			}
 		}
 	}
-	return json.Marshal(args)
+	text, err := json.Marshal(args)
+	return string(text), err
 }
