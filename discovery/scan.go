@@ -378,10 +378,10 @@ func (m *matcher) descend(ctx context.Context, at *directory, e workspace.Entry,
 // readFile adds the artifacts of the file e in at, unless another row has.
 func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry) {
 	key := fileOfKind{m.row.Format.Kind(), join(at.rel, e.Name)}
-	if m.read[key] {
+	before := len(m.read)
+	if m.read[key] = true; len(m.read) == before {
 		return
 	}
-	m.read[key] = true
 	if m.row.Format == SubagentFile || m.row.Format == PluginScript {
 		m.addAll(at, m.notRead(key.rel))
 		return
@@ -396,7 +396,7 @@ func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry
 	if cap(content) > cap(m.buffer) {
 		m.buffer = content
 	}
-	file := m.artifact(m.row, join(at.rel, e.Name))
+	file := m.artifact(m.row, key.rel)
 	file.Ref, file.Size, file.dir = info.Ref(), info.Size(), m.level.rel
 	m.addAll(at, m.parse(ctx, file, content)...)
 }

@@ -49,11 +49,26 @@ func Shorten(s string, max int) string {
 // Line returns s as one line of at most max characters: each run of white space and of characters that would break the line,
 // reorder it or not be visible becomes one space, and a longer line ends in "…".
 func Line(s string, max int) string {
+	if len(s) <= max && isPlainLine(s) {
+		return s
+	}
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || misleads(r) && !joins(r) }), " ")
 	if utf8.RuneCountInString(s) <= max {
 		return s
 	}
 	return strings.TrimSpace(string([]rune(s)[:max-1])) + "…"
+}
+
+// isPlainLine reports whether s consists of ASCII words with single spaces between them, as most lines do.
+func isPlainLine(s string) bool {
+	word := false // the last character belongs to one
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' || s[i] == ' ' && !word {
+			return false
+		}
+		word = s[i] != ' '
+	}
+	return word || s == ""
 }
 
 // Printable returns a file name, path or other identifier as it can be shown on one line: unchanged, or as Quote does if it

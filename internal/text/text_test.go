@@ -40,6 +40,10 @@ func TestShorten(t *testing.T) {
 func TestLine(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                   "",
+		"a b c":              "a b c",
+		"a  b":               "a b",
+		"a b ":               "a b",
+		"a\x7fb":             "a b",
 		" a\n\tb\u2028c\x00": "a b c",
 		"0123456789":         "0123456789",
 		"0123456789x":        "012345678…",
