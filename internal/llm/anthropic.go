@@ -28,10 +28,7 @@ func (anthropicFormat) header(key string) http.Header {
 type object map[string]any
 
 func (anthropicFormat) encode(m Model, r Request) ([]byte, error) {
-	maxTokens := m.MaxTokens
-	if r.MaxTokens != 0 {
-		maxTokens = min(maxTokens, r.MaxTokens)
-	}
+	maxTokens := maxTokens(m, r)
 	messages := anthropicMessages(m, r.Messages)
 	body := object{"model": m.Name, "max_tokens": maxTokens, "stream": true, "messages": messages}
 	if r.System != "" {
@@ -61,7 +58,7 @@ func (anthropicFormat) encode(m Model, r Request) ([]byte, error) {
 	if len(r.Stop) > 0 {
 		body["stop_sequences"] = r.Stop
 	}
-	return json.Marshal(body)
+	return encodeJSON(body)
 }
 
 // ephemeral marks the end of a part of the request that the server should cache.

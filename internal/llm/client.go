@@ -25,6 +25,9 @@ func New(m Model) *Client {
 		m.MaxTokens = cmp.Or(m.MaxTokens, 8192)
 	}
 	m.BaseURL = strings.TrimRight(cmp.Or(m.BaseURL, baseURL), "/")
+	if m.API == Anthropic {
+		m.BaseURL = strings.TrimSuffix(m.BaseURL, "/v1") // of the paths
+	}
 	m.ContextTokens = cmp.Or(m.ContextTokens, 128_000)
 	return &Client{model: m, format: formats[m.API], http: &http.Client{}}
 }
@@ -39,6 +42,10 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 	return func(yield func(Event, error) bool) {
 		stopped := false
 		err := c.ask(ctx, r, func(e Event) bool {
+			if thought, ok := e.(Thinking); ok {
+				thought.Model = c.model.Name
+				e = thought
+			}
 			stopped = !yield(e, nil)
 			return !stopped
 		})

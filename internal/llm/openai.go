@@ -194,7 +194,8 @@ type chatChunk struct {
 			CachedTokens int `json:"cached_tokens"`
 		} `json:"prompt_tokens_details"`
 	}
-	Error json.RawMessage
+	Error  json.RawMessage
+	Object string
 }
 
 type chatDelta struct {
@@ -221,7 +222,7 @@ func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
 	if err := json.Unmarshal(e.data, &chunk); err != nil {
 		return nil, false, malformed(err)
 	}
-	if e.name == "error" || len(chunk.Error) > 0 && string(chunk.Error) != "null" {
+	if e.name == "error" || chunk.Object == "error" || len(chunk.Error) > 0 && string(chunk.Error) != "null" {
 		return nil, false, describe(0, e.data)
 	}
 	d.begun = true

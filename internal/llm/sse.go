@@ -37,6 +37,9 @@ func (s *sseReader) next() (sseEvent, error) {
 			switch string(field) {
 			case "event":
 				event.name = string(value)
+			case "error": // llama.cpp before 2026 reports errors in a field of its own
+				event.name = "error"
+				fallthrough
 			case "data":
 				if found {
 					event.data = append(event.data, '\n')

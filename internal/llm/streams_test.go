@@ -1,0 +1,87 @@
+package llm
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/*.golden")
+
+// TestStreams replays the streams that servers are known to send. The comments at the top of each say where it is from.
+func TestStreams(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.sse")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".sse")
+		t.Run(name, func(t *testing.T) {
+			stream, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden := strings.TrimSuffix(file, ".sse") + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, []byte(replay(name, stream, bytes.NewReader(stream))), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			crlf := bytes.ReplaceAll(stream, []byte("\n"), []byte("\r\n"))
+			for how, from := range map[string]io.Reader{
+				"whole":        bytes.NewReader(stream),
+				"in bytes":     iotest.OneByteReader(bytes.NewReader(stream)),
+				"in halves":    iotest.HalfReader(bytes.NewReader(stream)),
+				"with CR LF":   iotest.OneByteReader(bytes.NewReader(crlf)),
+				"with its end": iotest.DataErrReader(bytes.NewReader(stream)),
+			} {
+				if got := replay(name, stream, from); got != string(want) {
+					t.Errorf("%s:\n%s\nwant:\n%s", how, got, want)
+				}
+			}
+		})
+	}
+}
+
+// replay returns what the client makes of a stream that it reads from a reader, one line for each event.
+func replay(name string, stream []byte, from io.Reader) string {
+	m := Model{API: OpenAI, Name: "model"}
+	if bytes.Contains(stream, []byte("event: message_start")) {
+		m.API = Anthropic
+	}
+	var b strings.Builder
+	err := New(m).read(from, func(e Event) bool {
+		switch e := e.(type) {
+		case TextDelta:
+			fmt.Fprintf(&b, "text %q\n", string(e))
+		case ThinkingDelta:
+			fmt.Fprintf(&b, "thinking %q\n", string(e))
+		case Thinking:
+			fmt.Fprintf(&b, "thought %q signature=%q redacted=%q\n", e.Text, e.Signature, e.Redacted)
+		case ToolCall:
+			if !bytes.Contains(stream, []byte(`"`+e.ID+`"`)) {
+				e.ID = "(new)"
+			}
+			fmt.Fprintf(&b, "call %s %s %s\n", e.ID, e.Name, e.Arguments)
+		case Finish:
+			fmt.Fprintf(&b, "finish %s input=%d cached=%d output=%d\n", e.Reason, e.Usage.Input, e.Usage.Cached, e.Usage.Output)
+		default:
+			fmt.Fprintf(&b, "%#v\n", e)
+		}
+		return true
+	})
+	if err != nil {
+		fmt.Fprintln(&b, "error")
+	}
+	return b.String()
+}
