@@ -4,8 +4,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SOURCES      = find . -name '*.go' -not -path '*/node_modules/*' -not -path '*/testdata/*'
 PLATFORMS   := linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 FUZZTIME    ?= 30s
-# What the tests run on: the official TypeScript client and acpx, real agents behind the program, MCP servers and MCP clients.
-NODE        := testdata/node testdata/node-acpx testdata/node-agents testdata/node-mcp testdata/node-mcp-clients
+# What the tests run on: the official TypeScript client and acpx, real agents behind the program, MCP servers, MCP clients, and a model server.
+NODE        := testdata/node testdata/node-acpx testdata/node-agents testdata/node-mcp testdata/node-mcp-clients testdata/node-models
 PACKAGES    := $(NODE:%=%/node_modules/.installed)
 # More agents, which are only tried when asked for.
 MORE        := testdata/node-agents/more
