@@ -27,8 +27,9 @@ type conversation struct {
 	prompt  []llm.Part                // of the last prompt
 	ignored bool                      // the prompt was not for the model, nor is what follows it
 
-	sent, used int // the estimate for a request, and the tokens that the server has counted in it; 0 if it has not
-	cut        int // how many of the oldest results are left out of requests
+	cut                int // how many of the oldest results are left out of requests
+	sent               int // estimate for the last request
+	counted, estimated int // tokens of a request as the server has counted and as we have estimated them; 0 if it has not
 }
 
 // meta is the member acp-agent in an update's _meta. It says what the update means to the model.
@@ -126,21 +127,14 @@ func (c *conversation) setResult(r llm.ToolResult) {
 	}
 }
 
-// count notes how many tokens the server has counted in the last request. A number that is much too small counts something else.
-func (c *conversation) count(tokens int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.used = 0
-	if tokens > c.sent/4 {
-		c.used = tokens
-	}
-}
-
 // apply adds what an update says. The lock must be held.
 func (c *conversation) apply(u backend.Update) {
 	switch u.Kind {
-	case sessionstore.UserMessageChunk, sessionstore.AgentMessageChunk, sessionstore.ToolCall, sessionstore.ToolCallUpdate:
+	case sessionstore.UserMessageChunk:
+	case sessionstore.AgentMessageChunk, sessionstore.ToolCall, sessionstore.ToolCallUpdate:
+		c.endPrompt()
 	default:
+		c.endPrompt()
 		return
 	}
 	var params struct {
@@ -163,7 +157,6 @@ func (c *conversation) apply(u backend.Update) {
 		c.asked = append(c.asked, p.Content)
 		return
 	}
-	c.endPrompt()
 	var output struct{ Text *string }
 	_ = json.Unmarshal(p.RawOutput, &output) // others may have another form
 	switch m := p.Meta.Ours; {
@@ -289,7 +282,7 @@ func (c *conversation) dropThoughts() {
 
 // startOver replaces the conversation by a summary.
 func (c *conversation) startOver(m meta) {
-	c.messages, c.results, c.cut, c.sent, c.used = nil, nil, 0, 0, 0
+	c.messages, c.results, c.cut, c.counted, c.estimated = nil, nil, 0, 0, 0
 	c.said.Reset()
 	c.add(llm.User, llm.Text(summaryIntroduction+m.Summary))
 	if m.Keep {

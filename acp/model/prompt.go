@@ -148,6 +148,9 @@ func (t *turn) prompt(ctx context.Context, params backend.Raw, client *llm.Clien
 	if err := t.noteUnused(ctx, p.Prompt, client); err != nil {
 		return call, err
 	}
+	if err := t.tellRoots(ctx); err != nil {
+		return call, err
+	}
 	if call.name == "" {
 		return call, nil
 	}

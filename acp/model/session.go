@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 )
@@ -12,6 +13,7 @@ import (
 type session struct {
 	backend *modelBackend
 	host    backend.Host
+	opened  time.Time
 
 	mu       sync.Mutex // settings can be changed during a turn
 	settings settings
@@ -23,7 +25,7 @@ type session struct {
 
 // Open opens a session. Of one that is loaded, resumed or forked the model gets to know the stored history.
 func (b *modelBackend) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
-	s := &session{backend: b, host: h, settings: b.restoreSettings(a.State)}
+	s := &session{backend: b, host: h, opened: time.Now(), settings: b.restoreSettings(a.State)}
 	if err := s.conversation.restore(ctx, a); err != nil {
 		return nil, backend.Opened{}, err
 	}

@@ -28,6 +28,9 @@ type settings struct {
 	Mode   mode   `json:"mode"`
 	Model  string `json:"model,omitempty"` // its ID
 	Effort string `json:"effort"`          // see llm.Request
+
+	// Roots are those that the model was last told of.
+	Roots []string `json:"roots,omitempty"`
 }
 
 // choice is a value that the user can choose.

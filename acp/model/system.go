@@ -1,9 +1,133 @@
 package model
 
-import _ "embed"
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
+)
 
 //go:embed system.md
 var systemText string
 
-// systemPrompt returns what the model is told first: our own text, the roots, their instructions and their skills.
-func (s *session) systemPrompt(m mode) string { return systemText }
+// maxSkills is how many skills the model is told of.
+const maxSkills = 200
+
+// systemPrompt returns what the model is told first: our own text, the roots, their instructions and their skills. It stays the same as long as
+// these and the mode do, so that servers can cache it.
+func (s *session) systemPrompt(m mode) string {
+	var b strings.Builder
+	b.WriteString(systemText)
+	b.WriteString("\n# This session\n\n")
+	fmt.Fprintf(&b, "Today is %s. The operating system is %s.\n\n", s.opened.Format("Monday, 2 January 2006"), runtime.GOOS)
+	b.WriteString(describeRoots(s.host.Workspace().Roots()))
+	catalog := s.host.Catalog()
+	b.WriteString(describeSkills(catalog.Active(discovery.Skill)))
+	if instructions := catalog.Instructions(nil).String(); instructions != "" {
+		b.WriteString("\n" + instructions)
+	}
+	b.WriteString(describeMode(m))
+	return b.String()
+}
+
+// describeRoots lists the roots in order.
+func describeRoots(roots workspace.Roots) string {
+	var b strings.Builder
+	b.WriteString("The roots are:\n\n")
+	for i, dir := range roots.All() {
+		fmt.Fprintf(&b, "- %d: %s", i, text.Printable(dir.String()))
+		if i == 0 {
+			b.WriteString(" (working directory)")
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// describeSkills lists the skills that the model may use by itself.
+func describeSkills(skills []discovery.Artifact) string {
+	skills = slices.DeleteFunc(skills, func(a discovery.Artifact) bool { return a.UserOnly })
+	if len(skills) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n# Skills found in the folders\n\nA skill is a folder with a text on how to do one task. If a task fits a description, read the " +
+		"file first and follow it. Paths in it are relative to its folder.\n\n")
+	for _, a := range skills[:min(len(skills), maxSkills)] {
+		fmt.Fprintf(&b, "- %s (%s)", text.Printable(a.Name), text.Printable(a.Path))
+		if d := text.Line(a.Description, maxDescription); d != "" {
+			b.WriteString(": " + text.Printable(d))
+		}
+		b.WriteString("\n")
+	}
+	if more := len(skills) - maxSkills; more > 0 {
+		fmt.Fprintf(&b, "- and %d more\n", more)
+	}
+	return b.String()
+}
+
+// describeMode says what the session's mode means for the model.
+func describeMode(m mode) string {
+	switch m {
+	case readOnly:
+		return "\n# Mode: read only\n\nThe user wants nothing to be changed. You have no tools that change files or run commands. If the task needs " +
+			"a change, describe it, and say that the user can choose another mode.\n"
+	case planning:
+		return "\n# Mode: plan\n\nThe user wants a plan before anything is changed. You have no tools that change files or run commands. Read what you " +
+			"need, ask about what is unclear and matters, and then present a plan: what changes in which files, in which order, how it is checked, " +
+			"and what could go wrong. Stop there: the user chooses another mode to have it carried out.\n"
+	}
+	return ""
+}
+
+// tellRoots adds to the user's message how the roots have changed since the model was last told of them.
+func (t *turn) tellRoots(ctx context.Context) error {
+	roots := t.host.Workspace().Roots()
+	var now []string
+	for _, dir := range roots.All() {
+		now = append(now, dir.String())
+	}
+	t.mu.Lock()
+	before := t.settings.Roots
+	t.mu.Unlock()
+	if slices.Equal(before, now) {
+		return nil
+	}
+	if len(before) > 0 {
+		changes := strings.Join(slices.Concat(missing("added", now, before), missing("removed", before, now)), "; ")
+		if changes == "" {
+			changes = "their order has changed"
+		}
+		message := "[The roots of the session have changed: " + changes + ". Paths outside of the roots cannot be reached. " + describeRoots(roots) + "]"
+		if err := t.addToPrompt(ctx, sdk.ToolKindOther, "Told the model that the folders have changed: "+changes, "", message); err != nil {
+			return err
+		}
+	}
+	t.mu.Lock()
+	t.settings.Roots = now
+	t.mu.Unlock()
+	_, err := t.keep(ctx)
+	return err
+}
+
+// missing says which of list are not in other.
+func missing(verb string, list, other []string) []string {
+	var names []string
+	for _, dir := range list {
+		if !slices.Contains(other, dir) {
+			names = append(names, text.Printable(dir))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{verb + " " + strings.Join(names, ", ")}
+}

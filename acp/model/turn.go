@@ -21,6 +21,8 @@ type turn struct {
 	updates backend.Updates // what they show becomes part of the conversation
 	steps   int             // how often the model was asked
 	usage   llm.Usage       // of all requests of the turn
+
+	uncompacted int // the step from which on the conversation may be summarised again
 }
 
 // run answers the prompt.
@@ -68,7 +70,7 @@ func (t *turn) step(ctx context.Context) (done bool, reason sdk.StopReason, err 
 	}
 	calls, finish, err := t.ask(ctx, client, request)
 	if err != nil {
-		return false, "", err
+		return false, "", t.shorten(ctx, client, err)
 	}
 	t.count(finish.Usage)
 	if len(calls) > 0 {
@@ -102,7 +104,7 @@ func (t *turn) ask(ctx context.Context, client *llm.Client, r llm.Request) ([]ll
 		case llm.ToolCall:
 			calls = append(calls, e)
 		case llm.Retry:
-			err = t.think(ctx, fmt.Sprintf("%s. Trying again in %s.\n\n", text.Plain(e.Err.Error()), e.After.Round(1e8)))
+			err = t.showRetry(ctx, e)
 		case llm.Finish:
 			finish = e
 		}
@@ -134,6 +136,11 @@ func (t *turn) note(ctx context.Context, s string) error {
 // think shows a piece of what the model thinks, or a note on what goes on.
 func (t *turn) think(ctx context.Context, s string) error {
 	return t.updates.Update(ctx, backend.NewUpdate(sdk.UpdateAgentThoughtText(s)))
+}
+
+// showRetry tells the user that a request will be sent again.
+func (t *turn) showRetry(ctx context.Context, r llm.Retry) error {
+	return t.think(ctx, fmt.Sprintf("%s. Trying again in %s.\n\n", text.Plain(r.Err.Error()), r.After.Round(1e8)))
 }
 
 // result returns the response to the prompt.
