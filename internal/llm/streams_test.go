@@ -29,7 +29,7 @@ func TestStreams(t *testing.T) {
 			}
 			golden := strings.TrimSuffix(file, ".sse") + ".golden"
 			if *update {
-				if err := os.WriteFile(golden, []byte(replay(name, stream, bytes.NewReader(stream))), 0o600); err != nil {
+				if err := os.WriteFile(golden, []byte(replay(stream, bytes.NewReader(stream))), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -45,7 +45,7 @@ func TestStreams(t *testing.T) {
 				"with CR LF":   iotest.OneByteReader(bytes.NewReader(crlf)),
 				"with its end": iotest.DataErrReader(bytes.NewReader(stream)),
 			} {
-				if got := replay(name, stream, from); got != string(want) {
+				if got := replay(stream, from); got != string(want) {
 					t.Errorf("%s:\n%s\nwant:\n%s", how, got, want)
 				}
 			}
@@ -53,8 +53,43 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// A stream that is cut never says more than the whole one, ends in an error unless everything but the usage has arrived, and never has a tool
+// call that is not complete.
+func TestB4_CutStreams(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.sse")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".sse")
+		t.Run(name, func(t *testing.T) {
+			stream, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole, end := said(replay(stream, bytes.NewReader(stream)))
+			for at := 0; at < len(stream); at += 7 {
+				part, partEnd := said(replay(stream, bytes.NewReader(stream[:at])))
+				switch {
+				case !strings.HasPrefix(whole, part):
+					t.Errorf("cut at %d:\n%s\nwant a part of:\n%s", at, part, whole)
+				case !strings.HasPrefix(partEnd, "error") && (part != whole || strings.HasPrefix(end, "error")):
+					t.Errorf("cut at %d: ended with %q after %q", at, partEnd, part)
+				}
+			}
+		})
+	}
+}
+
+// said separates what replay returned: the lines for all events but the last, and the last.
+func said(events string) (before, last string) {
+	events = strings.TrimSuffix(events, "\n")
+	at := strings.LastIndexByte(events, '\n') + 1
+	return events[:at], events[at:]
+}
+
 // replay returns what the client makes of a stream that it reads from a reader, one line for each event.
-func replay(name string, stream []byte, from io.Reader) string {
+func replay(stream []byte, from io.Reader) string {
 	m := Model{API: OpenAI, Name: "model"}
 	if bytes.Contains(stream, []byte("event: message_start")) {
 		m.API = Anthropic
