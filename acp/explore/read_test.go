@@ -127,11 +127,15 @@ func TestReadSeveralLinks(t *testing.T) {
 	require.Equal(t, 2, strings.Count(a.text(), "is not shown."))
 }
 
-func TestReadInReplacedFolder(t *testing.T) {
+func TestReplacedFolder(t *testing.T) {
 	cwd := plant(t, fileTree{"a.txt": "old\n"})
 	c := open(t, limits{}, cwd)
+	c.client.onAsk = selected("allow-once")
 	require.NoError(t, os.RemoveAll(cwd))
 	require.NoError(t, os.Mkdir(cwd, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(cwd, "a.txt"), []byte("new\n"), 0o600))
-	require.Contains(t, c.ask("/read a.txt").text(), "was replaced after the session started. Load the session again.")
+	for _, command := range []string{"/read a.txt", "/edit a.txt\nnew\n=======\nother", "/write a.txt\nother"} {
+		require.Contains(t, c.ask(command).text(), "was replaced after the session started. Load the session again.", command)
+	}
+	require.Equal(t, fileTree{"a.txt": "new\n"}, files(t, cwd))
 }

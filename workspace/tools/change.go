@@ -69,7 +69,13 @@ func Plan(ctx context.Context, ws *workspace.Workspace, path string, maxSize int
 	if c.Old, err = currentText(ctx, ws, path, ref, maxSize); err != nil {
 		return c, err
 	}
-	if c.New, err = rewrite(c.Old); err != nil {
+	if c.New, err = rewrite(c.Old); errors.Is(err, fs.ErrNotExist) {
+		var replaced *workspace.ReplacedError
+		if _, why := ws.Stat(path); errors.As(why, &replaced) {
+			return c, why
+		}
+	}
+	if err != nil {
 		return c, err
 	}
 	if size := int64(len(c.New)); size > maxSize {

@@ -245,6 +245,8 @@ func TestC8_ReplacedRoot(t *testing.T) {
 	require.Equal(t, before, planted(t, filepath.Join(top, "out")))
 	require.FileExists(t, filepath.Join(away, "new"))
 	require.Equal(t, "replaced", do[rootList](h, "list_roots", args{}).Roots[0].State)
+	err := h.refused("edit_file", args{"path": "only outside", "old_text": "a", "new_text": "b"})
+	require.ErrorContains(t, err, "was replaced after the session started: load the session again")
 }
 
 func TestC12_HardLinksKeepTheOldContent(t *testing.T) {
