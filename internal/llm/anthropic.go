@@ -29,7 +29,7 @@ type object map[string]any
 
 func (anthropicFormat) encode(m Model, r Request) ([]byte, error) {
 	maxTokens := maxTokens(m, r)
-	messages := anthropicMessages(m, r.Messages)
+	messages := anthropicMessages(m.Name, r.Messages)
 	body := object{"model": m.Name, "max_tokens": maxTokens, "stream": true, "messages": messages}
 	if r.System != "" {
 		body["system"] = []object{{"type": "text", "text": r.System, "cache_control": ephemeral}}
@@ -51,6 +51,9 @@ func (anthropicFormat) encode(m Model, r Request) ([]byte, error) {
 		if budget := thinkingBudget(r.Effort, maxTokens); budget >= 1024 && mayThink(messages) {
 			body["thinking"] = object{"type": "enabled", "budget_tokens": budget}
 		}
+	}
+	if body["thinking"] == nil && 0 < version && version < 500 { // thinks only if asked to, and is not sent what it thought otherwise
+		body["messages"] = anthropicMessages("", r.Messages)
 	}
 	if r.Temperature != nil && version < 407 && body["thinking"] == nil { // rejected otherwise
 		body["temperature"] = min(*r.Temperature, 1)
@@ -98,12 +101,13 @@ type anthropicMessage struct {
 	Content []object `json:"content"`
 }
 
-// anthropicMessages returns messages with alternating roles, as some servers need them. The end of the conversation is marked for the
-// cache, and so is that of the previous request, because the server does not look for it far back.
-func anthropicMessages(m Model, of []Message) []anthropicMessage {
+// anthropicMessages returns messages with alternating roles, as some servers need them, without the thinking of models other than thinker.
+// The end of the conversation is marked for the cache, and so is that of the previous request, because the server does not look for it far
+// back.
+func anthropicMessages(thinker string, of []Message) []anthropicMessage {
 	messages := []anthropicMessage{}
 	for _, message := range of {
-		content := anthropicContent(m, message.Parts)
+		content := anthropicContent(thinker, message.Parts)
 		if last := len(messages) - 1; last >= 0 && messages[last].Role == message.Role {
 			messages[last].Content = append(messages[last].Content, content...)
 		} else if len(content) > 0 {
@@ -133,7 +137,7 @@ func place(part object) int {
 }
 
 // anthropicContent returns the parts of a message or of a tool's result. Texts must not be empty.
-func anthropicContent(m Model, parts []Part) []object {
+func anthropicContent(thinker string, parts []Part) []object {
 	var content []object
 	for _, p := range parts {
 		switch p := p.(type) {
@@ -145,7 +149,7 @@ func anthropicContent(m Model, parts []Part) []object {
 			content = append(content, object{"type": "image", "source": object{"type": "base64", "media_type": p.MediaType, "data": p.Data}})
 		case Thinking:
 			switch {
-			case p.Model != m.Name: // which does not accept it
+			case p.Model != thinker: // would be rejected
 			case p.Redacted != "":
 				content = append(content, object{"type": "redacted_thinking", "data": p.Redacted})
 			default:
@@ -155,7 +159,7 @@ func anthropicContent(m Model, parts []Part) []object {
 			content = append(content, object{"type": "tool_use", "id": p.ID, "name": p.Name, "input": p.input()})
 		case ToolResult:
 			result := object{"type": "tool_result", "tool_use_id": p.ID}
-			if content := anthropicContent(m, p.Content); content != nil {
+			if content := anthropicContent(thinker, p.Content); content != nil {
 				result["content"] = content
 			}
 			if p.Failed {

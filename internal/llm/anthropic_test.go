@@ -166,6 +166,20 @@ func TestAnthropicThinking(t *testing.T) {
 		}
 	})
 
+	t.Run("thought before, but not now", func(t *testing.T) {
+		for name, kept := range map[string]bool{"claude-haiku-4-5": false, "claude-opus-4-6": false, "claude-opus-5": true, "qwen3": true} {
+			asked := encoded(t, Model{Name: name}, Request{Messages: []Message{
+				UserText("Hi"),
+				{Assistant, []Part{Thinking{Model: name, Text: "Hm."}}},
+				{Assistant, []Part{Thinking{Model: name, Text: "Hm."}, ToolCall{ID: "1", Name: "read"}}},
+				{User, []Part{ToolResult{ID: "1"}}},
+			}})
+			if got := strings.Contains(line(t, asked["messages"]), "Hm."); got != kept {
+				t.Errorf("%s: sent what it thought: %v, want %v", name, got, kept)
+			}
+		}
+	})
+
 	call := func(first ...Part) Message { return Message{Assistant, append(first, ToolCall{ID: "1", Name: "read"})} }
 	result := Message{User, []Part{ToolResult{ID: "1"}}}
 	thought := Thinking{Model: "qwen3", Text: "Hm."}
