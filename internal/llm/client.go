@@ -4,17 +4,44 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"iter"
+	"math/rand/v2"
+	"net"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
+	"time"
 )
+
+const (
+	// attempts is how often a request is sent if it fails before anything arrived.
+	attempts = 4
+	// longestDelay is how long we wait at most before we send a request again.
+	longestDelay = time.Minute
+	// connectTimeout bounds each of the two parts of connecting: TCP, and TLS.
+	connectTimeout = 10 * time.Second
+	// errorSize is how much is read of a response with an error.
+	errorSize = 64 << 10
+)
+
+// errStopped means that the caller wants no further events.
+var errStopped = errors.New("stopped")
 
 // Client asks one model. It is safe for concurrent use.
 type Client struct {
 	model  Model
 	format format
 	http   *http.Client
+	// silence is how long a server may send nothing. Local servers load a model before they answer, and many servers send nothing while
+	// the model writes the arguments of a tool call.
+	silence time.Duration
+	// delay is the time before the second attempt. It doubles with each further one.
+	delay time.Duration
 }
 
 // New returns a client for m. It connects when it is used.
@@ -29,75 +56,231 @@ func New(m Model) *Client {
 		m.BaseURL = strings.TrimSuffix(m.BaseURL, "/v1") // of the paths
 	}
 	m.ContextTokens = cmp.Or(m.ContextTokens, 128_000)
-	return &Client{model: m, format: formats[m.API], http: &http.Client{}}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext = (&net.Dialer{Timeout: connectTimeout}).DialContext
+	transport.TLSHandshakeTimeout = connectTimeout
+	transport.DisableCompression = true // it delays what is streamed
+	return &Client{
+		model: m, format: formats[m.API], silence: 5 * time.Minute, delay: 500 * time.Millisecond,
+		// A redirect would send the conversation and the key to an address that the user has not configured.
+		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	}
 }
 
 // Model returns the model that the client asks, with its defaults.
 func (c *Client) Model() Model { return c.model }
+
+// Close closes the connections that are kept for further requests.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Stream sends the request and yields what arrives, in order: complete tool calls, each once, and at the end a [Finish]. An error ends
 // it, and is an [*Error] unless ctx has ended, which returns its cause. A request that failed before anything arrived is sent again after a
 // [Retry]; one that failed later is not. Breaking out of the loop ends the request.
 func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		stopped := false
-		err := c.ask(ctx, r, func(e Event) bool {
-			if thought, ok := e.(Thinking); ok {
-				thought.Model = c.model.Name
-				e = thought
+		if c.model.TextOnly {
+			r.Messages = withoutImages(r.Messages)
+		}
+		body, err := c.format.encode(c.model, r)
+		if err != nil {
+			yield(nil, &Error{Kind: Rejected, Message: "cannot encode the request: " + err.Error()})
+			return
+		}
+		path, _ := c.format.paths()
+		for attempt := range attempts {
+			arrived, stopped := false, false
+			failed := c.do(ctx, http.MethodPost, path, body, func(body io.Reader) error {
+				return c.read(body, func(e Event) bool {
+					arrived, stopped = true, !yield(e, nil)
+					return !stopped
+				})
+			})
+			switch {
+			case stopped || failed == nil:
+				return
+			case ctx.Err() != nil:
+				yield(nil, context.Cause(ctx))
+				return
+			case arrived || !failed.retry || attempt == attempts-1:
+				yield(nil, failed.Error)
+				return
 			}
-			stopped = !yield(e, nil)
-			return !stopped
-		})
-		switch {
-		case stopped || err == nil:
-		case ctx.Err() != nil:
-			yield(nil, context.Cause(ctx))
-		default:
-			yield(nil, asError(err))
+			delay := c.delay << attempt
+			wait := cmp.Or(failed.after, delay) + rand.N(delay/4+1)
+			if !yield(Retry{Err: failed.Error, After: wait}, nil) {
+				return
+			}
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				yield(nil, context.Cause(ctx))
+				return
+			}
 		}
 	}
 }
 
-// ask sends the request once and gives the events of the answer to yield until it returns false.
-func (c *Client) ask(ctx context.Context, r Request, yield func(Event) bool) error {
-	body, err := c.format.encode(c.model, r)
-	if err != nil {
-		return err
+// List returns the names of the models that the server offers.
+func (c *Client) List(ctx context.Context) ([]string, error) {
+	_, path := c.format.paths()
+	var names []string
+	failed := c.do(ctx, http.MethodGet, path, nil, func(body io.Reader) error {
+		var list struct{ Data []struct{ ID string } }
+		raw, err := (&sseReader{from: body}).rest()
+		if err != nil {
+			return lost(err)
+		}
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return malformed(err)
+		}
+		for _, m := range list.Data {
+			names = append(names, m.ID)
+		}
+		return nil
+	})
+	switch {
+	case failed == nil:
+		return names, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	default:
+		return nil, failed.Error
 	}
-	key := ""
-	if c.model.Key != nil {
-		if key, err = c.model.Key(ctx, ""); err != nil {
-			return err
+}
+
+// failure is the result of an attempt that failed.
+type failure struct {
+	*Error
+	retry bool
+	after time.Duration // when the server wants to be asked again, 0 if it did not say
+}
+
+// do sends a request once, or twice if the key is replaced, and has use read the response.
+func (c *Client) do(ctx context.Context, method, path string, body []byte, use func(io.Reader) error) *failure {
+	key, err := c.key(ctx, "")
+	if err != nil {
+		return &failure{Error: c.explain(&Error{Kind: KeyRejected, Message: "there is no key for the model " + c.model.Name + ": " + err.Error()}, key)}
+	}
+	response, err := c.send(ctx, method, path, key, body)
+	if err == nil && rejectsKey(response.StatusCode) && key != "" {
+		if other, failed := c.key(ctx, key); failed == nil && other != key {
+			response.Body.Close()
+			key = other
+			response, err = c.send(ctx, method, path, key, body)
 		}
 	}
-	path, _ := c.format.paths()
-	asked, err := http.NewRequestWithContext(ctx, http.MethodPost, c.model.BaseURL+path, bytes.NewReader(body))
 	if err != nil {
-		return err
-	}
-	asked.Header = c.format.header(key)
-	asked.Header.Set("Content-Type", "application/json")
-	response, err := c.http.Do(asked)
-	if err != nil {
-		return err
+		return &failure{Error: c.explain(c.unreachable(err), key), retry: passes(err)}
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
-		return describe(response.StatusCode, body)
+		return c.rejected(response, key)
 	}
-	return c.read(response.Body, yield)
+	watched := response.Body.(*watchedBody)
+	if err := use(watched); err != nil {
+		var e *Error
+		if !errors.As(err, &e) {
+			e = malformed(err)
+		}
+		return &failure{Error: c.explain(e, key), retry: e.Kind == Overloaded || e == errCut}
+	}
+	watched.drain()
+	return nil
 }
 
-// read gives the events of an answer to yield until it returns false.
+// key returns the key for the server, "" if it needs none.
+func (c *Client) key(ctx context.Context, rejected string) (string, error) {
+	if c.model.Key == nil {
+		return "", nil
+	}
+	key, err := c.model.Key(ctx, rejected)
+	return strings.TrimSpace(key), err
+}
+
+// send sends a request once. The body of the response is a [*watchedBody].
+func (c *Client) send(ctx context.Context, method, path, key string, body []byte) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	asked, err := http.NewRequestWithContext(ctx, method, c.model.BaseURL+path, bytes.NewReader(body))
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	asked.Header = c.format.header(key)
+	asked.Header.Set("Accept", "text/event-stream, application/json")
+	asked.Header.Set("User-Agent", "acp-agent")
+	if body != nil {
+		asked.Header.Set("Content-Type", "application/json")
+	}
+	timer := time.AfterFunc(c.silence, func() { cancel(errSilent) })
+	response, err := c.http.Do(asked)
+	timer.Stop()
+	if err != nil {
+		if context.Cause(ctx) == errSilent {
+			err = errSilent
+		}
+		cancel(nil)
+		return nil, err
+	}
+	response.Body = &watchedBody{ReadCloser: response.Body, ctx: ctx, cancel: cancel, timer: timer, silence: c.silence}
+	return response, nil
+}
+
+// watchedBody is the body of a response. It fails with errSilent if nothing arrives for too long while somebody reads.
+type watchedBody struct {
+	io.ReadCloser
+	ctx     context.Context
+	cancel  context.CancelCauseFunc // ends the request
+	timer   *time.Timer             // calls cancel with errSilent
+	silence time.Duration
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	b.timer.Reset(b.silence)
+	n, err := b.ReadCloser.Read(p)
+	b.timer.Stop()
+	if err != nil && err != io.EOF && context.Cause(b.ctx) == errSilent {
+		err = errSilent
+	}
+	return n, err
+}
+
+func (b *watchedBody) Close() error {
+	b.timer.Stop()
+	b.cancel(nil)
+	return b.ReadCloser.Close()
+}
+
+// drain reads what little comes after the last event, so that the connection can be used again.
+func (b *watchedBody) drain() {
+	b.silence = 100 * time.Millisecond
+	_, _ = io.CopyN(io.Discard, b, 4<<10)
+}
+
+// read gives the events of an answer to yield. It returns errStopped if yield returns false.
 func (c *Client) read(body io.Reader, yield func(Event) bool) error {
 	stream, decoder := &sseReader{from: body}, c.format.decoder()
+	next := stream.next
+	if first, err := stream.peek(); err == nil {
+		switch first {
+		case '<':
+			page, _ := stream.rest()
+			return &Error{Kind: Malformed, Message: "the server sent a web page" + title(page) + " instead of an answer; check the model's baseURL"}
+		case '{', '[': // some proxies ignore that a stream was asked for
+			next = func() (sseEvent, error) {
+				whole, err := stream.rest()
+				if len(whole) == 0 && err == nil {
+					err = io.EOF
+				}
+				stream.start = stream.end
+				return sseEvent{data: whole}, err
+			}
+		}
+	}
 	for {
+		event, failed := next()
 		var events []Event
-		event, failed := stream.next()
 		done := failed != nil
-		if failed == nil {
+		if !done {
 			var err error
 			if events, done, err = decoder.decode(event); err != nil {
 				return err
@@ -105,18 +288,74 @@ func (c *Client) read(body io.Reader, yield func(Event) bool) error {
 		}
 		if done {
 			last, err := decoder.end()
-			if err != nil {
+			switch {
+			case err != nil && failed != nil && failed != io.EOF:
+				return lost(failed)
+			case err != nil:
 				return err
 			}
 			events = append(events, last...)
 		}
 		for _, e := range events {
+			if t, ok := e.(Thinking); ok {
+				t.Model = c.model.Name
+				e = t
+			}
 			if !yield(e) {
-				return nil
+				return errStopped
 			}
 		}
 		if done {
 			return nil
 		}
 	}
+}
+
+// rejected returns the failure of a response with an error status.
+func (c *Client) rejected(response *http.Response, key string) *failure {
+	body, _ := io.ReadAll(io.LimitReader(response.Body, errorSize))
+	e := describe(response.StatusCode, body)
+	if to, err := response.Location(); err == nil && response.StatusCode < 400 {
+		e.Message = fmt.Sprintf("the server redirects to %s; set the model's baseURL to where the API is", address(to))
+	}
+	after := retryAfter(response.Header, time.Now())
+	f := &failure{Error: c.explain(e, key), after: after, retry: e.Kind == Overloaded && response.Header.Get("X-Should-Retry") != "false"}
+	if f.retry && after > longestDelay {
+		f.retry = false
+		f.Message += fmt.Sprintf("; try again in %s", after.Round(time.Second))
+	}
+	return f
+}
+
+// retryAfter returns when the server wants to be asked again, 0 if it does not say.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	const longest = 1e6 // seconds
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return time.Duration(min(ms/1e3, longest) * float64(time.Second))
+	}
+	after := h.Get("Retry-After")
+	if seconds, err := strconv.ParseFloat(after, 64); err == nil && seconds > 0 {
+		return time.Duration(min(seconds, longest) * float64(time.Second))
+	}
+	if date, err := http.ParseTime(after); err == nil {
+		return max(0, date.Sub(now))
+	}
+	return 0
+}
+
+// unreachable returns the error for a request that was not answered.
+func (c *Client) unreachable(err error) *Error {
+	if err == errSilent {
+		return errSilent
+	}
+	return &Error{Kind: Unreachable, Message: fmt.Sprintf("cannot reach the model's server at %s: %s", c.where(), reason(err))}
+}
+
+// where returns the address of the server.
+func (c *Client) where() string {
+	u, err := url.Parse(c.model.BaseURL)
+	if err != nil {
+		return "an address that is not a URL"
+	}
+	return address(u)
 }

@@ -1,25 +1,201 @@
 package llm
 
-import "errors"
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
 
-var errCut = &Error{Kind: Unreachable, Message: "the connection to the model's server was lost in the middle of the answer"}
+	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
 
-// describe returns what an answer with an error says went wrong: the body of a response with this status, or an event in a stream, with
-// status 0. Both formats put errors into JSON in the same places.
-func describe(status int, body []byte) *Error {
-	return &Error{Kind: Rejected, Status: status, Message: string(body)}
-}
+var (
+	// errCut means that the connection was lost.
+	errCut = &Error{Kind: Unreachable, Message: "the connection to the model's server was lost before the answer was complete"}
+	// errSilent means that the server has sent nothing for too long.
+	errSilent = &Error{Kind: Unreachable, Message: "the model's server has stopped sending"}
+	// errEmpty means that there was no answer in the response.
+	errEmpty = &Error{Kind: Malformed, Message: "the model's server sent an empty answer; check that its log shows no error and that the model's baseURL is right"}
+)
 
 // malformed returns an error for an event that is not JSON or not of the format.
 func malformed(err error) *Error {
 	return &Error{Kind: Malformed, Message: "the model's server sent something that is not an answer: " + err.Error()}
 }
 
-// asError returns err as an *Error.
-func asError(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
-		return e
+// lost returns the error for a response that could not be read to its end.
+func lost(err error) *Error {
+	switch err {
+	case errSilent:
+		return errSilent
+	case errEventTooLong:
+		return malformed(err)
+	default:
+		return errCut
 	}
-	return &Error{Kind: Unreachable, Message: err.Error()}
+}
+
+// reason returns why there was no response.
+func reason(err error) string {
+	var op *net.OpError
+	var errno syscall.Errno
+	if errors.As(err, &op) && op.Op == "dial" && errors.As(op, &errno) {
+		return errno.Error() + "; check that it is running"
+	}
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		err = outer.Err
+	}
+	if err == io.EOF {
+		return "it closed the connection"
+	}
+	return err.Error()
+}
+
+// passes reports whether a request that was not answered may be answered when it is sent again.
+func passes(err error) bool {
+	var op *net.OpError
+	var unknown *net.DNSError
+	var slow net.Error
+	switch {
+	case err == errSilent:
+		return false
+	case errors.As(err, &unknown):
+		return !unknown.IsNotFound
+	case errors.As(err, &op):
+		return op.Op == "dial" || op.Op == "read" || op.Op == "write"
+	default:
+		return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &slow) && slow.Timeout()
+	}
+}
+
+// describe returns what an answer with an error says went wrong: the body of a response with this status, or an event in a stream, with
+// status 0. Both formats put errors into JSON in the same places. Its message is as long as the server's.
+func describe(status int, body []byte) *Error {
+	var decoded any
+	_ = json.Unmarshal(body, &decoded)
+	var said serverError
+	said.find(decoded)
+	message := said.message
+	if message == "" {
+		message = cmp.Or(http.StatusText(status), "the server reports an error without a reason")
+		if trimmed := bytes.TrimSpace(body); bytes.HasPrefix(trimmed, []byte("<")) {
+			message += title(trimmed)
+		} else if line, _, _ := bytes.Cut(trimmed, []byte("\n")); len(line) > 0 && decoded == nil {
+			message += ": " + string(line)
+		}
+	}
+	return &Error{Kind: said.kind(cmp.Or(status, said.status)), Status: status, Message: message}
+}
+
+// serverError is an error in a server's words.
+type serverError struct {
+	message string
+	codes   string // types and codes
+	status  int
+}
+
+// find looks for the parts of an error in decoded JSON.
+func (s *serverError) find(v any) {
+	switch v := v.(type) {
+	case string:
+		s.message = cmp.Or(s.message, v)
+	case []any:
+		if len(v) > 0 {
+			s.find(v[0])
+		}
+	case map[string]any:
+		for _, name := range []string{"type", "code"} {
+			switch code := v[name].(type) {
+			case string:
+				s.codes += " " + code
+			case float64:
+				s.status = cmp.Or(s.status, int(code))
+			}
+		}
+		for _, name := range []string{"error", "message", "detail", "msg"} {
+			s.find(v[name])
+		}
+		if more, ok := v["metadata"].(map[string]any); ok { // OpenRouter's, where the message is always the same
+			if raw, _ := more["raw"].(string); raw != "" {
+				s.message += ": " + raw
+			}
+		}
+	}
+}
+
+// kind returns the kind of an error with this status, 0 if it is not known.
+func (s *serverError) kind(status int) Kind {
+	all := strings.ToLower(s.message + s.codes)
+	has := func(parts ...string) bool {
+		for _, part := range parts {
+			if strings.Contains(all, part) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case rejectsKey(status) || status == 0 && has("authentication_error", "permission_error", "invalid_api_key"):
+		return KeyRejected
+	case has("insufficient_quota"): // with a status that says to try again
+		return Rejected
+	case status == http.StatusTooManyRequests || has("rate_limit", "overloaded_error"):
+		return Overloaded
+	case status == http.StatusRequestEntityTooLarge || has("context_length_exceeded", "exceed_context_size", "context length", "context size",
+		"context window", "context limit", "prompt is too long", "prompt too long", "input is too long", "too long to fit", "maximum prompt length",
+		"maximum model length", "maximum number of tokens allowed"):
+		return TooLong
+	case status == http.StatusRequestTimeout || status >= 500 && status != http.StatusNotImplemented ||
+		status == 0 && has("api_error", "server_error", "timeout_error"):
+		return Overloaded
+	default:
+		return Rejected
+	}
+}
+
+func rejectsKey(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
+}
+
+// title returns the title of a web page as ` ("TITLE")`, "" if it has none.
+func title(page []byte) string {
+	_, after, _ := strings.Cut(string(page), "<title>")
+	before, _, found := strings.Cut(after, "</title>")
+	if before = strings.TrimSpace(before); !found || before == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%q)", before)
+}
+
+// address returns u without what can be secret.
+func address(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
+
+// explain returns e as the user sees it: on one line of limited length, with what to do and without the key.
+func (c *Client) explain(e *Error, key string) *Error {
+	var scrubber secret.Scrubber
+	scrubber.Add(key)
+	message := strings.TrimRight(text.Line(scrubber.Text(e.Message), 200), ". ")
+	name := text.Printable(c.model.Name)
+	switch {
+	case e == errSilent:
+		message = fmt.Sprintf("the model's server has sent nothing for %g minutes", c.silence.Minutes())
+	case rejectsKey(e.Status) && key == "":
+		message = fmt.Sprintf("the server wants a key, and none is configured for the model %s: %s", name, message)
+	case rejectsKey(e.Status):
+		message = fmt.Sprintf("the server rejected the key for the model %s: %s; check the key", name, message)
+	case e.Status == http.StatusNotFound && strings.Contains(strings.ToLower(message), "model"):
+		message = fmt.Sprintf("the server does not know the model %s: %s; acp-agent models lists what it offers", name, message)
+	case e.Status == http.StatusNotFound:
+		message = fmt.Sprintf("the server knows no such address: %s; check the model's baseURL, %s", message, text.Printable(c.where()))
+	}
+	return &Error{Kind: e.Kind, Status: e.Status, Message: text.Line(message, 300)}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 )
 
 // format is a wire format.
@@ -52,6 +53,29 @@ func maxTokens(m Model, r Request) int {
 		return max(m.MaxTokens, r.MaxTokens)
 	}
 	return min(m.MaxTokens, r.MaxTokens)
+}
+
+// withoutImages returns messages with a note in place of each image.
+func withoutImages(messages []Message) []Message {
+	var without func([]Part) []Part
+	without = func(parts []Part) []Part {
+		parts = slices.Clone(parts)
+		for i, p := range parts {
+			switch p := p.(type) {
+			case Image:
+				parts[i] = Text("[image, which this model cannot see]")
+			case ToolResult:
+				p.Content = without(p.Content)
+				parts[i] = p
+			}
+		}
+		return parts
+	}
+	messages = slices.Clone(messages)
+	for i := range messages {
+		messages[i].Parts = without(messages[i].Parts)
+	}
+	return messages
 }
 
 // input returns the arguments, or an empty object if they are not a JSON object. Servers reject a conversation with anything else, also if

@@ -6,10 +6,13 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // openAIFormat is OpenAI's chat completions, as OpenAI and the servers that are compatible with it speak it.
@@ -39,10 +42,11 @@ type chatRequest struct {
 }
 
 type chatMessage struct {
-	Role       string     `json:"role"`
-	Content    any        `json:"content"` // a string, a []chatPart or nil
-	ToolCalls  []chatCall `json:"tool_calls,omitempty"`
-	ToolCallID string     `json:"tool_call_id,omitempty"`
+	Role             string     `json:"role"`
+	Content          any        `json:"content"` // a string, a []chatPart or nil
+	ReasoningContent string     `json:"reasoning_content,omitempty"`
+	ToolCalls        []chatCall `json:"tool_calls,omitempty"`
+	ToolCallID       string     `json:"tool_call_id,omitempty"`
 }
 
 type chatPart struct {
@@ -76,8 +80,12 @@ func (openAIFormat) encode(m Model, r Request) ([]byte, error) {
 		Model: m.Name, Stream: true, StreamOptions: map[string]bool{"include_usage": true},
 		ReasoningEffort: r.Effort, Temperature: r.Temperature, Stop: r.Stop,
 	}
+	host := ""
+	if u, err := url.Parse(m.BaseURL); err == nil {
+		host = u.Hostname()
+	}
 	// OpenAI's newer models accept only the new name, and other servers often know only the old one.
-	if u, err := url.Parse(m.BaseURL); err == nil && (u.Hostname() == "api.openai.com" || strings.HasSuffix(u.Hostname(), ".openai.azure.com")) {
+	if host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com") {
 		asked.MaxCompletionTokens = maxTokens(m, r)
 	} else {
 		asked.MaxTokens = maxTokens(m, r)
@@ -85,28 +93,55 @@ func (openAIFormat) encode(m Model, r Request) ([]byte, error) {
 	if r.System != "" {
 		asked.Messages = append(asked.Messages, chatMessage{Role: "system", Content: r.System})
 	}
-	for _, message := range r.Messages {
-		asked.Messages = append(asked.Messages, chatMessages(message)...)
+	// Some models reject a conversation in which they have not thought, as after it was restored.
+	mustThink := strings.HasSuffix(host, "deepseek.com") || strings.Contains(host, "moonshot") || strings.HasSuffix(host, "kimi.com")
+	for messages := r.Messages; len(messages) > 0; {
+		role, parts := messages[0].Role, []Part(nil)
+		for len(messages) > 0 && messages[0].Role == role { // many servers want roles to alternate
+			parts = append(parts, messages[0].Parts...)
+			messages = messages[1:]
+		}
+		converted := chatMessages(m, role, parts)
+		if mustThink && role == Assistant {
+			for i := range converted {
+				converted[i].ReasoningContent = cmp.Or(converted[i].ReasoningContent, " ")
+			}
+		}
+		asked.Messages = append(asked.Messages, converted...)
 	}
 	for _, t := range r.Tools {
 		asked.Tools = append(asked.Tools, chatTool{Type: "function", Function: map[string]any{
-			"name": t.Name, "description": t.Description, "parameters": t.Schema,
+			"name": t.Name, "description": t.Description, "parameters": chatSchema(t.Schema),
 		}})
 	}
 	return encodeJSON(asked)
 }
 
-// chatMessages returns the messages that stand for m: one for each result of a tool, and one for the rest.
-func chatMessages(m Message) []chatMessage {
+// chatSchema returns the schema of a tool's arguments with properties, without which OpenAI and others reject it.
+func chatSchema(schema json.RawMessage) json.RawMessage {
+	if strictjson.Find(schema, "properties") == nil {
+		if with, err := strictjson.Put(schema, "properties", json.RawMessage("{}")); err == nil {
+			return with
+		}
+	}
+	return schema
+}
+
+// chatMessages returns the messages for what one side has said: one for each result of a tool, and one for the rest.
+func chatMessages(m Model, role Role, parts []Part) []chatMessage {
 	var messages []chatMessage
-	var own []Part
-	var calls []chatCall
-	for _, part := range m.Parts {
+	var content []Part
+	last := chatMessage{Role: string(role)}
+	for _, part := range parts {
 		switch p := part.(type) {
 		case Text, Image:
-			own = append(own, p)
+			content = append(content, p)
+		case Thinking:
+			if p.Model == m.Name {
+				last.ReasoningContent += p.Text
+			}
 		case ToolCall:
-			calls = append(calls, chatCall{ID: p.ID, Type: "function", Function: chatFunction{p.Name, string(p.input())}})
+			last.ToolCalls = append(last.ToolCalls, chatCall{p.ID, "function", chatFunction{p.Name, string(p.input())}})
 		case ToolResult:
 			text, images := "", []Part(nil)
 			for _, part := range p.Content {
@@ -118,16 +153,14 @@ func chatMessages(m Message) []chatMessage {
 			}
 			messages = append(messages, chatMessage{Role: "tool", ToolCallID: p.ID, Content: text})
 			if len(images) > 0 { // only messages of the user can have images
-				own = append(append(own, Text("The images in the result of the tool call "+p.ID+":")), images...)
+				content = append(append(content, Text("The images in the result of the tool call "+p.ID+":")), images...)
 			}
 		}
 	}
-	if len(own) == 0 && len(calls) == 0 {
+	if len(content) > 0 {
+		last.Content = chatContent(content)
+	} else if last.ToolCalls == nil {
 		return messages
-	}
-	last := chatMessage{Role: string(m.Role), ToolCalls: calls}
-	if len(own) > 0 {
-		last.Content = chatContent(own)
 	}
 	return append(messages, last)
 }
@@ -158,15 +191,16 @@ func joinText(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
 	}
-	return a + "\n" + b
+	return a + "\n\n" + b
 }
 
 func (openAIFormat) decoder() decoder { return &chatDecoder{} }
 
 // chatDecoder decodes the chunks of a chat completion, or the whole of one.
 type chatDecoder struct {
-	begun   bool // something has arrived
-	done    bool // the end was announced
+	thought strings.Builder // of servers that want it back: those that send reasoning_content
+	begun   bool            // something has arrived
+	done    bool            // the end was announced
 	refused bool
 	finish  string // the reason
 	usage   Usage
@@ -184,8 +218,8 @@ type chatChunk struct {
 	Choices []struct {
 		Index        int
 		Delta        chatDelta
-		Message      chatDelta // in a whole completion
-		FinishReason string    `json:"finish_reason"`
+		Message      *chatDelta // of a whole completion
+		FinishReason string     `json:"finish_reason"`
 	}
 	Usage *struct {
 		PromptTokens        int `json:"prompt_tokens"`
@@ -199,9 +233,10 @@ type chatChunk struct {
 }
 
 type chatDelta struct {
-	Content, Reasoning, Refusal string
-	ReasoningContent            string          `json:"reasoning_content"`
-	ToolCalls                   []chatCallDelta `json:"tool_calls"`
+	Content            json.RawMessage // a string, but Mistral sends lists of parts for models that think
+	Reasoning, Refusal string
+	ReasoningContent   string          `json:"reasoning_content"`
+	ToolCalls          []chatCallDelta `json:"tool_calls"`
 }
 
 type chatCallDelta struct {
@@ -219,13 +254,13 @@ func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		return nil, true, nil
 	}
 	var chunk chatChunk
-	if err := json.Unmarshal(e.data, &chunk); err != nil {
+	var unexpected *json.UnmarshalTypeError // in one member; the others are decoded
+	if err := json.Unmarshal(e.data, &chunk); err != nil && !errors.As(err, &unexpected) {
 		return nil, false, malformed(err)
 	}
 	if e.name == "error" || chunk.Object == "error" || len(chunk.Error) > 0 && string(chunk.Error) != "null" {
 		return nil, false, describe(0, e.data)
 	}
-	d.begun = true
 	if u := chunk.Usage; u != nil {
 		d.usage = Usage{Input: u.PromptTokens, Cached: u.PromptTokensDetails.CachedTokens, Output: u.CompletionTokens}
 	}
@@ -234,23 +269,53 @@ func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		if choice.Index != 0 {
 			continue
 		}
-		for _, delta := range []chatDelta{choice.Delta, choice.Message} {
-			if thought := cmp.Or(delta.ReasoningContent, delta.Reasoning); thought != "" {
-				events = append(events, ThinkingDelta(thought))
-			}
-			if said := delta.Content + delta.Refusal; said != "" {
-				events = append(events, TextDelta(said))
-			}
-			d.refused = d.refused || delta.Refusal != ""
-			for _, call := range delta.ToolCalls {
-				d.add(call)
-			}
+		d.begun = true
+		if choice.Message != nil {
+			choice.Delta, d.done = *choice.Message, true
 		}
-		if choice.FinishReason != "" {
-			d.finish = choice.FinishReason
-		}
+		events = append(events, d.delta(choice.Delta)...)
+		d.finish = cmp.Or(choice.FinishReason, d.finish)
 	}
 	return events, false, nil
+}
+
+// delta returns the events for a piece of the answer.
+func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
+	said, thought := chatTexts(delta.Content)
+	thought = cmp.Or(delta.ReasoningContent, delta.Reasoning, thought) // some servers send both
+	if delta.ReasoningContent != "" || d.thought.Len() > 0 {
+		d.thought.WriteString(thought)
+	}
+	if thought != "" {
+		events = append(events, ThinkingDelta(thought))
+	}
+	if said += delta.Refusal; said != "" {
+		events = append(events, TextDelta(said))
+	}
+	d.refused = d.refused || delta.Refusal != ""
+	for _, call := range delta.ToolCalls {
+		d.add(call)
+	}
+	return events
+}
+
+// chatTexts returns the text in the content of a message, and what the model thought.
+func chatTexts(content json.RawMessage) (said, thought string) {
+	if json.Unmarshal(content, &said) == nil {
+		return said, ""
+	}
+	var parts []struct {
+		Text     string
+		Thinking []struct{ Text string }
+	}
+	_ = json.Unmarshal(content, &parts)
+	for _, p := range parts {
+		said += p.Text
+		for _, t := range p.Thinking {
+			thought += t.Text
+		}
+	}
+	return said, thought
 }
 
 // add adds a piece of a tool call. A call has an index, and its first piece has an ID and a name, but servers differ: some give all calls
@@ -283,7 +348,7 @@ func (d *chatDecoder) add(piece chatCallDelta) {
 
 func (d *chatDecoder) end() ([]Event, error) {
 	if !d.begun {
-		return nil, &Error{Kind: Malformed, Message: "the server sent an empty answer; check that the model's baseURL is the address of an API for chat completions"}
+		return nil, errEmpty
 	}
 	if !d.done && d.finish == "" {
 		return nil, errCut
@@ -307,6 +372,9 @@ func (d *chatDecoder) end() ([]Event, error) {
 		finish.Reason = CallsTools
 	}
 	var events []Event
+	if d.thought.Len() > 0 {
+		events = append(events, Thinking{Text: d.thought.String()})
+	}
 	for _, c := range d.calls {
 		events = append(events, ToolCall{ID: cmp.Or(c.id, rand.Text()), Name: c.name, Arguments: cmp.Or(string(c.arguments), "{}")})
 	}
