@@ -63,10 +63,11 @@ func prepareServers(set *mcpclient.Set, w *workspace.Workspace, configs []mcpcli
 	return change, err
 }
 
-// apply makes the change. From then on the servers send their requests to h.
-func (c *serverChange) apply(h *host) {
+// apply makes the change. From then on the servers send their requests to h, and those to the model to s, if it has one.
+func (c *serverChange) apply(h *host, s backend.Session) {
 	if c.change != nil {
-		c.change.Commit(h)
+		m, _ := s.(backend.Sampler)
+		c.change.Commit(h, m)
 	}
 }
 
@@ -159,7 +160,7 @@ func (h *host) serverDir(found discovery.Artifact, cwd string) (string, error) {
 // whatever their names are.
 func (h *host) addServer(config mcpclient.Config) error {
 	h.mu.Lock()
-	live := h.phase > hostOpening && h.phase < hostClosed
+	live, session := h.phase > hostOpening && h.phase < hostClosed, h.session
 	h.mu.Unlock()
 	if !live {
 		return errors.New("the session is not open")
@@ -179,7 +180,7 @@ func (h *host) addServer(config mcpclient.Config) error {
 	if err != nil {
 		return err
 	}
-	change.Commit(h)
+	(&serverChange{change: change}).apply(h, session.backend)
 	s.found = found
 	return nil
 }

@@ -218,7 +218,7 @@ func (act *activation) abandon() {
 // activate makes the activation, which was stored under lease, the active session of q. It fails if the connection has ended:
 // what was stored stays, and what was opened is closed.
 func (act *activation) activate(q *queue, lease sessionstore.Lease, title string) (*session, error) {
-	act.servers.apply(act.host)
+	act.servers.apply(act.host, act.backend)
 	s := newSession(act, q, lease, title)
 	if !act.agent.queues.activate(s) {
 		s.retire(act.agent.base)

@@ -61,7 +61,7 @@ type Backend interface {
 	Close(ctx context.Context) error
 }
 
-// Session is one activation of a session. A Session may also implement [Closer]. Its methods are called in the order of the session's requests, and Prompt, Call,
+// Session is one activation of a session. A Session may also implement [Closer] and [Sampler]. Its methods are called in the order of the session's requests, and Prompt, Call,
 // Notify and Cancel never concurrently.
 type Session interface {
 	// Prompt starts a turn, which lasts until Work returns. The prompt is already stored. Updates of the turn are sent to u.

@@ -90,7 +90,7 @@ func runConformanceClient() error {
 		return err
 	}
 	u := newUser(browse)
-	change.Commit(u)
+	change.Commit(u, nil)
 	listings, err := set.List(ctx)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (f *fixture) commit(h mcpclient.Host, w *workspace.Workspace, configs ...mc
 	f.t.Helper()
 	c, err := f.Prepare(w, configs)
 	require.NoError(f.t, err)
-	c.Commit(h)
+	c.Commit(h, nil)
 }
 
 // page waits for a message with the address of an authorization page.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -80,9 +81,6 @@ func (c *call) reconnect(ctx context.Context) (*connection, error) {
 
 // send calls the tool and shows its progress.
 func (c *call) send(ctx context.Context, conn *connection) (backend.ToolResult, error) {
-	timeout := c.set.options.limits.CallTimeout
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, timeoutError(c.server.config.Name, "answered the call", timeout))
-	defer cancel()
 	var showing sync.WaitGroup
 	ctx, conn, active, err := c.begin(ctx, conn, func(ctx context.Context, a *activeCall) {
 		showing.Go(func() { c.showProgress(ctx, a) })
@@ -100,7 +98,7 @@ func (c *call) send(ctx context.Context, conn *connection) (backend.ToolResult, 
 		cancelled.wait(conn.ended)
 	}
 	if err != nil {
-		err = c.callError(ctx, conn, c.server.visitURLs(ctx, err))
+		err = c.callError(ctx, conn, conn.visitURLs(ctx, err))
 	}
 	active.end()
 	showing.Wait()
@@ -112,8 +110,10 @@ func (c *call) send(ctx context.Context, conn *connection) (backend.ToolResult, 
 
 // begin records the call at conn, or at the next connection if conn has just ended, since nothing was sent yet.
 func (c *call) begin(ctx context.Context, conn *connection, onProgress func(context.Context, *activeCall)) (context.Context, *connection, *activeCall, error) {
+	timeout := c.set.options.limits.CallTimeout
+	late := timeoutError(c.server.config.Name, "answered the call", timeout)
 	for range maxConnections {
-		if callCtx, active, ok := conn.calls.begin(ctx, onProgress); ok {
+		if callCtx, active, ok := conn.calls.begin(ctx, timeout, late, onProgress); ok {
 			return callCtx, conn, active, nil
 		}
 		var err error
@@ -244,6 +244,7 @@ func (c *call) showProgress(ctx context.Context, a *activeCall) {
 type activeCalls struct {
 	mu        sync.Mutex
 	closed    bool
+	paused    int // how often, see pause
 	lastToken int
 	byToken   map[string]*activeCall
 }
@@ -252,7 +253,10 @@ type activeCalls struct {
 type activeCall struct {
 	token   string
 	calls   *activeCalls
+	ctx     context.Context
 	cancel  context.CancelCauseFunc
+	timeout time.Duration
+	timer   *time.Timer   // cancels the call after the timeout, unless calls are paused
 	changed chan struct{} // receives when latest is new
 
 	// Guarded by calls.mu.
@@ -260,23 +264,68 @@ type activeCall struct {
 	onProgress func() // called on the first progress, then nil
 }
 
-// begin records a call, whose context ends with the connection. It returns false if the connection has ended. onProgress is
-// called at the first progress, if there is any before the end of the call; it must not block.
-func (s *activeCalls) begin(ctx context.Context, onProgress func(context.Context, *activeCall)) (context.Context, *activeCall, bool) {
+// begin records a call, whose context ends with the connection, and after a timeout with the cause late. It returns false if the
+// connection has ended. onProgress is called at the first progress, if there is any before the end of the call; it must not block.
+func (s *activeCalls) begin(ctx context.Context, timeout time.Duration, late error, onProgress func(context.Context, *activeCall)) (context.Context, *activeCall, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, nil, false
 	}
 	s.lastToken++
-	a := &activeCall{token: strconv.Itoa(s.lastToken), calls: s, changed: make(chan struct{}, 1)}
+	a := &activeCall{token: strconv.Itoa(s.lastToken), calls: s, timeout: timeout, changed: make(chan struct{}, 1)}
 	ctx, a.cancel = context.WithCancelCause(ctx)
+	a.ctx, a.timer = ctx, time.AfterFunc(timeout, func() { a.cancel(late) })
+	if s.paused > 0 {
+		a.timer.Stop()
+	}
 	a.onProgress = func() { onProgress(ctx, a) }
 	if s.byToken == nil {
 		s.byToken = map[string]*activeCall{}
 	}
 	s.byToken[a.token] = a
 	return ctx, a, true
+}
+
+// pause stops the timeouts of all calls, since the server waits for the user. They start over when resume is called.
+func (s *activeCalls) pause() (resume func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused++
+	for _, a := range s.byToken {
+		a.timer.Stop()
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.paused--; s.paused > 0 {
+			return
+		}
+		for _, a := range s.byToken {
+			a.timer.Reset(a.timeout)
+		}
+	}
+}
+
+// during returns a context that ends with the last of the calls that are in progress now. It returns false if there are none.
+func (s *activeCalls) during(ctx context.Context) (context.Context, context.CancelCauseFunc, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byToken) == 0 {
+		return nil, nil, false
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	left := new(atomic.Int64)
+	left.Store(int64(len(s.byToken)))
+	for _, a := range s.byToken {
+		stop := context.AfterFunc(a.ctx, func() {
+			if left.Add(-1) == 0 {
+				cancel(context.Cause(a.ctx))
+			}
+		})
+		context.AfterFunc(ctx, func() { stop() })
+	}
+	return ctx, cancel, true
 }
 
 // close cancels all calls, since the connection has ended.
@@ -323,6 +372,7 @@ func (a *activeCall) end() {
 	a.calls.mu.Lock()
 	defer a.calls.mu.Unlock()
 	delete(a.calls.byToken, a.token)
+	a.timer.Stop()
 	a.cancel(nil)
 }
 

@@ -139,6 +139,7 @@ func (c *connection) client() *mcproots.Client {
 		o.Roots, o.OnList = s.set.currentRoots, c.rootsSent
 	}
 	c.offerElicitation(&o)
+	c.offerSampling(&o)
 	return mcproots.NewClient(&mcp.Implementation{Name: s.set.options.Name, Version: s.set.options.Version}, o)
 }
 

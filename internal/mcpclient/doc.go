@@ -8,7 +8,7 @@
 //	starter := mcpclient.NewStarter()                                  // one per process
 //	set := mcpclient.NewSet(starter, mcpclient.Options{Logger: log})   // one per session
 //	change, err := set.Prepare(workspace, configs)                     // may fail, has no effect
-//	change.Commit(host)                                                // cannot fail
+//	change.Commit(host, nil)                                           // cannot fail
 //	listings, err := set.List(ctx)                                     // starts the servers
 //	err = set.Close(ctx)                                               // stops them and their process groups
 //

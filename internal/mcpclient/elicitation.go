@@ -41,13 +41,19 @@ func (c *connection) offerElicitation(o *mcproots.Options) {
 		o.Elicitation.URL = &mcp.URLElicitationCapabilities{}
 	}
 	o.SDK.ElicitationHandler = func(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-		return c.server.elicit(ctx, r.Params)
+		return c.elicit(ctx, r.Params)
 	}
 	o.SDK.ElicitationCompleteHandler = func(ctx context.Context, r *mcp.ElicitationCompleteNotificationRequest) {
 		if r.Params != nil {
 			c.server.elicitationComplete(ctx, r.Params.ElicitationID)
 		}
 	}
+}
+
+// elicit asks the user what the server wants to know, without a limit of time.
+func (c *connection) elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+	defer c.calls.pause()()
+	return c.server.elicit(ctx, p)
 }
 
 // elicit asks the user what the server wants to know, one question of the server at a time. In a mode that the session's client does
@@ -128,7 +134,7 @@ func (s *server) elicitationComplete(ctx context.Context, id string) {
 
 // visitURLs shows the user the URLs that a server wants them to visit before it answers a call that has failed with err. It returns
 // err, or what to do if there are any.
-func (s *server) visitURLs(ctx context.Context, err error) error {
+func (c *connection) visitURLs(ctx context.Context, err error) error {
 	var data struct {
 		Elicitations []*mcp.ElicitParams `json:"elicitations"`
 	}
@@ -141,7 +147,7 @@ func (s *server) visitURLs(ctx context.Context, err error) error {
 		if p == nil || i == most {
 			break
 		}
-		answer, elicitErr := s.elicit(ctx, p)
+		answer, elicitErr := c.elicit(ctx, p)
 		if elicitErr != nil || answer.Action != "accept" {
 			return err
 		}

@@ -23,7 +23,7 @@ func ExampleSet() {
 		if err != nil {
 			return err
 		}
-		change.Commit(host) // once the session is stored
+		change.Commit(host, nil) // once the session is stored
 
 		listings, err := set.List(ctx)
 		if err != nil {

@@ -184,7 +184,7 @@ func (f *fixture) change(w *workspace.Workspace, configs ...mcpclient.Config) {
 	f.t.Helper()
 	c, err := f.Prepare(w, configs)
 	require.NoError(f.t, err)
-	c.Commit(f.host)
+	c.Commit(f.host, nil)
 }
 
 // call calls a tool and returns the text of its result.
@@ -342,6 +342,7 @@ func addTools(s *mcptest.Server) {
 		return "done", nil
 	})
 	s.AddTool(&mcp.Tool{Name: "survey", InputSchema: map[string]any{"type": "object"}}, survey)
+	s.AddTool(&mcp.Tool{Name: "sample", InputSchema: map[string]any{"type": "object"}}, sample)
 	addOddResults(s)
 	s.AddResource(&mcp.Resource{URI: "mem://a", Name: "a", MIMEType: "text/plain"},
 		func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
@@ -388,6 +389,7 @@ type rawMessage struct {
 	ID     json.RawMessage
 	Method string
 	Result struct{ Roots []struct{ URI string } }
+	Error  struct{ Code int }
 	Params struct{ Name string }
 }
 
@@ -415,6 +417,9 @@ func (r *raw) take(m rawMessage) int {
 	switch m.Method {
 	case "": // an answer to roots/list
 		r.answers++
+		if r.role == "samples" {
+			fmt.Fprintln(os.Stderr, "answered", m.Error.Code)
+		}
 		if r.role == "thousand" && r.answers == 1000 {
 			fmt.Fprintln(os.Stderr, "1000 answers")
 		}
@@ -424,6 +429,9 @@ func (r *raw) take(m rawMessage) int {
 		}
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}`+"\n", m.ID)
 	case "initialize":
+		if r.role == "samples" && strings.Contains(r.in.Text(), `"sampling"`) {
+			fmt.Fprintln(os.Stderr, "declared sampling")
+		}
 		if r.role == "garbage" {
 			fmt.Print("Welcome to the server!\n\n\x00\xff\xfe{\n[1,2]\n{}\n{\"jsonrpc\":\"2.0\"}\nnull\n" + strings.Repeat("x", 100_000) + "\n")
 		}
@@ -431,6 +439,9 @@ func (r *raw) take(m rawMessage) int {
 	case "notifications/roots/list_changed":
 		fmt.Fprintln(os.Stderr, "roots announced before the end")
 	case "notifications/initialized":
+		if r.role == "samples" {
+			fmt.Println(`{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage","params":{"maxTokens":1,"messages":[{"role":"user","content":{"type":"text","text":"a"}}]}}`)
+		}
 		if r.role == "thousand" {
 			go func() {
 				for i := range 1000 {

@@ -65,7 +65,7 @@ func runOwner() int {
 	if err != nil {
 		return 1
 	}
-	change.Commit(newHost())
+	change.Commit(newHost(), nil)
 	listings, err := set.List(context.Background())
 	if err != nil {
 		return 1

@@ -95,7 +95,7 @@ func TestA24_ToolsCannotChangeRoots(t *testing.T) {
 	prepared, err := f.Prepare(open(t, a, b), []mcpclient.Config{asking("s")})
 	require.NoError(t, err)
 	require.Equal(t, uris(t, a), f.call("s.roots", ""), "not committed")
-	prepared.Commit(f.host)
+	prepared.Commit(f.host, nil)
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 }
 

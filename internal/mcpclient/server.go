@@ -44,6 +44,7 @@ type server struct {
 	failures   int           // in a row, before the current start
 	warnings   []deprecation
 	always     map[[sha256.Size]byte]bool // fingerprints of the tools that the user always allows
+	sampled    []time.Time                // when it asked the model in the last minute
 }
 
 func (s *Set) newServer(c Config, prefix string) *server {
@@ -431,6 +432,8 @@ type deprecation string
 const (
 	deprecatedRoots deprecation = "this server asks for roots, which MCP deprecates since 2026-07-28 and may drop after 2027-07-28; " +
 		"templates such as ${roots} in its arguments or environment can replace them"
+	deprecatedSampling deprecation = "this server asks the session's model, which MCP deprecates since 2026-07-28 and may drop after 2027-07-28; " +
+		"servers should call a model themselves"
 	deprecatedLogging deprecation = "this server sends log messages by MCP, which deprecates them since 2026-07-28; its stderr is logged anyway"
 )
 

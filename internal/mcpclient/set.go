@@ -26,6 +26,7 @@ type Set struct {
 	closing  context.Context // the context passed to Close
 	watching bool            // watchRoots is running
 	host     Host
+	sampler  backend.Sampler // nil if the session has no model
 	ws       *workspace.Workspace
 	roots    mcproots.Snapshot // of the session
 	visible  mcproots.Snapshot // the roots that the servers were last told of
@@ -209,9 +210,9 @@ func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error)
 	return &Change{set: s, ws: w, roots: roots, configs: configs}, nil
 }
 
-// Commit makes the change and sends permission requests and messages to h from then on. It cannot fail and does not wait for
-// servers. The session's previous turn must have ended. Changes are committed in the order in which they were prepared.
-func (c *Change) Commit(h Host) {
+// Commit makes the change and sends permission requests and messages to h from then on. m answers the servers that ask the session's model;
+// it is nil if there is none. Commit cannot fail and does not wait for servers. The session's previous turn must have ended. Changes are committed in the order in which they were prepared.
+func (c *Change) Commit(h Host, m backend.Sampler) {
 	s := c.set
 	s.mu.Lock()
 	if s.closed {
@@ -220,7 +221,7 @@ func (c *Change) Commit(h Host) {
 	}
 	kept, removed := c.replaceServers()
 	before := s.visible
-	s.host, s.ws, s.roots, s.visible = h, c.ws, c.roots, c.roots
+	s.host, s.sampler, s.ws, s.roots, s.visible = h, m, c.ws, c.roots, c.roots
 	s.mu.Unlock()
 	for _, one := range removed {
 		one.stop(errStopped)

@@ -221,7 +221,7 @@ func TestClosedSet(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.Close(t.Context()))
 	require.True(t, ended(pid))
-	change.Commit(f.host)
+	change.Commit(f.host, nil)
 	require.Equal(t, backend.ServerStopped, f.Servers()[0].State)
 	_, err = f.list(t.Context())
 	require.ErrorIs(t, err, backend.ErrClosed)

@@ -1,6 +1,6 @@
 package mcproots
 
-//lint:file-ignore SA1019 the SDK marks roots as deprecated (SEP-2577); they are supported for existing servers
+//lint:file-ignore SA1019 the SDK marks roots and sampling as deprecated (SEP-2577); they are supported for existing servers
 
 import (
 	"bytes"
@@ -39,6 +39,8 @@ type Options struct {
 	Roots func(context.Context) (Snapshot, error)
 	// Elicitation are the ways in which the server may ask the user through the SDK's ElicitationHandler, nil if there is none.
 	Elicitation *mcp.ElicitationCapabilities
+	// Sampling says what the SDK's CreateMessageWithToolsHandler supports, nil if there is none.
+	Sampling *mcp.SamplingCapabilities
 	// OnList is called with each list that is sent to the server. It must not block.
 	OnList func(Snapshot)
 	// ProbeTimeout is how long a server may take to answer server/discover before it is treated as a legacy server. Default 5 s.
@@ -56,7 +58,7 @@ type Client struct {
 func NewClient(impl *mcp.Implementation, o Options) *Client {
 	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, 5*time.Second)
 	o.SDK.Logger = cmp.Or(o.SDK.Logger, slog.New(slog.DiscardHandler))
-	o.SDK.Capabilities = &mcp.ClientCapabilities{Elicitation: o.Elicitation}
+	o.SDK.Capabilities = &mcp.ClientCapabilities{Elicitation: o.Elicitation, Sampling: o.Sampling}
 	if o.Roots != nil {
 		o.SDK.Capabilities.RootsV2 = &mcp.RootCapabilities{ListChanged: true}
 	}
@@ -105,7 +107,7 @@ func (c *Client) offers(method string) bool {
 		"notifications/subscriptions/acknowledged":
 		return true
 	case "sampling/createMessage":
-		return c.options.SDK.CreateMessageHandler != nil || c.options.SDK.CreateMessageWithToolsHandler != nil
+		return c.options.SDK.CreateMessageWithToolsHandler != nil
 	case "elicitation/create", "notifications/elicitation/complete":
 		return c.options.SDK.ElicitationHandler != nil
 	}
@@ -135,7 +137,7 @@ func (c *Client) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if params := req.GetParams(); params != nil {
 			if meta := params.GetMeta(); c.options.Roots != nil && meta[mcp.MetaKeyClientCapabilities] != nil {
-				meta[mcp.MetaKeyClientCapabilities] = modernCapabilities{Elicitation: c.options.Elicitation}
+				meta[mcp.MetaKeyClientCapabilities] = modernCapabilities{Elicitation: c.options.Elicitation, Sampling: c.options.Sampling}
 			}
 		}
 		if method == "server/discover" {
@@ -147,10 +149,11 @@ func (c *Client) send(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// modernCapabilities are the capabilities of a client that offers roots, and perhaps elicitation.
+// modernCapabilities are the capabilities of a client that offers roots, and perhaps more.
 type modernCapabilities struct {
 	Roots       struct{}                     `json:"roots"`
 	Elicitation *mcp.ElicitationCapabilities `json:"elicitation,omitempty"`
+	Sampling    *mcp.SamplingCapabilities    `json:"sampling,omitempty"`
 }
 
 // recovered calls call and turns a panic into an error: some malformed responses make the SDK panic.
@@ -284,7 +287,7 @@ func (s *Session) respond(ctx context.Context, need inputRequired) (input, error
 	in := input{responses: make(mcp.InputResponseMap, len(need.requests)), state: need.state}
 	var list *mcp.ListRootsResult
 	for _, key := range slices.Sorted(maps.Keys(need.requests)) {
-		method := "sampling/createMessage"
+		method := ""
 		var err error
 		switch request := need.requests[key].(type) {
 		case *mcp.ListRootsParams:
@@ -300,6 +303,11 @@ func (s *Session) respond(ctx context.Context, need inputRequired) (input, error
 				break
 			}
 			in.responses[key], err = s.client.options.SDK.ElicitationHandler(ctx, &mcp.ElicitRequest{Session: s.ClientSession, Params: request})
+		case *mcp.CreateMessageWithToolsParams:
+			if method = "sampling/createMessage"; s.client.options.SDK.CreateMessageWithToolsHandler == nil || request == nil {
+				break
+			}
+			in.responses[key], err = s.client.options.SDK.CreateMessageWithToolsHandler(ctx, &mcp.CreateMessageWithToolsRequest{Session: s.ClientSession, Params: request})
 		}
 		if err != nil {
 			return input{}, err

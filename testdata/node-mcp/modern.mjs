@@ -13,5 +13,14 @@ serveStdio(() => {
     }
     return { content: [{ type: 'text', text: answer.roots.map((r) => r.uri).join('\n') }] };
   });
+  server.registerTool('sample', { description: 'What the model says.', inputSchema: z.object({}) }, async (_args, ctx) => {
+    const answer = inputResponse(ctx.mcpReq.inputResponses, 'what');
+    if (answer.kind !== 'sampling') {
+      const request = { messages: [{ role: 'user', content: { type: 'text', text: 'Hello' } }], maxTokens: 5 };
+      return inputRequired({ inputRequests: { what: inputRequired.createMessage(request) }, requestState: 'as it was' });
+    }
+    const { model, stopReason, content } = answer.result;
+    return { content: [{ type: 'text', text: `${model} ${stopReason}: ${content.text}` }] };
+  });
   return server;
 });

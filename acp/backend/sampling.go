@@ -1,0 +1,55 @@
+package backend
+
+import (
+	"context"
+
+	sdk "github.com/coder/acp-go-sdk"
+)
+
+// Sampler is implemented by a [Session] with a language model that the session's MCP servers may ask. The adapter declares sampling to
+// them, and asks the user before each request and before each answer is passed on. Its methods are safe for concurrent use, and may be
+// called during a turn.
+type Sampler interface {
+	// SamplingModel returns the name of the model that answers a request: the first that one of the server's hints names, which are parts of names,
+	// or else the one in use.
+	SamplingModel(hints []string) string
+	// SamplingContext returns what the conversation says about the tools of the server with this name, or all of it if server is "". It is a text
+	// of limited size, "" if there is nothing.
+	SamplingContext(server string) string
+	// Sample asks the model. It returns the cause of ctx if that ends first.
+	Sample(ctx context.Context, r SampleRequest) (SampleResult, error)
+}
+
+// SampleRequest is a request of an MCP server to the model. The user has allowed it.
+type SampleRequest struct {
+	// Model is the result of [Sampler].SamplingModel that the user was shown.
+	Model string
+	// System is the system prompt, and Context what is added to it from the conversation.
+	System, Context string
+	Messages        []SampleMessage
+	// MaxTokens bounds the answer. It is positive.
+	MaxTokens int
+	// Temperature is nil for the model's default.
+	Temperature *float64
+	// Stop are texts that end the answer.
+	Stop []string
+}
+
+// SampleMessage is a message for the model.
+type SampleMessage struct {
+	// Role is "user" or "assistant".
+	Role string
+	// Content are texts and images.
+	Content []sdk.ContentBlock
+}
+
+// SampleResult is the model's answer.
+type SampleResult struct {
+	Text string
+	// Model is the server's name for the model.
+	Model string
+	// StopReason is one of MCP: "endTurn", "stopSequence" or "maxTokens".
+	StopReason string
+	// Input and Output count tokens, 0 if the model's server did not say.
+	Input, Output int
+}
