@@ -84,6 +84,14 @@ func claudeVersion(name string) int {
 	return 100*major + minor
 }
 
+// anthropicMaxTokens returns a limit of the answer's tokens that the model with this name accepts.
+func anthropicMaxTokens(name string) int {
+	if claudeVersion(name) >= 400 {
+		return 32_000
+	}
+	return 8_192
+}
+
 // thinkingBudget returns the share of the answer's tokens that may be used for thinking.
 func thinkingBudget(effort string, maxTokens int) int {
 	switch effort {
@@ -192,8 +200,9 @@ type anthropicDecoder struct {
 	blocks map[int]*anthropicBlock // those that have started and not stopped
 	// held is a tool call that can have been cut off by the limit of tokens.
 	held   *ToolCall
-	spoke  bool
-	calls  bool
+	began  bool   // something has arrived
+	spoke  bool   // some of it was text
+	calls  bool   // tools were called
 	reason string // "" until the server has said it
 	usage  anthropicUsage
 }
@@ -236,12 +245,25 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 			Details struct{ Explanation string } `json:"stop_details"`
 		}
 		Usage anthropicUsage
+
+		Content []anthropicBlock // of a whole message
+		Reason  string           `json:"stop_reason"`
 	}
 	var unexpected *json.UnmarshalTypeError // in an event that is not known, or a member without meaning here
 	if err := json.Unmarshal(e.data, &event); err != nil && !errors.As(err, &unexpected) {
 		return nil, false, malformed(err)
 	}
+	d.began = true
 	switch cmp.Or(event.Type, e.name) {
+	case "message": // the server does not stream
+		var events []Event
+		for _, b := range event.Content {
+			events = append(events, d.delta(b.Text, b.Thinking)...)
+			events = append(events, d.stop(&b)...)
+		}
+		d.usage.update(event.Usage)
+		d.reason = cmp.Or(event.Reason, "end_turn")
+		return events, true, nil
 	case "message_start":
 		d.usage.update(event.Message.Usage)
 	case "content_block_start":
@@ -339,6 +361,9 @@ func (d *anthropicDecoder) end() ([]Event, error) {
 	var events []Event
 	switch d.reason {
 	case "":
+		if !d.began {
+			return nil, errEmpty
+		}
 		return nil, errCut
 	case "max_tokens", "model_context_window_exceeded":
 		finish.Reason = Length

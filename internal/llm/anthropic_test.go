@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -122,6 +123,33 @@ func TestAnthropicOverHTTP(t *testing.T) {
 		}
 		if len(thoughts) != 2 || thoughts[0].Model != "claude-opus-5" || thoughts[1].Model != "claude-opus-5" {
 			t.Errorf("base %q: thoughts %v", base, thoughts)
+		}
+	}
+}
+
+func TestAnthropicWithoutStream(t *testing.T) {
+	var got []Event
+	err := New(Model{API: Anthropic, Name: "any"}).read(strings.NewReader(`{"type":"message","role":"assistant","content":[
+		{"type":"thinking","thinking":"Hm.","signature":"c2ln"},{"type":"text","text":"I read."},
+		{"type":"tool_use","id":"1","name":"read","input":{"path":"a"}},{"type":"tool_use","id":"2","name":"list","input":{}}],
+		"stop_reason":"tool_use","usage":{"input_tokens":10,"cache_read_input_tokens":90,"output_tokens":5}}`), func(e Event) bool {
+		got = append(got, e)
+		return true
+	})
+	want := []Event{
+		ThinkingDelta("Hm."), Thinking{Model: "any", Text: "Hm.", Signature: "c2ln"}, TextDelta("I read."),
+		ToolCall{ID: "1", Name: "read", Arguments: `{"path":"a"}`}, ToolCall{ID: "2", Name: "list", Arguments: "{}"},
+		Finish{CallsTools, Usage{Input: 100, Cached: 90, Output: 5}},
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v %v, want %v", got, err, want)
+	}
+}
+
+func TestAnthropicMaxTokens(t *testing.T) {
+	for name, want := range map[string]int{"claude-opus-4-20250514": 32_000, "claude-sonnet-5": 32_000, "claude-3-5-haiku-20241022": 8_192, "qwen3": 8_192} {
+		if got := New(Model{API: Anthropic, Name: name}).Model().MaxTokens; got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
 		}
 	}
 }

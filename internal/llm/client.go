@@ -49,7 +49,7 @@ func New(m Model) *Client {
 	baseURL := "https://api.openai.com/v1"
 	if m.API == Anthropic {
 		baseURL = "https://api.anthropic.com"
-		m.MaxTokens = cmp.Or(m.MaxTokens, 8192)
+		m.MaxTokens = cmp.Or(m.MaxTokens, anthropicMaxTokens(m.Name))
 	}
 	m.BaseURL = strings.TrimRight(cmp.Or(m.BaseURL, baseURL), "/")
 	if m.API == Anthropic {

@@ -39,7 +39,8 @@ type Model struct {
 	Key func(ctx context.Context, rejected string) (string, error)
 	// ContextTokens is how many tokens a request and its answer may have. Default 128,000.
 	ContextTokens int
-	// MaxTokens is how many of these the answer may have. Default 8,192 for Anthropic, which needs to be told; none for OpenAI.
+	// MaxTokens is how many of these the answer may have, with what is thought. The default for Anthropic, which needs to be told, is 32,000
+	// for Claude 4 and later, and 8,192 for other models; there is none for OpenAI.
 	MaxTokens int
 	// TextOnly says that the model does not accept images.
 	TextOnly bool

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -115,8 +116,9 @@ func replay(stream []byte, from io.Reader) string {
 		}
 		return true
 	})
-	if err != nil {
-		fmt.Fprintln(&b, "error")
+	var e *Error
+	if errors.As(err, &e) {
+		fmt.Fprintf(&b, "error %s: %s\n", e.Kind, e.Message)
 	}
 	return b.String()
 }
