@@ -217,8 +217,11 @@ func (a *agent) stored(ctx context.Context, id sessionstore.ID) (sessionstore.Se
 
 // commandOf returns a command line that runs the agent of a session.
 func commandOf(owner sessionstore.Agent) string {
-	if owner.Kind == "proxy" {
+	switch owner.Kind {
+	case "proxy":
 		return "acp-agent -- " + owner.Profile
+	case "model":
+		return "acp-agent --model NAME"
 	}
 	return "acp-agent"
 }

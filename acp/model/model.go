@@ -3,8 +3,12 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"iter"
 	"log/slog"
+	"net/http"
 	"slices"
+	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
@@ -64,6 +68,29 @@ func (b *modelBackend) Initialize(_ context.Context, params backend.Raw, _ backe
 			"promptCapabilities": map[string]bool{"image": images, "embeddedContext": true},
 		}}),
 	}, nil
+}
+
+// stream asks a model as [llm.Client.Stream] does, and logs the request without its content.
+func (b *modelBackend) stream(ctx context.Context, client *llm.Client, r llm.Request) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) {
+		begin := time.Now()
+		var finish llm.Finish
+		outcome, status := "interrupted", 0
+		for event, err := range client.Stream(ctx, r) {
+			var failed *llm.Error
+			if errors.As(err, &failed) {
+				outcome, status = string(failed.Kind), failed.Status
+			}
+			if f, ok := event.(llm.Finish); ok {
+				finish, outcome, status = f, string(f.Reason), http.StatusOK
+			}
+			if !yield(event, err) {
+				break
+			}
+		}
+		b.logger.Debug("asked a model", "model", client.Model().ID, "outcome", outcome, "status", status, "inputTokens", finish.Usage.Input,
+			"cachedTokens", finish.Usage.Cached, "outputTokens", finish.Usage.Output, "duration", time.Since(begin))
+	}
 }
 
 // Call returns nil: there are no further methods.

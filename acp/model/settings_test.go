@@ -137,4 +137,22 @@ func TestSettings(t *testing.T) {
 		e.restart()
 		require.Equal(t, "mode=plan model=renamed thought_level=default, plan", decodeLifecycle(t, e.opened).chosen())
 	})
+
+	t.Run("the next request to the model uses what was chosen", func(t *testing.T) {
+		e := opened(t)
+		asked := func() (effort string) {
+			var body struct {
+				ReasoningEffort string `json:"reasoning_effort"`
+			}
+			requests := e.model.Requests()
+			require.NotEmpty(t, requests)
+			require.NoError(t, json.Unmarshal(requests[len(requests)-1].Body, &body))
+			return body.ReasoningEffort
+		}
+		e.prompt("Hello")
+		require.Empty(t, asked())
+		e.call("session/set_config_option", map[string]any{"configId": "thought_level", "value": "low"})
+		e.prompt("Hello")
+		require.Equal(t, "low", asked())
+	})
 }

@@ -90,7 +90,7 @@ func (t *turn) step(ctx context.Context) (done bool, reason sdk.StopReason, err 
 func (t *turn) ask(ctx context.Context, client *llm.Client, r llm.Request) ([]llm.ToolCall, llm.Finish, error) {
 	var calls []llm.ToolCall
 	var finish llm.Finish
-	for event, err := range client.Stream(ctx, r) {
+	for event, err := range t.backend.stream(ctx, client, r) {
 		if err != nil {
 			return nil, finish, err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -265,8 +266,8 @@ func newSessionsTransfer(s streams, set *settings) *cobra.Command {
 		Use:   "transfer SESSION (--to AGENT | -- COMMAND ARGS...)",
 		Short: "Continue a copy of a session with another agent",
 		Long: `transfer creates a session for another agent, with the folders and the conversation of SESSION up to its last finished turn, and
-prints its id. AGENT is "explore", which is acp-agent without an agent behind it, or a known agent; see acp-agent agents. To name an
-agent by its command line, put that after "--".
+prints its id. AGENT is "explore", which is acp-agent on its own, "model", which is acp-agent --model NAME, or a known agent; see
+acp-agent agents. To name an agent by its command line, put that after "--".
 
 SESSION stays as it is. Editors show the whole conversation in the new session. The other agent is told the last part of it as
 marked text with the first prompt, as if it had lost the session.`,
@@ -289,7 +290,7 @@ marked text with the first prompt, as if it had lost the session.`,
 		},
 	}
 	set.accept(cmd, "state-dir")
-	cmd.Flags().StringVar(&f.to, "to", "", "create the session for `AGENT`: explore, or a known agent")
+	cmd.Flags().StringVar(&f.to, "to", "", "create the session for `AGENT`: explore, model, or a known agent")
 	return cmd
 }
 
@@ -306,6 +307,8 @@ func (f transferFlags) agent(set *settings, command []string) (target, error) {
 		return target{}, usagef("name the agent that the session is for: --to AGENT, or its command line after --")
 	case f.to == explore.Kind:
 		return target{sessionstore.Agent{Kind: explore.Kind}, "acp-agent"}, nil
+	case f.to == model.Kind:
+		return target{sessionstore.Agent{Kind: model.Kind}, "acp-agent --model NAME"}, nil
 	}
 	start, _, err := set.agentCommand(f.to, command)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -26,6 +27,7 @@ func completeValues(root *cobra.Command, set *settings) {
 	for flag, values := range map[string]cobra.CompletionFunc{
 		"agent":       words(profileNames(proxy.KnownProfiles())...),
 		"allow":       words("read"),
+		"model":       words(set.config.modelIDs()...),
 		"log-level":   words("debug", "info", "warn", "error"),
 		"mounts":      words("none", "existing", "any"),
 		"max-line":    cobra.NoFileCompletions,
@@ -52,7 +54,7 @@ func completeSubcommands(cmd *cobra.Command, set *settings) {
 			}
 		}
 		if sub.Flags().Lookup("to") != nil {
-			agents := append(profileNames(proxy.KnownProfiles()), explore.Kind)
+			agents := append(profileNames(proxy.KnownProfiles()), explore.Kind, model.Kind)
 			_ = sub.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(agents, cobra.ShellCompDirectiveNoFileComp))
 		}
 		if sub.ValidArgsFunction == nil && !sub.HasSubCommands() {

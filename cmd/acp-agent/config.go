@@ -8,20 +8,27 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"runtime"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -40,6 +47,7 @@ type config struct {
 	Omitted    whenOmitted             `json:"whenOmitted"`
 	Agents     map[string]agentConfig  `json:"agents"`     // by name
 	MCPServers map[string]serverConfig `json:"mcpServers"` // by name, or "*" for all others
+	Models     map[string]modelConfig  `json:"models"`     // by ID
 
 	path string
 }
@@ -71,6 +79,18 @@ type serverConfig struct {
 	Templates     mcpclient.Switch   `json:"templates"`
 	ReadOnlyTools mcpclient.ReadOnly `json:"readOnlyTools"`
 	Era           mcpclient.Era      `json:"era"`
+}
+
+// modelConfig describes a language model.
+type modelConfig struct {
+	API           model.API `json:"api"`
+	BaseURL       string    `json:"baseURL"`
+	Name          *string   `json:"name"` // nil for the ID
+	KeyEnv        string    `json:"keyEnv"`
+	KeyCommand    []string  `json:"keyCommand"`
+	ContextTokens *int      `json:"contextTokens"`
+	MaxTokens     *int      `json:"maxTokens"`
+	TextOnly      bool      `json:"textOnly"`
 }
 
 // setting is the value of a setting in the configuration file, "" if it is absent.
@@ -177,6 +197,15 @@ func parseConfig(path string, text []byte) (config, error) {
 			return config{}, usagef("%s: agents.%s: %v", path, name, err)
 		}
 	}
+	for id, m := range c.Models {
+		err := m.check(id)
+		if err == nil && m.KeyCommand != nil && strings.Contains(filepath.ToSlash(m.KeyCommand[0]), "/") {
+			m.KeyCommand[0], err = resolvePath(path, m.KeyCommand[0])
+		}
+		if err != nil {
+			return config{}, usagef("%s: models.%s: %v", path, id, err)
+		}
+	}
 	return c, nil
 }
 
@@ -191,6 +220,7 @@ func configOptions() json.Options {
 			parsed(choice(map[string]mcpclient.Switch{"on": mcpclient.On, "off": mcpclient.Off})),
 			parsed(choice(map[string]mcpclient.OnShrink{"restart": mcpclient.Restart, "notify": mcpclient.Notify})),
 			parsed(choice(map[string]mcpclient.Era{"auto": mcpclient.Negotiated, "legacy": mcpclient.Legacy})),
+			parsed(choice(map[string]model.API{"openai": model.OpenAI, "anthropic": model.Anthropic})),
 			parsed(choice(map[string]mcpclient.ReadOnly{"ask": mcpclient.Ask, "allow": mcpclient.Allow})),
 		)))
 }
@@ -238,7 +268,11 @@ func describeConfigError(path string, text []byte, err error) string {
 	case !ok:
 		return fmt.Sprintf("%s: %v", path, err)
 	case errors.Is(err, json.ErrUnknownName):
-		return fmt.Sprintf("%s: unknown key %s; known keys: %s", path, key(invalid.JSONPointer), strings.Join(keysOf(invalid.GoType), ", "))
+		hint := ""
+		if invalid.GoType == reflect.TypeFor[modelConfig]() && secret.IsCredential(invalid.JSONPointer.LastToken()) {
+			hint = " (the key itself does not belong into this file: name an environment variable as keyEnv, or a command that prints it as keyCommand)"
+		}
+		return fmt.Sprintf("%s: unknown key %s; known keys: %s%s", path, key(invalid.JSONPointer), strings.Join(keysOf(invalid.GoType), ", "), hint)
 	case invalid.JSONPointer == "":
 		return fmt.Sprintf("%s: the configuration must be a JSON object", path)
 	case invalid.Err != nil && invalid.JSONKind != '0':
@@ -271,6 +305,8 @@ func jsonType(t reflect.Type) string {
 		return jsonType(t.Elem())
 	case reflect.Int:
 		return "a whole number"
+	case reflect.Bool:
+		return "true or false"
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Struct {
 			return "a list of objects"
@@ -297,6 +333,59 @@ func (a agentConfig) check(name string) error {
 		}
 	}
 	return nil
+}
+
+// variableName matches the names of environment variables. It is compiled on first use to keep the start of the program fast.
+var variableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
+
+// check checks what decoding does not. Its errors have no values that may be keys by mistake.
+func (m modelConfig) check(id string) error {
+	hasKey := m.KeyEnv != "" || m.KeyCommand != nil
+	switch {
+	case id == "" || strings.ContainsFunc(id, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) || strings.HasPrefix(id, "-"):
+		return fmt.Errorf("%q is not a valid name for a model: it must not be empty, have spaces or begin with a dash", id)
+	case m.Name != nil && *m.Name == "":
+		return fmt.Errorf("name is empty: give the server's name for the model, or leave it out if that is %q", id)
+	case m.KeyEnv != "" && m.KeyCommand != nil:
+		return errors.New("has both keyEnv and keyCommand: give one of them")
+	case m.KeyEnv != "" && !variableName().MatchString(m.KeyEnv):
+		return errors.New("keyEnv must be the name of an environment variable that has the key, such as OPENAI_API_KEY, not the key itself")
+	case m.KeyCommand != nil && (len(m.KeyCommand) == 0 || m.KeyCommand[0] == ""):
+		return errors.New(`keyCommand needs a program and its arguments, such as ["pass", "show", "openai"]`)
+	case m.ContextTokens != nil && *m.ContextTokens < 1, m.MaxTokens != nil && *m.MaxTokens < 1:
+		return errors.New("contextTokens and maxTokens must be at least 1")
+	case m.ContextTokens != nil && m.MaxTokens != nil && *m.MaxTokens >= *m.ContextTokens:
+		return errors.New("maxTokens, the length of an answer, must be less than contextTokens, which it is part of")
+	case m.BaseURL != "":
+		return m.checkURL(hasKey)
+	case !hasKey:
+		return errors.New("needs a baseURL, such as http://127.0.0.1:11434/v1 for Ollama, or for the service of the company behind the API a keyEnv or keyCommand")
+	}
+	return nil
+}
+
+// checkURL checks the address of a server, which is sent a key or not.
+func (m modelConfig) checkURL(hasKey bool) error {
+	u, err := url.Parse(m.BaseURL)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return errors.New("baseURL must be an address like http://127.0.0.1:11434/v1 or https://api.example.com/v1")
+	case u.User != nil:
+		return errors.New("baseURL must not have a user or password: name an environment variable with the key as keyEnv")
+	case u.RawQuery != "" || u.Fragment != "":
+		return errors.New("baseURL must end with a path, without ? or #")
+	case u.Scheme == "http" && hasKey && !isLoopback(u):
+		return fmt.Errorf("the key would be sent to %s unencrypted: use https, or reach the server through a tunnel to 127.0.0.1", u.Host)
+	case m.API == model.Anthropic && strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/v1"):
+		return errors.New("baseURL must not end with /v1, which is added for the api anthropic")
+	}
+	return nil
+}
+
+// isLoopback reports whether an address is on this machine.
+func isLoopback(u *url.URL) bool {
+	ip, err := netip.ParseAddr(u.Hostname())
+	return err == nil && ip.IsLoopback() || u.Hostname() == "localhost"
 }
 
 // resolveWorkspace makes the cwd of an entry absolute and checks it.
@@ -369,6 +458,35 @@ func override[T any](value, configured *T) {
 	if configured != nil {
 		*value = *configured
 	}
+}
+
+// modelIDs returns the IDs of the configured models, sorted.
+func (c config) modelIDs() []string { return slices.Sorted(maps.Keys(c.Models)) }
+
+// modelsFrom returns all configured models, first the one with this ID.
+func (c config) modelsFrom(id string) ([]model.Model, error) {
+	if len(c.Models) == 0 {
+		return nil, fmt.Errorf("there is no model %q, because none is configured: acp-agent models explains how to add one", id)
+	}
+	if _, known := c.Models[id]; !known {
+		return nil, fmt.Errorf("unknown model %q; configured models: %s (acp-agent models --help explains how to add one)", id, strings.Join(c.modelIDs(), ", "))
+	}
+	ids := append([]string{id}, slices.DeleteFunc(c.modelIDs(), func(other string) bool { return other == id })...)
+	models := make([]model.Model, len(ids))
+	for i, id := range ids {
+		models[i] = c.model(id)
+	}
+	return models, nil
+}
+
+// model returns the configured model with this ID.
+func (c config) model(id string) model.Model {
+	m := c.Models[id]
+	configured := model.Model{ID: id, API: cmp.Or(m.API, model.OpenAI), BaseURL: m.BaseURL, Name: id, Key: m.key(filepath.Dir(c.path)), TextOnly: m.TextOnly}
+	override(&configured.Name, m.Name)
+	override(&configured.ContextTokens, m.ContextTokens)
+	override(&configured.MaxTokens, m.MaxTokens)
+	return configured
 }
 
 // mcpPolicy returns the policy for the MCP server called name.

@@ -13,22 +13,36 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// downstream is the agent that runs behind acp-agent. The zero value means none.
+// downstream is what answers prompts: the agent that runs behind acp-agent, or a model. The zero value means neither.
 type downstream struct {
+	models []model.Model // the user's choice first
+
 	command process.Command
 	profile proxy.Profile
 	tools   process.Command // an MCP server with tools for the roots
 	relay   process.Command // stands in front of other MCP servers
 }
 
-// downstream returns the agent named by --agent, with args added to its own, or the agent that the command args starts.
+// downstream returns the model named by --model, the agent named by --agent, with args added to its own, or the agent that the command args
+// starts.
 func (set *settings) downstream(args []string) (downstream, error) {
-	if set.agent == "" && len(args) == 0 {
+	behind := set.agent != "" || len(args) > 0
+	switch {
+	case set.model != "" && behind:
+		return downstream{}, usagef("--model cannot be used with --agent or a command after --: other agents have models of their own")
+	case set.model != "":
+		models, err := set.config.modelsFrom(set.model)
+		if err != nil {
+			return downstream{}, usagef("--model: %v", err)
+		}
+		return downstream{models: models}, nil
+	case !behind:
 		return downstream{}, nil
 	}
 	command, profile, err := set.agentCommand(set.agent, args)
@@ -89,15 +103,21 @@ func profileNames(profiles []proxy.Profile) []string {
 
 // name returns the name of the answering agent for the log.
 func (d downstream) name() string {
-	if d.command.Path == "" {
+	switch {
+	case len(d.models) > 0:
+		return "model " + d.models[0].ID
+	case d.command.Path == "":
 		return "explore"
 	}
 	return proxy.ProgramName(d.command.Path)
 }
 
-// newBackend returns the backend that answers: a proxy for the downstream agent, or the built-in one.
+// newBackend returns the backend that answers: a model, a proxy for the downstream agent, or the one without either.
 func newBackend(d downstream, stateDir string, roots workspace.Options, trace traceFunc, logger *slog.Logger) backend.Backend {
-	if d.command.Path == "" {
+	switch {
+	case len(d.models) > 0:
+		return model.New(model.Options{Models: d.models, Logger: logger})
+	case d.command.Path == "":
 		return explore.New()
 	}
 	return proxy.New(d.command, proxy.Options{

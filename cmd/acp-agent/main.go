@@ -2,6 +2,7 @@
 // on its own or in front of another ACP agent.
 //
 //	acp-agent [flags]                         answer from the session's folders
+//	acp-agent [flags] --model NAME            answer with a configured language model
 //	acp-agent [flags] -- COMMAND ARGS...      run another agent behind it
 //	acp-agent run --cwd D --dir D... PROMPT   try it from a shell
 //

@@ -22,13 +22,14 @@ import (
 const rootHelp = `acp-agent is an ACP agent for sessions with several root folders. An editor starts it and speaks ACP
 with it over standard input and output.
 
-On its own it answers from the session's folders; type /help in a session. To run another agent
-behind it, name a known one with --agent or put its command after "--". Arguments after --agent NAME
-that acp-agent does not know are passed to that agent.
+On its own it answers from the session's folders; type /help in a session. With --model a language
+model answers, which can be on your machine. To run another agent behind it, name a known one with
+--agent or put its command after "--". Arguments after --agent NAME that acp-agent does not know are
+passed to that agent.
 
 Settings are taken from flags, environment variables and a JSON configuration file, in this order. For
-example, --state-dir can be set as ACP_AGENT_STATE_DIR or as {"stateDir": "..."}. --agent is only a flag,
---dir can be set as ACP_AGENT_DIRS, a list like PATH, and --keep-dirs as {"whenOmitted": "stored"}.
+example, --state-dir can be set as ACP_AGENT_STATE_DIR or as {"stateDir": "..."}. --agent and --model are
+only flags, --dir can be set as ACP_AGENT_DIRS, a list like PATH, and --keep-dirs as {"whenOmitted": "stored"}.
 
 Editors that cannot send additional folders get those of --dir and of the section "workspaces" of the
 configuration file: {"workspaces": [{"cwd": "~/src/app", "directories": ["../shared"]}]}. Each entry is
@@ -38,6 +39,7 @@ The exit status is 0 if the editor closed the connection or the program was aske
 SIGTERM, SIGHUP), 2 if the command line or the configuration is invalid, and 1 for other errors.`
 
 const rootExample = `  acp-agent                                     what an editor starts
+  acp-agent --model local                       answer with a configured model; see acp-agent models
   acp-agent -- opencode acp                     run an agent behind it
   acp-agent --agent gemini                      run a known agent behind it; see acp-agent agents
   acp-agent --dir ../shared                     add a folder to sessions of editors that send none
@@ -80,7 +82,7 @@ func newRoot(s streams) *cobra.Command {
 	root.PersistentFlags().StringVar(&set.configPath, "config", "", "read settings from `FILE` (default "+defaultConfigText()+")")
 	root.Flags().AddFlagSet(set.flags)
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
-	root.AddCommand(newRun(s, set), newSessions(s, set), newRoots(s, set), newAgents(s, set), newDiscover(s, set), newMCP(s, set),
+	root.AddCommand(newRun(s, set), newSessions(s, set), newRoots(s, set), newAgents(s, set), newModels(s, set), newDiscover(s, set), newMCP(s, set),
 		newMCPRelay(s, set), newConsents(s, set), newVersion(s), newACP(s, set))
 	rejectUnknownArgs(root)
 	return root

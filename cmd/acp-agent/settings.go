@@ -18,7 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// settings are the values of the program's flags. Except for --agent, --config and --dir, the flag state-dir can also be given as
+// settings are the values of the program's flags. Except for --agent, --model, --config and --dir, the flag state-dir can also be given as
 // the environment variable ACP_AGENT_STATE_DIR and as stateDir in the configuration file. A flag takes precedence over the
 // environment, and the environment over the file. An empty variable counts as unset.
 type settings struct {
@@ -32,6 +32,7 @@ type settings struct {
 	replayRate int
 	allowReads bool
 	agent      string
+	model      string
 	dirs       []string
 	keepDirs   bool
 
@@ -48,6 +49,7 @@ func newSettings() *settings {
 	}
 	f := set.flags
 	f.StringVar(&set.agent, "agent", "", "run the known agent `NAME` behind acp-agent; see acp-agent agents")
+	f.StringVar(&set.model, "model", "", "answer with the configured model `NAME`; see acp-agent models")
 	f.Var((*listValue)(&set.dirs), "dir", "add `DIR` to sessions whose editor names no folders; relative to the session's working directory; can be repeated")
 	f.BoolVar(&set.keepDirs, "keep-dirs", false, "when an editor loads a session without naming folders, keep those that it had")
 	f.StringVar(&set.stateDir, "state-dir", "", "keep sessions in `DIR` (default "+defaultStateDirText()+")")

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestModelKey(t *testing.T) {
+	t.Run("B1 a variable is read whenever the key is needed", func(t *testing.T) {
+		key := modelConfig{KeyEnv: "TEST_MODEL_KEY"}.key("")
+		_, err := key(t.Context(), "")
+		require.EqualError(t, err, "the environment variable TEST_MODEL_KEY is not set; "+
+			"editors started from a desktop do not have the variables of your shell")
+		t.Setenv("TEST_MODEL_KEY", " sk-1\n")
+		got, err := key(t.Context(), "")
+		require.NoError(t, err)
+		require.Equal(t, "sk-1", got)
+		t.Setenv("TEST_MODEL_KEY", "sk 1")
+		_, err = key(t.Context(), "")
+		require.EqualError(t, err, "the environment variable TEST_MODEL_KEY is not a key: it has spaces or special characters")
+	})
+	require.Nil(t, modelConfig{}.key(""))
+	if runtime.GOOS == "windows" {
+		t.Skip("the commands below need a POSIX shell")
+	}
+
+	// The command's output changes from run to run.
+	const counting = `echo x >>runs; echo "sk-$(grep -c x runs)"; echo "login: me"`
+	command := func(t *testing.T, script string) (key func(context.Context, string) (string, error), runs func() int) {
+		dir := t.TempDir()
+		return modelConfig{KeyCommand: []string{"sh", "-c", script}}.key(dir), func() int {
+			text, err := os.ReadFile(filepath.Join(dir, "runs"))
+			if !errors.Is(err, os.ErrNotExist) {
+				require.NoError(t, err)
+			}
+			return strings.Count(string(text), "x")
+		}
+	}
+	t.Run("B1 a command runs once, and again after its key was rejected", func(t *testing.T) {
+		key, runs := command(t, counting)
+		require.Zero(t, runs())
+		for range 2 {
+			got, err := key(t.Context(), "")
+			require.NoError(t, err)
+			require.Equal(t, "sk-1", got)
+		}
+		got, err := key(t.Context(), "sk-1")
+		require.NoError(t, err)
+		require.Equal(t, "sk-2", got)
+		got, err = key(t.Context(), "sk-1")
+		require.NoError(t, err)
+		require.Equal(t, "sk-2", got, "another session has replaced it")
+		require.Equal(t, 2, runs())
+	})
+	t.Run("B1 a command has no input, and its output stays out of errors", func(t *testing.T) {
+		for script, message := range map[string]string{
+			"cat; echo sk-secret >&2; exit 3": `the keyCommand failed: exit status 3; run it in a terminal to see why`,
+			"cat":                             `the first line that the keyCommand printed is empty instead of a key`,
+			"echo sk-secret; exit 1":          `the keyCommand failed: exit status 1; run it in a terminal to see why`,
+			"echo the key is sk-secret":       `the first line that the keyCommand printed is not a key: it has spaces or special characters`,
+		} {
+			key, _ := command(t, script)
+			_, err := key(t.Context(), "")
+			require.EqualError(t, err, message)
+		}
+		key := modelConfig{KeyCommand: []string{"no-such-program"}}.key(t.TempDir())
+		_, err := key(t.Context(), "")
+		require.ErrorContains(t, err, `the keyCommand failed: cannot start "no-such-program": executable file not found`)
+	})
+	t.Run("a command ends with the turn that needs it, and runs again", func(t *testing.T) {
+		key, runs := command(t, "echo x >>runs; [ $(grep -c x runs) = 2 ] && exec echo sk-2; exec sleep 1000")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		failed := make(chan error, 1)
+		go func() {
+			_, err := key(ctx, "")
+			failed <- err
+		}()
+		require.Eventually(t, func() bool { return runs() == 1 }, 10*time.Second, 10*time.Millisecond)
+		cancel(errors.New("turn cancelled"))
+		require.EqualError(t, <-failed, "turn cancelled")
+		got, err := key(t.Context(), "")
+		require.NoError(t, err)
+		require.Equal(t, "sk-2", got)
+	})
+}
