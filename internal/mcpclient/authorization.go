@@ -241,7 +241,7 @@ func (a *authorizer) listen() (net.Listener, error) {
 		NewTokenSource: func(ctx context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
 			a.server.redactor.Add(c.ClientSecret)
 			a.server.redactor.addToken(t) // the source may refresh it first
-			return &knownTokens{c.TokenSource(ctx, t), a.server.redactor}, nil
+			return &knownTokens{source: c.TokenSource(ctx, t), redactor: a.server.redactor, refreshes: t.RefreshToken != ""}, nil
 		},
 		AuthorizationCodeFetcher: a.fetchCode,
 	})
@@ -252,19 +252,43 @@ func (a *authorizer) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// knownTokens keeps the tokens of a source out of logs and errors.
+// knownTokens keeps the tokens of a source out of logs and errors. Once there are no more tokens it does not ask for them again.
 type knownTokens struct {
-	oauth2.TokenSource
-	redactor redactor
+	source    oauth2.TokenSource
+	redactor  redactor
+	refreshes bool // there is a token to refresh
+
+	mu  sync.Mutex
+	end error // why there are no more tokens
 }
 
 // Token implements [oauth2.TokenSource].
 func (s *knownTokens) Token() (*oauth2.Token, error) {
-	t, err := s.TokenSource.Token()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end != nil {
+		return nil, s.end
+	}
+	t, err := s.source.Token()
 	if err == nil {
 		s.redactor.addToken(t)
+		return t, nil
 	}
-	return t, err
+	refusal, refused := errors.AsType[*oauth2.RetrieveError](err)
+	if refused && isFinal(refusal) || !s.refreshes {
+		// After this error the SDK goes on without a token, so that the server asks to sign in.
+		s.end = &oauth2.RetrieveError{ErrorCode: "invalid_grant", ErrorDescription: err.Error()}
+	}
+	return nil, cmp.Or(s.end, err)
+}
+
+// isFinal reports whether an authorization server's refusal to refresh a token is not about the moment.
+func isFinal(refusal *oauth2.RetrieveError) bool {
+	switch refusal.Response.StatusCode {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	}
+	return refusal.Response.StatusCode < 500 && refusal.ErrorCode != "temporarily_unavailable" && refusal.ErrorCode != "server_error"
 }
 
 // addToken adds a token's secrets.

@@ -194,10 +194,62 @@ func TestM4_SigningIn(t *testing.T) {
 		}
 		require.Equal(t, 1, s.Pages())
 		require.NotContains(t, f.logs.String()+u.all(), "tangerine")
-		s.Revoke()
+		s.Revoke("invalid_grant")
 		require.Equal(t, "{}", f.call("r.echo", "{}"), "the call waits for a new token")
 		require.Equal(t, 2, s.Pages())
 		require.Zero(t, f.Servers()[0].Restarts)
+	})
+	for _, code := range []string{"invalid_grant", "invalid_client", "unauthorized_client"} {
+		t.Run("again after "+code, func(t *testing.T) {
+			var declines atomic.Bool
+			s, f := signIn(t, newUser(func(url string) (string, error) {
+				if declines.Load() {
+					return "decline", nil
+				}
+				return browse(url)
+			}))
+			s.Expire(1, false)
+			require.Equal(t, "{}", f.call("r.echo", "{}"))
+			require.Equal(t, "{}", f.call("r.echo", "{}"), "with a refreshed token")
+			require.Equal(t, 1, s.Pages())
+			s.Revoke(code)
+			require.Equal(t, "{}", f.call("r.echo", "{}"))
+			require.Equal(t, 2, s.Pages())
+			require.Equal(t, 1, s.Refused(), "a token that was rejected is not tried again")
+			declines.Store(true)
+			s.Revoke(code)
+			for range 3 {
+				_, err := f.try("r.echo", "{}")
+				require.ErrorContains(t, err, "signing in to it failed: the user declined")
+			}
+			require.Equal(t, 2, s.Refused())
+			declines.Store(false)
+			require.Equal(t, "{}", f.call("r.echo", "{}"), "the user is asked at each use")
+		})
+	}
+	t.Run("again without a token to refresh", func(t *testing.T) {
+		s, f := signIn(t, newUser(browse))
+		s.Expire(11, true) // which is taken to be 10 seconds less
+		require.Equal(t, "{}", f.call("r.echo", "{}"))
+		s.Expire(0, true)
+		require.Eventually(t, func() bool {
+			_, err := f.try("r.echo", "{}")
+			return err != nil || s.Pages() > 1
+		}, patience, 20*time.Millisecond)
+		require.Equal(t, "{}", f.call("r.echo", "{}"))
+		require.Equal(t, 2, s.Pages())
+	})
+	t.Run("not while the server cannot refresh", func(t *testing.T) {
+		s, f := signIn(t, newUser(browse))
+		s.Expire(1, false)
+		require.Equal(t, "{}", f.call("r.echo", "{}"))
+		s.Revoke("temporarily_unavailable")
+		_, err := f.try("r.echo", "{}")
+		require.ErrorContains(t, err, "temporarily_unavailable")
+		require.Equal(t, 1, s.Pages())
+		s.Revoke("invalid_grant")
+		require.Equal(t, "{}", f.call("r.echo", "{}"))
+		require.Equal(t, 2, s.Pages())
 	})
 	t.Run("in the answer", func(t *testing.T) {
 		u := newUser(noURLs)

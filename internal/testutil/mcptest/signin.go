@@ -25,6 +25,10 @@ type SignIn struct {
 	pages     int
 	issued    int
 	rejects   string // the grant type of the token requests that are rejected
+	invalid   string // the error for token requests with a code or token that is not valid
+	refused   int    // requests to refresh a token that were rejected
+	life      int    // of the tokens that replace others, in seconds; 0 if they do not expire
+	final     bool   // tokens cannot be refreshed
 	secrets   []string
 }
 
@@ -47,7 +51,7 @@ func (s *SignIn) Secrets() []string {
 // NewSignIn serves a handler until the test ends, for those who have a token.
 func NewSignIn(t testing.TB, behind http.Handler) *SignIn {
 	t.Helper()
-	s := &SignIn{}
+	s := &SignIn{invalid: "invalid_grant"}
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
 	t.Cleanup(func() {
@@ -101,12 +105,21 @@ func NewSignIn(t testing.TB, behind http.Handler) *SignIn {
 			valid = r.FormValue("refresh_token") == s.secret("refresh", s.issued)
 		}
 		if !valid || grant == s.rejects {
-			return map[string]any{"error": "invalid_grant", "error_description": "rejected " + r.Form.Encode()}
+			if grant == "refresh_token" {
+				s.refused++
+			}
+			return map[string]any{"error": s.invalid, "error_description": "rejected " + r.Form.Encode()}
 		}
 		s.issued++
-		token := map[string]any{"access_token": s.secret("access", s.issued), "refresh_token": s.secret("refresh", s.issued), "token_type": "Bearer"}
-		if grant != "refresh_token" {
+		token := map[string]any{"access_token": s.secret("access", s.issued), "token_type": "Bearer"}
+		if !s.final {
+			token["refresh_token"] = s.secret("refresh", s.issued)
+		}
+		switch {
+		case grant != "refresh_token" && !s.final:
 			token["expires_in"] = 1 // so that it is refreshed before it is used
+		case s.life > 0:
+			token["expires_in"] = s.life
 		}
 		return token
 	})
@@ -147,11 +160,26 @@ func (s *SignIn) Reject(grant string) {
 	s.rejects = grant
 }
 
-// Revoke makes the server reject all tokens so far.
-func (s *SignIn) Revoke() {
+// Revoke makes the server reject all tokens so far, and requests to refresh one with an error code.
+func (s *SignIn) Revoke(code string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.issued++
+	s.invalid = code
+}
+
+// Expire makes tokens expire after some seconds. If they are final, they cannot be refreshed.
+func (s *SignIn) Expire(life int, final bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.life, s.final = life, final
+}
+
+// Refused returns how many requests to refresh a token were rejected.
+func (s *SignIn) Refused() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
 }
 
 // Pages returns how often the authorization page was opened.
