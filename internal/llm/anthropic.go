@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // anthropicFormat is Anthropic's messages.
@@ -67,12 +68,15 @@ func (anthropicFormat) encode(m Model, r Request) ([]byte, error) {
 // ephemeral marks the end of a part of the request that the server should cache.
 var ephemeral = object{"type": "ephemeral"}
 
-var claude = regexp.MustCompile(`(?i)claude\D*(?:(\d{1,2})(?:[-.](\d{1,2}))?(?:\D|$))?`)
+// claude matches the names of Anthropic's models. It is compiled on first use to keep the start of the program fast.
+var claude = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)claude\D*(?:(\d{1,2})(?:[-.](\d{1,2}))?(?:\D|$))?`)
+})
 
 // claudeVersion returns the version of one of Anthropic's models, such as 406 for "claude-opus-4-6" and 400 for
 // "claude-opus-4-20250514". It is 0 for models of others, and high for names without a version, which only new models have.
 func claudeVersion(name string) int {
-	found := claude.FindStringSubmatch(name)
+	found := claude().FindStringSubmatch(name)
 	switch {
 	case found == nil:
 		return 0
