@@ -179,7 +179,7 @@ const (
 )
 
 // Update is the params of a session/update without sessionId: an object with the member "update", and possibly _meta and others.
-// Create one with [ParseUpdate], [NewUpdate] or [Text].
+// Create one with [ParseUpdate], [NewUpdate], [Text] or [Thought].
 type Update = sessionstore.Update
 
 // Updates receives updates for the client: those of a turn, or of a session outside turns ([Host]).

@@ -26,7 +26,12 @@ func NewUpdate(u sdk.SessionUpdate) Update {
 }
 
 // Text returns an update with a piece of the agent's answer. Unlike the SDK's type it leaves <, > and & in text as they are.
-func Text(text string) Update {
+func Text(text string) Update { return chunk(sessionstore.AgentMessageChunk, text) }
+
+// Thought returns an update with a piece of what the agent thinks, as Text does.
+func Thought(text string) Update { return chunk(sessionstore.AgentThoughtChunk, text) }
+
+func chunk(kind sessionstore.Kind, text string) Update {
 	var params struct {
 		Update struct {
 			Kind    sessionstore.Kind `json:"sessionUpdate"`
@@ -36,7 +41,7 @@ func Text(text string) Update {
 			} `json:"content"`
 		} `json:"update"`
 	}
-	params.Update.Kind = sessionstore.AgentMessageChunk
+	params.Update.Kind = kind
 	params.Update.Content.Type, params.Update.Content.Text = "text", text
 	return Update{Kind: params.Update.Kind, Raw: Encode(params)}
 }

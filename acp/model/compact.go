@@ -140,7 +140,6 @@ func (t *turn) collect(ctx context.Context, client *llm.Client, r llm.Request) (
 			finish = e
 		}
 	}
-	t.count(finish.Usage)
 	summary := strings.TrimSpace(answer.String())
 	switch {
 	case finish.Reason == llm.Refused:

@@ -20,6 +20,7 @@ type session struct {
 	keeping  sync.Mutex // held while they are saved and sent
 
 	conversation conversation
+	tools        toolState
 	announced    backend.Update // the last announcement of commands; used by the turn only
 }
 

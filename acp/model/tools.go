@@ -1,43 +1,586 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
+
+const (
+	// maxParallel is how many calls that only read run at the same time.
+	maxParallel = 8
+	// maxResult bounds the text of a result of an MCP server or a terminal, in bytes. Other tools have bounds of their own.
+	maxResult = 32 << 10
+	// maxImage is the size of the largest image that servers of models commonly accept, in bytes.
+	maxImage = 3_500_000
+	// maxServerText bounds the description of an MCP server's tool, in bytes.
+	maxServerText = 2 << 10
+	// serverPatience is how long a turn waits for MCP servers that are starting.
+	serverPatience = 10 * time.Second
+	// warnAfter and stopAfter are how often the same call may fail in the same way before the model is warned, and before the turn ends.
+	warnAfter, stopAfter = 3, 5
+)
+
+// toolState is what a session remembers about its tools. It is used by the turn only.
+type toolState struct {
+	mentions discovery.Mentions // of instructions, in results
+	allowed  map[command]bool   // commands that need no further permission
+	late     map[string]bool    // MCP servers that did not answer in time when they were last asked for their tools
+}
 
 // toolbox holds the tools that the model has in a turn's step.
 type toolbox struct {
-	turn  *turn
-	tools []llm.Tool
+	turn     *turn
+	tools    []llm.Tool
+	byName   map[string]tool
+	textOnly bool // the model accepts no images
+}
+
+// tool is a tool of the model. Exactly one of its members run and remote is set.
+type tool struct {
+	// reads says that calls change nothing and ask nobody, so that they can run at the same time.
+	reads bool
+	run   func(context.Context, *call) (tools.Result, error)
+	// remote is the full name of the tool of an MCP server.
+	remote string
 }
 
 // newToolbox returns the tools that the model may use in a mode.
 func (t *turn) newToolbox(ctx context.Context, m mode) (*toolbox, error) {
-	return &toolbox{turn: t}, nil
+	_, client := t.current()
+	b := &toolbox{turn: t, byName: map[string]tool{}, textOnly: client.Model().TextOnly}
+	var options tools.Options
+	if m.mayChange() {
+		options.Permit = func(context.Context, tools.Change) error { return errModeReads } // replaced for each call
+	}
+	files := tools.New(t.host.Workspace(), options)
+	for _, f := range files.Tools() {
+		run := func(ctx context.Context, c *call) (tools.Result, error) {
+			return tools.New(t.host.Workspace(), tools.Options{Permit: c.permit}).Call(ctx, c.Name, c.arguments())
+		}
+		if f.Annotations.ReadOnly {
+			run = func(ctx context.Context, c *call) (tools.Result, error) { return f.Call(ctx, c.arguments()) }
+		}
+		b.add(f, tool{reads: f.Annotations.ReadOnly, run: func(ctx context.Context, c *call) (tools.Result, error) {
+			result, err := run(ctx, c)
+			if err == nil {
+				result.Text += t.tools.mentions.Lines(ctx, t.host.Workspace(), c.paths()...)
+			}
+			return result, err
+		}})
+	}
+	b.add(planTool(nil), tool{run: func(ctx context.Context, c *call) (tools.Result, error) {
+		return planTool(c.updatePlan).Call(ctx, c.arguments())
+	}})
+	if m.mayChange() && t.backend.terminal {
+		b.add(commandTool(nil), tool{run: func(ctx context.Context, c *call) (tools.Result, error) {
+			return commandTool(c.runCommand).Call(ctx, c.arguments())
+		}})
+	}
+	return b, b.addServers(ctx, m)
 }
 
-// run runs the tool calls of an answer and shows them to the user, which makes them and their results part of the conversation: see meta. Those
-// that only read run at the same time, the others one after the other. An error ends the turn.
-func (b *toolbox) run(ctx context.Context, calls []llm.ToolCall) error {
-	for _, c := range calls {
-		call := map[string]any{
-			"sessionUpdate": "tool_call", "toolCallId": newID("call"), "title": c.Name, "status": "failed", "rawInput": c.Arguments,
-			"rawOutput": map[string]string{"text": "There is no tool " + c.Name + "."},
-			"_meta":     meta{Tool: c.Name, Step: b.turn.steps}.encode(),
+func (b *toolbox) add(described tools.Tool, t tool) {
+	b.byName[described.Name] = t
+	b.tools = append(b.tools, llm.Tool{Name: described.Name, Description: described.Description, Schema: described.InputSchema})
+}
+
+// addServers adds the tools of the session's MCP servers. A server that is late is left out, and not waited for again.
+func (b *toolbox) addServers(ctx context.Context, m mode) error {
+	servers := b.turn.host.Tools().Servers()
+	if len(servers) == 0 {
+		return nil
+	}
+	listings, err := b.turn.host.Tools().List(ctx) // servers that are late go on, so that they are ready in a later step
+	if err != nil {
+		return err
+	}
+	state := &b.turn.tools
+	waiting := map[string]bool{}
+	for _, s := range servers {
+		waiting[s.Name] = true
+	}
+	found := map[string][]backend.Tool{}
+	timer := time.NewTimer(serverPatience)
+	defer timer.Stop()
+	for late := false; !late && slices.ContainsFunc(servers, func(s backend.ServerStatus) bool { return waiting[s.Name] && !state.late[s.Name] }); {
+		select {
+		case l, more := <-listings:
+			late = !more
+			delete(waiting, l.Name)
+			found[l.Name] = l.Tools
+		case <-timer.C:
+			late = true
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
-		u, err := backend.ParseUpdate(backend.Encode(map[string]any{"update": call}))
-		if err != nil {
-			return err
+	}
+	for ready := true; ready; {
+		select {
+		case l, more := <-listings:
+			ready = more
+			delete(waiting, l.Name)
+			found[l.Name] = l.Tools
+		default:
+			ready = false
 		}
-		if err := b.turn.updates.Update(ctx, u); err != nil {
-			return err
+	}
+	state.late = waiting
+	for _, s := range servers {
+		for _, t := range found[s.Name] {
+			if m.mayChange() || t.Hints.ReadOnly {
+				b.addRemote(t)
+			}
 		}
 	}
 	return nil
 }
 
+// addRemote adds a tool of an MCP server under a name that models accept.
+func (b *toolbox) addRemote(t backend.Tool) {
+	const maxName = 64
+	name := strings.Replace(t.Name, ".", "__", 1)
+	if _, taken := b.byName[name]; taken || len(name) > maxName {
+		name = fmt.Sprintf("%s_%x", text.Prefix(name, maxName-9), sha256.Sum256([]byte(t.Name)))[:maxName]
+	}
+	described := tools.Tool{
+		Name: name, InputSchema: t.Input,
+		Description: fmt.Sprintf("Tool of the MCP server %s. ", text.Quote(text.Truncate(t.Server, 100))) +
+			text.Truncate(cmp.Or(t.Description, t.Title), maxServerText),
+	}
+	if len(described.InputSchema) == 0 {
+		described.InputSchema = json.RawMessage(`{"type":"object"}`)
+	}
+	b.add(described, tool{remote: t.Name})
+}
+
+// run runs the tool calls of an answer and shows them to the user, which makes them and their results part of the conversation: see meta. Those
+// that only read run at the same time, the others one after the other. An error ends the turn.
+func (b *toolbox) run(ctx context.Context, asked []llm.ToolCall) error {
+	calls := make([]*call, len(asked))
+	var err error
+	for i, c := range asked {
+		calls[i] = b.newCall(c)
+		if calls[i].tool.remote == "" && err == nil { // a server's tool announces itself
+			err = calls[i].announce(ctx)
+		}
+	}
+	for i, n := 0, 1; i < len(calls) && err == nil; i, n = i+n, 1 {
+		for calls[i].tool.reads && i+n < len(calls) && calls[i+n].tool.reads {
+			n++
+		}
+		err = runTogether(ctx, calls[i:i+n])
+	}
+	for _, c := range calls {
+		if c.announced && !c.ended {
+			_ = c.end(ctx, interrupted, nil, failed) // the turn ends for another reason
+		}
+	}
+	return err
+}
+
+// runTogether runs calls at the same time and returns the first error.
+func runTogether(ctx context.Context, calls []*call) error {
+	errs := make([]error, len(calls))
+	slots := make(chan struct{}, maxParallel)
+	var running sync.WaitGroup
+	for i, c := range calls {
+		slots <- struct{}{}
+		running.Go(func() {
+			errs[i] = c.run(ctx)
+			<-slots
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+// call is a tool call that is shown to the user. Its ID is that under which the user sees it.
+type call struct {
+	llm.ToolCall
+	box       *toolbox
+	tool      tool
+	input     callInput
+	title     string
+	kind      sdk.ToolKind
+	announced bool
+	ended     bool
+	content   []any // what is shown, nil for nothing
+}
+
+// callInput are the arguments that say what a call is about.
+type callInput struct {
+	Path, To, Pattern, Glob, Command string
+	Paths                            []string
+	Offset                           int
+}
+
+func (b *toolbox) newCall(asked llm.ToolCall) *call {
+	c := &call{ToolCall: asked, box: b}
+	// Some models only accept IDs of nine letters and digits.
+	c.ID = rand.Text()[:9]
+	known := false
+	if c.tool, known = b.byName[c.Name]; !known {
+		// What a model makes up goes back to its server, which may only accept valid names.
+		c.Name = validName(c.Name)
+		c.tool.run = func(context.Context, *call) (tools.Result, error) {
+			return tools.Result{}, fmt.Errorf("there is no tool %q; the tools are %s", text.Truncate(asked.Name, 100), b.names())
+		}
+	}
+	_ = json.Unmarshal(c.arguments(), &c.input) // the tool checks them
+	c.title, c.kind = c.describe()
+	return c
+}
+
+// validName returns a name with "_" in place of what the name of a tool may not have.
+func validName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r < 128 && (r == '_' || r == '-' || '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z') {
+			return r
+		}
+		return '_'
+	}, name)
+	return cmp.Or(name[:min(len(name), 64)], "_")
+}
+
+func (b *toolbox) names() string {
+	var names []string
+	for _, t := range b.tools {
+		names = append(names, t.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// arguments returns the arguments as JSON, an empty object for none.
+func (c *call) arguments() json.RawMessage {
+	if strings.TrimSpace(c.Arguments) == "" {
+		return json.RawMessage("{}")
+	}
+	return json.RawMessage(c.Arguments)
+}
+
+func (c *call) paths() []string { return append([]string{c.input.Path, c.input.To}, c.input.Paths...) }
+
+// describe returns what the call does in plain words, and its kind.
+func (c *call) describe() (string, sdk.ToolKind) {
+	show := func(s string) string { return text.Printable(text.Truncate(s, 200)) }
+	in := c.input
+	where := ""
+	if in.Path != "" {
+		where = " in " + show(in.Path)
+	}
+	if c.tool.remote != "" {
+		return "MCP tool " + c.tool.remote, sdk.ToolKindOther
+	}
+	switch c.Name {
+	case "list_roots":
+		return "List the roots", sdk.ToolKindRead
+	case "list_directory":
+		return "List " + cmp.Or(show(in.Path), "the first root"), sdk.ToolKindRead
+	case "directory_tree":
+		return "Show the tree of " + cmp.Or(show(in.Path), "the roots"), sdk.ToolKindRead
+	case "file_info":
+		return "Look up " + show(in.Path), sdk.ToolKindRead
+	case "find_files":
+		return "Find " + cmp.Or(show(in.Glob), "files") + where, sdk.ToolKindSearch
+	case "search":
+		return "Search for " + text.Quote(text.Truncate(in.Pattern, 200)) + where, sdk.ToolKindSearch
+	case "read_file", "read_media":
+		return "Read " + show(in.Path), sdk.ToolKindRead
+	case "read_files":
+		return "Read " + show(strings.Join(in.Paths, ", ")), sdk.ToolKindRead
+	case "write_file":
+		return "Write " + show(in.Path), sdk.ToolKindEdit
+	case "edit_file":
+		return "Edit " + show(in.Path), sdk.ToolKindEdit
+	case "create_directory":
+		return "Create directory " + show(in.Path), sdk.ToolKindEdit
+	case "delete_file":
+		return "Delete " + show(in.Path), sdk.ToolKindDelete
+	case "move_file":
+		return "Move " + show(in.Path) + " to " + show(in.To), sdk.ToolKindMove
+	case planName:
+		return "Update the plan", sdk.ToolKindThink
+	case commandName:
+		return text.Code(text.Line(in.Command, 200)), sdk.ToolKindExecute
+	default:
+		return "Unknown tool " + c.Name, sdk.ToolKindOther
+	}
+}
+
+// locations returns where the files are that the call is about, as far as they exist in the roots.
+func (c *call) locations() []sdk.ToolCallLocation {
+	var all []sdk.ToolCallLocation
+	for _, path := range c.paths() {
+		if path == "" || c.kind == sdk.ToolKindOther {
+			continue
+		}
+		info, err := c.box.turn.host.Workspace().Stat(path)
+		if err != nil {
+			continue
+		}
+		l := sdk.ToolCallLocation{Path: info.Ref().Path()}
+		if c.input.Offset > 0 {
+			l.Line = &c.input.Offset
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// shownCall is a tool_call or a tool_call_update, which leaves out what does not change, or the toolCall of a permission request.
+type shownCall struct {
+	SessionUpdate sessionstore.Kind `json:"sessionUpdate,omitempty"` // "" in a permission request
+	sdk.ToolCallUpdate
+	Content []any `json:"content,omitempty"`
+}
+
+// announce shows the call before it is run.
+func (c *call) announce(ctx context.Context) error {
+	c.announced = true
+	s := shownCall{SessionUpdate: sessionstore.ToolCall, ToolCallUpdate: sdk.ToolCallUpdate{
+		Meta: c.meta(), Title: &c.title, Kind: &c.kind, Status: sdk.Ptr(sdk.ToolCallStatusPending), RawInput: c.rawInput(), Locations: c.locations(),
+	}}
+	return c.show(ctx, s)
+}
+
+// meta says which tool the model has called.
+func (c *call) meta() map[string]any { return meta{Tool: c.Name, Step: c.box.turn.steps}.encode() }
+
+// rawInput returns the arguments as the model wrote them: JSON, or a text that is not.
+func (c *call) rawInput() any {
+	if raw := c.arguments(); json.Valid(raw) {
+		return raw
+	}
+	return c.Arguments
+}
+
+// show sends an update of the call.
+func (c *call) show(ctx context.Context, s shownCall) error {
+	s.SessionUpdate = cmp.Or(s.SessionUpdate, sessionstore.ToolCallUpdate)
+	s.ToolCallId = sdk.ToolCallId(c.ID)
+	if s.Content != nil {
+		c.content = s.Content
+	}
+	return c.box.turn.updates.Update(ctx, backend.Update{Kind: s.SessionUpdate, Raw: backend.Encode(map[string]any{"update": s})})
+}
+
+// showStatus sends a new status, and content unless it is nil.
+func (c *call) showStatus(ctx context.Context, status sdk.ToolCallStatus, content []any) error {
+	return c.show(ctx, shownCall{ToolCallUpdate: sdk.ToolCallUpdate{Status: &status}, Content: content})
+}
+
+// run runs the call. An error ends the turn.
+func (c *call) run(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if c.tool.remote != "" {
+		return c.runRemote(ctx)
+	}
+	if c.tool.reads {
+		if err := c.showStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
+			return err
+		}
+	}
+	result, err := c.tool.run(ctx, c)
+	switch {
+	case err != nil && endsTurn(ctx, err):
+		return err
+	case err != nil:
+		return c.end(ctx, err.Error(), nil, failed)
+	case result.Media != nil:
+		note, images := c.box.picture(result.Media.Type, result.Media.Data)
+		return c.end(ctx, result.Text+note, images, completed)
+	default:
+		return c.end(ctx, result.Text, nil, completed)
+	}
+}
+
+// endsTurn reports whether an error of a call ends the turn, and is not for the model.
+func endsTurn(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	for _, fatal := range []error{backend.ErrCancelled, backend.ErrClosed, backend.ErrFenced, backend.ErrTurnOver, workspace.ErrClosed} {
+		if errors.Is(err, fatal) {
+			return true
+		}
+	}
+	return false
+}
+
+// picture returns an image for the model, or a note for it that says why there is none.
+func (b *toolbox) picture(mediaType string, data []byte) (note string, images []llm.Part) {
+	switch {
+	case !strings.HasPrefix(mediaType, "image/"):
+		return fmt.Sprintf("[You cannot be shown files of type %s.]\n", text.Truncate(mediaType, 100)), nil
+	case b.textOnly:
+		return "[You cannot be shown images.]\n", nil
+	case len(data) > maxImage:
+		return fmt.Sprintf("[The image has %s, and at most %d can be shown.]\n", text.Size(len(data)), maxImage), nil
+	default:
+		return "", []llm.Part{llm.Image{MediaType: mediaType, Data: data}}
+	}
+}
+
+const (
+	failed    = sdk.ToolCallStatusFailed
+	completed = sdk.ToolCallStatusCompleted
+)
+
+// end ends the call with a result for the model, and shows it as ended, even if ctx has ended.
+func (c *call) end(ctx context.Context, result string, images []llm.Part, status sdk.ToolCallStatus) error {
+	c.ended = true
+	result += c.box.turn.judge(c, result, status)
+	s := shownCall{ToolCallUpdate: sdk.ToolCallUpdate{Status: &status, RawOutput: map[string]string{"text": result}}}
+	if status == failed && c.kind != sdk.ToolKindExecute && c.tool.remote == "" {
+		s.Content = append(slices.Clip(c.content), sdk.ToolContent(sdk.TextBlock(text.Plain(result))))
+	}
+	if err := c.show(context.WithoutCancel(ctx), s); err != nil {
+		return err
+	}
+	if len(images) > 0 {
+		c.box.turn.conversation.setResult(llm.ToolResult{ID: c.ID, Content: append([]llm.Part{llm.Text(result)}, images...)})
+	}
+	return nil
+}
+
+// runRemote calls the tool of an MCP server. The server's tools show their calls themselves.
+func (c *call) runRemote(ctx context.Context) error {
+	result, err := c.box.turn.host.Tools().Call(ctx, remoteUpdates{c}, c.tool.remote, c.arguments())
+	if err != nil && endsTurn(ctx, err) {
+		return err
+	}
+	if !c.announced {
+		if err := c.announce(ctx); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return c.end(ctx, err.Error(), nil, failed)
+	}
+	said, images := c.box.fromServer(result)
+	status := completed
+	if result.Failed {
+		status = failed
+	}
+	return c.end(ctx, said, images, status)
+}
+
+// remoteUpdates passes on the updates about a call that shows itself. It adds which tool the model has called, and notes the ID.
+type remoteUpdates struct{ call *call }
+
+func (r remoteUpdates) Update(ctx context.Context, u backend.Update) error {
+	if u.Kind != sessionstore.ToolCall {
+		return r.call.box.turn.updates.Update(ctx, u)
+	}
+	update := strictjson.Find(u.Raw, "update")
+	var announced struct{ ToolCallID string }
+	if err := json.Unmarshal(update, &announced); err != nil {
+		return err
+	}
+	r.call.ID, r.call.announced = announced.ToolCallID, true
+	update, err := strictjson.Put(update, "_meta", backend.Encode(r.call.meta()))
+	if err == nil {
+		u.Raw, err = strictjson.Put(u.Raw, "update", update)
+	}
+	if err != nil {
+		return err
+	}
+	return r.call.box.turn.updates.Update(ctx, u)
+}
+
+// fromServer returns the result of an MCP server's tool for the model.
+func (b *toolbox) fromServer(r backend.ToolResult) (string, []llm.Part) {
+	var said strings.Builder
+	var images []llm.Part
+	for _, raw := range r.Content {
+		var block struct {
+			Type, Text, Data, URI, MIMEType string
+			Resource                        struct{ URI, Text string }
+		}
+		if json.Unmarshal(raw, &block) != nil {
+			continue
+		}
+		switch block.Type {
+		case "text":
+			said.WriteString(block.Text + "\n")
+		case "resource":
+			fmt.Fprintf(&said, "%s:\n%s\n", block.Resource.URI, cmp.Or(block.Resource.Text, "[This is not text.]"))
+		case "resource_link":
+			fmt.Fprintf(&said, "[A link to %s.]\n", block.URI)
+		default:
+			var data []byte
+			_ = json.Unmarshal(backend.Encode(block.Data), &data) // base64
+			note, shown := b.picture(cmp.Or(block.MIMEType, block.Type), data)
+			said.WriteString(note)
+			images = append(images, shown...)
+		}
+	}
+	if said.Len() == 0 && len(images) == 0 && len(r.Structured) > 0 {
+		said.Write(r.Structured)
+	}
+	if said.Len() == 0 && len(images) == 0 {
+		said.WriteString("[The result is empty.]")
+	}
+	result := said.String()
+	if len(result) > maxResult {
+		result = text.Prefix(result, maxResult) + fmt.Sprintf("\n[… truncated: the result has %s. Ask the tool for less at a time to see the rest.]", text.Size(len(result)))
+	}
+	if r.Cut != "" {
+		result += "\n[" + r.Cut + ".]"
+	}
+	return result, images
+}
+
 // newID returns an id for a tool call that differs from all others of the session.
 func newID(prefix string) string { return prefix + "-" + rand.Text()[:16] }
+
+// failure identifies a call that failed, and how.
+type failure [sha256.Size]byte
+
+// judge counts calls that fail in the same way. It returns what to add to the result, and stops the turn after too many. A change that was
+// made may let the calls succeed that failed before.
+func (t *turn) judge(c *call, result string, status sdk.ToolCallStatus) string {
+	t.judging.Lock()
+	defer t.judging.Unlock()
+	if status != failed {
+		if !c.tool.reads && c.Name != planName {
+			clear(t.failures)
+		}
+		return ""
+	}
+	if t.failures == nil {
+		t.failures = map[failure]int{}
+	}
+	key := failure(sha256.Sum256(backend.Encode([]string{c.Name, c.Arguments, result})))
+	t.failures[key]++
+	switch n := t.failures[key]; {
+	case n >= stopAfter:
+		t.stuck = c.title
+		return ""
+	case n >= warnAfter:
+		return fmt.Sprintf("\n[This call has failed in the same way %d times. Do something else, or tell the user what is in the way.]", n)
+	}
+	return ""
+}

@@ -4,6 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -20,9 +25,12 @@ type turn struct {
 	*session
 	updates backend.Updates // what they show becomes part of the conversation
 	steps   int             // how often the model was asked
-	usage   llm.Usage       // of all requests of the turn
 
 	uncompacted int // the step from which on the conversation may be summarised again
+
+	judging  sync.Mutex      // calls can end at the same time
+	failures map[failure]int // how often calls have failed
+	stuck    string          // the title of a call that has failed too often, "" if there is none
 }
 
 // run answers the prompt.
@@ -72,9 +80,16 @@ func (t *turn) step(ctx context.Context) (done bool, reason sdk.StopReason, err 
 	if err != nil {
 		return false, "", t.shorten(ctx, client, err)
 	}
-	t.count(finish.Usage)
+	if err := t.showUsage(ctx, client, finish.Usage); err != nil {
+		return false, "", err
+	}
 	if len(calls) > 0 {
-		return false, "", tools.run(ctx, calls)
+		err := tools.run(ctx, calls)
+		if err != nil || t.stuck == "" {
+			return false, "", err
+		}
+		return true, sdk.StopReasonEndTurn, t.note(ctx, fmt.Sprintf("\n\nStopped, because the same call has failed in the same way %d times: %s. "+
+			"Send another message that says what to do instead.", stopAfter, t.stuck))
 	}
 	switch finish.Reason {
 	case llm.Length:
@@ -115,12 +130,15 @@ func (t *turn) ask(ctx context.Context, client *llm.Client, r llm.Request) ([]ll
 	return calls, finish, nil
 }
 
-// count notes what a request has used.
-func (t *turn) count(u llm.Usage) {
-	t.usage.Input += u.Input
-	t.usage.Cached += u.Cached
-	t.usage.Output += u.Output
+// showUsage shows how much of the model's context is used, if the server has said it.
+func (t *turn) showUsage(ctx context.Context, client *llm.Client, u llm.Usage) error {
 	t.conversation.count(u.Input)
+	if u.Input == 0 {
+		return nil
+	}
+	return t.updates.Update(ctx, backend.NewUpdate(sdk.SessionUpdate{
+		UsageUpdate: &sdk.SessionUsageUpdate{Used: u.Input + u.Output, Size: client.Model().ContextTokens},
+	}))
 }
 
 // say shows a piece of the answer.
@@ -135,12 +153,12 @@ func (t *turn) note(ctx context.Context, s string) error {
 
 // think shows a piece of what the model thinks, or a note on what goes on.
 func (t *turn) think(ctx context.Context, s string) error {
-	return t.updates.Update(ctx, backend.NewUpdate(sdk.UpdateAgentThoughtText(s)))
+	return t.updates.Update(ctx, backend.Thought(s))
 }
 
 // showRetry tells the user that a request will be sent again.
 func (t *turn) showRetry(ctx context.Context, r llm.Retry) error {
-	return t.think(ctx, fmt.Sprintf("%s. Trying again in %s.\n\n", text.Plain(r.Err.Error()), r.After.Round(1e8)))
+	return t.think(ctx, fmt.Sprintf("%s. Trying again in %s.\n\n", sentence(r.Err), r.After.Round(100*time.Millisecond)))
 }
 
 // result returns the response to the prompt.
@@ -148,14 +166,34 @@ func (t *turn) result(reason sdk.StopReason) backend.Raw {
 	return backend.Encode(map[string]any{"stopReason": reason})
 }
 
-// explain ends a turn whose model could not be asked with an answer that says why.
+// explain ends a turn whose model could not be asked with an answer that says why, and what to do.
 func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	var failed *llm.Error
-	if !errors.As(err, &failed) {
+	if ctx.Err() != nil || !errors.As(err, &failed) {
 		return nil, err
 	}
-	if err := t.note(ctx, "\n\n"+text.Plain(failed.Error())+"."); err != nil {
+	_, client := t.current()
+	model := text.Code(client.Model().ID)
+	next := map[llm.Kind]string{
+		llm.Unreachable: "Check that the server of model " + model + " is running, then send another message to go on",
+		llm.KeyRejected: "Check the key in the configuration of model " + model + ", then send another message to go on",
+		llm.Overloaded:  "Wait a moment, then send another message to go on, or choose another model",
+		llm.Rejected:    "Check the configuration of model " + model + ", or choose another model",
+		llm.Malformed:   "Check the address and the API in the configuration of model " + model,
+	}[failed.Kind]
+	said := "\n\n" + sentence(failed) + "."
+	if next != "" { // the error of a conversation that is too long says it itself
+		said += " " + next + "."
+	}
+	if err := t.note(ctx, said); err != nil {
 		return nil, err
 	}
 	return t.result(sdk.StopReasonEndTurn), nil
+}
+
+// sentence returns an error as a sentence without its end.
+func sentence(err error) string {
+	s := strings.TrimRight(text.Plain(err.Error()), ". ")
+	first, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[n:]
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcproots"
 )
 
@@ -34,6 +35,7 @@ type client struct {
 	// onlyDuringCalls reports whether a legacy client may be asked for its roots only while it waits for a call: over HTTP, it may
 	// not be listening at other times.
 	onlyDuringCalls bool
+	mentions        discovery.Mentions // of instructions, in results
 
 	// Protected by server.mu:
 	requests int       // being handled
@@ -43,7 +45,6 @@ type client struct {
 	initialized bool                       // whether initialize was received
 	follower    *mcproots.Follower[*scope] // set by initialize if the client's roots are used
 	prompts     promptList
-	mentioned   map[string]bool // instruction files that results have named
 }
 
 // receive handles what a client declares about itself and its roots before the SDK serves the request.

@@ -88,6 +88,27 @@ func define[In any, Out output](s *Set, t Tool, constrain func(*schema), run fun
 	return t
 }
 
+// Define returns a tool of the host's own. Its schema is that of In, whose fields may have a description as their jsonschema tag, and its
+// arguments are checked like those of the other tools.
+func Define[In any](t Tool, run func(context.Context, In) (string, error)) Tool {
+	input := schemaOf[In]()
+	t.InputSchema = input.encode()
+	t.call = func(ctx context.Context, arguments json.RawMessage) (output, error) {
+		var in In
+		if err := decode(t.Name, input, arguments, &in); err != nil {
+			return nil, err
+		}
+		result, err := run(ctx, in)
+		return plain(result), err
+	}
+	return t
+}
+
+// plain is a text as the output of a tool.
+type plain string
+
+func (p plain) String() string { return string(p) }
+
 // pathIn returns the argument path, or the only path of several, "" if there is none.
 func pathIn(arguments json.RawMessage) string {
 	var in struct {

@@ -1,0 +1,102 @@
+package model
+
+import (
+	"context"
+	"errors"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace/tools"
+)
+
+// mayChange reports whether the model may change files and run commands at all.
+func (m mode) mayChange() bool { return m == ask || m == acceptEdits }
+
+var (
+	errRejected = errors.New("the user has rejected it. Do not try to get the same done in another way; " +
+		"go on without it, or end your turn and ask the user what to do instead")
+	errModeReads = errors.New("the user has changed the mode of the session, which does not allow changes now")
+)
+
+// permit decides about a change: it asks the user, unless the mode allows it. What is shown is what is made.
+func (c *call) permit(ctx context.Context, change tools.Change) error {
+	shown := c.describeChange(change)
+	isEdit := change.Kind == tools.Write || change.Kind == tools.CreateDirectory
+	offers := []backend.Offer{{Answer: backend.AllowOnce, Label: "Allow"}}
+	if isEdit {
+		offers = append(offers, backend.Offer{Answer: backend.AllowAlways, Label: "Allow all edits in this session"})
+	}
+	set, _ := c.box.turn.current() // the user may have changed the mode since the step began
+	switch {
+	case !set.Mode.mayChange():
+		return errModeReads
+	case set.Mode == acceptEdits && isEdit:
+	default:
+		answer, err := c.ask(ctx, shown, offers)
+		if err != nil {
+			return err
+		}
+		if answer == backend.AllowAlways {
+			if err := c.box.turn.setModeTo(ctx, acceptEdits); err != nil {
+				return err
+			}
+		}
+	}
+	shown.Status = sdk.Ptr(sdk.ToolCallStatusInProgress)
+	return c.show(ctx, shown)
+}
+
+// ask asks the user whether to do what is shown. An error says that they do not allow it.
+func (c *call) ask(ctx context.Context, shown shownCall, offers []backend.Offer) (backend.Answer, error) {
+	shown.ToolCallId, shown.Kind, shown.RawInput = sdk.ToolCallId(c.ID), &c.kind, c.rawInput()
+	shown.Status = sdk.Ptr(sdk.ToolCallStatusPending)
+	q := backend.Question{ToolCall: backend.Encode(shown), Offers: append(offers, backend.Offer{Answer: backend.RejectOnce, Label: "Reject"})}
+	switch answer, err := q.Ask(ctx, c.box.turn.host); {
+	case err != nil:
+		return answer, err
+	case answer == backend.Cancelled:
+		return answer, backend.ErrCancelled
+	case answer == backend.RejectOnce:
+		return answer, errRejected
+	default:
+		return answer, nil
+	}
+}
+
+// diffContent is a diff whose oldText is null for a new file. The SDK's type leaves it out.
+type diffContent struct {
+	sdk.ToolCallContentDiff
+	OldText *string `json:"oldText"`
+}
+
+// describeChange returns what the user is shown of a change: the resolved paths, their roots and the difference.
+func (c *call) describeChange(change tools.Change) shownCall {
+	path, root := change.Ref.Path(), change.Ref.Root().Dir.String()
+	title := text.Printable(path) + " in root " + text.Printable(root)
+	location := sdk.ToolCallLocation{Path: path}
+	s := shownCall{Content: []any{}}
+	switch change.Kind {
+	case tools.Write:
+		title = "Write " + title
+		if line := change.FirstLine(); line > 0 {
+			location.Line = &line
+		}
+		s.Content = append(s.Content, diffContent{sdk.ToolCallContentDiff{Type: "diff", Path: path, NewText: change.New}, change.Old})
+	case tools.CreateDirectory:
+		title = "Create directory " + title
+	case tools.Delete:
+		title = "Delete " + change.What + " " + title
+		if change.Old != nil {
+			s.Content = append(s.Content, diffContent{sdk.ToolCallContentDiff{Type: "diff", Path: path}, change.Old})
+		}
+	case tools.Move:
+		title = "Move " + change.What + " " + title + " to " + text.Printable(change.To.Path())
+	}
+	s.Title, s.Locations = &title, []sdk.ToolCallLocation{location}
+	if change.Kind == tools.Move {
+		s.Locations = append(s.Locations, sdk.ToolCallLocation{Path: change.To.Path()})
+	}
+	return s
+}

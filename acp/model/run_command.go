@@ -1,0 +1,233 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace/tools"
+)
+
+// commandName is the name of the tool that runs commands.
+const commandName = "run_command"
+
+const (
+	defaultTimeout, maxTimeout = 2 * time.Minute, 10 * time.Minute
+	// cleanUpTime is how long a terminal may take to be created or released after the turn was cancelled.
+	cleanUpTime = 2 * time.Second
+	maxCommand  = 8 << 10 // bytes
+)
+
+type commandInput struct {
+	Command        string `json:"command" jsonschema:"the command line"`
+	Cwd            string `json:"cwd,omitempty" jsonschema:"the directory to run it in, inside a root; default the first root"`
+	TimeoutSeconds int    `json:"timeout_seconds,omitempty" jsonschema:"when to kill it; default 120, up to 600"`
+}
+
+// command is a command line and the directory that it runs in.
+type command struct{ line, dir string }
+
+// commandTool returns the tool that runs commands in terminals of the client.
+func commandTool(run func(context.Context, commandInput) (string, error)) tools.Tool {
+	return tools.Define(tools.Tool{
+		Name: commandName,
+		Description: "Run a command line in a terminal of the user's editor, such as a build or a test, and wait until it ends. " +
+			"Nobody can type into it. The user is asked first. To read, search or change files, use the other tools.",
+	}, run)
+}
+
+// argv returns a command line as a program and its arguments. Some clients run the command of terminal/create with a shell, and some
+// without one: acpx and others that spawn it fail if it is a whole command line, and Zed quotes the arguments for the shell that it
+// adds. A shell of our own works in all of them.
+func argv(line string) (program string, args []string) {
+	if runtime.GOOS == "windows" {
+		return "cmd.exe", []string{"/d", "/s", "/c", line}
+	}
+	return "/bin/sh", []string{"-c", line}
+}
+
+// runCommand runs a command if the user allows it.
+func (c *call) runCommand(ctx context.Context, in commandInput) (string, error) {
+	timeout := cmp.Or(time.Duration(in.TimeoutSeconds)*time.Second, defaultTimeout)
+	switch {
+	case strings.TrimSpace(in.Command) == "":
+		return "", errors.New("the command is empty")
+	case len(in.Command) > maxCommand:
+		return "", fmt.Errorf("the command has %s, and may have up to %s: write a script and run that", text.Size(len(in.Command)), text.Size(maxCommand))
+	case text.Plain(in.Command) != in.Command:
+		return "", errors.New("the command has characters that the user could not see")
+	case timeout < 0 || timeout > maxTimeout:
+		return "", fmt.Errorf("timeout_seconds must be between 1 and %.0f", maxTimeout.Seconds())
+	}
+	dir, err := c.box.turn.host.Workspace().OpenDir(cmp.Or(in.Cwd, "."))
+	if err != nil {
+		return "", fmt.Errorf("cannot run a command there: %w", err)
+	}
+	cmd := command{in.Command, dir.Ref().Path()}
+	if err := dir.Close(); err != nil {
+		return "", err
+	}
+	if err := c.permitCommand(ctx, cmd); err != nil {
+		return "", fmt.Errorf("the command was not run: %w", err)
+	}
+	return c.runTerminal(ctx, cmd, timeout)
+}
+
+// permitCommand asks the user whether the command may be run, unless they have allowed it for the session.
+func (c *call) permitCommand(ctx context.Context, cmd command) error {
+	set, _ := c.box.turn.current()
+	state := &c.box.turn.tools
+	switch {
+	case !set.Mode.mayChange():
+		return errModeReads
+	case state.allowed[cmd]:
+		return nil
+	}
+	shown := shownCall{
+		ToolCallUpdate: sdk.ToolCallUpdate{Title: &c.title},
+		Content:        []any{sdk.ToolContent(sdk.TextBlock("In " + text.Code(cmd.dir) + ":\n\n" + text.Block("sh", cmd.line)))},
+	}
+	answer, err := c.ask(ctx, shown, []backend.Offer{
+		{Answer: backend.AllowOnce, Label: "Allow"}, {Answer: backend.AllowAlways, Label: "Always allow this command in this session"},
+	})
+	if answer == backend.AllowAlways {
+		if state.allowed == nil {
+			state.allowed = map[command]bool{}
+		}
+		state.allowed[cmd] = true
+	}
+	return err
+}
+
+// terminal is a terminal of the client.
+type terminal struct {
+	client backend.Client
+	id     string
+}
+
+// runTerminal runs the command in a terminal and returns its output and how it ended.
+func (c *call) runTerminal(ctx context.Context, cmd command, timeout time.Duration) (string, error) {
+	long, release := outliving(ctx)
+	defer release()
+	t, err := createTerminal(long, c.box.turn.host, cmd)
+	if err != nil {
+		return "", fmt.Errorf("the client cannot run the command: %w", err)
+	}
+	defer func() { _ = t.call(long, "release", nil) }() // the client may have released it
+	err = c.showStatus(ctx, sdk.ToolCallStatusInProgress, []any{sdk.ToolTerminalRef(t.id)})
+	if err != nil {
+		_ = t.call(long, "kill", nil)
+		return "", err
+	}
+	waiting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var exit exitStatus
+	err = t.call(waiting, "wait_for_exit", &exit)
+	ended := exit.String()
+	switch {
+	case ctx.Err() != nil:
+		_ = t.call(long, "kill", nil)
+		return "", context.Cause(ctx)
+	case waiting.Err() != nil:
+		ended = fmt.Sprintf("killed, because it had not ended after %v", timeout)
+		err = t.call(ctx, "kill", nil)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the client has lost the command: %w", err)
+	}
+	output, err := t.output(ctx)
+	if err != nil {
+		return "", fmt.Errorf("the command has ended (%s), but the client does not return its output: %w", ended, err)
+	}
+	result := output + "[" + ended + "]"
+	if exit.ExitCode == nil || *exit.ExitCode != 0 {
+		return "", errors.New(result)
+	}
+	return result, nil
+}
+
+// outliving returns a context that ends some time after ctx, for what must be cleaned up.
+func outliving(ctx context.Context) (context.Context, context.CancelFunc) {
+	long, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(cleanUpTime, cancel) })
+	return long, func() {
+		stop()
+		cancel()
+	}
+}
+
+// createTerminal starts the command.
+func createTerminal(ctx context.Context, client backend.Client, cmd command) (terminal, error) {
+	program, args := argv(cmd.line)
+	result, err := client.Call(ctx, "terminal/create", backend.Encode(map[string]any{
+		"command": program, "args": args, "cwd": cmd.dir, "outputByteLimit": maxResult,
+	}))()
+	var created struct {
+		TerminalID string `json:"terminalId"`
+	}
+	if err == nil {
+		err = json.Unmarshal(result, &created)
+	}
+	return terminal{client, created.TerminalID}, err
+}
+
+// call calls a method of the terminal and decodes its result, unless that is nil.
+func (t terminal) call(ctx context.Context, method string, result any) error {
+	raw, err := t.client.Call(ctx, "terminal/"+method, backend.Encode(map[string]string{"terminalId": t.id}))()
+	if err != nil || result == nil {
+		return err
+	}
+	return json.Unmarshal(raw, result)
+}
+
+// exitStatus says how a command ended.
+type exitStatus struct {
+	ExitCode *int    `json:"exitCode"`
+	Signal   *string `json:"signal"`
+}
+
+func (e exitStatus) String() string {
+	switch {
+	case e.ExitCode != nil:
+		return fmt.Sprintf("exit code %d", *e.ExitCode)
+	case e.Signal != nil:
+		return "ended by signal " + text.Printable(text.Truncate(*e.Signal, 100))
+	default:
+		return "ended, the client does not say how"
+	}
+}
+
+// escapes matches the sequences that control a terminal.
+var escapes = regexp.MustCompile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
+
+// output returns the end of the output, with a line break unless there is none.
+func (t terminal) output(ctx context.Context) (string, error) {
+	var out struct {
+		Output    string
+		Truncated bool
+	}
+	if err := t.call(ctx, "output", &out); err != nil {
+		return "", err
+	}
+	said := text.Plain(escapes.ReplaceAllString(out.Output, ""))
+	if len(said) > maxResult {
+		said, out.Truncated = strings.ToValidUTF8(said[len(said)-maxResult:], ""), true
+	}
+	if said != "" && !strings.HasSuffix(said, "\n") {
+		said += "\n"
+	}
+	if out.Truncated {
+		said = "[… truncated: this is the end of the output. To see the rest, let the command write to a file in a root.]\n" + said
+	}
+	return said, nil
+}

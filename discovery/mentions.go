@@ -1,0 +1,60 @@
+package discovery
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// The most paths whose instructions are looked for at once, and the most instruction files that are mentioned.
+const (
+	maxMentionPaths = 16
+	maxMentioned    = 1000
+)
+
+// Mentions tells a model about instructions of directories below the roots when it uses what is in them, about each file once. The zero
+// value has told nothing. It is safe for concurrent use.
+type Mentions struct {
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+// Lines returns lines for a model that name the instructions of the directories in which the paths are, "" if there is nothing to tell. It
+// ignores empty paths, and those that do not exist any more.
+func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...string) string {
+	var b strings.Builder
+	for _, path := range paths[:min(len(paths), maxMentionPaths)] {
+		if path == "" {
+			continue
+		}
+		list, err := Nested(ctx, ws, path)
+		if err != nil {
+			continue // after a move, for example
+		}
+		info, err := ws.Stat(path)
+		for _, a := range list {
+			read := err == nil && info.Ref() == a.Ref
+			if m.isNew(a.Path) && !read {
+				fmt.Fprintf(&b, "[What is in %q has instructions: read %q before you go on.]\n", a.Dir(), a.Path)
+			}
+		}
+	}
+	return b.String()
+}
+
+// isNew reports whether an instruction file has not been mentioned yet, and notes that it has been.
+func (m *Mentions) isNew(path string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.told[path] || len(m.told) >= maxMentioned {
+		return false
+	}
+	if m.told == nil {
+		m.told = make(map[string]bool)
+	}
+	m.told[path] = true
+	return true
+}
