@@ -2,6 +2,7 @@ package llm
 
 import (
 	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -331,7 +332,7 @@ func (d *anthropicDecoder) stop(b *anthropicBlock) []Event {
 		return []Event{Thinking{Redacted: b.Data}}
 	case "tool_use":
 		events := d.release()
-		d.held = &ToolCall{ID: b.ID, Name: b.Name, Arguments: b.added.String()}
+		d.held = &ToolCall{ID: cmp.Or(b.ID, rand.Text()), Name: b.Name, Arguments: b.added.String()}
 		if whole := string(b.Input); d.held.Arguments == "" && whole != "{}" && whole != "null" {
 			d.held.Arguments = whole
 		}

@@ -122,3 +122,40 @@ func replay(stream []byte, from io.Reader) string {
 	}
 	return b.String()
 }
+
+// A stream means the same however it arrives, ends in one finish or one error, and its tool calls have arguments.
+func FuzzStreams(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.sse")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		stream, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(stream)
+	}
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		for _, api := range []API{OpenAI, Anthropic} {
+			finished := 0
+			err := New(Model{API: api}).read(bytes.NewReader(stream), func(e Event) bool {
+				switch e := e.(type) {
+				case Finish:
+					finished++
+				case ToolCall:
+					if e.ID == "" || e.Arguments == "" {
+						t.Errorf("call %+v", e)
+					}
+				}
+				return true
+			})
+			if failed := err != nil; failed == (finished == 1) || finished > 1 {
+				t.Errorf("%s: finished %d times, error %v", api, finished, err)
+			}
+		}
+		if whole, bytewise := replay(stream, bytes.NewReader(stream)), replay(stream, iotest.OneByteReader(bytes.NewReader(stream))); whole != bytewise {
+			t.Errorf("whole:\n%s\nbyte by byte:\n%s", whole, bytewise)
+		}
+	})
+}
