@@ -138,9 +138,9 @@ func describeServerState(s backend.ServerStatus) string {
 	case s.State == backend.ServerWaiting:
 		return "waiting; it ended and will be restarted"
 	case s.State == backend.ServerFailed && !s.RetryAt.IsZero():
-		return "failed; the next use after " + soon(s.RetryAt) + " tries again"
+		return "failed; it is tried again when it is next used, in " + soon(s.RetryAt) + " at the earliest"
 	case s.State == backend.ServerFailed:
-		return "failed; the next use tries again"
+		return "failed; it is tried again when it is next used"
 	case s.Waiting != "":
 		return string(s.State) + "; " + s.Waiting
 	default:

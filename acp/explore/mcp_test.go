@@ -87,7 +87,7 @@ func TestMCP(t *testing.T) {
 		"MCP server **`e`** (stdio): ready\n", "- product: `e 1.0`\n- protocol: `2025-11-25`, legacy era",
 		"- received 2 roots at 2026-08-01T12:30:00Z:\n  1. `file:///b`\n  2. `file:///a`\n", "- restarted: 1 time\n", "- warning: roots are deprecated\n",
 		"- protocol: `2026-07-28`, modern era", "received no roots: it has not requested", "received no roots: it may not request",
-		"**`no such`** (http): failed; the next use tries again", "- its tools are called `no_such.…`", `- error: ` + "`" + `"no\x1b route"`,
+		"**`no such`** (http): failed; it is tried again when it is next used", "- its tools are called `no_such.…`", `- error: ` + "`" + `"no\x1b route"`,
 		"**`i`** (stdio): idle; it starts when",
 	} {
 		require.Contains(t, text, part)
