@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -93,6 +94,7 @@ type setup struct {
 	// requests serve what the agent asks of the client. If they have terminal/create, the client offers terminals.
 	requests map[string]func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	store    sessionstore.Store
+	logger   *slog.Logger
 }
 
 // update is an update as a client reads it.
@@ -168,7 +170,9 @@ func (e *editor) connect() {
 	var running sync.WaitGroup
 	running.Go(func() {
 		err := acp.Serve(context.Background(), toAgent, fromAgent, acp.Options{
-			Backend: func() backend.Backend { return New(Options{Models: append([]Model{m}, e.setup.more...)}) }, Store: e.setup.store,
+			Backend: func() backend.Backend {
+				return New(Options{Models: append([]Model{m}, e.setup.more...), Logger: e.setup.logger})
+			}, Store: e.setup.store,
 		})
 		if err != nil {
 			e.t.Errorf("Serve: %v", err)
