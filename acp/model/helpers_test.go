@@ -276,6 +276,12 @@ func (e *editor) prompt(words string, orders ...modelserver.Order) reply {
 	return e.send(sdk.TextBlock(modelserver.Prompt(words, orders...)))
 }
 
+// goOn checks that the model accepts the conversation.
+func (e *editor) goOn() {
+	e.t.Helper()
+	require.Equal(e.t, "Going on.", e.prompt("Go on.", modelserver.Say("Going on.")).text())
+}
+
 // send sends a prompt with these blocks.
 func (e *editor) send(blocks ...sdk.ContentBlock) reply {
 	e.t.Helper()
@@ -305,6 +311,18 @@ func (e *editor) call(method string, members map[string]any) json.RawMessage {
 func (e *editor) cancel() {
 	if err := e.client.Cancel(context.Background(), e.id); err != nil {
 		e.t.Errorf("cancel: %v", err)
+	}
+}
+
+// cancelAfter cancels the turn after the first update that is one of these.
+func (e *editor) cancelAfter(is func(update) bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var once sync.Once
+	e.onUpdate = func(u update) {
+		if is(u) {
+			once.Do(func() { go e.cancel() })
+		}
 	}
 }
 

@@ -1,0 +1,177 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+)
+
+// changes are orders that change each file of changedTree in another way.
+func changes() []modelserver.Order {
+	return []modelserver.Order{
+		modelserver.UseWith("write_file", arguments("path", "new.txt", "content", "new\n")),
+		modelserver.UseWith("write_file", arguments("path", "old.txt", "content", "changed\n")),
+		modelserver.UseWith("edit_file", arguments("path", "edit.txt", "old_text", "two", "new_text", "2")),
+		modelserver.UseWith("create_directory", arguments("path", "dir")),
+		modelserver.UseWith("delete_file", arguments("path", "delete.txt")),
+		modelserver.UseWith("move_file", arguments("path", "move.txt", "to", "moved.txt")),
+	}
+}
+
+var (
+	unchangedTree = dirtest.Tree{"old.txt": "old\n", "edit.txt": "one\ntwo\n", "delete.txt": "delete\n", "move.txt": "move\n"}
+	changedTree   = dirtest.Tree{"new.txt": "new\n", "old.txt": "changed\n", "edit.txt": "one\n2\n", "moved.txt": "move\n"}
+)
+
+func TestAskingForChanges(t *testing.T) {
+	root := unchangedTree.Plant(t)
+	e := open(t, setup{roots: []string{root}})
+	e.mu.Lock()
+	e.onAsk = func(context.Context, question) backend.Answer {
+		return backend.AllowOnce
+	}
+	e.mu.Unlock()
+	r := e.prompt("Change.", changes()...)
+	require.Equal(t, modelserver.Done, r.text())
+	require.Equal(t, changedTree, dirtest.Planted(t, root))
+	require.DirExists(t, filepath.Join(root, "dir"))
+	path := func(name string) string { return filepath.Join(root, name) }
+	in := " in root " + root
+	type diff struct {
+		Type, Path, NewText string
+		OldText             *string
+	}
+	old := func(s string) *string { return &s }
+	require.Len(t, r.asked, 6)
+	calls := r.calls()
+	require.Len(t, calls, 6)
+	for i, want := range []struct {
+		title     string
+		kind      sdk.ToolKind
+		locations []string
+		diff      *diff
+	}{
+		{"Write " + path("new.txt") + in, sdk.ToolKindEdit, []string{path("new.txt")}, &diff{"diff", path("new.txt"), "new\n", nil}},
+		{"Write " + path("old.txt") + in, sdk.ToolKindEdit, []string{path("old.txt")}, &diff{"diff", path("old.txt"), "changed\n", old("old\n")}},
+		{"Write " + path("edit.txt") + in, sdk.ToolKindEdit, []string{path("edit.txt")}, &diff{"diff", path("edit.txt"), "one\n2\n", old("one\ntwo\n")}},
+		{"Create directory " + path("dir") + in, sdk.ToolKindEdit, []string{path("dir")}, nil},
+		{"Delete file " + path("delete.txt") + in, sdk.ToolKindDelete, []string{path("delete.txt")}, &diff{"diff", path("delete.txt"), "", old("delete\n")}},
+		{"Move file " + path("move.txt") + in + " to " + path("moved.txt"), sdk.ToolKindMove, []string{path("move.txt"), path("moved.txt")}, nil},
+	} {
+		for _, shown := range []update{r.asked[i].Call, calls[i]} { // what is asked, and what remains
+			require.Equal(t, want.title, shown.Title)
+			require.Equal(t, want.kind, shown.Tool)
+			var locations []string
+			for _, l := range shown.Locations {
+				locations = append(locations, l.Path)
+			}
+			require.Equal(t, want.locations, locations)
+			var content []diff
+			_ = json.Unmarshal(shown.Content, &content)
+			if want.diff != nil {
+				require.Equal(t, []diff{*want.diff}, content)
+			} else {
+				require.Empty(t, content)
+			}
+		}
+		require.Equal(t, calls[i].ID, r.asked[i].Call.ID)
+		require.Equal(t, sdk.ToolCallStatusCompleted, calls[i].Status)
+		edits := i < 4
+		require.Len(t, r.asked[i].Options, map[bool]int{true: 3, false: 2}[edits])
+	}
+}
+
+func TestRejectedChanges(t *testing.T) {
+	root := unchangedTree.Plant(t)
+	e := open(t, setup{roots: []string{root}})
+	e.answer(backend.RejectOnce)
+	r := e.prompt("Change.", changes()...)
+	require.Equal(t, modelserver.Done, r.text())
+	require.Len(t, r.asked, 6)
+	require.Equal(t, unchangedTree, dirtest.Planted(t, root))
+	for i, call := range r.calls() {
+		require.Equal(t, sdk.ToolCallStatusFailed, call.Status)
+		require.Contains(t, e.results()[i], "the user has rejected it. Do not try to get the same done in another way")
+	}
+}
+
+func TestCancelledPermission(t *testing.T) {
+	root := unchangedTree.Plant(t)
+	e := open(t, setup{roots: []string{root}})
+	e.answer(backend.Cancelled)
+	r := e.prompt("Change.", modelserver.Together(changes()...))
+	require.Equal(t, sdk.StopReasonCancelled, r.stop)
+	require.Len(t, r.asked, 1)
+	require.Equal(t, unchangedTree, dirtest.Planted(t, root))
+	for _, call := range r.calls() {
+		require.Equal(t, sdk.ToolCallStatusFailed, call.Status)
+	}
+	require.Len(t, r.calls(), 6)
+	e.goOn()
+	require.Len(t, e.results(), 6)
+}
+
+func TestAcceptEdits(t *testing.T) {
+	root := unchangedTree.Plant(t)
+	e := open(t, setup{roots: []string{root}})
+	e.answer(backend.AllowAlways)
+	r := e.prompt("Change.", changes()[:4]...)
+	require.Equal(t, modelserver.Done, r.text())
+	require.Len(t, r.asked, 1)
+	mode := r.of("current_mode_update")
+	require.Len(t, mode, 1)
+	require.Equal(t, string(acceptEdits), mode[0].Mode)
+	require.Contains(t, string(r.calls()[1].Content), `"type":"diff"`)
+
+	e.answer(backend.AllowOnce)
+	r = e.prompt("Change.", changes()[4:]...)
+	require.Len(t, r.asked, 2, "files are not deleted or moved without asking")
+	require.Equal(t, changedTree, dirtest.Planted(t, root))
+
+	require.Contains(t, string(e.opened), `"currentModeId":"ask"`)
+	e.restart()
+	require.Contains(t, string(e.opened), `"currentModeId":"accept_edits"`)
+	require.Empty(t, e.prompt("Change.", changes()[0]).asked)
+}
+
+func TestChangesOfModeDuringATurn(t *testing.T) {
+	root := unchangedTree.Plant(t)
+	e := open(t, setup{roots: []string{root}})
+	e.mu.Lock()
+	e.onAsk = func(context.Context, question) backend.Answer {
+		e.call("session/set_mode", map[string]any{"modeId": readOnly})
+		return backend.AllowOnce
+	}
+	e.mu.Unlock()
+	r := e.prompt("Change.", modelserver.Together(changes()[0], changes()[1]))
+	require.Len(t, r.asked, 1)
+	require.Equal(t, "new\n", read(t, filepath.Join(root, "new.txt")), "what was allowed is made")
+	require.Equal(t, "old\n", read(t, filepath.Join(root, "old.txt")))
+	require.Contains(t, e.results()[1], "does not allow changes now")
+}
+
+func TestWhatIsShownIsWhatIsMade(t *testing.T) {
+	root := unchangedTree.Plant(t)
+	e := open(t, setup{roots: []string{root}})
+	e.mu.Lock()
+	e.onAsk = func(context.Context, question) backend.Answer {
+		if err := os.WriteFile(filepath.Join(root, "edit.txt"), []byte("one\ntwo\nthree\n"), 0o600); err != nil {
+			t.Error(err)
+		}
+		return backend.AllowOnce
+	}
+	e.mu.Unlock()
+	r := e.prompt("Change.", changes()[2])
+	require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
+	require.Equal(t, "one\ntwo\nthree\n", read(t, filepath.Join(root, "edit.txt")))
+	require.Contains(t, e.results()[0], "Nothing was changed")
+}

@@ -1,0 +1,271 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+)
+
+// terminalHost runs the commands of terminal/create as a client that spawns them.
+type terminalHost struct {
+	t       testing.TB
+	started chan string // the id of each terminal, if not nil
+
+	mu        sync.Mutex
+	terminals map[string]*clientTerminal
+	released  int
+}
+
+type clientTerminal struct {
+	cmd    *exec.Cmd
+	limit  int
+	output lockedBuffer
+	exited chan struct{}
+}
+
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text = append(b.text, p...)
+	return len(p), nil
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.text)
+}
+
+type requests = map[string]func(context.Context, json.RawMessage) (json.RawMessage, error)
+
+// terminals returns the methods of a client that offers terminals.
+func terminals(t testing.TB) requests { return (&terminalHost{t: t}).requests() }
+
+func (h *terminalHost) requests() requests {
+	h.terminals = map[string]*clientTerminal{}
+	h.t.Cleanup(func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for id := range h.terminals {
+			h.t.Errorf("terminal %s was not released", id)
+		}
+	})
+	return requests{
+		"terminal/create": h.create,
+		"terminal/output": h.serve(func(_ context.Context, c *clientTerminal) (any, error) {
+			out := c.output.String()
+			truncated := len(out) > c.limit
+			return sdk.TerminalOutputResponse{Output: out[max(0, len(out)-c.limit):], Truncated: truncated}, nil
+		}),
+		"terminal/wait_for_exit": h.serve(func(ctx context.Context, c *clientTerminal) (any, error) {
+			select {
+			case <-c.exited:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			state := c.cmd.ProcessState
+			if state.ExitCode() >= 0 {
+				return map[string]any{"exitCode": state.ExitCode(), "signal": nil}, nil
+			}
+			return map[string]any{"exitCode": nil, "signal": "SIGKILL"}, nil
+		}),
+		"terminal/kill": h.serve(func(_ context.Context, c *clientTerminal) (any, error) {
+			_ = c.cmd.Process.Kill()
+			<-c.exited
+			return struct{}{}, nil
+		}),
+		"terminal/release": h.release,
+	}
+}
+
+func (h *terminalHost) create(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+	var r sdk.CreateTerminalRequest
+	if err := json.Unmarshal(params, &r); err != nil {
+		return nil, err
+	}
+	c := &clientTerminal{cmd: exec.Command(r.Command, r.Args...), limit: *r.OutputByteLimit, exited: make(chan struct{})}
+	c.cmd.Dir, c.cmd.Stdout, c.cmd.Stderr = *r.Cwd, &c.output, &c.output
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(c.exited)
+		_ = c.cmd.Wait()
+	}()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	id := fmt.Sprint("terminal-", h.released+len(h.terminals))
+	h.terminals[id] = c
+	if h.started != nil {
+		h.started <- id
+	}
+	return json.Marshal(sdk.CreateTerminalResponse{TerminalId: id})
+}
+
+func (h *terminalHost) get(params json.RawMessage) (string, *clientTerminal, error) {
+	var p struct{ TerminalID string }
+	if err := json.Unmarshal(params, &p); err != nil {
+		return "", nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.terminals[p.TerminalID]
+	if c == nil {
+		return "", nil, errors.New("no such terminal")
+	}
+	return p.TerminalID, c, nil
+}
+
+func (h *terminalHost) serve(f func(context.Context, *clientTerminal) (any, error)) func(context.Context, json.RawMessage) (json.RawMessage, error) {
+	return func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+		_, c, err := h.get(params)
+		if err != nil {
+			return nil, err
+		}
+		result, err := f(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(result)
+	}
+}
+
+func (h *terminalHost) release(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+	id, c, err := h.get(params)
+	if err != nil {
+		return nil, err
+	}
+	_ = c.cmd.Process.Kill()
+	<-c.exited
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.terminals, id)
+	h.released++
+	return json.RawMessage(`{}`), nil
+}
+
+// run is an order to run a command.
+func run(command string, more ...any) modelserver.Order {
+	return modelserver.UseWith("run_command", arguments(append([]any{"command", command}, more...)...))
+}
+
+func TestRunCommand(t *testing.T) {
+	root, other := dirtest.New(t), dirtest.New(t, "sub/x", "")
+	e := open(t, setup{roots: []string{root, other}, requests: terminals(t)})
+	result := func(r reply) string {
+		t.Helper()
+		require.Equal(t, sdk.StopReasonEndTurn, r.stop)
+		results := e.results()
+		return results[len(results)-1]
+	}
+	e.answer(backend.AllowOnce)
+
+	r := e.prompt("Run.", run("echo one && pwd | cat", "cwd", filepath.Join(other, "sub")))
+	require.Equal(t, "one\n"+filepath.Join(other, "sub")+"\n[exit code 0]", result(r))
+	require.Len(t, r.asked, 1)
+	shown := r.asked[0].Call
+	require.Equal(t, "`echo one && pwd | cat`", shown.Title)
+	require.Equal(t, sdk.ToolKindExecute, shown.Tool)
+	require.Contains(t, string(shown.Content), filepath.Join(other, "sub"))
+	require.Contains(t, string(shown.Content), "pwd | cat")
+	call := r.calls()[0]
+	require.Equal(t, sdk.ToolCallStatusCompleted, call.Status)
+	require.JSONEq(t, `[{"type":"terminal","terminalId":"terminal-0"}]`, string(call.Content))
+
+	r = e.prompt("Run.", run("echo problem >&2; exit 3"))
+	require.Equal(t, "problem\n[exit code 3]", result(r))
+	require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
+	require.Contains(t, string(r.calls()[0].Content), "terminal-1")
+
+	r = e.prompt("Run.", run(`printf '\033[31mred\033[0m \033]0;title\007text'`))
+	require.Equal(t, "red text\n[exit code 0]", result(r))
+
+	r = e.prompt("Run.", run("yes long line | head -n 20000; echo end"))
+	require.Less(t, len(result(r)), maxResult+1000)
+	require.Contains(t, result(r), "truncated")
+	require.Contains(t, result(r), "long line\nend\n[exit code 0]")
+
+	r = e.prompt("Run.", run("echo begun; exec sleep 1000", "timeout_seconds", 1))
+	require.Equal(t, "begun\n[killed, because it had not ended after 1s]", result(r))
+	require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
+
+	r = e.prompt("Run.", run("kill -9 $$"))
+	require.Equal(t, "[ended by signal SIGKILL]", result(r))
+}
+
+func TestCommandPermission(t *testing.T) {
+	root := dirtest.New(t, "sub/x", "")
+	e := open(t, setup{roots: []string{root}, requests: terminals(t)})
+	asked := func(order modelserver.Order) int { return len(e.prompt("Run.", order).asked) }
+
+	e.answer(backend.RejectOnce)
+	require.Equal(t, 1, asked(run("touch made")))
+	require.Contains(t, e.results()[0], "the user has rejected it")
+	require.NoFileExists(t, filepath.Join(root, "made"))
+
+	e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
+	e.answer(backend.AllowAlways)
+	require.Equal(t, 1, asked(run("touch made")), "accepting edits does not accept commands")
+	require.FileExists(t, filepath.Join(root, "made"))
+	require.Equal(t, 0, asked(run("touch made")))
+	e.answer(backend.AllowOnce)
+	require.Equal(t, 1, asked(run("touch made2")), "another command")
+	require.Equal(t, 1, asked(run("touch made", "cwd", "sub")), "another directory")
+	require.Equal(t, 1, asked(run("touch made; rm made")))
+
+	e.answer(backend.Cancelled)
+	r := e.prompt("Run.", run("touch made3"))
+	require.Equal(t, sdk.StopReasonCancelled, r.stop)
+	require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
+	require.NoFileExists(t, filepath.Join(root, "made3"))
+}
+
+func TestCancelledCommand(t *testing.T) {
+	h := &terminalHost{t: t, started: make(chan string, 1)}
+	e := open(t, setup{requests: h.requests()})
+	e.answer(backend.AllowOnce)
+	go func() {
+		<-h.started
+		e.cancel()
+	}()
+	r := e.prompt("Run.", run("echo begun; exec sleep 1000"))
+	require.Equal(t, sdk.StopReasonCancelled, r.stop)
+	require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
+	e.goOn()
+	require.Contains(t, e.results()[0], "interrupted")
+}
+
+func TestClientsWithoutWorkingTerminals(t *testing.T) {
+	for method, result := range map[string]string{
+		"terminal/create": "the client cannot run the command", "terminal/wait_for_exit": "the client has lost the command",
+		"terminal/output": "does not return its output",
+	} {
+		t.Run(strings.TrimPrefix(method, "terminal/"), func(t *testing.T) {
+			served := terminals(t)
+			served[method] = func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, errors.New("broken") }
+			e := open(t, setup{requests: served})
+			e.answer(backend.AllowOnce)
+			r := e.prompt("Run.", run("true"))
+			require.Equal(t, modelserver.Done, r.text())
+			require.Contains(t, e.results()[0], result)
+		})
+	}
+}

@@ -1,0 +1,278 @@
+package model
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+)
+
+// names returns the names of the tools that the model was offered last.
+func (e *editor) names() (names []string) {
+	for _, t := range e.last().Tools {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+func TestReading(t *testing.T) {
+	a := dirtest.New(t, "a.txt", "one\ntwo\n", "picture.png", string(onePixel), "sub/x.go", "package x\n")
+	b := dirtest.New(t, "b.txt", "needle\n")
+	for _, c := range []struct {
+		order         modelserver.Order
+		title, result string
+		kind          sdk.ToolKind
+		location      string
+	}{
+		{modelserver.UseWith("list_roots", ``), "List the roots", b, sdk.ToolKindRead, ""},
+		{modelserver.UseWith("list_directory", arguments("path", "sub")), "List sub", "x.go", sdk.ToolKindRead, filepath.Join(a, "sub")},
+		{modelserver.UseWith("directory_tree", `{}`), "Show the tree of the roots", "b.txt", sdk.ToolKindRead, ""},
+		{modelserver.UseWith("file_info", arguments("path", "a.txt")), "Look up a.txt", "8", sdk.ToolKindRead, filepath.Join(a, "a.txt")},
+		{modelserver.UseWith("find_files", arguments("glob", "*.go")), "Find *.go", "x.go", sdk.ToolKindSearch, ""},
+		{modelserver.UseWith("search", arguments("pattern", "need")), `Search for "need"`, "needle", sdk.ToolKindSearch, ""},
+		{modelserver.UseWith("read_file", arguments("path", "a.txt", "offset", 2)), "Read a.txt", "two", sdk.ToolKindRead, filepath.Join(a, "a.txt")},
+		{modelserver.UseWith("read_files", arguments("paths", []string{"a.txt", filepath.Join(b, "b.txt")})),
+			"Read a.txt, " + filepath.Join(b, "b.txt"), "needle", sdk.ToolKindRead, filepath.Join(a, "a.txt")},
+		{modelserver.UseWith("read_media", arguments("path", "picture.png")), "Read picture.png", "image/png", sdk.ToolKindRead, filepath.Join(a, "picture.png")},
+	} {
+		t.Run(c.order.Tool, func(t *testing.T) {
+			e := open(t, setup{roots: []string{a, b}})
+			r := e.prompt("Go.", c.order)
+			require.Equal(t, sdk.StopReasonEndTurn, r.stop)
+			require.Equal(t, modelserver.Done, r.text())
+			calls := r.calls()
+			require.Len(t, calls, 1)
+			require.Equal(t, c.title, calls[0].Title)
+			require.Equal(t, c.kind, calls[0].Tool)
+			require.Equal(t, sdk.ToolCallStatusCompleted, calls[0].Status)
+			require.Contains(t, calls[0].RawOutput.Text, c.result)
+			require.Contains(t, e.results()[0], c.result)
+			require.JSONEq(t, fmt.Sprintf(`{"tool":%q,"step":1}`, c.order.Tool), string(calls[0].Meta.Agent))
+			if c.location != "" {
+				require.Equal(t, c.location, calls[0].Locations[0].Path)
+			}
+			require.Empty(t, r.asked)
+		})
+	}
+}
+
+func TestImages(t *testing.T) {
+	root := dirtest.New(t, "picture.png", string(onePixel), "doc.pdf", "%PDF-1.7 text")
+	look := modelserver.UseWith("read_media", arguments("path", "picture.png"))
+	const image = "data:image/png;base64,"
+	e := open(t, setup{roots: []string{root}})
+	e.prompt("Look.", look)
+	require.Contains(t, string(e.last().Body), image)
+	e.prompt("Look.", modelserver.UseWith("read_media", arguments("path", "doc.pdf")))
+	results := e.results()
+	require.Contains(t, results[len(results)-1], "cannot be shown files of type application/pdf")
+
+	e = open(t, setup{roots: []string{root}, model: func(m *Model) { m.TextOnly = true }})
+	e.prompt("Look.", look)
+	require.NotContains(t, string(e.last().Body), image)
+	require.Contains(t, e.results()[0], "cannot be shown images")
+}
+
+func TestReadsAtTheSameTime(t *testing.T) {
+	files := dirtest.Tree{}
+	var reads []modelserver.Order
+	for i := range 20 {
+		name := fmt.Sprintf("%d.txt", i)
+		files[name] = fmt.Sprintf("content %d", i)
+		reads = append(reads, modelserver.UseWith("read_file", arguments("path", name)))
+	}
+	e := open(t, setup{roots: []string{files.Plant(t)}})
+	e.answer(backend.AllowOnce)
+	// The read after the change sees it.
+	reads = append(reads, modelserver.UseWith("write_file", arguments("path", "0.txt", "content", "changed")), modelserver.UseWith("read_file", arguments("path", "0.txt")))
+	r := e.prompt("Read.", modelserver.Together(reads...))
+	calls := r.calls()
+	require.Len(t, calls, 22)
+	for i, result := range e.results()[:20] {
+		require.Contains(t, result, fmt.Sprintf("content %d", i), "results are in the order of the calls")
+		require.Contains(t, calls[i].RawOutput.Text, fmt.Sprintf("content %d", i))
+	}
+	require.Contains(t, e.results()[21], "changed")
+	announced := 0
+	for _, u := range r.updates {
+		if u.Kind == "tool_call" {
+			announced++
+		}
+		if u.Kind == "tool_call_update" {
+			break
+		}
+	}
+	require.Equal(t, 22, announced, "all calls are announced before the first runs")
+}
+
+func TestInstructionsOfDirectories(t *testing.T) {
+	root := dirtest.New(t, "sub/AGENTS.md", "Be brief.", "sub/a.txt", "a", "sub/b.txt", "b")
+	e := open(t, setup{roots: []string{root}})
+	e.prompt("Read.", modelserver.UseWith("read_file", arguments("path", "sub/a.txt")), modelserver.UseWith("read_file", arguments("path", "sub/b.txt")))
+	results := e.results()
+	require.Contains(t, results[0], filepath.Join(root, "sub", "AGENTS.md"))
+	require.NotContains(t, results[1], "AGENTS.md", "each file once")
+}
+
+func TestHostileCalls(t *testing.T) {
+	outside := dirtest.New(t, "secret.txt", "the secret")
+	root := dirtest.New(t, "a.txt", "a")
+	require.NoError(t, os.Symlink(outside, filepath.Join(root, "link")))
+	secret := filepath.Join(outside, "secret.txt")
+	e := open(t, setup{roots: []string{root}, requests: terminals(t)})
+	for _, order := range []modelserver.Order{
+		modelserver.UseWith("read_file", arguments("path", secret)),
+		modelserver.UseWith("read_file", arguments("path", "../"+filepath.Base(outside)+"/secret.txt")),
+		modelserver.UseWith("read_file", arguments("path", "link/secret.txt")),
+		modelserver.UseWith("read_files", arguments("paths", []string{secret})),
+		modelserver.UseWith("search", arguments("pattern", "secret", "path", outside)),
+		modelserver.UseWith("delete_file", arguments("path", secret)),
+		modelserver.UseWith("delete_file", arguments("path", "link/secret.txt")),
+		modelserver.UseWith("write_file", arguments("path", secret, "content", "x")),
+		modelserver.UseWith("edit_file", arguments("path", "link/secret.txt", "old_text", "the", "new_text", "no")),
+		modelserver.UseWith("move_file", arguments("path", "a.txt", "to", filepath.Join(outside, "a.txt"))),
+		modelserver.UseWith("move_file", arguments("path", secret, "to", "stolen.txt")),
+		modelserver.UseWith("create_directory", arguments("path", filepath.Join(outside, "d"))),
+		modelserver.UseWith("run_command", arguments("command", "rm -rf *", "cwd", outside)),
+		modelserver.UseWith("run_command", arguments("command", "rm -rf *", "cwd", "link")),
+		modelserver.UseWith("run_command", arguments("command", "rm -rf *", "cwd", "a.txt")),
+		modelserver.UseWith("run_command", arguments("command", "echo \u202egnp.exe")),
+		modelserver.UseWith("run_command", arguments("command", "echo", "timeout_seconds", 100000)),
+		modelserver.UseWith("run_command", arguments("command", "")),
+		modelserver.UseWith("run_command", arguments("command", "echo", "Command", "rm -rf *")),
+		modelserver.UseWith("run_command", arguments("command", "echo", "env", []string{"LD_PRELOAD=x"})),
+		modelserver.UseWith("read_file", arguments("path", "a.txt", "roots", []string{"/"})),
+		modelserver.UseWith("read_file", `{"path":"a.txt","path":"`+secret+`"}`),
+		modelserver.UseWith("read_file", `{"path":`),
+		modelserver.UseWith("read_file", `["a.txt"]`),
+	} {
+		r := e.prompt("Go.", order) // nobody is asked
+		require.Equal(t, modelserver.Done, r.text(), order)
+		require.Len(t, r.calls(), 1)
+		require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status, order)
+		results := e.results()
+		require.NotContains(t, strings.ReplaceAll(results[len(results)-1], "secret.txt", ""), "the secret")
+	}
+	require.Equal(t, dirtest.Tree{"secret.txt": "the secret"}, dirtest.Planted(t, outside))
+	require.Equal(t, dirtest.Tree{"a.txt": "a"}, dirtest.Planted(t, root))
+}
+
+func TestModesBoundTools(t *testing.T) {
+	e := open(t, setup{requests: terminals(t), servers: []sdk.McpServer{playedServer("played")}})
+	changing := []string{"write_file", "edit_file", "create_directory", "delete_file", "move_file", "run_command", "played__long"}
+	for _, m := range []mode{ask, acceptEdits, readOnly, planning} {
+		e.call("session/set_mode", map[string]any{"modeId": m})
+		e.prompt("Hello.")
+		names := e.names()
+		require.Contains(t, names, "read_file")
+		require.Contains(t, names, "update_plan")
+		require.Contains(t, names, "played__claim")
+		for _, name := range changing {
+			if m.mayChange() {
+				require.Contains(t, names, name, m)
+			} else {
+				require.NotContains(t, names, name, m)
+			}
+		}
+	}
+	r := e.prompt("Write.", modelserver.Together( // a model that calls them nevertheless
+		modelserver.UseWith("read_file", arguments("path", "a")), modelserver.UseWith("update_plan", `{}`)))
+	require.Len(t, r.calls(), 2)
+}
+
+func TestNoTerminals(t *testing.T) {
+	e := open(t, setup{})
+	e.prompt("Hello.")
+	require.NotContains(t, e.names(), "run_command")
+}
+
+func TestServerTools(t *testing.T) {
+	e := open(t, setup{servers: []sdk.McpServer{playedServer("played")}})
+	e.answer(backend.AllowOnce)
+	r := e.prompt("Claim.", modelserver.UseWith("played__claim", `{"n":1}`))
+	require.Equal(t, modelserver.Done, r.text())
+	require.Len(t, r.asked, 1, "the server's claim that it only reads is not trusted")
+	calls := r.calls()
+	require.Len(t, calls, 1)
+	require.Equal(t, sdk.ToolCallStatusCompleted, calls[0].Status)
+	require.Equal(t, r.asked[0].Call.ID, calls[0].ID)
+	require.JSONEq(t, `{"tool":"played__claim","step":1}`, string(calls[0].Meta.Agent))
+	require.Equal(t, "claimed\n", calls[0].RawOutput.Text)
+	require.Equal(t, []string{"claimed\n"}, e.results())
+
+	e.prompt("Look.", modelserver.UseWith("played__picture", `{}`))
+	require.Contains(t, string(e.last().Body), "data:image/png;base64,")
+
+	e.prompt("Read all.", modelserver.UseWith("played__long", `{}`))
+	results := e.results()
+	require.Contains(t, results[len(results)-1], "truncated")
+	require.Less(t, len(results[len(results)-1]), 2*maxResult)
+
+	e.answer(backend.RejectOnce)
+	r = e.prompt("Claim.", modelserver.UseWith("played__claim", `{"n":2}`))
+	require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
+	results = e.results()
+	require.Contains(t, results[len(results)-1], "did not allow")
+
+	e.answer(backend.Cancelled)
+	r = e.prompt("Claim.", modelserver.UseWith("played__claim", `{"n":3}`))
+	require.Equal(t, sdk.StopReasonCancelled, r.stop)
+	e.answer(backend.AllowOnce)
+	e.restart()
+	r = e.prompt("Claim.", modelserver.UseWith("played__claim", `{"n":4}`))
+	require.Equal(t, modelserver.Done, r.text(), "the conversation is valid")
+}
+
+func TestNamesOfServerTools(t *testing.T) {
+	b := &toolbox{byName: map[string]tool{}}
+	long := strings.Repeat("x", 64)
+	for _, name := range []string{"a.b__c", "a__b.c", long + "." + long, long + "." + strings.Repeat("x", 63) + "y"} {
+		b.addRemote(backend.Tool{Name: name, Server: "s"})
+	}
+	require.Len(t, b.byName, 4)
+	for i, tool := range b.tools {
+		require.Regexp(t, `^[A-Za-z0-9_-]{1,64}$`, tool.Name, i)
+	}
+	require.Equal(t, "a__b__c", b.tools[0].Name)
+	require.Equal(t, "a.b__c", b.byName["a__b__c"].remote)
+}
+
+func TestUnknownTools(t *testing.T) {
+	answers := []string{`{"name":"dance now!","arguments":"{}"}`, `{"name":"","arguments":"{}"}`}
+	var sent []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		sent = append(sent, string(body))
+		w.Header().Set("Content-Type", "text/event-stream")
+		delta, finish := `{"content":"Done."}`, "stop"
+		if len(sent) <= len(answers) {
+			delta, finish = `{"tool_calls":[{"index":0,"id":"x","function":`+answers[len(sent)-1]+`}]}`, "tool_calls"
+		}
+		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%q}]}\n\ndata: [DONE]\n\n", delta, finish)
+	}))
+	defer server.Close()
+	e := open(t, setup{model: func(m *Model) { m.BaseURL = server.URL }})
+	r := e.prompt("Go.")
+	require.Equal(t, "Done.", r.text())
+	calls := r.calls()
+	require.Len(t, calls, 2)
+	require.Equal(t, "Unknown tool dance_now_", calls[0].Title)
+	require.Contains(t, calls[0].RawOutput.Text, `there is no tool "dance now!"; the tools are list_roots`)
+	require.Contains(t, sent[2], `"name":"dance_now_"`, "servers reject other names")
+	require.Contains(t, sent[2], `"name":"_"`)
+	http.DefaultClient.CloseIdleConnections()
+}

@@ -1,0 +1,146 @@
+package model
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+)
+
+func TestUsage(t *testing.T) {
+	e := open(t, setup{model: func(m *Model) { m.ContextTokens = 5000 }})
+	r := e.prompt("Hello.")
+	usage := r.of("usage_update")
+	require.Len(t, usage, 1)
+	require.Positive(t, usage[0].Used)
+	require.Equal(t, 5000, usage[0].Size)
+}
+
+func TestThoughts(t *testing.T) {
+	e := open(t, setup{})
+	r := e.prompt("Think.", modelserver.Together(modelserver.Think("Let <me> & you think."), modelserver.Say("Said.")))
+	thoughts := ""
+	for _, u := range r.of("agent_thought_chunk") {
+		thoughts += u.text()
+	}
+	require.Equal(t, "Let <me> & you think.", thoughts)
+	require.Equal(t, "Said.", r.text())
+	require.Contains(t, string(r.of("agent_thought_chunk")[0].Raw), "<me> &")
+}
+
+func TestStopReasons(t *testing.T) {
+	e := open(t, setup{})
+	require.Equal(t, sdk.StopReasonMaxTokens, e.prompt("Say.", modelserver.Say("Half a").Ending("length")).stop)
+	require.Equal(t, sdk.StopReasonRefusal, e.prompt("Say.", modelserver.Say("No.").Ending("refusal")).stop)
+	require.Equal(t, sdk.StopReasonEndTurn, e.prompt("Say.", modelserver.Say("Yes.")).stop)
+}
+
+func TestFailedRequests(t *testing.T) {
+	for _, c := range []struct {
+		fault modelserver.Fault
+		says  string
+	}{
+		{modelserver.Fault{Status: 401, Body: `{"error":{"message":"wrong key"}}`}, "Check the key in the configuration of model `local`"},
+		{modelserver.Fault{Status: 400, Body: `{"error":{"message":"no such thing"}}`}, "Check the configuration of model `local`, or choose another model."},
+		{modelserver.Fault{Events: 1}, "Check that the server of model `local` is running, then send another message to go on."},
+	} {
+		e := open(t, setup{})
+		r := e.prompt("Say.", modelserver.Say("A longer answer.").In(5).Failing(c.fault))
+		require.Equal(t, sdk.StopReasonEndTurn, r.stop)
+		require.Contains(t, r.text(), c.says)
+		e.goOn()
+	}
+}
+
+func TestCancelledAnswer(t *testing.T) {
+	e := open(t, setup{})
+	ctx, done := context.WithTimeout(t.Context(), patience)
+	defer done()
+	cancelled := make(chan error, 1)
+	go func() {
+		cancelled <- e.model.Waiting(ctx)
+		e.cancel()
+	}()
+	r := e.prompt("Say.", modelserver.Wait())
+	require.Equal(t, sdk.StopReasonCancelled, r.stop)
+	require.Empty(t, r.text())
+	require.NoError(t, <-cancelled)
+
+	e.cancelAfter(func(u update) bool { return u.Kind == "agent_message_chunk" && u.text() != "" })
+	r = e.prompt("Say.", modelserver.Say("The beginning and the end.").In(2).Failing(modelserver.Fault{Events: 2, Then: "silence"}))
+	require.Equal(t, sdk.StopReasonCancelled, r.stop)
+	require.NotEmpty(t, r.text())
+	e.goOn()
+	require.Contains(t, strings.Join(e.last().Of(modelserver.Said), "\n"), r.text(), "the model knows what it said")
+}
+
+func TestCancelledServerTool(t *testing.T) {
+	e := open(t, setup{servers: []sdk.McpServer{playedServer("played")}})
+	e.answer(backend.AllowOnce)
+	e.cancelAfter(func(u update) bool { return u.Status == sdk.ToolCallStatusInProgress })
+	r := e.prompt("Wait.", modelserver.Together(modelserver.UseWith("played__hang", `{}`), modelserver.UseWith("list_roots", `{}`)))
+	require.Equal(t, sdk.StopReasonCancelled, r.stop)
+	for _, call := range r.calls() {
+		require.Equal(t, sdk.ToolCallStatusFailed, call.Status)
+	}
+	e.goOn()
+}
+
+func TestLoops(t *testing.T) {
+	missing := modelserver.UseWith("read_file", arguments("path", "missing.txt"))
+	orders := make([]modelserver.Order, 10)
+	for i := range orders {
+		orders[i] = missing
+	}
+	e := open(t, setup{})
+	r := e.prompt("Read.", orders...)
+	require.Equal(t, sdk.StopReasonEndTurn, r.stop)
+	calls := r.calls()
+	require.Len(t, calls, stopAfter)
+	for i, call := range calls {
+		warned := strings.Contains(call.RawOutput.Text, "failed in the same way")
+		require.Equal(t, i+1 >= warnAfter && i+1 < stopAfter, warned)
+	}
+	require.Contains(t, r.text(), "Stopped, because the same call has failed in the same way 5 times: Read missing.txt.")
+	e.goOn()
+
+	// A change may let the call succeed.
+	e = open(t, setup{roots: []string{dirtest.New(t)}})
+	e.answer(backend.AllowOnce)
+	write := modelserver.UseWith("write_file", arguments("path", "a.txt", "content", "a"))
+	r = e.prompt("Read.", missing, missing, missing, missing, write, missing, missing, missing, missing)
+	require.Equal(t, modelserver.Done, r.text())
+}
+
+func TestManySteps(t *testing.T) {
+	orders := make([]modelserver.Order, maxSteps+1)
+	for i := range orders {
+		orders[i] = modelserver.UseWith("list_roots", `{}`)
+	}
+	e := open(t, setup{})
+	r := e.prompt("List.", orders...)
+	require.Equal(t, sdk.StopReasonMaxTurnRequests, r.stop)
+	require.Len(t, r.calls(), maxSteps)
+	require.Contains(t, r.text(), "Send another message to go on.")
+}
+
+func TestToolsAfterARestart(t *testing.T) {
+	root := dirtest.New(t, "a.txt", "the content")
+	e := open(t, setup{roots: []string{root}, servers: []sdk.McpServer{playedServer("played")}})
+	e.answer(backend.AllowOnce)
+	e.prompt("Do.", modelserver.Together(
+		modelserver.UseWith("read_file", arguments("path", "a.txt")), modelserver.UseWith("played__claim", `{}`),
+		modelserver.UseWith("write_file", arguments("path", "b.txt", "content", "b")), modelserver.UseWith("read_file", `{"path":`)))
+	e.prompt("Go on.")
+	before := e.last().Items
+	e.restart()
+	e.prompt("Go on again.")
+	after := e.last().Items
+	require.Equal(t, before, after[:len(before)])
+}
