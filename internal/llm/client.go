@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 const (
@@ -259,55 +261,62 @@ func (b *watchedBody) drain() {
 // read gives the events of an answer to yield. It returns errStopped if yield returns false.
 func (c *Client) read(body io.Reader, yield func(Event) bool) error {
 	stream, decoder := &sseReader{from: body}, c.format.decoder()
-	next := stream.next
-	if first, err := stream.peek(); err == nil {
-		switch first {
-		case '<':
-			page, _ := stream.rest()
-			return &Error{Kind: Malformed, Message: "the server sent a web page" + title(page) + " instead of an answer; check the model's baseURL"}
-		case '{', '[': // some proxies ignore that a stream was asked for
-			next = func() (sseEvent, error) {
-				whole, err := stream.rest()
-				if len(whole) == 0 && err == nil {
-					err = io.EOF
-				}
-				stream.start = stream.end
-				return sseEvent{data: whole}, err
-			}
-		}
-	}
-	for {
-		event, failed := next()
-		var events []Event
-		done := failed != nil
-		if !done {
-			var err error
-			if events, done, err = decoder.decode(event); err != nil {
-				return err
-			}
-		}
-		if done {
-			last, err := decoder.end()
-			switch {
-			case err != nil && failed != nil && failed != io.EOF:
-				return lost(failed)
-			case err != nil:
-				return err
-			}
-			events = append(events, last...)
-		}
+	give := func(events []Event) error {
 		for _, e := range events {
-			if t, ok := e.(Thinking); ok {
-				t.Model = c.model.Name
-				e = t
+			if thought, ok := e.(Thinking); ok {
+				thought.Model = c.model.Name
+				e = thought
 			}
 			if !yield(e) {
 				return errStopped
 			}
 		}
-		if done {
-			return nil
+		return nil
+	}
+	switch first, _ := stream.peek(); first {
+	case '<':
+		page, _ := stream.rest()
+		return &Error{Kind: Malformed, Message: "the server sent a web page" + title(page) + " instead of an answer; check the model's baseURL"}
+	case '{', '[': // an error, or the answer of a proxy that ignores that a stream was asked for
+		whole, err := stream.rest()
+		if err != nil {
+			return lost(err)
 		}
+		if strictjson.Find(whole, "error") != nil {
+			return describe(0, whole)
+		}
+		events, _, err := decoder.decode(sseEvent{data: whole})
+		if err != nil {
+			return err
+		}
+		last, err := decoder.end()
+		if err != nil {
+			return malformed(errors.New("JSON without a message of the model"))
+		}
+		return give(append(events, last...))
+	}
+	for {
+		event, failed := stream.next()
+		if failed == nil {
+			events, done, err := decoder.decode(event)
+			if err != nil {
+				return err
+			}
+			if err := give(events); err != nil {
+				return err
+			}
+			if !done {
+				continue
+			}
+		}
+		last, err := decoder.end()
+		switch {
+		case err != nil && failed != nil && failed != io.EOF:
+			return lost(failed)
+		case err != nil:
+			return err
+		}
+		return give(last)
 	}
 }
 

@@ -1,0 +1,619 @@
+package llm
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const testKey = "sk-test-0123456789"
+
+// asking returns a client of a server with this handler. It does not wait long.
+func asking(t *testing.T, api API, handler http.HandlerFunc) *Client {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return impatient(t, Model{API: api, BaseURL: server.URL, Name: "m", Key: func(context.Context, string) (string, error) { return testKey, nil }})
+}
+
+func impatient(t *testing.T, m Model) *Client {
+	c := New(m)
+	c.silence, c.delay = time.Minute, time.Millisecond
+	t.Cleanup(c.Close)
+	return c
+}
+
+// ask returns all events of an answer and its error, none of which may contain the key.
+func ask(t *testing.T, c *Client) (events []Event, failed *Error) {
+	t.Helper()
+	for e, err := range c.Stream(t.Context(), Request{Messages: []Message{UserText("Hi")}}) {
+		if err != nil {
+			require.ErrorAs(t, err, &failed)
+			require.NotContains(t, err.Error(), testKey)
+			require.NotContains(t, err.Error(), "\n")
+			require.LessOrEqual(t, len([]rune(failed.Message)), 300)
+			continue
+		}
+		if r, ok := e.(Retry); ok {
+			require.NotContains(t, r.Err.Error(), testKey)
+		}
+		events = append(events, e)
+	}
+	return events, failed
+}
+
+// chunk returns an event of a chat completion with this delta.
+func chunk(delta string) string {
+	return `data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":` + delta + `,"finish_reason":null}]}` + "\n\n"
+}
+
+const finished = `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
+
+// says returns a handler that answers with a stream.
+func says(parts ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, part := range parts {
+			_, _ = io.WriteString(w, part)
+			w.(http.Flusher).Flush()
+		}
+	}
+}
+
+// fails returns a handler that fails some requests before it passes the others on.
+func fails(times int32, fail, then http.HandlerFunc) http.HandlerFunc {
+	var count atomic.Int32
+	return func(w http.ResponseWriter, r *http.Request) {
+		if count.Add(1) <= times {
+			fail(w, r)
+		} else {
+			then(w, r)
+		}
+	}
+}
+
+// status returns a handler that answers with an error. Header is pairs of names and values.
+func status(code int, body string, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func cut(w http.ResponseWriter, _ *http.Request) {
+	w.(http.Flusher).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+// retries counts the retries, and returns the other events.
+func retries(events []Event) (n int, others []Event) {
+	for _, e := range events {
+		if _, ok := e.(Retry); ok {
+			n++
+		} else {
+			others = append(others, e)
+		}
+	}
+	return n, others
+}
+
+func TestB4_Retry(t *testing.T) {
+	hello := []Event{TextDelta("Hello"), Finish{Reason: Stopped}}
+	good := says(chunk(`{"content":"Hello"}`), finished)
+	overloaded := `{"error":{"message":"overloaded","type":"server_error"}}`
+	for name, fail := range map[string]http.HandlerFunc{
+		"408":                      status(408, ""),
+		"429":                      status(429, overloaded),
+		"429 with Retry-After":     status(429, overloaded, "Retry-After", "0.01"),
+		"429 with Retry-After-Ms":  status(429, overloaded, "Retry-After-Ms", "5"),
+		"500":                      status(500, overloaded),
+		"502 with HTML":            status(502, "<html><title>Bad gateway</title></html>", "Content-Type", "text/html"),
+		"503":                      status(503, overloaded),
+		"504":                      status(504, ""),
+		"529":                      status(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`),
+		"cut before the answer":    cut,
+		"cut before the response":  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"cut after an empty chunk": func(w http.ResponseWriter, r *http.Request) { says(chunk(`{"role":"assistant"}`))(w, r); cut(w, r) },
+		"error in the stream":      says(chunk(`{"role":"assistant"}`), `data: {"error":{"message":"overloaded","code":502}}`+"\n\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			events, failed := ask(t, asking(t, OpenAI, fails(3, fail, good)))
+			require.Nil(t, failed)
+			n, others := retries(events)
+			require.Equal(t, 3, n)
+			require.Equal(t, hello, others)
+
+			events, failed = ask(t, asking(t, OpenAI, fails(4, fail, good)))
+			n, others = retries(events)
+			require.Equal(t, 3, n)
+			require.Empty(t, others)
+			require.NotNil(t, failed)
+			require.Contains(t, []Kind{Overloaded, Unreachable}, failed.Kind)
+		})
+	}
+
+	for name, test := range map[string]struct {
+		fail http.HandlerFunc
+		want Error
+	}{
+		"a long Retry-After": {
+			status(429, `{"error":{"message":"Slow down."}}`, "Retry-After", "120"),
+			Error{Overloaded, 429, "Slow down; try again in 2m0s"},
+		},
+		"no money": {
+			status(429, `{"error":{"message":"You exceeded your current quota.","code":"insufficient_quota"}}`),
+			Error{Rejected, 429, "You exceeded your current quota"},
+		},
+		"told not to":     {status(500, "", "X-Should-Retry", "false"), Error{Overloaded, 500, "Internal Server Error"}},
+		"not implemented": {status(501, ""), Error{Rejected, 501, "Not Implemented"}},
+		"after text": {
+			says(chunk(`{"content":"Hel"}`), `data: {"error":{"message":"overloaded","code":502}}`+"\n\n"),
+			Error{Overloaded, 0, "overloaded"},
+		},
+	} {
+		t.Run("not: "+name, func(t *testing.T) {
+			events, failed := ask(t, asking(t, OpenAI, fails(1, test.fail, good)))
+			n, _ := retries(events)
+			require.Zero(t, n)
+			require.Equal(t, &test.want, failed)
+		})
+	}
+
+	t.Run("ends with the context", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		c := asking(t, OpenAI, status(503, ""))
+		c.delay = time.Hour
+		cause := errors.New("the user has pressed stop")
+		var last error
+		for e, err := range c.Stream(ctx, Request{}) {
+			if last = err; err == nil {
+				require.GreaterOrEqual(t, e.(Retry).After, time.Hour)
+				cancel(cause)
+			}
+		}
+		require.Equal(t, cause, last)
+	})
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	for value, want := range map[string]time.Duration{
+		"": 0, "30": 30 * time.Second, "1.5": 1500 * time.Millisecond, "-1": 0, "NaN": 0, "soon": 0, "1e300": 1e6 * time.Second,
+		"Sun, 22 Nov 2026 08:00:20 GMT": 20 * time.Second, "Sun, 22 Nov 2026 07:00:00 GMT": 0,
+	} {
+		require.Equal(t, want, retryAfter(http.Header{"Retry-After": {value}}, now), value)
+	}
+	require.Equal(t, 250*time.Millisecond, retryAfter(http.Header{"Retry-After-Ms": {"250"}, "Retry-After": {"1"}}, now))
+}
+
+// A connection that is lost after any event, or within one, ends in an error or a retry, and yields no half tool call.
+func TestB4_CutConnections(t *testing.T) {
+	for _, name := range []string{"openai-text", "openai-tools", "openai-reasoning", "ollama-tools", "vllm-tools", "anthropic-text", "anthropic-tools"} {
+		t.Run(name, func(t *testing.T) {
+			stream, err := os.ReadFile(filepath.Join("testdata", name+".sse"))
+			require.NoError(t, err)
+			api := OpenAI
+			if strings.HasPrefix(name, "anthropic") {
+				api = Anthropic
+			}
+			whole, failed := ask(t, asking(t, api, says(string(stream))))
+			require.Nil(t, failed)
+			events := bytes.SplitAfter(stream, []byte("\n\n"))
+			at := 0
+			for i, event := range events {
+				for _, part := range []int{0, len(event) / 2} {
+					first := stream[:at+part]
+					got, failed := ask(t, asking(t, api, func(w http.ResponseWriter, r *http.Request) {
+						says(string(first))(w, r)
+						cut(w, r)
+					}))
+					n, got := retries(got)
+					if failed == nil { // everything but the usage had arrived
+						last := len(whole) - 1
+						require.Equal(t, whole[:last], got[:len(got)-1], "cut in event %d", i)
+						require.Equal(t, whole[last].(Finish).Reason, got[len(got)-1].(Finish).Reason)
+						continue
+					}
+					require.Equal(t, Unreachable, failed.Kind)
+					require.Equal(t, len(got) == 0, n == 3, "retries: %d, events: %v", n, got)
+					require.Equal(t, whole[:len(got)], append([]Event{}, got...))
+				}
+				at += len(event)
+			}
+		})
+	}
+}
+
+func TestB4_Errors(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer http.HandlerFunc
+		want   Error
+	}{
+		"401": {
+			status(401, `{"error":{"message":"Incorrect API key provided: `+testKey+`. You can find your API key at https://example.com."}}`),
+			Error{KeyRejected, 401, "the server rejected the key for the model m: Incorrect API key provided: [secret]. You can find your API key at https://example.com; check the key"},
+		},
+		"403 without words": {status(403, ""), Error{KeyRejected, 403, "the server rejected the key for the model m: Forbidden; check the key"}},
+		"unknown model": {
+			status(404, `{"error":{"message":"model \"m\" not found, try pulling it first","type":"api_error"}}`),
+			Error{Rejected, 404, `the server does not know the model m: model "m" not found, try pulling it first; acp-agent models lists what it offers`},
+		},
+		"redirect":            {status(307, "", "Location", "https://user:pw@elsewhere.example/v2/chat?key=1"), Error{Rejected, 307, "the server redirects to https://elsewhere.example/v2/chat; set the model's baseURL to where the API is"}},
+		"error text":          {status(400, `{"error":"bad\nrequest "}`), Error{Rejected, 400, "bad request"}},
+		"message":             {status(400, `{"object":"error","message":"No such thing","type":"BadRequestError","code":400}`), Error{Rejected, 400, "No such thing"}},
+		"detail":              {status(422, `{"detail":[{"loc":["body"],"msg":"field required"}]}`), Error{Rejected, 422, "field required"}},
+		"array":               {status(400, `[{"error":{"code":400,"message":"Invalid value","status":"INVALID_ARGUMENT"}}]`), Error{Rejected, 400, "Invalid value"}},
+		"HTML":                {status(400, "<!DOCTYPE html>\n<html><title>Access\ndenied</title>"), Error{Rejected, 400, `Bad Request ("Access\ndenied")`}},
+		"plain text":          {status(400, "broken\nby something\n"), Error{Rejected, 400, "Bad Request: broken"}},
+		"long":                {status(400, strings.Repeat("word ", 1000)), Error{Rejected, 400, "Bad Request: " + strings.TrimSpace(strings.Repeat("word ", 200)[:199-len("Bad Request: ")]) + "…"}},
+		"no words":            {status(499, "{}"), Error{Rejected, 499, "the server reports an error without a reason"}},
+		"hidden words":        {status(400, `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"This model's maximum context length is 10 tokens"}}}`), Error{TooLong, 400, "Provider returned error: This model's maximum context length is 10 tokens"}},
+		"OpenAI, too long":    {status(400, `{"error":{"message":"Too much.","code":"context_length_exceeded"}}`), Error{TooLong, 400, "Too much"}},
+		"llama.cpp, too long": {status(400, `{"error":{"code":400,"message":"request (9 tokens) exceeds the available context size (8 tokens), try increasing it","type":"exceed_context_size_error"}}`), Error{TooLong, 400, "request (9 tokens) exceeds the available context size (8 tokens), try increasing it"}},
+		"Ollama, too long":    {status(500, `{"error":{"message":"the input length exceeds the context length"}}`), Error{TooLong, 500, "the input length exceeds the context length"}},
+		"Anthropic, too long": {status(400, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens > 8 maximum"}}`), Error{TooLong, 400, "prompt is too long: 9 tokens > 8 maximum"}},
+		"too large":           {status(413, ""), Error{TooLong, 413, "Request Entity Too Large"}},
+		"200 with HTML":       {status(200, "\n<html><head><title>Sign in</title>"), Error{Malformed, 0, `the server sent a web page ("Sign in") instead of an answer; check the model's baseURL`}},
+		"200 with an error":   {status(200, `{"error":{"message":"The key is wrong","type":"authentication_error"}}`), Error{KeyRejected, 0, "The key is wrong"}},
+		"200 with JSON":       {status(200, `{"status":"ok"}`), Error{Malformed, 0, "the model's server sent something that is not an answer: JSON without a message of the model"}},
+		"empty":               {status(200, ""), *errEmpty},
+		"only the end":        {says("data: [DONE]\n\n"), *errEmpty},
+		"only comments":       {says(": waiting\n\n", ": waiting\n\n"), *errEmpty},
+		"no JSON":             {says("data: hello\n\n"), Error{Malformed, 0, "the model's server sent something that is not an answer: invalid character 'h' looking for beginning of value"}},
+		"huge line":           {says("data: ", strings.Repeat("x", 2*maxEvent+1)), Error{Malformed, 0, "the model's server sent something that is not an answer: an event of the stream is too long"}},
+		"huge event":          {says(strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 9)), Error{Malformed, 0, "the model's server sent something that is not an answer: an event of the stream is too long"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, api := range []API{OpenAI, Anthropic} {
+				if api == Anthropic && strings.Contains("empty, only the end, only comments, no JSON", name) {
+					continue // the words differ
+				}
+				events, failed := ask(t, asking(t, api, test.answer))
+				require.Empty(t, events)
+				require.Equal(t, &test.want, failed, api)
+			}
+		})
+	}
+}
+
+func TestB4_Unreachable(t *testing.T) {
+	t.Run("refused", func(t *testing.T) {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		require.NoError(t, listener.Close())
+		where := "http://" + listener.Addr().String() + "/v1"
+		events, failed := ask(t, impatient(t, Model{API: OpenAI, BaseURL: strings.Replace(where, "//", "//user:"+testKey+"@", 1), Name: "m"}))
+		require.Len(t, events, 3)
+		require.Equal(t, &Error{Unreachable, 0, "cannot reach the model's server at " + where + ": connection refused; check that it is running"}, failed)
+	})
+	t.Run("unknown host", func(t *testing.T) {
+		c := impatient(t, Model{API: OpenAI, BaseURL: "http://model.invalid", Name: "m"})
+		c.http.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "model.invalid", IsNotFound: true}}
+		}
+		events, failed := ask(t, c)
+		require.Empty(t, events)
+		require.Equal(t, "cannot reach the model's server at http://model.invalid: dial tcp: lookup model.invalid: no such host", failed.Message)
+	})
+	t.Run("not a URL", func(t *testing.T) {
+		for _, address := range []string{"localhost:11434", "::", "http://%zz"} {
+			events, failed := ask(t, impatient(t, Model{API: OpenAI, BaseURL: address, Name: "m"}))
+			require.Empty(t, events)
+			require.Contains(t, failed.Message, "cannot reach the model's server at ")
+		}
+	})
+	t.Run("certificate", func(t *testing.T) {
+		server := httptest.NewUnstartedServer(says(finished))
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		server.StartTLS()
+		defer server.Close()
+		events, failed := ask(t, impatient(t, Model{API: OpenAI, BaseURL: server.URL, Name: "m"}))
+		require.Empty(t, events)
+		require.Contains(t, failed.Message, "certificate")
+	})
+}
+
+func TestB4_Silence(t *testing.T) {
+	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+	silent := &Error{Unreachable, 0, "the model's server has sent nothing for 5 minutes"}
+	hello := chunk(`{"content":"Hello"}`)
+	for name, test := range map[string]struct {
+		sent   []string // each after four minutes
+		want   []Event
+		failed *Error
+	}{
+		"from the start":         {nil, nil, silent},
+		"after the status":       {[]string{head}, nil, silent},
+		"in the stream":          {[]string{head, hello}, []Event{TextDelta("Hello")}, silent},
+		"interrupted by answers": {[]string{head, hello, hello, finished}, []Event{TextDelta("Hello"), TextDelta("Hello"), Finish{Reason: Stopped}}, nil},
+		"filled with comments":   {[]string{head, ": waiting\n\n", ": waiting\n\n", finished}, []Event{Finish{Reason: Stopped}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, server := net.Pipe()
+				go func() {
+					defer server.Close()
+					if _, err := http.ReadRequest(bufio.NewReader(server)); err != nil {
+						t.Error(err)
+					}
+					for _, part := range test.sent {
+						time.Sleep(4 * time.Minute)
+						_, _ = io.WriteString(server, part)
+					}
+					_, _ = server.Read(make([]byte, 1)) // until the client closes the connection
+				}()
+				c := New(Model{API: OpenAI, BaseURL: "http://model.test"})
+				c.http.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return client, nil }
+				events, failed := ask(t, c)
+				require.Equal(t, test.want, events)
+				require.Equal(t, test.failed, failed)
+			})
+		})
+	}
+	t.Run("of the reader", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			timer := time.AfterFunc(time.Minute, func() { cancel(errSilent) })
+			b := &watchedBody{io.NopCloser(strings.NewReader("hello")), ctx, cancel, timer, time.Minute}
+			_, err := b.Read(make([]byte, 1))
+			require.NoError(t, err)
+			time.Sleep(time.Hour)
+			require.NoError(t, ctx.Err())
+			require.NoError(t, b.Close())
+		})
+	})
+}
+
+func TestB1_Key(t *testing.T) {
+	t.Run("is not sent elsewhere", func(t *testing.T) {
+		elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("asked") }))
+		defer elsewhere.Close()
+		for _, api := range []API{OpenAI, Anthropic} {
+			_, failed := ask(t, asking(t, api, status(302, "", "Location", elsewhere.URL)))
+			require.Equal(t, Rejected, failed.Kind)
+			_, err := asking(t, api, status(308, "", "Location", elsewhere.URL)).List(t.Context())
+			require.ErrorContains(t, err, "redirects")
+		}
+	})
+	t.Run("is in the header", func(t *testing.T) {
+		check := func(header, want string) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) {
+				if got := r.Header.Get(header); got != want {
+					t.Errorf("got %q", got)
+				}
+				body, _ := io.ReadAll(r.Body)
+				if r.Header.Del(header); strings.Contains(fmt.Sprint(r.URL, r.Header, string(body)), testKey) {
+					t.Error("the key is also somewhere else")
+				}
+			}
+		}
+		ask(t, asking(t, OpenAI, check("Authorization", "Bearer "+testKey)))
+		ask(t, asking(t, Anthropic, check("X-Api-Key", testKey)))
+	})
+	t.Run("can be replaced", func(t *testing.T) {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer new" {
+				status(401, "")(w, r)
+				return
+			}
+			says(finished)(w, r)
+		}))
+		defer server.Close()
+		var rejected []string
+		events, failed := ask(t, impatient(t, Model{API: OpenAI, BaseURL: server.URL, Key: func(_ context.Context, r string) (string, error) {
+			if rejected = append(rejected, r); r == "" {
+				return "old\n", nil
+			}
+			return "new", nil
+		}}))
+		require.Nil(t, failed)
+		require.Len(t, events, 1)
+		require.Equal(t, []string{"", "old"}, rejected)
+	})
+	t.Run("is missing", func(t *testing.T) {
+		c := asking(t, OpenAI, status(401, "Missing key"))
+		c.model.Key = nil
+		_, failed := ask(t, c)
+		require.Equal(t, "the server wants a key, and none is configured for the model m: Unauthorized: Missing key", failed.Message)
+	})
+	t.Run("cannot be had", func(t *testing.T) {
+		c := asking(t, OpenAI, nil)
+		c.model.Key = func(context.Context, string) (string, error) { return "", errors.New("the vault is locked") }
+		events, failed := ask(t, c)
+		require.Empty(t, events)
+		require.Equal(t, &Error{KeyRejected, 0, "there is no key for the model m: the vault is locked"}, failed)
+	})
+}
+
+func TestAnswers(t *testing.T) {
+	call := ToolCall{ID: "1", Name: "read", Arguments: `{"path":`}
+	for name, test := range map[string]struct {
+		answer http.HandlerFunc
+		want   []Event
+	}{
+		"split UTF-8": {
+			says(`data: {"choices":[{"delta":{"content":"`+"gr\xc3", "\xbc\xc3", "\x9fe \xf0\x9f", "\x98\x80"+`"}}]}`+"\n\n", finished),
+			[]Event{TextDelta("grüße 😀"), Finish{Reason: Stopped}},
+		},
+		"malformed arguments": {
+			says(chunk(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"read","arguments":"{\"path\":"}}]}`), finished),
+			[]Event{call, Finish{Reason: CallsTools}},
+		},
+		"a whole completion": {
+			status(200, `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hello","reasoning_content":"Hm",
+				"tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"path\":"}}]},"finish_reason":"tool_calls"}],
+				"usage":{"prompt_tokens":5,"completion_tokens":2}}`, "Content-Type", "application/json"),
+			[]Event{ThinkingDelta("Hm"), TextDelta("Hello"), Thinking{Model: "m", Text: "Hm"}, call, Finish{CallsTools, Usage{Input: 5, Output: 2}}},
+		},
+		"no end":       {says(chunk(`{"content":"Hello"}`), "data: [DONE]\n\n"), []Event{TextDelta("Hello"), Finish{Reason: Stopped}}},
+		"more choices": {says(chunk(`{"content":"Hello"}`), `data: {"choices":[{"index":1,"delta":{"content":"Bye"}}]}`+"\n\n", finished), []Event{TextDelta("Hello"), Finish{Reason: Stopped}}},
+		"parts":        {says(chunk(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]},{"type":"text","text":"Hello"}]}`), finished), []Event{ThinkingDelta("Hm"), TextDelta("Hello"), Finish{Reason: Stopped}}},
+		"odd members":  {says(chunk(`{"content":"Hello","tool_calls":{},"role":5}`), finished), []Event{TextDelta("Hello"), Finish{Reason: Stopped}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events, failed := ask(t, asking(t, OpenAI, test.answer))
+			require.Nil(t, failed)
+			require.Equal(t, test.want, events)
+		})
+	}
+
+	t.Run("10,000 deltas", func(t *testing.T) {
+		const n = 10_000
+		events, failed := ask(t, asking(t, OpenAI, says(strings.Repeat(chunk(`{"content":"x"}`), n), finished)))
+		require.Nil(t, failed)
+		require.Len(t, events, n+1)
+	})
+
+	t.Run("arrive at once", func(t *testing.T) {
+		next := make(chan bool)
+		c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
+			for range next {
+				says(chunk(`{"content":"x"}`))(w, r)
+			}
+			says(finished)(w, r)
+		})
+		go func() { next <- true }()
+		count := 0
+		for e, err := range c.Stream(t.Context(), Request{}) {
+			require.NoError(t, err)
+			if _, ok := e.(TextDelta); !ok {
+				continue
+			}
+			if count++; count < 20 {
+				next <- true // the server waits for this before it sends more
+			} else {
+				close(next)
+			}
+		}
+		require.Equal(t, 20, count)
+	})
+
+	t.Run("breaking out ends the request", func(t *testing.T) {
+		ended := make(chan bool)
+		c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			says(chunk(`{"content":"x"}`))(w, r)
+			<-r.Context().Done()
+			close(ended)
+		})
+		for range c.Stream(t.Context(), Request{}) {
+			break
+		}
+		<-ended
+	})
+
+	t.Run("connections are used again", func(t *testing.T) {
+		var addresses []string
+		c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
+			addresses = append(addresses, r.RemoteAddr)
+			says(chunk(`{"content":"x"}`), finished)(w, r)
+		})
+		for range 3 {
+			_, failed := ask(t, c)
+			require.Nil(t, failed)
+		}
+		require.Equal(t, []string{addresses[0], addresses[0], addresses[0]}, addresses)
+	})
+}
+
+func TestList(t *testing.T) {
+	for name, test := range map[string]struct {
+		api  API
+		path string
+		body string
+		want []string
+	}{
+		"OpenAI":    {OpenAI, "/models", `{"object":"list","data":[{"id":"a","object":"model"},{"id":"b"}]}`, []string{"a", "b"}},
+		"Anthropic": {Anthropic, "/v1/models", `{"data":[{"type":"model","id":"c"}],"has_more":false}`, []string{"c"}},
+		"none":      {OpenAI, "/models", `{"object":"list","data":null}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			names, err := asking(t, test.api, func(w http.ResponseWriter, r *http.Request) {
+				if got := r.Method + " " + r.URL.Path; got != "GET "+test.path {
+					t.Errorf("got %s", got)
+				}
+				status(200, test.body)(w, r)
+			}).List(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, test.want, names)
+		})
+	}
+	_, err := asking(t, OpenAI, status(200, "<html>")).List(t.Context())
+	require.Error(t, err)
+	_, err = asking(t, OpenAI, status(404, "404 page not found")).List(t.Context())
+	require.ErrorContains(t, err, "check the model's baseURL, http://127.0.0.1")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("stopped")
+	cancel(cause)
+	_, err = asking(t, OpenAI, nil).List(ctx)
+	require.Equal(t, cause, err)
+}
+
+func TestModelDefaults(t *testing.T) {
+	require.Equal(t, Model{API: OpenAI, BaseURL: "https://api.openai.com/v1", ContextTokens: 128_000}, New(Model{API: OpenAI}).Model())
+	require.Equal(t, Model{API: Anthropic, BaseURL: "https://api.anthropic.com", ContextTokens: 128_000, MaxTokens: 8192}, New(Model{API: Anthropic}).Model())
+	given := Model{ID: "x", API: OpenAI, BaseURL: "http://localhost:1/v1", Name: "y", ContextTokens: 1, MaxTokens: 2}
+	require.Equal(t, given, New(given).Model())
+}
+
+// The standard variables for proxies and certificates are read once in a process, so this test runs itself as another one.
+func TestEnvironment(t *testing.T) {
+	const name = "LLM_TEST_BASE_URL"
+	if address := os.Getenv(name); address != "" {
+		for e, err := range impatient(t, Model{API: OpenAI, BaseURL: address}).Stream(t.Context(), Request{}) {
+			fmt.Println(e, err)
+		}
+		return
+	}
+	run := func(address, variable string) string {
+		self := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestEnvironment$")
+		self.Env = append(os.Environ(), name+"="+address, variable)
+		out, err := self.CombinedOutput()
+		require.NoError(t, err, string(out))
+		return string(out)
+	}
+	t.Run("proxy", func(t *testing.T) {
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			says(chunk(`{"content":"for `+r.URL.String()+`"}`), finished)(w, r)
+		}))
+		defer proxy.Close()
+		require.Contains(t, run("http://model.invalid/v1", "HTTP_PROXY="+proxy.URL), "for http://model.invalid/v1/chat/completions")
+	})
+	t.Run("certificates", func(t *testing.T) {
+		if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+			t.Skip("certificates come from the system")
+		}
+		server := httptest.NewTLSServer(says(chunk(`{"content":"Hello"}`), finished))
+		defer server.Close()
+		file := filepath.Join(t.TempDir(), "ca.pem")
+		block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		require.NoError(t, os.WriteFile(file, block, 0o600))
+		require.Contains(t, run(server.URL, "SSL_CERT_FILE="+file), "Hello")
+	})
+}
