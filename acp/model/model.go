@@ -96,4 +96,10 @@ func (b *modelBackend) stream(ctx context.Context, client *llm.Client, r llm.Req
 // Call returns nil: there are no further methods.
 func (*modelBackend) Call(context.Context, string, backend.Raw) backend.Work { return nil }
 func (*modelBackend) Notify(context.Context, string, backend.Raw)            {}
-func (*modelBackend) Close(context.Context) error                            { return nil }
+
+func (b *modelBackend) Close(context.Context) error {
+	for _, c := range b.clients {
+		c.Close()
+	}
+	return nil
+}

@@ -90,8 +90,8 @@ type Image struct {
 	Data      []byte
 }
 
-// Thinking is what a model thought before it answered. Anthropic expects it back, unchanged, in the messages since the user's last one. Text
-// can be empty, and Signature or Redacted is what the server needs to recognise it.
+// Thinking is what a model thought before it answered. Anthropic and others, such as DeepSeek, expect it back, unchanged, at least in the
+// messages since the user's last one. Text can be empty, and Signature or Redacted is what Anthropic needs to recognise it.
 type Thinking struct {
 	// Model is the name of the model, the only one that accepts it back.
 	Model string
@@ -187,7 +187,7 @@ const (
 	KeyRejected Kind = "key rejected"
 	// TooLong means that the conversation does not fit into the model's context.
 	TooLong Kind = "too long"
-	// Overloaded means that the server has too much to do, or allows no more requests for now.
+	// Overloaded means that the server has too much to do, has failed, or allows no more requests for now.
 	Overloaded Kind = "overloaded"
 	// Rejected means that the server does not accept the request for another reason.
 	Rejected Kind = "rejected"
