@@ -39,3 +39,38 @@ func testStream(t *testing.T, client *Client) {
 	require.Positive(t, finish.Usage.Input)
 	require.Positive(t, finish.Usage.Output)
 }
+
+// What the model thought goes back to it with its tool calls: this server checks the signature.
+func TestThinkingGoesBack(t *testing.T) {
+	server, err := modelserver.Start()
+	require.NoError(t, err)
+	defer server.Close()
+	client := New(Model{API: Anthropic, BaseURL: server.URL(), Name: "qwen3"})
+	messages := []Message{UserText(modelserver.Prompt("Look.",
+		modelserver.Together(modelserver.Think("One."), modelserver.Say("I look."), modelserver.Read("/a"), modelserver.Read("/b")),
+		modelserver.Together(modelserver.Think("Two."), modelserver.Read("/c")),
+	))}
+	for step := range 3 {
+		answer, results := Message{Role: Assistant}, Message{Role: User}
+		for e, err := range client.Stream(t.Context(), Request{Messages: messages, Effort: "high", Tools: []Tool{
+			{Name: "read_file", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)},
+		}}) {
+			require.NoError(t, err)
+			switch e := e.(type) {
+			case Thinking:
+				answer.Parts = append(answer.Parts, e)
+			case TextDelta:
+				answer.Parts = append(answer.Parts, Text(e))
+			case ToolCall:
+				answer.Parts = append(answer.Parts, e)
+				results.Parts = append(results.Parts, ToolResult{ID: e.ID, Content: []Part{Text("nothing")}})
+			case Finish:
+				require.Equal(t, step < 2, e.Reason == CallsTools)
+			}
+		}
+		messages = append(messages, answer, results)
+	}
+	requests := server.Requests()
+	require.Len(t, requests, 3)
+	require.Equal(t, []string{"One.", "Two."}, requests[2].Of(modelserver.Thought))
+}
