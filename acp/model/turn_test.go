@@ -34,6 +34,23 @@ func TestThoughts(t *testing.T) {
 	require.Contains(t, string(r.of("agent_thought_chunk")[0].Raw), "<me> &")
 }
 
+// What the model thought goes back to it with its tool calls, in the order in which it came and with its signature, until the next prompt.
+func TestThoughtsGoBack(t *testing.T) {
+	e := open(t, setup{model: func(m *Model) { m.API = Anthropic }})
+	think, say, read := modelserver.Think, modelserver.Say, modelserver.Read
+	e.prompt("Look.",
+		modelserver.Together(think("One."), say("I look."), read("a"), read("b")),
+		modelserver.Together(think("Two."), read("c")),
+	)
+	requests := e.model.Requests()
+	require.Len(t, requests, 3)
+	require.Equal(t, []string{"One.", "Two."}, requests[2].Of(modelserver.Thought))
+	e.goOn()
+	require.Empty(t, e.model.Requests()[3].Of(modelserver.Thought))
+	e.restart()
+	e.goOn()
+}
+
 func TestStopReasons(t *testing.T) {
 	e := open(t, setup{})
 	require.Equal(t, sdk.StopReasonMaxTokens, e.prompt("Say.", modelserver.Say("Half a").Ending("length")).stop)
