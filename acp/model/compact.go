@@ -125,7 +125,7 @@ user. Do not add anything that is not in the conversation. Answer with the summa
 func (t *turn) collect(ctx context.Context, client *llm.Client, r llm.Request) (string, error) {
 	var answer strings.Builder
 	var finish llm.Finish
-	for event, err := range client.Stream(ctx, r) {
+	for event, err := range t.backend.stream(ctx, client, r) {
 		if err != nil {
 			return "", err
 		}

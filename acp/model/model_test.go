@@ -45,7 +45,7 @@ func TestB1_KeysAppearNowhere(t *testing.T) {
 	r := e.prompt("Hello")
 	require.Equal(t, "Bearer sk-old-secret", <-keys)
 	require.Equal(t, "Bearer sk-new-secret", <-keys, "a rejected key is replaced")
-	require.Contains(t, r.text(), "the server rejected the key for the model scripted: invalid key Bearer [secret]; check the key")
+	require.Contains(t, r.text(), "server rejected the key for the model scripted: invalid key Bearer [secret]; check the key")
 	for _, u := range r.updates {
 		require.NotContains(t, string(u.Raw), "-secret")
 	}
