@@ -3,6 +3,7 @@ package mcpclient_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,7 +27,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// user is a session whose client takes URLs.
+// user is a session whose client takes URLs, and forms, in which the user leaves the defaults and accepts everything else.
 type user struct {
 	*host
 	open     func(url string) (action string, err error)
@@ -41,9 +43,23 @@ func (u *user) Call(ctx context.Context, method string, params backend.Raw) back
 		return u.host.Call(ctx, method, params)
 	}
 	return func() (backend.Raw, error) {
-		var p struct{ Mode, ElicitationID, URL, Message string }
-		if err := json.Unmarshal(params, &p); err != nil || p.Mode != "url" || p.ElicitationID == "" || p.Message == "" {
+		var p struct {
+			Mode, ElicitationID, URL, Message string
+			RequestedSchema                   struct {
+				Properties map[string]struct{ Default any }
+			}
+		}
+		if err := json.Unmarshal(params, &p); err != nil || p.Mode != "form" && (p.Mode != "url" || p.ElicitationID == "") || p.Message == "" {
 			return nil, fmt.Errorf("invalid elicitation: %s: %w", params, err)
+		}
+		if p.Mode == "form" {
+			content := make(map[string]any)
+			for name, property := range p.RequestedSchema.Properties {
+				if content[name] = property.Default; property.Default == nil {
+					content[name] = true
+				}
+			}
+			return json.Marshal(map[string]any{"action": "accept", "content": content})
 		}
 		action, err := u.open(p.URL)
 		return backend.Raw(`{"action":"` + action + `"}`), err
@@ -69,6 +85,37 @@ func noURLs(string) (string, error) {
 	return "", backend.Errorf(-32601, "the client does not offer it")
 }
 
+// conformanceArguments returns the arguments that a scenario of the conformance suite wants a tool of the list to be called with.
+func conformanceArguments(tool backend.Tool, list []backend.Tool) (backend.Raw, error) {
+	switch tool.Remote {
+	case "add_numbers":
+		return backend.Raw(`{"a":5,"b":3}`), nil
+	case "json_schema_echo":
+		other := slices.IndexFunc(list, func(t backend.Tool) bool { return t.Remote == "json_schema_2020_12_tool" })
+		if other < 0 {
+			return nil, errors.New("the tool with the schema to be echoed is not listed")
+		}
+		return json.Marshal(map[string]backend.Raw{"schema": list[other].Input})
+	}
+	var given struct {
+		ToolCalls []struct {
+			Name      string
+			Arguments backend.Raw
+		}
+	}
+	if scenario := os.Getenv("MCP_CONFORMANCE_CONTEXT"); scenario != "" {
+		if err := json.Unmarshal([]byte(scenario), &given); err != nil {
+			return nil, err
+		}
+	}
+	for _, call := range given.ToolCalls {
+		if call.Name == tool.Remote {
+			return call.Arguments, nil
+		}
+	}
+	return backend.Raw("{}"), nil
+}
+
 // runConformanceClient lists and calls the tools of the server at the URL that the conformance suite gives as the last argument.
 func runConformanceClient() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -83,7 +130,7 @@ func runConformanceClient() error {
 	}
 	defer w.Close()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	set := mcpclient.NewSet(mcpclient.NewStarter(), mcpclient.Options{Logger: log})
+	set := mcpclient.NewSet(mcpclient.NewStarter(), mcpclient.Options{Logger: log, Elicitation: []string{"form", "url"}})
 	defer set.Close(context.Background())
 	change, err := set.Prepare(w, []mcpclient.Config{{Name: "suite", Transport: mcpclient.HTTP, URL: os.Args[len(os.Args)-1]}})
 	if err != nil {
@@ -99,8 +146,15 @@ func runConformanceClient() error {
 		if l.Err != nil {
 			return l.Err
 		}
+		if os.Getenv("MCP_CONFORMANCE_SCENARIO") == "json-schema-ref-no-deref" {
+			return nil // its tool cannot be called
+		}
 		for _, tool := range l.Tools {
-			if result, err := set.Call(ctx, u, tool.Name, backend.Raw("{}")); err != nil || result.Failed {
+			arguments, err := conformanceArguments(tool, l.Tools)
+			if err != nil {
+				return err
+			}
+			if result, err := set.Call(ctx, u, tool.Name, arguments); err != nil || result.Failed {
 				return fmt.Errorf("%s: %w: %s", tool.Name, err, textOf(result.Content))
 			}
 		}
@@ -124,9 +178,40 @@ func installed(t *testing.T, pattern string) string {
 	return path
 }
 
-func TestM4_AuthorizationConformance(t *testing.T) {
+// conformanceSuite returns a function that runs a scenario of the conformance suite for clients and returns what it printed.
+func conformanceSuite(t *testing.T) func(t *testing.T, scenario, revision string) string {
 	node := installed(t, "node-acpx/node_modules/node-linux-*/bin/node")
 	suite := installed(t, "node-mcp-clients/node_modules/conformance-next/dist/index.js")
+	return func(t *testing.T, scenario, revision string) string {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, node, suite, "client", "--command", proctest.Executable(), "--scenario", scenario, "--spec-version", revision)
+		cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), proctest.Env("conformance")...)
+		printed, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", printed)
+		return string(printed)
+	}
+}
+
+func TestM4_ClientConformance(t *testing.T) {
+	run := conformanceSuite(t)
+	for revision, scenarios := range map[string][]string{
+		"2025-06-18": {"initialize", "tools_call"},
+		"2025-11-25": {"initialize", "tools_call", "sse-retry", "elicitation-sep1034-client-defaults", "json-schema-2020-12-preservation"},
+		"2026-07-28": {"tools_call", "request-metadata", "http-standard-headers", "http-custom-headers", "http-invalid-tool-headers",
+			"sep-2322-client-request-state", "json-schema-ref-no-deref", "json-schema-2020-12-preservation"},
+	} {
+		for _, scenario := range scenarios {
+			t.Run(revision+" "+scenario, func(t *testing.T) {
+				t.Parallel()
+				run(t, scenario, revision)
+			})
+		}
+	}
+}
+
+func TestM4_AuthorizationConformance(t *testing.T) {
+	run := conformanceSuite(t)
 	// Not among them are those for credentials that acp-agent cannot be given: basic-cimd, pre-registration, client-credentials-jwt,
 	// client-credentials-basic, enterprise-managed-authorization, dpop, dpop-nonce and wif-jwt-bearer.
 	scenarios := []string{"metadata-default", "metadata-var1", "metadata-var2", "metadata-var3", "scope-from-www-authenticate",
@@ -142,13 +227,7 @@ func TestM4_AuthorizationConformance(t *testing.T) {
 		for _, scenario := range scenarios {
 			t.Run(revision+" "+scenario, func(t *testing.T) {
 				t.Parallel()
-				ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
-				defer cancel()
-				cmd := exec.CommandContext(ctx, node, suite, "client", "--command", proctest.Executable(), "--scenario", "auth/"+scenario, "--spec-version", revision)
-				cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), proctest.Env("conformance")...)
-				printed, err := cmd.CombinedOutput()
-				require.NoError(t, err, "%s", printed)
-				require.NotContains(t, strings.ToLower(string(printed)), "skipped")
+				require.NotContains(t, strings.ToLower(run(t, "auth/"+scenario, revision)), "skipped")
 			})
 		}
 	}
