@@ -29,16 +29,17 @@ type planEntry struct {
 }
 
 // planTool returns the tool that shows the user a plan.
-func planTool(run func(context.Context, planInput) (string, error)) tools.Tool {
+func planTool() tools.Tool {
 	return tools.Define(tools.Tool{
 		Name: planName,
 		Description: "Show the user your plan for a task of several steps, and what is done of it. Send the whole plan each time. " +
 			"At most one entry should be in progress.",
-	}, run)
+		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
+	}, updatePlan)
 }
 
 // updatePlan shows the plan.
-func (c *call) updatePlan(ctx context.Context, in planInput) (string, error) {
+func updatePlan(ctx context.Context, in planInput) (string, error) {
 	if len(in.Entries) > maxEntries {
 		return "", fmt.Errorf("the plan has %d entries, and may have up to %d: put small steps together", len(in.Entries), maxEntries)
 	}
@@ -66,7 +67,7 @@ func (c *call) updatePlan(ctx context.Context, in planInput) (string, error) {
 		}
 		plan.Entries = append(plan.Entries, shown)
 	}
-	if err := c.box.turn.updates.Update(ctx, backend.NewUpdate(sdk.SessionUpdate{Plan: &plan})); err != nil {
+	if err := callOf(ctx).box.turn.updates.Update(ctx, backend.NewUpdate(sdk.SessionUpdate{Plan: &plan})); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("The user sees the plan: %d of %s done.", done, text.Count(len(plan.Entries), "entry", "entries")), nil

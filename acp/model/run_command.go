@@ -38,12 +38,13 @@ type commandInput struct {
 type command struct{ line, dir string }
 
 // commandTool returns the tool that runs commands in terminals of the client.
-func commandTool(run func(context.Context, commandInput) (string, error)) tools.Tool {
+func commandTool() tools.Tool {
 	return tools.Define(tools.Tool{
 		Name: commandName,
 		Description: "Run a command line in a terminal of the user's editor, such as a build or a test, and wait until it ends. " +
 			"Nobody can type into it. The user is asked first. To read, search or change files, use the other tools.",
-	}, run)
+		Annotations: tools.Annotations{Destructive: true},
+	}, func(ctx context.Context, in commandInput) (string, error) { return callOf(ctx).runCommand(ctx, in) })
 }
 
 // argv returns a command line as a program and its arguments. Some clients run the command of terminal/create with a shell, and some

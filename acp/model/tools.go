@@ -40,8 +40,9 @@ const (
 	warnAfter, stopAfter = 3, 5
 )
 
-// toolState is what a session remembers about its tools. It is used by the turn only.
+// toolState is what a session keeps for its tools. It is used by the turn only.
 type toolState struct {
+	own      []tools.Tool       // those that are not of MCP servers
 	mentions discovery.Mentions // of instructions, in results
 	allowed  map[command]bool   // commands that need no further permission
 	late     map[string]bool    // MCP servers that did not answer in time when they were last asked for their tools
@@ -55,53 +56,43 @@ type toolbox struct {
 	textOnly bool // the model accepts no images
 }
 
-// tool is a tool of the model. Exactly one of its members run and remote is set.
+// tool is a tool of the model.
 type tool struct {
-	// reads says that calls change nothing and ask nobody, so that they can run at the same time.
-	reads bool
-	run   func(context.Context, *call) (tools.Result, error)
-	// remote is the full name of the tool of an MCP server.
+	tools.Tool
+	// remote is the full name of the tool of an MCP server, "" for others.
 	remote string
 }
+
+// isParallel reports whether calls change nothing and ask nobody, so that they can run at the same time.
+func (t tool) isParallel() bool { return t.Annotations.ReadOnly && t.Name != planName }
+
+// callKey is the key of the *call in the context of a tool.
+type callKey struct{}
+
+func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
 // newToolbox returns the tools that the model may use in a mode.
 func (t *turn) newToolbox(ctx context.Context, m mode) (*toolbox, error) {
 	_, client := t.current()
 	b := &toolbox{turn: t, byName: map[string]tool{}, textOnly: client.Model().TextOnly}
-	var options tools.Options
-	if m.mayChange() {
-		options.Permit = func(context.Context, tools.Change) error { return errModeReads } // replaced for each call
-	}
-	files := tools.New(t.host.Workspace(), options)
-	for _, f := range files.Tools() {
-		run := func(ctx context.Context, c *call) (tools.Result, error) {
-			return tools.New(t.host.Workspace(), tools.Options{Permit: c.permit}).Call(ctx, c.Name, c.arguments())
+	if t.tools.own == nil {
+		permit := func(ctx context.Context, c tools.Change) error { return callOf(ctx).permit(ctx, c) }
+		t.tools.own = append(tools.New(t.host.Workspace(), tools.Options{Permit: permit}).Tools(), planTool())
+		if t.backend.terminal {
+			t.tools.own = append(t.tools.own, commandTool())
 		}
-		if f.Annotations.ReadOnly {
-			run = func(ctx context.Context, c *call) (tools.Result, error) { return f.Call(ctx, c.arguments()) }
-		}
-		b.add(f, tool{reads: f.Annotations.ReadOnly, run: func(ctx context.Context, c *call) (tools.Result, error) {
-			result, err := run(ctx, c)
-			if err == nil {
-				result.Text += t.tools.mentions.Lines(ctx, t.host.Workspace(), c.paths()...)
-			}
-			return result, err
-		}})
 	}
-	b.add(planTool(nil), tool{run: func(ctx context.Context, c *call) (tools.Result, error) {
-		return planTool(c.updatePlan).Call(ctx, c.arguments())
-	}})
-	if m.mayChange() && t.backend.terminal {
-		b.add(commandTool(nil), tool{run: func(ctx context.Context, c *call) (tools.Result, error) {
-			return commandTool(c.runCommand).Call(ctx, c.arguments())
-		}})
+	for _, own := range t.tools.own {
+		if m.mayChange() || own.Annotations.ReadOnly {
+			b.add(tool{Tool: own})
+		}
 	}
 	return b, b.addServers(ctx, m)
 }
 
-func (b *toolbox) add(described tools.Tool, t tool) {
-	b.byName[described.Name] = t
-	b.tools = append(b.tools, llm.Tool{Name: described.Name, Description: described.Description, Schema: described.InputSchema})
+func (b *toolbox) add(t tool) {
+	b.byName[t.Name] = t
+	b.tools = append(b.tools, llm.Tool{Name: t.Name, Description: t.Description, Schema: t.InputSchema})
 }
 
 // addServers adds the tools of the session's MCP servers. A server that is late is left out, and not waited for again.
@@ -170,7 +161,7 @@ func (b *toolbox) addRemote(t backend.Tool) {
 	if len(described.InputSchema) == 0 {
 		described.InputSchema = json.RawMessage(`{"type":"object"}`)
 	}
-	b.add(described, tool{remote: t.Name})
+	b.add(tool{Tool: described, remote: t.Name})
 }
 
 // run runs the tool calls of an answer and shows them to the user, which makes them and their results part of the conversation: see meta. Those
@@ -185,7 +176,7 @@ func (b *toolbox) run(ctx context.Context, asked []llm.ToolCall) error {
 		}
 	}
 	for i, n := 0, 1; i < len(calls) && err == nil; i, n = i+n, 1 {
-		for calls[i].tool.reads && i+n < len(calls) && calls[i+n].tool.reads {
+		for calls[i].tool.isParallel() && i+n < len(calls) && calls[i+n].tool.isParallel() {
 			n++
 		}
 		err = runTogether(ctx, calls[i:i+n])
@@ -218,7 +209,8 @@ func runTogether(ctx context.Context, calls []*call) error {
 type call struct {
 	llm.ToolCall
 	box       *toolbox
-	tool      tool
+	tool      tool   // zero if there is none of this name
+	unknown   string // the name in this case, as the model wrote it
 	input     callInput
 	title     string
 	kind      sdk.ToolKind
@@ -238,13 +230,9 @@ func (b *toolbox) newCall(asked llm.ToolCall) *call {
 	c := &call{ToolCall: asked, box: b}
 	// Some models only accept IDs of nine letters and digits.
 	c.ID = rand.Text()[:9]
-	known := false
-	if c.tool, known = b.byName[c.Name]; !known {
+	if c.tool = b.byName[c.Name]; c.tool.Name == "" {
 		// What a model makes up goes back to its server, which may only accept valid names.
-		c.Name = validName(c.Name)
-		c.tool.run = func(context.Context, *call) (tools.Result, error) {
-			return tools.Result{}, fmt.Errorf("there is no tool %q; the tools are %s", text.Truncate(asked.Name, 100), b.names())
-		}
+		c.Name, c.unknown = validName(c.Name), c.Name
 	}
 	_ = json.Unmarshal(c.arguments(), &c.input) // the tool checks them
 	c.title, c.kind = c.describe()
@@ -397,23 +385,27 @@ func (c *call) run(ctx context.Context) error {
 	if c.tool.remote != "" {
 		return c.runRemote(ctx)
 	}
-	if c.tool.reads {
+	if c.tool.Name == "" {
+		return c.end(ctx, fmt.Sprintf("there is no tool %q; the tools are %s", text.Truncate(c.unknown, 100), c.box.names()), nil, failed)
+	}
+	if c.tool.isParallel() {
 		if err := c.showStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
 			return err
 		}
 	}
-	result, err := c.tool.run(ctx, c)
+	result, err := c.tool.Call(context.WithValue(ctx, callKey{}, c), c.arguments())
 	switch {
 	case err != nil && endsTurn(ctx, err):
 		return err
 	case err != nil:
 		return c.end(ctx, err.Error(), nil, failed)
-	case result.Media != nil:
-		note, images := c.box.picture(result.Media.Type, result.Media.Data)
-		return c.end(ctx, result.Text+note, images, completed)
-	default:
-		return c.end(ctx, result.Text, nil, completed)
 	}
+	said := result.Text + c.box.turn.tools.mentions.Lines(ctx, c.box.turn.host.Workspace(), c.paths()...)
+	if result.Media == nil {
+		return c.end(ctx, said, nil, completed)
+	}
+	note, images := c.box.picture(result.Media.Type, result.Media.Data)
+	return c.end(ctx, said+note, images, completed)
 }
 
 // endsTurn reports whether an error of a call ends the turn, and is not for the model.
@@ -565,7 +557,7 @@ func (t *turn) judge(c *call, result string, status sdk.ToolCallStatus) string {
 	t.judging.Lock()
 	defer t.judging.Unlock()
 	if status != failed {
-		if !c.tool.reads && c.Name != planName {
+		if !c.tool.Annotations.ReadOnly {
 			clear(t.failures)
 		}
 		return ""

@@ -176,10 +176,10 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	model := text.Code(client.Model().ID)
 	next := map[llm.Kind]string{
 		llm.Unreachable: "Check that the server of model " + model + " is running, then send another message to go on",
-		llm.KeyRejected: "Check the key in the configuration of model " + model + ", then send another message to go on",
+		llm.KeyRejected: "Correct the configuration of model " + model + ", then send another message to go on",
 		llm.Overloaded:  "Wait a moment, then send another message to go on, or choose another model",
-		llm.Rejected:    "Check the configuration of model " + model + ", or choose another model",
-		llm.Malformed:   "Check the address and the API in the configuration of model " + model,
+		llm.Rejected:    "Correct the configuration of model " + model + ", or choose another model",
+		llm.Malformed:   "Correct the configuration of model " + model + ", or choose another model",
 	}[failed.Kind]
 	said := "\n\n" + sentence(failed) + "."
 	if next != "" { // the error of a conversation that is too long says it itself

@@ -63,8 +63,8 @@ func TestFailedRequests(t *testing.T) {
 		fault modelserver.Fault
 		says  string
 	}{
-		{modelserver.Fault{Status: 401, Body: `{"error":{"message":"wrong key"}}`}, "Check the key in the configuration of model `local`"},
-		{modelserver.Fault{Status: 400, Body: `{"error":{"message":"no such thing"}}`}, "Check the configuration of model `local`, or choose another model."},
+		{modelserver.Fault{Status: 401, Body: `{"error":{"message":"wrong key"}}`}, "Correct the configuration of model `local`, then"},
+		{modelserver.Fault{Status: 400, Body: `{"error":{"message":"no such thing"}}`}, "Correct the configuration of model `local`, or choose another model."},
 		{modelserver.Fault{Events: 1}, "Check that the server of model `local` is running, then send another message to go on."},
 	} {
 		e := open(t, setup{})
