@@ -5,9 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -154,5 +156,19 @@ func TestSettings(t *testing.T) {
 		e.call("session/set_config_option", map[string]any{"configId": "thought_level", "value": "low"})
 		e.prompt("Hello")
 		require.Equal(t, "low", asked())
+	})
+
+	t.Run("settings can be changed during a turn", func(t *testing.T) {
+		e := opened(t)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := e.client.Prompt(t.Context(), e.id, sdk.TextBlock(modelserver.Prompt("Wait.", modelserver.Wait())))
+			ended <- err
+		}()
+		require.NoError(t, e.model.Waiting(t.Context()))
+		e.call("session/set_mode", map[string]any{"modeId": "plan"})
+		require.Equal(t, []string{"config_option_update mode=plan model=local thought_level=default"}, e.settingsUpdates())
+		e.cancel()
+		require.NoError(t, <-ended)
 	})
 }
