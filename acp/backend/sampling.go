@@ -13,9 +13,9 @@ type Sampler interface {
 	// SamplingModel returns the name of the model that answers a request: the first that one of the server's hints names, which are parts of names,
 	// or else the one in use.
 	SamplingModel(hints []string) string
-	// SamplingContext returns what the conversation says about the tools of the server with this name, or all of it if server is "". It is a text
-	// of limited size, "" if there is nothing.
-	SamplingContext(server string) string
+	// SamplingContext returns the part of the conversation with the calls of one server's tools, whose names begin with prefix, or all of it if prefix
+	// is "". It is a text of limited size, "" if there is nothing.
+	SamplingContext(prefix string) string
 	// Sample asks the model. It returns the cause of ctx if that ends first.
 	Sample(ctx context.Context, r SampleRequest) (SampleResult, error)
 }

@@ -278,8 +278,13 @@ func (c *conversation) transcript() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.end()
+	return transcribe(c.messages)
+}
+
+// transcribe returns messages as text, with long results shortened.
+func transcribe(messages []llm.Message) string {
 	var b strings.Builder
-	for _, m := range c.messages {
+	for _, m := range messages {
 		for _, part := range m.Parts {
 			switch p := part.(type) {
 			case llm.Text:

@@ -20,6 +20,7 @@
 //	prompt.go, commands.go  from the user's prompt to a message for the model
 //	conversation.go        what the model knows, restored from the stored history
 //	compact.go             what happens when that becomes too long
+//	sampling.go            answers to the session's MCP servers that ask the model
 //
 // # What survives
 //

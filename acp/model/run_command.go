@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -208,8 +209,10 @@ func (e exitStatus) String() string {
 	}
 }
 
-// escapes matches the sequences that control a terminal.
-var escapes = regexp.MustCompile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
+// escapes matches the sequences that control a terminal. It is compiled on first use to keep the start of the program fast.
+var escapes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
+})
 
 // output returns the end of the output, with a line break unless there is none.
 func (t terminal) output(ctx context.Context) (string, error) {
@@ -220,7 +223,7 @@ func (t terminal) output(ctx context.Context) (string, error) {
 	if err := t.call(ctx, "output", &out); err != nil {
 		return "", err
 	}
-	said := text.Plain(escapes.ReplaceAllString(out.Output, ""))
+	said := text.Plain(escapes().ReplaceAllString(out.Output, ""))
 	if len(said) > maxResult {
 		said, out.Truncated = strings.ToValidUTF8(said[len(said)-maxResult:], ""), true
 	}

@@ -146,10 +146,13 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 	return nil
 }
 
+// afterServer is what follows the prefix of an MCP server in the model's names of its tools.
+const afterServer = "__"
+
 // addRemote adds a tool of an MCP server under a name that models accept.
 func (b *toolbox) addRemote(t backend.Tool) {
 	const maxName = 64
-	name := strings.Replace(t.Name, ".", "__", 1)
+	name := strings.Replace(t.Name, ".", afterServer, 1)
 	if _, taken := b.byName[name]; taken || len(name) > maxName {
 		name = fmt.Sprintf("%s_%x", text.Prefix(name, maxName-9), sha256.Sum256([]byte(t.Name)))[:maxName]
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
 	"github.com/acp-agent/acp-agent/internal/testutil/mcptest"
@@ -173,6 +174,34 @@ func TestA30_AllowAlwaysCoversToolAndSession(t *testing.T) {
 	require.Len(t, a.ask(id, `/call e.get-sum {"a":1,"b":2}`, "reject_once").questions, 1)
 	other := a.served([]string{cwd}, servers...)
 	require.Len(t, a.ask(other, `/call e.echo {"message":"three"}`, "allow_once").questions, 1)
+}
+
+// Servers are told whether there is a model: server-everything offers a tool that asks it only then.
+func TestM13_SamplingNeedsModel(t *testing.T) {
+	server := stdioServer("e", npmtest.Everything(t))
+	explore := start(t).initialize()
+	id := explore.served([]string{folder(t)}, server)
+	require.Contains(t, explore.ask(id, `/call e.trigger-sampling-request {"prompt":"a"}`, "").text, "have no tool")
+
+	scripted, err := modelserver.Start()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, scripted.Close()) })
+	config := filepath.Join(t.TempDir(), "config.json")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `{"models":{"local":{"api":"openai","baseURL":"%s/v1","name":"scripted"}}}`, scripted.URL()), 0o600))
+	a := start(t, "--config", config, "--model", "local", "--log-level", "info").initialize()
+	id = a.served([]string{folder(t)}, server)
+	arguments, err := json.Marshal(map[string]string{"prompt": modelserver.Prompt("How many?", modelserver.Say("It is 42.").Aside())})
+	require.NoError(t, err)
+	order := modelserver.UseWith("trigger-sampling-request", string(arguments)).By("e")
+	turn := a.ask(id, modelserver.Prompt("Ask.", order), "allow_once")
+	require.Len(t, turn.questions, 3, "for the tool, the request and the answer")
+	require.Contains(t, string(turn.questions[1]), "How many?")
+	require.Contains(t, string(turn.questions[1]), "You are a helpful test server.")
+	require.Contains(t, string(turn.questions[2]), "It is 42.")
+	require.Contains(t, turn.updates, "LLM sampling result")
+	a.leave()
+	require.Contains(t, a.stderr.String(), `msg="MCP server asked the model"`)
+	require.NotContains(t, a.stderr.String(), "How many?")
 }
 
 // session/new is answered before any server has answered.

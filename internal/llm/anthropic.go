@@ -43,16 +43,14 @@ func (anthropicFormat) encode(m Model, r Request) ([]byte, error) {
 		}
 		body["tools"] = tools
 	}
-	version := claudeVersion(m.Name)
+	version, budget := claudeVersion(m.Name), thinkingBudget(r.Effort, maxTokens)
 	switch {
-	case r.Effort == "":
+	case r.Effort == "" || budget < 1024: // the least that is accepted
 	case version >= 406: // rejects a budget, or will
 		body["thinking"] = object{"type": "adaptive", "display": "summarized"}
 		body["output_config"] = object{"effort": r.Effort}
-	case version == 0 || version >= 307:
-		if budget := thinkingBudget(r.Effort, maxTokens); budget >= 1024 && mayThink(messages) {
-			body["thinking"] = object{"type": "enabled", "budget_tokens": budget}
-		}
+	case (version == 0 || version >= 307) && mayThink(messages):
+		body["thinking"] = object{"type": "enabled", "budget_tokens": budget}
 	}
 	if body["thinking"] == nil && 0 < version && version < 500 { // thinks only if asked to, and is not sent what it thought otherwise
 		body["messages"] = anthropicMessages("", r.Messages)
@@ -149,13 +147,14 @@ func place(part object) int {
 	return 1
 }
 
-// anthropicContent returns the parts of a message or of a tool's result. Texts must not be empty.
+// anthropicContent returns the parts of a message or of a tool's result. Texts that are empty or white space
+// would be rejected.
 func anthropicContent(thinker string, parts []Part) []object {
 	var content []object
 	for _, p := range parts {
 		switch p := p.(type) {
 		case Text:
-			if p != "" {
+			if strings.TrimSpace(string(p)) != "" {
 				content = append(content, object{"type": "text", "text": p})
 			}
 		case Image:
@@ -251,6 +250,7 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		}
 		Usage anthropicUsage
 
+		Error   json.RawMessage
 		Content []anthropicBlock // of a whole message
 		Reason  string           `json:"stop_reason"`
 	}
@@ -259,7 +259,11 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		return nil, false, malformed(err)
 	}
 	d.began = true
-	switch cmp.Or(event.Type, e.name) {
+	kind := cmp.Or(event.Type, e.name)
+	if len(event.Error) > 0 && string(event.Error) != "null" {
+		kind = "error" // some proxies send it without a type
+	}
+	switch kind {
 	case "message": // the server does not stream
 		var events []Event
 		for _, b := range event.Content {
@@ -377,6 +381,8 @@ func (d *anthropicDecoder) end() ([]Event, error) {
 	default:
 		if events = d.release(); d.calls {
 			finish.Reason = CallsTools
+		} else if d.reason == "stop_sequence" {
+			finish.Reason = StopText
 		}
 	}
 	return append(events, finish), nil

@@ -48,7 +48,7 @@ func TestAnthropicRequest(t *testing.T) {
 		Stop:   []string{"END"},
 		Messages: []Message{
 			UserText("Look"),
-			{Role: User, Parts: []Part{Text(""), Image{MediaType: "image/png", Data: []byte("png")}}},
+			{Role: User, Parts: []Part{Text(""), Text(" \n"), Image{MediaType: "image/png", Data: []byte("png")}}},
 			{Role: Assistant, Parts: []Part{
 				Thinking{Model: name, Text: "Hm.", Signature: "c2ln"},
 				Thinking{Model: name, Redacted: "cmVk"},
@@ -63,7 +63,7 @@ func TestAnthropicRequest(t *testing.T) {
 				Text("The folders changed."),
 				ToolResult{ID: "2", Content: []Part{Text("not JSON")}, Failed: true},
 			}},
-			{Role: User, Parts: []Part{ToolResult{ID: "3"}}},
+			{Role: User, Parts: []Part{ToolResult{ID: "3", Content: []Part{Text("\n")}}}},
 		},
 	})
 	image := `{"source":{"data":"cG5n","media_type":"image/png","type":"base64"},"type":"image"`
@@ -188,9 +188,11 @@ func TestAnthropicThinking(t *testing.T) {
 	}
 
 	t.Run("a short answer", func(t *testing.T) {
-		asked := encoded(t, Model{Name: "qwen3"}, Request{Effort: "high", MaxTokens: 1000, Messages: []Message{UserText("Hi")}})
-		if asked["thinking"] != nil || asked["max_tokens"] != 1000.0 {
-			t.Errorf("got %v", asked)
+		for _, name := range []string{"qwen3", "claude-opus-5"} {
+			asked := encoded(t, Model{Name: name}, Request{Effort: "high", MaxTokens: 1000, Messages: []Message{UserText("Hi")}})
+			if asked["thinking"] != nil || asked["max_tokens"] != 1000.0 {
+				t.Errorf("got %v", asked)
+			}
 		}
 	})
 

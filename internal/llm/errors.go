@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -117,6 +118,9 @@ func (s *serverError) find(v any) {
 			switch code := v[name].(type) {
 			case string:
 				s.codes += " " + code
+				if number, err := strconv.Atoi(code); err == nil { // as LiteLLM sends it
+					s.status = cmp.Or(s.status, number)
+				}
 			case float64:
 				s.status = cmp.Or(s.status, int(code))
 			}

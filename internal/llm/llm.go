@@ -160,8 +160,10 @@ type Reason string
 
 // All reasons.
 const (
-	// Stopped means that the model has said what it wanted to, or a text of Request.Stop was reached.
+	// Stopped means that the model has said what it wanted to.
 	Stopped Reason = "stop"
+	// StopText means that a text of Request.Stop was reached. Chat completions do not tell it from Stopped.
+	StopText Reason = "stop text"
 	// CallsTools means that the model waits for the results of its tool calls.
 	CallsTools Reason = "tools"
 	// Length means that the answer reached the limit of tokens. Tool calls that were not complete are left out.

@@ -246,15 +246,15 @@ func (s *sampling) sample(ctx context.Context) (backend.SampleResult, error) {
 
 // addContext adds to the request what the server wants from the conversation, if the user allows that.
 func (s *sampling) addContext(ctx context.Context) error {
-	server, part := s.server.config.Name, "what this conversation says about its tools"
+	prefix, part := s.server.prefix, "what this conversation says about its tools"
 	switch s.include {
 	case "thisServer":
 	case "allServers":
-		server, part = "", "this conversation"
+		prefix, part = "", "this conversation"
 	default:
 		return nil
 	}
-	added := s.model.SamplingContext(server)
+	added := s.model.SamplingContext(prefix)
 	if added == "" {
 		return nil
 	}

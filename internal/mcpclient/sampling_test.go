@@ -11,9 +11,11 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -264,6 +266,28 @@ func pixel(t *testing.T) string {
 	var b bytes.Buffer
 	require.NoError(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))))
 	return base64.StdEncoding.EncodeToString(b.Bytes())
+}
+
+func TestM13_RemoteServers(t *testing.T) {
+	for _, c := range []struct {
+		kind     mcpclient.Transport
+		revision string
+		handler  func(func(*http.Request) *mcp.Server) http.Handler
+	}{
+		{mcpclient.HTTP, eras[0], func(s func(*http.Request) *mcp.Server) http.Handler { return mcp.NewStreamableHTTPHandler(s, nil) }},
+		{mcpclient.HTTP, eras[1], func(s func(*http.Request) *mcp.Server) http.Handler {
+			return mcp.NewStreamableHTTPHandler(s, &mcp.StreamableHTTPOptions{Stateless: true})
+		}},
+		{mcpclient.SSE, eras[0], func(s func(*http.Request) *mcp.Server) http.Handler { return mcp.NewSSEHandler(s, nil) }},
+	} {
+		t.Run(string(c.kind)+" "+c.revision, func(t *testing.T) {
+			s := newSampling(t, remote("m", c.kind, remoteServer(t, c.handler(sdkServer(c.revision, new(atomic.Int64)))).URL+"/mcp"))
+			got, _ := s.ask([]string{allow, allow}, question)
+			require.Contains(t, got, "It is 42.")
+			got, _ = s.ask([]string{reject}, question)
+			require.Contains(t, got, "User rejected sampling request")
+		})
+	}
 }
 
 func TestM13_UserRejects(t *testing.T) {

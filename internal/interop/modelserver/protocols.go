@@ -95,7 +95,7 @@ func (c calls) unanswered() error {
 }
 
 func writeChat(w http.ResponseWriter, r Request, a act) {
-	finish := map[string]string{"": "stop", "length": "length", "refusal": "content_filter"}[a.end]
+	finish := map[string]string{"": "stop", "stop": "stop", "length": "length", "refusal": "content_filter"}[a.end]
 	if len(a.calls) > 0 && a.end == "" {
 		finish = "tool_calls"
 	}
@@ -228,7 +228,7 @@ func readMessages(body []byte, r *Request) error {
 func signature(thought string) string { return fmt.Sprintf("signed %d", len(thought)) }
 
 func writeMessages(w http.ResponseWriter, r Request, a act) {
-	reason := map[string]string{"": "end_turn", "length": "max_tokens", "refusal": "refusal"}[a.end]
+	reason := map[string]string{"": "end_turn", "stop": "stop_sequence", "length": "max_tokens", "refusal": "refusal"}[a.end]
 	if len(a.calls) > 0 && a.end == "" {
 		reason = "tool_use"
 	}

@@ -442,7 +442,7 @@ type Order struct {
 	Pieces int `json:"pieces,omitempty"`
 	// Pace, if not 0, is the time between these, each of which begins with "at ", the time in nanoseconds since 1970, and a space.
 	Pace time.Duration `json:"pace,omitempty"`
-	// End is why the answer ends: "length" or "refusal"; "" means that the model has said everything.
+	// End is why the answer ends: "length", "refusal" or "stop" (at a text that the request names); "" means that the model has said everything.
 	End string `json:"end,omitempty"`
 	// Fault, if not nil, is what goes wrong with the answer.
 	Fault *Fault `json:"fault,omitempty"`
