@@ -198,6 +198,8 @@ func mayThink(messages []anthropicMessage) bool {
 	return thinks
 }
 
+func (anthropicFormat) learn([]byte) {}
+
 func (anthropicFormat) decoder() decoder { return &anthropicDecoder{blocks: map[int]*anthropicBlock{}} }
 
 type anthropicDecoder struct {

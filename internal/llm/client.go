@@ -58,12 +58,16 @@ func New(m Model) *Client {
 		m.BaseURL = strings.TrimSuffix(m.BaseURL, "/v1") // of the paths
 	}
 	m.ContextTokens = cmp.Or(m.ContextTokens, 128_000)
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DialContext = (&net.Dialer{Timeout: connectTimeout}).DialContext
-	transport.TLSHandshakeTimeout = connectTimeout
-	transport.DisableCompression = true // it delays what is streamed
+	transport := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: connectTimeout}).DialContext,
+		TLSHandshakeTimeout: connectTimeout,
+		IdleConnTimeout:     90 * time.Second,
+		ForceAttemptHTTP2:   true,
+		DisableCompression:  true, // it delays what is streamed
+	}
 	return &Client{
-		model: m, format: formats[m.API], silence: 5 * time.Minute, delay: 500 * time.Millisecond,
+		model: m, format: newFormat(m.API), silence: 5 * time.Minute, delay: 500 * time.Millisecond,
 		// A redirect would send the conversation and the key to an address that the user has not configured.
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
@@ -83,19 +87,11 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 		if c.model.TextOnly {
 			r.Messages = withoutImages(r.Messages)
 		}
-		body, err := c.format.encode(c.model, r)
-		if err != nil {
-			yield(nil, &Error{Kind: Rejected, Message: "cannot encode the request: " + err.Error()})
-			return
-		}
-		path, _ := c.format.paths()
-		for attempt := range attempts {
+		for attempt := 0; ; attempt++ {
 			arrived, stopped := false, false
-			failed := c.do(ctx, http.MethodPost, path, body, func(body io.Reader) error {
-				return c.read(body, func(e Event) bool {
-					arrived, stopped = true, !yield(e, nil)
-					return !stopped
-				})
+			failed := c.ask(ctx, r, func(e Event) bool {
+				arrived, stopped = true, !yield(e, nil)
+				return !stopped
 			})
 			switch {
 			case stopped || failed == nil:
@@ -119,6 +115,28 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 				return
 			}
 		}
+	}
+}
+
+// ask sends a request once, and again if the server rejects it and has said what to send instead.
+func (c *Client) ask(ctx context.Context, r Request, yield func(Event) bool) *failure {
+	path, _ := c.format.paths()
+	var sent []byte
+	var failed *failure
+	for {
+		body, err := c.format.encode(c.model, r)
+		if err != nil {
+			return &failure{Error: &Error{Kind: Rejected, Message: "cannot encode the request: " + err.Error()}}
+		}
+		if bytes.Equal(body, sent) {
+			return failed
+		}
+		failed = c.do(ctx, http.MethodPost, path, body, func(answer io.Reader) error { return c.read(answer, yield) })
+		if failed == nil || failed.rejection == nil {
+			return failed
+		}
+		c.format.learn(failed.rejection)
+		sent = body
 	}
 }
 
@@ -155,6 +173,8 @@ type failure struct {
 	*Error
 	retry bool
 	after time.Duration // when the server wants to be asked again, 0 if it did not say
+	// rejection is the response, if the server does not accept the request.
+	rejection []byte
 }
 
 // do sends a request once, or twice if the key is replaced, and has use read the response.
@@ -329,6 +349,9 @@ func (c *Client) rejected(response *http.Response, key string) *failure {
 	}
 	after := retryAfter(response.Header, time.Now())
 	f := &failure{Error: c.explain(e, key), after: after, retry: e.Kind == Overloaded && response.Header.Get("X-Should-Retry") != "false"}
+	if response.StatusCode == http.StatusBadRequest || response.StatusCode == http.StatusUnprocessableEntity {
+		f.rejection = body
+	}
 	if f.retry && after > longestDelay {
 		f.retry = false
 		f.Message += fmt.Sprintf("; try again in %s", after.Round(time.Second))

@@ -128,6 +128,9 @@ func (s *serverError) find(v any) {
 		for _, name := range []string{"error", "message", "detail", "msg"} {
 			s.find(v[name])
 		}
+		if where, ok := v["loc"].([]any); ok && s.message != "" { // what FastAPI does not accept
+			s.message += fmt.Sprintf(": %v", where)
+		}
 		if more, ok := v["metadata"].(map[string]any); ok { // OpenRouter's, where the message is always the same
 			if raw, _ := more["raw"].(string); raw != "" {
 				s.message += ": " + raw
@@ -158,7 +161,7 @@ func (s *serverError) kind(status int) Kind {
 		"context window", "context limit", "prompt is too long", "prompt too long", "input is too long", "too long to fit", "maximum prompt length",
 		"maximum model length", "maximum number of tokens allowed"):
 		return TooLong
-	case status == http.StatusRequestTimeout || status >= 500 && status != http.StatusNotImplemented ||
+	case status == http.StatusRequestTimeout || status/100 == 5 && status != http.StatusNotImplemented ||
 		status == 0 && has("api_error", "server_error", "timeout_error"):
 		return Overloaded
 	default:
@@ -196,6 +199,8 @@ func (c *Client) explain(e *Error, key string) *Error {
 		message = fmt.Sprintf("the server wants a key, and none is configured for the model %s: %s", name, message)
 	case rejectsKey(e.Status):
 		message = fmt.Sprintf("the server rejected the key for the model %s: %s; check the key", name, message)
+	case e.Status == http.StatusBadRequest && (strings.Contains(message, "reasoning_effort") || strings.Contains(message, "reasoningEffort")):
+		message += "; choose another thought level"
 	case e.Status == http.StatusNotFound && strings.Contains(strings.ToLower(message), "model"):
 		message = fmt.Sprintf("the server does not know the model %s: %s; acp-agent models lists what it offers", name, message)
 	case e.Status == http.StatusNotFound:

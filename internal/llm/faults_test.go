@@ -267,7 +267,7 @@ func TestB4_Errors(t *testing.T) {
 		"redirect":            {status(307, "", "Location", "https://user:pw@elsewhere.example/v2/chat?key=1"), Error{Rejected, 307, "the server redirects to https://elsewhere.example/v2/chat; set the model's baseURL to where the API is"}},
 		"error text":          {status(400, `{"error":"bad\nrequest "}`), Error{Rejected, 400, "bad request"}},
 		"message":             {status(400, `{"object":"error","message":"No such thing","type":"BadRequestError","code":400}`), Error{Rejected, 400, "No such thing"}},
-		"detail":              {status(422, `{"detail":[{"loc":["body"],"msg":"field required"}]}`), Error{Rejected, 422, "field required"}},
+		"detail":              {status(422, `{"detail":[{"loc":["body"],"msg":"field required"}]}`), Error{Rejected, 422, "field required: [body]"}},
 		"array":               {status(400, `[{"error":{"code":400,"message":"Invalid value","status":"INVALID_ARGUMENT"}}]`), Error{Rejected, 400, "Invalid value"}},
 		"HTML":                {status(400, "<!DOCTYPE html>\n<html><title>Access\ndenied</title>"), Error{Rejected, 400, `Bad Request ("Access\ndenied")`}},
 		"plain text":          {status(400, "broken\nby something\n"), Error{Rejected, 400, "Bad Request: broken"}},

@@ -15,6 +15,9 @@ type format interface {
 	header(key string) http.Header
 	// encode returns the body of a request.
 	encode(m Model, r Request) ([]byte, error)
+	// learn takes note of what the server does not accept or wants to have, according to its response to a request that it rejected. Later
+	// requests are encoded accordingly.
+	learn(response []byte)
 	// decoder returns a decoder for the stream of one answer.
 	decoder() decoder
 }
@@ -35,8 +38,13 @@ type sseEvent struct {
 	data []byte // valid until the next event is read
 }
 
-// formats are the formats of all APIs.
-var formats = map[API]format{OpenAI: openAIFormat{}, Anthropic: anthropicFormat{}}
+// newFormat returns the format of an API, for one client.
+func newFormat(a API) format {
+	if a == Anthropic {
+		return anthropicFormat{}
+	}
+	return &openAIFormat{}
+}
 
 // encodeJSON encodes v without escaping what only HTML needs to have escaped.
 func encodeJSON(v any) ([]byte, error) {

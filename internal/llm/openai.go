@@ -8,19 +8,48 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// openAIFormat is OpenAI's chat completions, as OpenAI and the servers that are compatible with it speak it.
-type openAIFormat struct{}
+// openAIFormat is OpenAI's chat completions. The servers that speak it differ in what they accept.
+type openAIFormat struct {
+	mu sync.Mutex
 
-func (openAIFormat) paths() (answer, list string) { return "/chat/completions", "/models" }
+	// newLimit is set for servers that know max_completion_tokens instead of max_tokens: OpenAI's for newer models.
+	newLimit bool
+	// noUsage is set for servers that do not know stream_options: Mistral's, which count tokens without being asked.
+	noUsage bool
+	// noTemperature is set for models that accept only their own.
+	noTemperature bool
+	// noEffort is set for models that do not think if there are tools, and want to be told: OpenAI's from 2026.
+	noEffort bool
+	// noThoughts is set for servers that do not accept what the model thought.
+	noThoughts bool
+	// allThoughts is set for servers that want to have thoughts in all messages: DeepSeek's and Kimi's, also for conversations from before.
+	allThoughts bool
+}
 
-func (openAIFormat) header(key string) http.Header {
+func (f *openAIFormat) learn(response []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for word, flag := range map[string]*bool{
+		"max_completion_tokens": &f.newLimit, "stream_options": &f.noUsage, "temperature": &f.noTemperature, "reasoning_effort": &f.noEffort,
+	} {
+		*flag = *flag || bytes.Contains(response, []byte(word))
+	}
+	if bytes.Contains(response, []byte("reasoning_content")) {
+		missing := bytes.Contains(bytes.ToLower(response), []byte("missing")) || bytes.Contains(response, []byte("must be passed"))
+		f.allThoughts, f.noThoughts = f.allThoughts || missing, f.noThoughts || !missing
+	}
+}
+
+func (*openAIFormat) paths() (answer, list string) { return "/chat/completions", "/models" }
+
+func (*openAIFormat) header(key string) http.Header {
 	h := http.Header{}
 	if key != "" {
 		h.Set("Authorization", "Bearer "+key)
@@ -33,7 +62,7 @@ type chatRequest struct {
 	Messages            []chatMessage `json:"messages"`
 	Tools               []chatTool    `json:"tools,omitempty"`
 	Stream              bool          `json:"stream"`
-	StreamOptions       any           `json:"stream_options"`
+	StreamOptions       any           `json:"stream_options,omitempty"`
 	MaxTokens           int           `json:"max_tokens,omitempty"`
 	MaxCompletionTokens int           `json:"max_completion_tokens,omitempty"`
 	ReasoningEffort     string        `json:"reasoning_effort,omitempty"`
@@ -75,39 +104,42 @@ type chatTool struct {
 	Function any    `json:"function"`
 }
 
-func (openAIFormat) encode(m Model, r Request) ([]byte, error) {
-	asked := chatRequest{
-		Model: m.Name, Stream: true, StreamOptions: map[string]bool{"include_usage": true},
-		ReasoningEffort: r.Effort, Temperature: r.Temperature, Stop: r.Stop,
-	}
-	host := ""
-	if u, err := url.Parse(m.BaseURL); err == nil {
-		host = u.Hostname()
-	}
-	// OpenAI's newer models accept only the new name, and other servers often know only the old one.
-	if host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com") {
+func (f *openAIFormat) encode(m Model, r Request) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	asked := chatRequest{Model: m.Name, Stream: true, ReasoningEffort: r.Effort, Stop: r.Stop}
+	if f.newLimit {
 		asked.MaxCompletionTokens = maxTokens(m, r)
 	} else {
 		asked.MaxTokens = maxTokens(m, r)
 	}
+	if !f.noUsage {
+		asked.StreamOptions = map[string]bool{"include_usage": true}
+	}
+	if !f.noTemperature {
+		asked.Temperature = r.Temperature
+	}
+	if f.noEffort && r.Effort == "" && len(r.Tools) > 0 {
+		asked.ReasoningEffort = "none"
+	}
 	if r.System != "" {
 		asked.Messages = append(asked.Messages, chatMessage{Role: "system", Content: r.System})
 	}
-	// Some models reject a conversation in which they have not thought, as after it was restored.
-	mustThink := strings.HasSuffix(host, "deepseek.com") || strings.Contains(host, "moonshot") || strings.HasSuffix(host, "kimi.com")
 	for messages := r.Messages; len(messages) > 0; {
 		role, parts := messages[0].Role, []Part(nil)
 		for len(messages) > 0 && messages[0].Role == role { // many servers want roles to alternate
 			parts = append(parts, messages[0].Parts...)
 			messages = messages[1:]
 		}
-		converted := chatMessages(m, role, parts)
-		if mustThink && role == Assistant {
-			for i := range converted {
-				converted[i].ReasoningContent = cmp.Or(converted[i].ReasoningContent, " ")
-			}
+		asked.Messages = append(asked.Messages, chatMessages(m, role, parts)...)
+	}
+	for i := range asked.Messages {
+		switch thought := &asked.Messages[i].ReasoningContent; {
+		case f.noThoughts:
+			*thought = ""
+		case f.allThoughts && asked.Messages[i].Role == "assistant":
+			*thought = cmp.Or(*thought, " ")
 		}
-		asked.Messages = append(asked.Messages, converted...)
 	}
 	for _, t := range r.Tools {
 		asked.Tools = append(asked.Tools, chatTool{Type: "function", Function: map[string]any{
@@ -194,7 +226,7 @@ func joinText(a, b string) string {
 	return a + "\n\n" + b
 }
 
-func (openAIFormat) decoder() decoder { return &chatDecoder{} }
+func (*openAIFormat) decoder() decoder { return &chatDecoder{} }
 
 // chatDecoder decodes the chunks of a chat completion, or the whole of one.
 type chatDecoder struct {

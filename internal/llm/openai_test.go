@@ -2,6 +2,7 @@ package llm
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -51,7 +52,7 @@ func TestOpenAIRequest(t *testing.T) {
 		{"role":"assistant","content":"Done."},
 		{"role":"user","content":"Thanks"}]`
 
-	body, err := openAIFormat{}.encode(model, request)
+	body, err := new(openAIFormat).encode(model, request)
 	require.NoError(t, err)
 	require.Contains(t, string(body), "<brief> &")
 	require.JSONEq(t, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":100,"reasoning_effort":"low","temperature":0.5,"stop":["END"],
@@ -59,25 +60,10 @@ func TestOpenAIRequest(t *testing.T) {
 			{"type":"function","function":{"name":"now","description":"","parameters":{"type":"object","properties":{}}}}],
 		"messages":`+messages+`}`, string(body))
 
-	member := func(m Model, r Request, name string) string {
-		body, err := openAIFormat{}.encode(m, r)
+	t.Run("without anything", func(t *testing.T) {
+		body, err := new(openAIFormat).encode(model, Request{Messages: []Message{UserText("Hi")}})
 		require.NoError(t, err)
-		var asked map[string]json.RawMessage
-		require.NoError(t, json.Unmarshal(body, &asked))
-		return string(asked[name])
-	}
-	t.Run("limits of tokens", func(t *testing.T) {
-		openAI := Model{BaseURL: "https://api.openai.com/v1", MaxTokens: 50}
-		require.Equal(t, "50", member(openAI, request, "max_completion_tokens"))
-		require.Empty(t, member(openAI, request, "max_tokens"))
-		require.Empty(t, member(model, Request{}, "max_tokens"))
-		require.Empty(t, member(model, Request{}, "temperature"))
-	})
-	t.Run("models that must have thought", func(t *testing.T) {
-		deepSeek := Model{Name: "m", BaseURL: "https://api.deepseek.com"}
-		got := member(deepSeek, request, "messages")
-		require.Equal(t, 3, strings.Count(got, `"reasoning_content":`))
-		require.Contains(t, got, `"content":"Done.","reasoning_content":" "`)
+		require.JSONEq(t, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Hi"}]}`, string(body))
 	})
 	t.Run("models without eyes", func(t *testing.T) {
 		var asked map[string]json.RawMessage
@@ -92,6 +78,61 @@ func TestOpenAIRequest(t *testing.T) {
 		require.NotContains(t, string(asked["messages"]), "image_url")
 		require.Contains(t, string(asked["messages"]), "[image, which this model cannot see]")
 		require.IsType(t, image, request.Messages[1].Parts[1])
+	})
+}
+
+// What servers reject is sent differently, at once and from then on.
+func TestOpenAIRejections(t *testing.T) {
+	half := 0.5
+	request := Request{
+		MaxTokens: 5, Temperature: &half, Tools: []Tool{{Name: "now"}},
+		Messages: []Message{UserText("Hi"), {Assistant, []Part{Thinking{Model: "m", Text: "Hm"}, Text("Hello")}}, {Assistant, []Part{Text("?")}}, UserText("Go")},
+	}
+	for name, test := range map[string]struct {
+		status        int
+		said          string
+		without, with string
+	}{
+		"OpenAI, limit":       {400, `{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","code":"unsupported_parameter"}}`, `"max_tokens"`, `"max_completion_tokens":5`},
+		"OpenAI, temperature": {400, `{"error":{"message":"Unsupported value: 'temperature' does not support 0.5 with this model.","param":"temperature"}}`, `"temperature"`, `"stream"`},
+		"OpenAI, effort":      {400, `{"error":{"message":"Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'."}}`, `"low"`, `"reasoning_effort":"none"`},
+		"Mistral, usage":      {422, `{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","stream_options","include_usage"],"msg":"Extra inputs are not permitted"}]}}`, `"stream_options"`, `"stream"`},
+		"Mistral, thoughts":   {422, `{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","messages",1,"assistant","reasoning_content"],"msg":"Extra inputs are not permitted"}]}}`, `"reasoning_content"`, `"stream"`},
+		"DeepSeek, thoughts":  {400, `{"error":{"message":"The \"reasoning_content\" in the thinking mode must be passed back to the API."}}`, `"reasoning_content":""`, `"reasoning_content":"Hm"`},
+		"Kimi, thoughts":      {400, `{"error":{"message":"thinking is enabled but reasoning_content is missing in assistant tool call message at index 2"}}`, `"reasoning_content":""`, `"content":"Later","reasoning_content":" "`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			count := 0
+			c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				if count++; !strings.Contains(string(body), test.with) || strings.Contains(string(body), test.without) || count == 1 {
+					status(test.status, test.said)(w, r)
+				} else {
+					says(finished)(w, r)
+				}
+			})
+			r := request
+			r.Messages = append([]Message{{Assistant, []Part{Text("Later")}}}, r.Messages...)
+			for want := 2; want <= 3; want++ {
+				for e, err := range c.Stream(t.Context(), r) {
+					require.NoError(t, err)
+					require.IsType(t, Finish{}, e)
+				}
+				require.Equal(t, want, count)
+			}
+		})
+	}
+	t.Run("what the user chose", func(t *testing.T) {
+		count := 0
+		c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
+			count++
+			status(400, `{"error":{"message":"Model m does not support parameter reasoningEffort."}}`)(w, r)
+		})
+		var last error
+		for _, last = range c.Stream(t.Context(), Request{Effort: "high"}) {
+		}
+		require.EqualError(t, last, "Model m does not support parameter reasoningEffort; choose another thought level (HTTP status 400)")
+		require.Equal(t, 1, count)
 	})
 }
 
