@@ -113,14 +113,14 @@ func (s *session) Sample(ctx context.Context, r backend.SampleRequest) (backend.
 	if len(request.Messages) == 0 {
 		return backend.SampleResult{}, errors.New("the request is empty")
 	}
-	return collectSample(ctx, client, request)
+	return s.collectSample(ctx, client, request)
 }
 
 // collectSample sends a request and returns the answer.
-func collectSample(ctx context.Context, client *llm.Client, r llm.Request) (backend.SampleResult, error) {
+func (s *session) collectSample(ctx context.Context, client *llm.Client, r llm.Request) (backend.SampleResult, error) {
 	result := backend.SampleResult{Model: client.Model().Name, StopReason: "endTurn"}
 	var answer strings.Builder
-	for event, err := range client.Stream(ctx, r) {
+	for event, err := range s.backend.stream(ctx, client, r) {
 		if err != nil {
 			return result, err
 		}
