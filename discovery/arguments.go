@@ -51,6 +51,9 @@ func (e Expansion) Note() string {
 // maxExpansion is the maximum size of a text with its arguments, in bytes.
 const maxExpansion = 2 << 20
 
+// maxArgumentNames is the maximum number of names of arguments.
+const maxArgumentNames = 100
+
 // Expand returns the text of a skill or command as the file is now, with the arguments in it.
 func (c *Catalog) Expand(ctx context.Context, a Artifact, arguments string) (Expansion, error) {
 	body, err := c.Text(ctx, a)
@@ -65,17 +68,46 @@ func (c *Catalog) Expand(ctx context.Context, a Artifact, arguments string) (Exp
 }
 
 // patterns are the regular expressions of expand. A backslash before a place keeps it, and $$ is not one.
-var patterns = sync.OnceValue(func() (p struct{ place, geminiPlace, command, geminiInert *regexp.Regexp }) {
-	p.place = regexp.MustCompile(`\\?\$(?:\$|ARGUMENTS(?:\[(\d{1,4})\])?|(\d{1,4}))`)
+var patterns = sync.OnceValue(func() (p struct{ place, name, geminiPlace, command, geminiInert *regexp.Regexp }) {
+	p.place = placesOf(nil)
+	p.name = regexp.MustCompile(`^[A-Za-z_](?:[\w-]*\w)?$`)
 	p.geminiPlace = regexp.MustCompile(`\{\{args\}\}`)
 	p.command = regexp.MustCompile("(?m)(?:^|[\\s(])(!`[^`\\n]+`)|^(```!)[ \\t]*$")
 	p.geminiInert = regexp.MustCompile(`[!@]\{[^{}\n]+\}`)
 	return p
 })
 
+// placesOf returns the regular expression for the places in a text whose frontmatter names the arguments. Longer names come first.
+func placesOf(names []string) *regexp.Regexp {
+	named := ""
+	if len(names) > 0 {
+		names = slices.SortedFunc(slices.Values(names), func(a, b string) int { return len(b) - len(a) })
+		named = `|(` + strings.Join(names, "|") + `)\b`
+	}
+	return regexp.MustCompile(`\\?\$(?:\$|ARGUMENTS(?:\[(\d{1,4})\])?|(\d{1,4})` + named + `)`)
+}
+
+// readArguments reads what the frontmatter says about arguments: a hint, and names as a list or as a text with spaces between them.
+func (a *Artifact) readArguments(f frontmatter) {
+	a.Hint = f.hint()
+	names := f.values["arguments"]
+	if names.isScalar() {
+		names.list = strings.Fields(names.text)
+	}
+	if len(names.list) == 0 || len(names.list) > maxArgumentNames ||
+		slices.ContainsFunc(names.list, func(name string) bool { return !patterns().name.MatchString(name) }) {
+		return
+	}
+	a.arguments = names.list
+	if a.Hint == "" {
+		a.Hint = oneLine("["+strings.Join(a.arguments, "] [")+"]", maxDescription)
+	}
+}
+
 // expand puts the arguments into body, the text of a. $ARGUMENTS stands for all that was typed, $ARGUMENTS[0] for the first word,
-// and so does $1, or $0 if body contains that: tools count from one or from zero. Quotation marks keep words together. Places for
-// words that were not typed stay. In a command of Gemini CLI {{args}} stands for all. Nothing in the arguments is expanded.
+// and so does the first name of the frontmatter after $, and $1, or $0 if body contains that: tools count from one or from zero.
+// Quotation marks keep words together. Places for words that were not typed stay. In a command of Gemini CLI {{args}} stands for all.
+// Nothing in the arguments is expanded.
 func (a Artifact) expand(body, arguments string) Expansion {
 	p := patterns()
 	if a.format == GeminiCommand {
@@ -91,7 +123,11 @@ func (a Artifact) expand(body, arguments string) Expansion {
 	}
 	e := Expansion{inert: inert(body)}
 	words := splitWords(arguments)
-	places := p.place.FindAllStringSubmatchIndex(body, -1)
+	place := p.place
+	if len(a.arguments) > 0 {
+		place = placesOf(a.arguments)
+	}
+	places := place.FindAllStringSubmatchIndex(body, -1)
 	first := 1 // the number of the first word after $
 	if slices.ContainsFunc(places, func(m []int) bool { return body[m[0]:m[1]] == "$0" }) {
 		first = 0
@@ -107,6 +143,10 @@ func (a Artifact) expand(body, arguments string) Expansion {
 		case m[2] >= 0:
 			e.TakesArguments = true
 			value, ok = word(words, body[m[2]:m[3]], 0)
+		case len(m) > 6 && m[6] >= 0:
+			if n := slices.Index(a.arguments, body[m[6]:m[7]]); n < len(words) {
+				value, ok, e.TakesArguments = words[n], true, true
+			}
 		case m[4] >= 0:
 			value, ok = word(words, body[m[4]:m[5]], first)
 			e.TakesArguments = e.TakesArguments || ok

@@ -39,6 +39,26 @@ func TestD4_Expand(t *testing.T) {
 		require.Equal(t, []string{"!`git diff $1`", "```!", "@docs/a.md"}, discovery.Inert(e))
 		require.Contains(t, e.Note(), "@docs/a.md")
 	})
+	t.Run("D4/named in the frontmatter", func(t *testing.T) {
+		const body = "$branch, $issue-1, $issue-kind, $issues, \\$issue, $1, $ARGUMENTS, $kind"
+		for head, want := range map[string]string{
+			"arguments: [issue, issue-kind, branch, kind]": "fix it, 7-1, bug, $issues, $issue, 7, 7 bug 'fix it', $kind",
+			"arguments: issue issue-kind branch kind":      "fix it, 7-1, bug, $issues, $issue, 7, 7 bug 'fix it', $kind",
+			"arguments:\n- name: issue":                    "$branch, $issue-1, $issue-kind, $issues, \\$issue, 7, 7 bug 'fix it', $kind",
+			"arguments: issue (.*":                         "$branch, $issue-1, $issue-kind, $issues, \\$issue, 7, 7 bug 'fix it', $kind",
+		} {
+			for path, kind := range map[string]discovery.Kind{".claude/commands/x.md": discovery.Command, ".claude/skills/x/SKILL.md": discovery.Skill} {
+				c := scan(t, discovery.Options{}, tree(t, map[string]string{path: "---\nname: x\ndescription: d\n" + head + "\n---\n" + body}))
+				a := c.Active(kind)[0]
+				e, err := c.Expand(t.Context(), a, "7 bug 'fix it'")
+				require.NoError(t, err)
+				require.Equal(t, want, e.String(), head)
+				if strings.Contains(want, "7-1") {
+					require.Equal(t, "[issue] [issue-kind] [branch] [kind]", a.Hint)
+				}
+			}
+		}
+	})
 	t.Run("D4/long arguments", func(t *testing.T) {
 		top := tree(t, map[string]string{".claude/commands/x.md": strings.Repeat("$ARGUMENTS", 100_000)})
 		c := scan(t, discovery.Options{}, top)

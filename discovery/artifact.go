@@ -121,11 +121,12 @@ type Artifact struct {
 	// Server is the configuration of a usable MCP server, otherwise nil.
 	Server *Server
 
-	rel             string // the path in the root, as it was found
-	rank            int    // the index of its convention
-	format          Format // of the file
-	dir             string // the directory in the root that an instruction is for
-	text            string // of an instruction
+	rel             string   // the path in the root, as it was found
+	rank            int      // the index of its convention
+	format          Format   // of the file
+	dir             string   // the directory in the root that an instruction is for
+	text            string   // of an instruction
+	arguments       []string // the names of the first words that are typed after a skill or command
 	onePerDirectory bool
 }
 

@@ -48,7 +48,7 @@ func readCommand(a *Artifact, content string, l limits) {
 	if f.yaml != "" && f.values["argument-hint"].text == "" {
 		a.diagnose(RuleFrontmatterYAML, notYAML+f.yaml)
 	}
-	a.Hint = f.hint()
+	a.readArguments(f)
 	a.describe(f.values["description"].text)
 	if a.Description == "" {
 		a.Description = oneLine(firstLine(f.body), maxDescription)

@@ -46,7 +46,7 @@ func readSkill(a *Artifact, content string, l limits) {
 	}
 	a.readSkillName(f, folder)
 	a.describe(f.values["description"].text)
-	a.Hint = f.hint()
+	a.readArguments(f)
 	a.Uncallable = f.values["user-invocable"].text == "false"
 	a.UserOnly = f.values["disable-model-invocation"].text == "true"
 	a.checkSkillKeys(f)
