@@ -16,7 +16,7 @@ import (
 // anthropicFormat is Anthropic's messages.
 type anthropicFormat struct{}
 
-func (anthropicFormat) paths() (answer, list string) { return "/v1/messages", "/v1/models" }
+func (anthropicFormat) paths() (answer, list string) { return "/v1/messages", "/v1/models?limit=1000" }
 
 func (anthropicFormat) header(key string) http.Header {
 	h := http.Header{"Anthropic-Version": {"2023-06-01"}}

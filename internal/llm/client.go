@@ -386,8 +386,8 @@ func (c *Client) unreachable(err error) *Error {
 // where returns the address of the server.
 func (c *Client) where() string {
 	u, err := url.Parse(c.model.BaseURL)
-	if err != nil {
-		return "an address that is not a URL"
+	if err != nil || u.Host == "" {
+		return "its baseURL, which is not an address that begins with http:// or https://"
 	}
 	return address(u)
 }

@@ -322,10 +322,10 @@ func TestB4_Unreachable(t *testing.T) {
 		require.Equal(t, "cannot reach the model's server at http://model.invalid: dial tcp: lookup model.invalid: no such host", failed.Message)
 	})
 	t.Run("not a URL", func(t *testing.T) {
-		for _, address := range []string{"localhost:11434", "::", "http://%zz"} {
+		for _, address := range []string{"localhost:11434", "127.0.0.1:11434", "::", "http://%zz"} {
 			events, failed := ask(t, impatient(t, Model{API: OpenAI, BaseURL: address, Name: "m"}))
 			require.Empty(t, events)
-			require.Contains(t, failed.Message, "cannot reach the model's server at ")
+			require.Contains(t, failed.Message, "not an address that begins with http:// or https://")
 		}
 	})
 	t.Run("certificate", func(t *testing.T) {
@@ -593,7 +593,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	run := func(address, variable string) string {
 		self := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestEnvironment$")
-		self.Env = append(os.Environ(), name+"="+address, variable)
+		self.Env = append(os.Environ(), "NO_PROXY=", "no_proxy=", name+"="+address, variable)
 		out, err := self.CombinedOutput()
 		require.NoError(t, err, string(out))
 		return string(out)
