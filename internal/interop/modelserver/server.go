@@ -419,10 +419,10 @@ const Title = "Scripted title"
 // mark is the prefix of a line with an order.
 const mark = "model: "
 
-// Order is an instruction to the model. [Say], [Wait], [Read], [Edit], [Write], [Run] and [Use] return one, [Think] and [Together] one for
+// Order is an instruction to the model. [Say], [Wait], [Read], [Edit], [Write], [Run], [Use] and [Invent] return one, [Think] and [Together] one for
 // chat completions and messages only.
 type Order struct {
-	// Do is "say", "wait", "read", "edit", "write", "run", "use", "think" or "together".
+	// Do is "say", "wait", "read", "edit", "write", "run", "use", "invent", "think" or "together".
 	Do string `json:"do"`
 	// Path is the file, as it is passed to the tool.
 	Path string `json:"path,omitempty"`
@@ -524,6 +524,11 @@ func Run(command string) Order { return Order{Do: "run", Text: command} }
 
 // Use orders the model to call a tool by name, with a path if the tool takes one.
 func Use(tool, path string) Order { return Order{Do: "use", Tool: tool, Path: path} }
+
+// Invent orders the model to call a tool whether there is one or not.
+func Invent(tool, arguments string) Order {
+	return Order{Do: "invent", Tool: tool, Arguments: arguments}
+}
 
 // UseWith orders the model to call a tool by name, with arguments, which should be a JSON object.
 func UseWith(tool, arguments string) Order { return Order{Do: "use", Tool: tool, Arguments: arguments} }

@@ -209,6 +209,7 @@ func TestToolArguments(t *testing.T) {
 			`"input":{"command":"sed -i 's|old|new|' '/it'\\''s'"}`},
 		{"a shell to write", modelserver.Write("/a", "text"), []any{f.tool("shell", properties("command"))},
 			`"input":{"command":"printf %s 'text' \u003e '/a'"}`},
+		{"an invented tool", modelserver.Invent("sing", `{"loud":true}`), []any{f.tool("dance", properties())}, `"input":{"loud":true},"name":"sing"`},
 		{"no such tool", modelserver.Read("/a"), []any{f.tool("dance", properties())},
 			`no tool for \"read\" among dance`},
 	} {

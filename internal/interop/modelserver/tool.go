@@ -72,6 +72,9 @@ func (r Request) carryOut(o Order) act {
 
 // call returns the tool call for an order.
 func (r Request) call(o Order) (call, error) {
+	if o.Do == "invent" {
+		return call{Tool{Name: o.Tool}, o.Arguments}, nil
+	}
 	called := names[o.Do]
 	if o.Do == "use" {
 		called = []string{strings.ToLower(o.Tool)}
