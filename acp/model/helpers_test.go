@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,7 +34,15 @@ func TestMain(m *testing.M) { proctest.Main(m, playServer) }
 const patience = 20 * time.Second
 
 // playServer plays an MCP server.
-func playServer(string) int {
+func playServer(role string) int {
+	if role == "late" { // it starts when the file LATE exists
+		for {
+			if _, err := os.Stat(os.Getenv("LATE")); err == nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
 	s := mcptest.New(mcptest.Options{})
 	s.Add(&mcp.Tool{Name: "claim", Description: "Claims.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
 		func(context.Context, *mcp.CallToolRequest) (string, error) { return "claimed", nil })
@@ -55,9 +64,11 @@ var onePixel = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x
 	"\x00\x00\x00\nIDATx\x9cc\x00\x01\x00\x00\x05\x00\x01\r\n-\xb4\x00\x00\x00\x00IEND\xaeB`\x82")
 
 // playedServer returns the configuration of the MCP server that this binary plays.
-func playedServer(name string) sdk.McpServer {
+func playedServer(name string) sdk.McpServer { return serverIn("server", name) }
+
+func serverIn(role, name string, env ...string) sdk.McpServer {
 	s := sdk.McpServerStdio{Name: name, Command: proctest.Executable(), Args: []string{}}
-	for _, e := range proctest.Env("server") {
+	for _, e := range proctest.Env(role, env...) {
 		name, value, _ := strings.Cut(e, "=")
 		s.Env = append(s.Env, sdk.EnvVariable{Name: name, Value: value})
 	}
@@ -95,6 +106,8 @@ type setup struct {
 	requests map[string]func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	store    sessionstore.Store
 	logger   *slog.Logger
+	// serverPatience is that of the backend. Default: patience.
+	serverPatience time.Duration
 }
 
 // update is an update as a client reads it.
@@ -171,7 +184,9 @@ func (e *editor) connect() {
 	running.Go(func() {
 		err := acp.Serve(context.Background(), toAgent, fromAgent, acp.Options{
 			Backend: func() backend.Backend {
-				return New(Options{Models: append([]Model{m}, e.setup.more...), Logger: e.setup.logger})
+				b := New(Options{Models: append([]Model{m}, e.setup.more...), Logger: e.setup.logger}).(*modelBackend)
+				b.serverPatience = cmp.Or(e.setup.serverPatience, patience)
+				return b
 			}, Store: e.setup.store,
 		})
 		if err != nil {

@@ -39,7 +39,7 @@ type Options struct {
 
 // New returns the backend. It sends nothing until a session has a prompt.
 func New(o Options) backend.Backend {
-	b := &modelBackend{logger: o.Logger}
+	b := &modelBackend{logger: o.Logger, serverPatience: 10 * time.Second}
 	if b.logger == nil {
 		b.logger = slog.New(slog.DiscardHandler)
 	}
@@ -53,6 +53,8 @@ type modelBackend struct {
 	clients  []*llm.Client // of the models, in their order
 	logger   *slog.Logger
 	terminal bool // whether the client offers terminals; set by Initialize
+	// serverPatience is how long a turn waits for MCP servers that are starting.
+	serverPatience time.Duration
 }
 
 func (b *modelBackend) Initialize(_ context.Context, params backend.Raw, _ backend.Client) (backend.Info, error) {

@@ -32,7 +32,7 @@ var (
 	changedTree   = dirtest.Tree{"new.txt": "new\n", "old.txt": "changed\n", "edit.txt": "one\n2\n", "moved.txt": "move\n"}
 )
 
-func TestAskingForChanges(t *testing.T) {
+func TestB2_AskingForChanges(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
 	e.mu.Lock()
@@ -90,7 +90,7 @@ func TestAskingForChanges(t *testing.T) {
 	}
 }
 
-func TestRejectedChanges(t *testing.T) {
+func TestB2_RejectedChanges(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
 	e.answer(backend.RejectOnce)
@@ -120,6 +120,22 @@ func TestCancelledPermission(t *testing.T) {
 	require.Len(t, e.results(), 6)
 }
 
+func TestCancelWhileAsking(t *testing.T) {
+	root := unchangedTree.Plant(t)
+	e := open(t, setup{roots: []string{root}})
+	e.mu.Lock()
+	e.onAsk = func(ctx context.Context, _ question) backend.Answer {
+		e.cancel()
+		<-ctx.Done()
+		return backend.AllowOnce
+	}
+	e.mu.Unlock()
+	r := e.prompt("Change.", changes()[0])
+	require.Equal(t, sdk.StopReasonCancelled, r.stop)
+	require.Equal(t, unchangedTree, dirtest.Planted(t, root))
+	e.goOn()
+}
+
 func TestAcceptEdits(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
@@ -143,7 +159,7 @@ func TestAcceptEdits(t *testing.T) {
 	require.Empty(t, e.prompt("Change.", changes()[0]).asked)
 }
 
-func TestChangesOfModeDuringATurn(t *testing.T) {
+func TestB2_ChangesOfModeDuringATurn(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
 	e.mu.Lock()

@@ -211,7 +211,7 @@ func TestRunCommand(t *testing.T) {
 	require.Equal(t, "[ended by signal SIGKILL]", result(r))
 }
 
-func TestCommandPermission(t *testing.T) {
+func TestB2_CommandPermission(t *testing.T) {
 	root := dirtest.New(t, "sub/x", "")
 	e := open(t, setup{roots: []string{root}, requests: terminals(t)})
 	asked := func(order modelserver.Order) int { return len(e.prompt("Run.", order).asked) }

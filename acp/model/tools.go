@@ -34,8 +34,6 @@ const (
 	maxImage = 3_500_000
 	// maxServerText bounds the description of an MCP server's tool, in bytes.
 	maxServerText = 2 << 10
-	// serverPatience is how long a turn waits for MCP servers that are starting.
-	serverPatience = 10 * time.Second
 	// warnAfter and stopAfter are how often the same call may fail in the same way before the model is warned, and before the turn ends.
 	warnAfter, stopAfter = 3, 5
 )
@@ -95,13 +93,14 @@ func (b *toolbox) add(t tool) {
 	b.tools = append(b.tools, llm.Tool{Name: t.Name, Description: t.Description, Schema: t.InputSchema})
 }
 
-// addServers adds the tools of the session's MCP servers. A server that is late is left out, and not waited for again.
+// addServers adds the tools of the session's MCP servers. It waits for those that are starting, but only once for one that is late, which is
+// left out until it is ready.
 func (b *toolbox) addServers(ctx context.Context, m mode) error {
 	servers := b.turn.host.Tools().Servers()
 	if len(servers) == 0 {
 		return nil
 	}
-	listings, err := b.turn.host.Tools().List(ctx) // servers that are late go on, so that they are ready in a later step
+	listings, err := b.turn.host.Tools().List(ctx)
 	if err != nil {
 		return err
 	}
@@ -111,28 +110,20 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 		waiting[s.Name] = true
 	}
 	found := map[string][]backend.Tool{}
-	timer := time.NewTimer(serverPatience)
-	defer timer.Stop()
-	for late := false; !late && slices.ContainsFunc(servers, func(s backend.ServerStatus) bool { return waiting[s.Name] && !state.late[s.Name] }); {
+	late := time.NewTimer(b.turn.backend.serverPatience)
+	defer late.Stop()
+	for open := true; open && slices.ContainsFunc(servers, func(s backend.ServerStatus) bool {
+		return waiting[s.Name] && (!state.late[s.Name] || s.State == backend.ServerReady)
+	}); {
 		select {
 		case l, more := <-listings:
-			late = !more
+			open = more
 			delete(waiting, l.Name)
 			found[l.Name] = l.Tools
-		case <-timer.C:
-			late = true
+		case <-late.C:
+			open = false
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		}
-	}
-	for ready := true; ready; {
-		select {
-		case l, more := <-listings:
-			ready = more
-			delete(waiting, l.Name)
-			found[l.Name] = l.Tools
-		default:
-			ready = false
 		}
 	}
 	state.late = waiting
@@ -218,6 +209,7 @@ type call struct {
 	title     string
 	kind      sdk.ToolKind
 	announced bool
+	byServer  bool // the MCP server's client shows the call
 	ended     bool
 	content   []any // what is shown, nil for nothing
 }
@@ -448,7 +440,8 @@ func (c *call) end(ctx context.Context, result string, images []llm.Part, status
 	c.ended = true
 	result += c.box.turn.judge(c, result, status)
 	s := shownCall{ToolCallUpdate: sdk.ToolCallUpdate{Status: &status, RawOutput: map[string]string{"text": result}}}
-	if status == failed && c.kind != sdk.ToolKindExecute && c.tool.remote == "" {
+	inTerminal := c.kind == sdk.ToolKindExecute && c.content != nil
+	if status == failed && !c.byServer && !inTerminal {
 		s.Content = append(slices.Clip(c.content), sdk.ToolContent(sdk.TextBlock(text.Plain(result))))
 	}
 	if err := c.show(context.WithoutCancel(ctx), s); err != nil {
@@ -494,7 +487,7 @@ func (r remoteUpdates) Update(ctx context.Context, u backend.Update) error {
 	if err := json.Unmarshal(update, &announced); err != nil {
 		return err
 	}
-	r.call.ID, r.call.announced = announced.ToolCallID, true
+	r.call.ID, r.call.announced, r.call.byServer = announced.ToolCallID, true, true
 	update, err := strictjson.Put(update, "_meta", backend.Encode(r.call.meta()))
 	if err == nil {
 		u.Raw, err = strictjson.Put(u.Raw, "update", update)

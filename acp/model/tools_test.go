@@ -7,8 +7,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
@@ -125,7 +127,7 @@ func TestInstructionsOfDirectories(t *testing.T) {
 	require.NotContains(t, results[1], "AGENTS.md", "each file once")
 }
 
-func TestHostileCalls(t *testing.T) {
+func TestB2_HostileCalls(t *testing.T) {
 	outside := dirtest.New(t, "secret.txt", "the secret")
 	root := dirtest.New(t, "a.txt", "a")
 	require.NoError(t, os.Symlink(outside, filepath.Join(root, "link")))
@@ -168,7 +170,7 @@ func TestHostileCalls(t *testing.T) {
 	require.Equal(t, dirtest.Tree{"a.txt": "a"}, dirtest.Planted(t, root))
 }
 
-func TestModesBoundTools(t *testing.T) {
+func TestB2_ModesBoundTools(t *testing.T) {
 	e := open(t, setup{requests: terminals(t), servers: []sdk.McpServer{playedServer("played")}})
 	changing := []string{"write_file", "edit_file", "create_directory", "delete_file", "move_file", "run_command", "played__long"}
 	for _, m := range []mode{ask, acceptEdits, readOnly, planning} {
@@ -232,6 +234,22 @@ func TestServerTools(t *testing.T) {
 	e.restart()
 	r = e.prompt("Claim.", modelserver.UseWith("played__claim", `{"n":4}`))
 	require.Equal(t, modelserver.Done, r.text(), "the conversation is valid")
+}
+
+func TestLateServers(t *testing.T) {
+	start := filepath.Join(t.TempDir(), "start")
+	e := open(t, setup{serverPatience: 100 * time.Millisecond, servers: []sdk.McpServer{serverIn("late", "late", "LATE="+start), playedServer("played")}})
+	require.Eventually(t, func() bool { // this one may be late too
+		e.prompt("Hello.")
+		return slices.Contains(e.names(), "played__claim")
+	}, patience, time.Millisecond)
+	require.NotContains(t, e.names(), "late__claim")
+	require.NoError(t, os.WriteFile(start, nil, 0o600))
+	require.Eventually(t, func() bool {
+		e.prompt("Hello.")
+		return slices.Contains(e.names(), "late__claim")
+	}, patience, time.Millisecond)
+	require.Contains(t, e.names(), "played__claim")
 }
 
 func TestNamesOfServerTools(t *testing.T) {

@@ -58,19 +58,34 @@ func TestStopReasons(t *testing.T) {
 	require.Equal(t, sdk.StopReasonEndTurn, e.prompt("Say.", modelserver.Say("Yes.")).stop)
 }
 
-func TestFailedRequests(t *testing.T) {
+func TestB4_FailedRequests(t *testing.T) {
 	for _, c := range []struct {
 		fault modelserver.Fault
 		says  string
 	}{
 		{modelserver.Fault{Status: 401, Body: `{"error":{"message":"wrong key"}}`}, "Correct the configuration of model `local`, then"},
 		{modelserver.Fault{Status: 400, Body: `{"error":{"message":"no such thing"}}`}, "Correct the configuration of model `local`, or choose another model."},
-		{modelserver.Fault{Events: 1}, "Check that the server of model `local` is running, then send another message to go on."},
+		{modelserver.Fault{Events: 4}, "Check that the server of model `local` is running, then send another message to go on."},
 	} {
 		e := open(t, setup{})
 		r := e.prompt("Say.", modelserver.Say("A longer answer.").In(5).Failing(c.fault))
 		require.Equal(t, sdk.StopReasonEndTurn, r.stop)
 		require.Contains(t, r.text(), c.says)
+		e.goOn()
+	}
+}
+
+func TestB4_HalfACallIsNotRun(t *testing.T) {
+	root := dirtest.New(t)
+	for _, then := range []string{"", "end"} {
+		e := open(t, setup{roots: []string{root}})
+		write := modelserver.UseWith("write_file", arguments("path", "a.txt", "content", "a"))
+		r := e.prompt("Write.", modelserver.Together(modelserver.Say("Writing."), write).Failing(modelserver.Fault{Events: 3, Then: then}))
+		require.Equal(t, sdk.StopReasonEndTurn, r.stop)
+		require.Contains(t, r.text(), "Writing.")
+		require.Contains(t, r.text(), "send another message to go on")
+		require.Empty(t, r.calls())
+		require.Empty(t, dirtest.Planted(t, root))
 		e.goOn()
 	}
 }
