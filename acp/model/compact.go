@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// keptResults is how many of the newest results of tools are never left out.
+	// keptResults is how many of the newest results of tools are left out last.
 	keptResults = 10
 	// leftOut replaces an older result.
 	leftOut = "[result left out to save space: call the tool again if you need it]"
@@ -157,10 +157,13 @@ func (c *conversation) request(r llm.Request, m llm.Model) (llm.Request, int) {
 	c.end()
 	r.Messages = c.sendable(m)
 	tokens := c.tokens(r)
-	if limit := room(m); tokens > limit*3/4 {
-		c.cutResults(tokens - limit/2) // more than necessary, so that the beginning of further requests stays the same
-		r.Messages = c.sendable(m)
-		tokens = c.tokens(r)
+	limit := room(m)
+	for _, pass := range []struct{ above, kept int }{{limit * 3 / 4, keptResults}, {limit * 9 / 10, max(c.unseen(), 2)}} {
+		if tokens > pass.above {
+			c.cutResults(tokens-limit/2, pass.kept) // more than necessary, so that the beginning of further requests stays the same
+			r.Messages = c.sendable(m)
+			tokens = c.tokens(r)
+		}
 	}
 	c.sent = estimate(r)
 	return r, tokens
@@ -178,8 +181,19 @@ func (c *conversation) count(tokens int) {
 // tokens returns how many tokens a request probably has: those that the server has counted in an earlier one, and an estimate of the difference.
 func (c *conversation) tokens(r llm.Request) int { return c.counted + estimate(r) - c.estimated }
 
-// cutResults leaves out results of tools, oldest first, until that saves enough tokens or only the newest are left.
-func (c *conversation) cutResults(tokens int) {
+// unseen returns how many results the model was not sent before.
+func (c *conversation) unseen() int {
+	n := 0
+	for _, p := range c.messages[len(c.messages)-1].Parts {
+		if _, ok := p.(llm.ToolResult); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// cutResults leaves out results of tools, oldest first, until that saves enough tokens or only that many of the newest are left.
+func (c *conversation) cutResults(tokens, kept int) {
 	var saved []int
 	for _, m := range c.messages {
 		for _, p := range m.Parts {
@@ -188,7 +202,7 @@ func (c *conversation) cutResults(tokens int) {
 			}
 		}
 	}
-	for c.cut < len(saved)-keptResults && tokens > 0 {
+	for c.cut < len(saved)-kept && tokens > 0 {
 		tokens -= saved[c.cut]
 		c.cut++
 	}

@@ -36,11 +36,10 @@ type openAIFormat struct {
 func (f *openAIFormat) learn(response []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for words, flag := range map[string]*bool{
-		"Use 'max_completion_tokens'": &f.newLimit, "stream_options": &f.noUsage, "temperature": &f.noTemperature,
-		"set reasoning_effort to 'none'": &f.noEffort,
+	for word, flag := range map[string]*bool{
+		"max_completion_tokens": &f.newLimit, "stream_options": &f.noUsage, "temperature": &f.noTemperature, "reasoning_effort": &f.noEffort,
 	} {
-		*flag = *flag || bytes.Contains(response, []byte(words))
+		*flag = *flag || bytes.Contains(response, []byte(word))
 	}
 	if bytes.Contains(response, []byte("reasoning_content")) {
 		missing := bytes.Contains(bytes.ToLower(response), []byte("missing")) || bytes.Contains(response, []byte("must be passed"))
@@ -58,52 +57,96 @@ func (*openAIFormat) header(key string) http.Header {
 	return h
 }
 
+type chatRequest struct {
+	Model               string        `json:"model"`
+	Messages            []chatMessage `json:"messages"`
+	Tools               []chatTool    `json:"tools,omitempty"`
+	Stream              bool          `json:"stream"`
+	StreamOptions       any           `json:"stream_options,omitempty"`
+	MaxTokens           int           `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int           `json:"max_completion_tokens,omitempty"`
+	ReasoningEffort     string        `json:"reasoning_effort,omitempty"`
+	Temperature         *float64      `json:"temperature,omitempty"`
+	Stop                []string      `json:"stop,omitempty"`
+}
+
+type chatMessage struct {
+	Role             string     `json:"role"`
+	Content          any        `json:"content"` // a string, a []chatPart or nil
+	ReasoningContent string     `json:"reasoning_content,omitempty"`
+	ToolCalls        []chatCall `json:"tool_calls,omitempty"`
+	ToolCallID       string     `json:"tool_call_id,omitempty"`
+}
+
+type chatPart struct {
+	Type     string     `json:"type"`
+	Text     string     `json:"text,omitempty"`
+	ImageURL *chatImage `json:"image_url,omitempty"`
+}
+
+type chatImage struct {
+	URL string `json:"url"`
+}
+
+type chatCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"`
+	Function chatFunction `json:"function"`
+}
+
+type chatFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type chatTool struct {
+	Type     string `json:"type"`
+	Function any    `json:"function"`
+}
+
 func (f *openAIFormat) encode(m Model, r Request) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	body := object{"model": m.Name, "stream": true}
-	if limit := maxTokens(m, r); limit > 0 && f.newLimit {
-		body["max_completion_tokens"] = limit
-	} else if limit > 0 {
-		body["max_tokens"] = limit
+	asked := chatRequest{Model: m.Name, Stream: true, ReasoningEffort: r.Effort, Stop: r.Stop}
+	if f.newLimit {
+		asked.MaxCompletionTokens = maxTokens(m, r)
+	} else {
+		asked.MaxTokens = maxTokens(m, r)
 	}
 	if !f.noUsage {
-		body["stream_options"] = object{"include_usage": true}
+		asked.StreamOptions = map[string]bool{"include_usage": true}
 	}
-	if r.Temperature != nil && !f.noTemperature {
-		body["temperature"] = *r.Temperature
+	if !f.noTemperature {
+		asked.Temperature = r.Temperature
 	}
-	if r.Effort != "" {
-		body["reasoning_effort"] = r.Effort
-	} else if f.noEffort && len(r.Tools) > 0 {
-		body["reasoning_effort"] = "none"
+	if f.noEffort && r.Effort == "" && len(r.Tools) > 0 {
+		asked.ReasoningEffort = "none"
 	}
-	if len(r.Stop) > 0 {
-		body["stop"] = r.Stop
-	}
-	var messages []object
 	if r.System != "" {
-		messages = append(messages, object{"role": "system", "content": r.System})
+		asked.Messages = append(asked.Messages, chatMessage{Role: "system", Content: r.System})
 	}
-	for said := r.Messages; len(said) > 0; {
-		role, parts := said[0].Role, []Part(nil)
-		for len(said) > 0 && said[0].Role == role { // many servers want roles to alternate
-			parts = append(parts, said[0].Parts...)
-			said = said[1:]
+	for messages := r.Messages; len(messages) > 0; {
+		role, parts := messages[0].Role, []Part(nil)
+		for len(messages) > 0 && messages[0].Role == role { // many servers want roles to alternate
+			parts = append(parts, messages[0].Parts...)
+			messages = messages[1:]
 		}
-		messages = append(messages, f.messages(m, role, parts)...)
+		asked.Messages = append(asked.Messages, chatMessages(m, role, parts)...)
 	}
-	body["messages"] = messages
-	var tools []object
+	for i := range asked.Messages {
+		switch thought := &asked.Messages[i].ReasoningContent; {
+		case f.noThoughts:
+			*thought = ""
+		case f.allThoughts && asked.Messages[i].Role == "assistant":
+			*thought = cmp.Or(*thought, " ")
+		}
+	}
 	for _, t := range r.Tools {
-		tools = append(tools, object{"type": "function", "function": object{
+		asked.Tools = append(asked.Tools, chatTool{Type: "function", Function: map[string]any{
 			"name": t.Name, "description": t.Description, "parameters": chatSchema(t.Schema),
 		}})
 	}
-	if tools != nil {
-		body["tools"] = tools
-	}
-	return encodeJSON(body)
+	return encodeJSON(asked)
 }
 
 // chatSchema returns the schema of a tool's arguments with properties, without which OpenAI and others reject it.
@@ -116,21 +159,21 @@ func chatSchema(schema json.RawMessage) json.RawMessage {
 	return schema
 }
 
-// messages returns the messages for what one side has said: one for each result of a tool, and one for the rest.
-func (f *openAIFormat) messages(m Model, role Role, parts []Part) (messages []object) {
+// chatMessages returns the messages for what one side has said: one for each result of a tool, and one for the rest.
+func chatMessages(m Model, role Role, parts []Part) []chatMessage {
+	var messages []chatMessage
 	var content []Part
-	var calls []object
-	thought := ""
+	last := chatMessage{Role: string(role)}
 	for _, part := range parts {
 		switch p := part.(type) {
 		case Text, Image:
 			content = append(content, p)
 		case Thinking:
-			if p.Model == m.Name && !f.noThoughts {
-				thought += p.Text
+			if p.Model == m.Name {
+				last.ReasoningContent += p.Text
 			}
 		case ToolCall:
-			calls = append(calls, object{"id": p.ID, "type": "function", "function": object{"name": p.Name, "arguments": string(p.input())}})
+			last.ToolCalls = append(last.ToolCalls, chatCall{p.ID, "function", chatFunction{p.Name, string(p.input())}})
 		case ToolResult:
 			text, images := "", []Part(nil)
 			for _, part := range p.Content {
@@ -140,44 +183,34 @@ func (f *openAIFormat) messages(m Model, role Role, parts []Part) (messages []ob
 					images = append(images, part)
 				}
 			}
-			messages = append(messages, object{"role": "tool", "tool_call_id": p.ID, "content": text})
+			messages = append(messages, chatMessage{Role: "tool", ToolCallID: p.ID, Content: text})
 			if len(images) > 0 { // only messages of the user can have images
 				content = append(append(content, Text("The images in the result of the tool call "+p.ID+":")), images...)
 			}
 		}
 	}
-	if len(content) == 0 && len(calls) == 0 {
+	if len(content) > 0 {
+		last.Content = chatContent(content)
+	} else if last.ToolCalls == nil {
 		return messages
-	}
-	last := object{"role": role, "content": chatContent(content)}
-	if len(calls) > 0 {
-		last["tool_calls"] = calls
-	}
-	if thought == "" && role == Assistant && f.allThoughts {
-		thought = " "
-	}
-	if thought != "" {
-		last["reasoning_content"] = thought
 	}
 	return append(messages, last)
 }
 
-// chatContent returns texts as one string, which all servers accept, a list if there are images, and nil for nothing.
+// chatContent returns texts as one string, which all servers accept, and a list if there are images.
 func chatContent(parts []Part) any {
-	if len(parts) == 0 {
-		return nil
-	}
-	var list []object
+	var list []chatPart
 	text, images := "", false
 	for _, part := range parts {
 		switch p := part.(type) {
 		case Text:
 			text = joinText(text, string(p))
-			list = append(list, object{"type": "text", "text": p})
+			list = append(list, chatPart{Type: "text", Text: string(p)})
 		case Image:
 			images = true
-			address := "data:" + p.MediaType + ";base64," + base64.StdEncoding.EncodeToString(p.Data)
-			list = append(list, object{"type": "image_url", "image_url": object{"url": address}})
+			list = append(list, chatPart{Type: "image_url", ImageURL: &chatImage{
+				"data:" + p.MediaType + ";base64," + base64.StdEncoding.EncodeToString(p.Data),
+			}})
 		}
 	}
 	if images {

@@ -1,0 +1,176 @@
+package model
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+)
+
+// small gives the model a context of that many tokens.
+func small(tokens int) func(*Model) { return func(m *Model) { m.ContextTokens = tokens } }
+
+func TestB3_Compact(t *testing.T) {
+	e := open(t, setup{})
+	r := e.prompt("/compact")
+	require.Contains(t, r.text(), "nothing to summarise")
+	require.Empty(t, e.model.Requests())
+
+	e.prompt("Fix the fox", modelserver.Say("The fox is fixed."), modelserver.Say("They want a fixed fox.").Aside())
+	before := len(e.model.Requests())
+	r = e.prompt("/compact the colour")
+	require.Contains(t, r.text(), "The model continues with a summary")
+	require.NotContains(t, r.text(), "They want", "the summary is for the model")
+	require.Len(t, e.model.Requests(), before+1)
+	asked := e.model.Requests()[before]
+	require.False(t, asked.Asks(), "no tools")
+	require.Contains(t, asked.Text(), "The fox is fixed.")
+	require.Contains(t, asked.Text(), "Keep in particular: the colour")
+
+	for range 2 {
+		e.prompt("What do I want?")
+		users := e.last().Of(modelserver.User)
+		require.True(t, strings.HasPrefix(users[0], summaryIntroduction+"They want a fixed fox."), users[0])
+		require.NotContains(t, e.last().Text(), "Fix the fox")
+		require.NotContains(t, e.last().Text(), "/compact")
+		replayed := e.restart()
+		require.Contains(t, reply{updates: replayed}.text(), "The fox is fixed.", "the stored history is complete")
+	}
+}
+
+func TestCompactFails(t *testing.T) {
+	e := open(t, setup{})
+	for name, order := range map[string]modelserver.Order{
+		"error": modelserver.Say("").Failing(modelserver.Fault{Status: 400, Body: `{"error":{"message":"no such thing"}}`}),
+		"empty": modelserver.Say(" "),
+	} {
+		e.prompt("Remember "+name, order.Aside())
+		r := e.prompt("/compact")
+		require.Equal(t, sdk.StopReasonEndTurn, r.stop)
+		require.Contains(t, r.text(), "could not be summarised, and stays as it is: ")
+		e.prompt("And?")
+		require.Contains(t, e.last().Text(), "Remember "+name)
+	}
+}
+
+// A conversation that is too long is summarised before the model is asked, and the user's message is kept.
+func TestB3_CompactedByItself(t *testing.T) {
+	e := open(t, setup{model: small(32_000)})
+	summary := modelserver.Say("An old message was sent.").Aside()
+	e.prompt(strings.Repeat("An old message. ", 2500), modelserver.Say("First."))
+	r := e.prompt(strings.Repeat("A new message. ", 2500), modelserver.Say("Second."), summary)
+	require.Contains(t, r.text(), "The model continues with a summary")
+	require.Contains(t, r.text(), "Second.")
+	require.Contains(t, e.last().Text(), "An old message was sent.")
+	require.Contains(t, e.last().Text(), "A new message.")
+	require.NotContains(t, e.last().Text(), "An old message. ")
+	before := e.sent()
+	e.restart()
+	e.prompt("Go on", modelserver.Say("Third."))
+	require.Equal(t, before, e.sent()[:len(before)])
+
+	r = e.prompt(strings.Repeat("A much longer message. ", 8000), summary)
+	require.Contains(t, r.text(), "too long for the model")
+	require.Contains(t, r.text(), "start a new session")
+}
+
+// If the server says that a request is too long, the conversation is summarised too.
+func TestB3_CompactedForTheServer(t *testing.T) {
+	longest := make(chan int, 1)
+	e := open(t, setup{model: func(m *Model) {
+		to, err := url.Parse(m.BaseURL)
+		require.NoError(t, err)
+		proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			limit := <-longest
+			longest <- limit
+			if r.ContentLength > int64(limit) {
+				http.Error(w, `{"error":{"message":"This is too much.","code":"context_length_exceeded"}}`, http.StatusBadRequest)
+				return
+			}
+			proxy.ServeHTTP(w, r)
+		}))
+		t.Cleanup(server.Close)
+		m.BaseURL = server.URL
+	}})
+	longest <- 50_000
+	summary := modelserver.Say("A summary.").Aside()
+	e.prompt(strings.Repeat("An old message. ", 1000), modelserver.Say("First."))
+	<-longest
+	longest <- len(e.last().Body)
+	r := e.prompt("Two", modelserver.Say("Second."), summary)
+	require.Contains(t, r.text(), "The model continues with a summary")
+	require.Contains(t, r.text(), "Second.")
+	require.NotContains(t, e.last().Text(), "An old message.")
+
+	r = e.prompt(strings.Repeat("A longer message. ", 2000), summary)
+	require.Contains(t, r.text(), "could not be summarised")
+	require.Equal(t, 1, strings.Count(r.text(), "too long for the model (This is too much)"), r.text())
+}
+
+func TestCutResults(t *testing.T) {
+	model := llm.New(llm.Model{API: llm.OpenAI, ContextTokens: 20_000}).Model()
+	var c conversation
+	c.add(llm.User, llm.Text("Hi"))
+	add := func(c *conversation, n, size int) {
+		id := fmt.Sprint(n)
+		c.add(llm.Assistant, llm.ToolCall{ID: id, Name: "read_file", Arguments: "{}"})
+		c.add(llm.User, llm.ToolResult{ID: id, Content: []llm.Part{llm.Text(strings.Repeat("x", size))}})
+	}
+	var first []llm.Message
+	changes := 0
+	for n := range 100 {
+		add(&c, n, 2000)
+		r, tokens := c.request(llm.Request{}, model)
+		require.Less(t, tokens, room(model)*9/10)
+		if cut := len(first); cut > 0 && fmt.Sprint(first) != fmt.Sprint(r.Messages[:cut]) {
+			changes++
+		}
+		first = r.Messages
+	}
+	require.Less(t, changes, 15, "the beginning seldom changes, so that servers can cache it")
+	require.Len(t, c.messages, 201)
+
+	var parallel conversation
+	parallel.add(llm.User, llm.Text(strings.Repeat("x", 50_000)))
+	for n := range keptResults {
+		parallel.add(llm.User, llm.ToolResult{ID: fmt.Sprint(n), Content: []llm.Part{llm.Text(strings.Repeat("x", 2000))}})
+	}
+	r, _ := parallel.request(llm.Request{}, model)
+	require.True(t, reflect.DeepEqual(parallel.messages, r.Messages), "the model has seen none of them")
+}
+
+// What the server counts replaces the estimate, unless it cannot be right.
+func TestCountedTokens(t *testing.T) {
+	model := llm.New(llm.Model{API: llm.OpenAI}).Model()
+	var c conversation
+	c.add(llm.User, llm.Text(strings.Repeat("x", 4000)))
+	_, tokens := c.request(llm.Request{}, model)
+	require.InDelta(t, 1000, tokens, 10)
+	c.count(2000)
+	c.add(llm.Assistant, llm.Text(strings.Repeat("x", 400)))
+	_, tokens = c.request(llm.Request{}, model)
+	require.InDelta(t, 2100, tokens, 10)
+	c.count(1)
+	_, tokens = c.request(llm.Request{}, model)
+	require.InDelta(t, 2100, tokens, 10)
+}
+
+func TestTextOnly(t *testing.T) {
+	e := open(t, setup{roots: []string{dirtest.New(t)}, model: func(m *Model) { m.TextOnly = true }})
+	r := e.send(sdk.TextBlock(modelserver.Prompt("What is it?")), sdk.ImageBlock("aW1hZ2U=", "image/png"))
+	require.Contains(t, r.text(), "1 block of type `image` left out")
+	require.Contains(t, e.last().Text(), "An image was left out")
+	require.NotContains(t, string(e.last().Body), "aW1hZ2U=")
+}

@@ -1,0 +1,270 @@
+package model
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// anthropic makes the session's model speak Anthropic messages.
+func anthropic(m *Model) { m.API, m.BaseURL = Anthropic, strings.TrimSuffix(m.BaseURL, "/v1") }
+
+// sent returns the messages of the last request with tools, without marks for caching.
+func (e *editor) sent() []any {
+	e.t.Helper()
+	var body struct{ Messages []map[string]any }
+	require.NoError(e.t, json.Unmarshal(e.last().Body, &body))
+	var messages []any
+	for _, m := range body.Messages {
+		if m["role"] == "system" {
+			continue
+		}
+		if parts, ok := m["content"].([]any); ok {
+			for _, p := range parts {
+				delete(p.(map[string]any), "cache_control")
+			}
+		}
+		messages = append(messages, m)
+	}
+	return messages
+}
+
+// TestB3_Restored runs random turns, and compares what the model is sent before and after a restart.
+func TestB3_Restored(t *testing.T) {
+	for name, format := range map[string]func(*Model){"chat": nil, "messages": anthropic} {
+		for seed := range 12 {
+			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(uint64(seed), 0))
+				dir := dirtest.New(t, "a.txt", "one\ntwo\n", "b.txt", "three\n", ".claude/commands/greet.md", "Greet $ARGUMENTS.\n")
+				e := open(t, setup{roots: []string{dir, dirtest.New(t)}, servers: []sdk.McpServer{playedServer("fs")}, model: format})
+				for range 1 + r.IntN(4) {
+					randomTurn(e, r)
+				}
+				e.answer(backend.AllowOnce)
+				e.prompt("And now?", modelserver.Say("Now."))
+				before := e.sent()
+				for range 1 + r.IntN(2) {
+					e.restart()
+				}
+				e.prompt("And then?", modelserver.Say("Then."))
+				after := e.sent()
+				require.Greater(t, len(after), len(before))
+				require.Equal(t, before, after[:len(before)])
+			})
+		}
+	}
+}
+
+// randomTurn sends a prompt of some kind.
+func randomTurn(e *editor, r *rand.Rand) {
+	use := modelserver.UseWith
+	orders := []modelserver.Order{
+		modelserver.Say("Some words, 日本語 <&> \"quoted\"\n").In(1 + r.IntN(9)),
+		modelserver.Together(modelserver.Think("Hm."), modelserver.Say("Looking."), modelserver.Read("a.txt"), modelserver.Read("missing.txt"),
+			use("find_files", arguments("glob", "*.txt")), modelserver.Read("b.txt")),
+		modelserver.Together(modelserver.Write("new/c.txt", "four\n"), modelserver.Read("b.txt"), modelserver.Edit("b.txt", "three", "3")),
+		modelserver.Edit("a.txt", "two", "2"),
+		modelserver.Think("Just thinking."),
+		use("read_file", `{"path": `),
+		use("fs__claim", `{}`),
+		modelserver.Together(use("fs__claim", `{}`), modelserver.Read("a.txt")),
+		modelserver.Say("Half of an ans").Ending("length"),
+		modelserver.Read("a.txt").Failing(modelserver.Fault{Status: 400, Body: `{"error":{"message":"bad request"}}`}),
+	}
+	e.answer([]backend.Answer{backend.AllowOnce, backend.RejectOnce}[r.IntN(2)])
+	var chosen []modelserver.Order
+	for range r.IntN(5) {
+		chosen = append(chosen, orders[r.IntN(len(orders))])
+	}
+	last := modelserver.Say("That is all.")
+	switch r.IntN(8) {
+	case 0:
+		e.prompt("/roots")
+	case 1:
+		e.prompt("/compact the names")
+	case 2:
+		e.prompt("/greet Bob", append(chosen, last)...)
+	case 3:
+		link := sdk.ResourceLinkBlock("b.txt", "file:///tmp/b.txt#L3")
+		image := sdk.ImageBlock(base64.StdEncoding.EncodeToString(onePixel), "image/png")
+		e.send(link, sdk.TextBlock(modelserver.Prompt("What is this?", append(chosen, last)...)), image)
+	case 4:
+		ctx, stop := context.WithCancel(e.t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if e.model.Waiting(ctx) == nil {
+				e.cancel()
+			}
+		}()
+		e.prompt("Wait", append(chosen, modelserver.Wait())...)
+		stop() // an order before it may have failed
+		<-ended
+	default:
+		e.prompt("Do it", append(chosen, last)...)
+	}
+}
+
+// history returns a stored history.
+func history(updates ...string) iter.Seq2[backend.Update, error] {
+	return func(yield func(backend.Update, error) bool) {
+		for _, u := range updates {
+			parsed, err := backend.ParseUpdate(backend.Raw(`{"update":` + u + `}`))
+			if !yield(parsed, err) {
+				return
+			}
+		}
+	}
+}
+
+func user(text string) string {
+	return fmt.Sprintf(`{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":%q}}`, text)
+}
+
+func said(text, meta string) string {
+	return fmt.Sprintf(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q},"_meta":{"acp-agent":%s}}`, text, meta)
+}
+
+func called(id, meta string) string {
+	return fmt.Sprintf(`{"sessionUpdate":"tool_call","toolCallId":%q,"title":"T","rawInput":{"path": "a"},"_meta":{"acp-agent":%s}}`, id, meta)
+}
+
+func ended(id, status, output string) string {
+	return fmt.Sprintf(`{"sessionUpdate":"tool_call_update","toolCallId":%q,"status":%q,"rawOutput":{"text":%q}}`, id, status, output)
+}
+
+func TestB3_RestoredHistory(t *testing.T) {
+	call := func(id string) llm.Part { return llm.ToolCall{ID: id, Name: "read_file", Arguments: `{"path":"a"}`} }
+	result := func(id, text string, failed bool) llm.Part {
+		return llm.ToolResult{ID: id, Failed: failed, Content: []llm.Part{llm.Text(text)}}
+	}
+	ofUser := func(parts ...llm.Part) llm.Message { return llm.Message{Role: llm.User, Parts: parts} }
+	ofModel := func(parts ...llm.Part) llm.Message { return llm.Message{Role: llm.Assistant, Parts: parts} }
+	read := func(step int) string { return fmt.Sprintf(`{"tool":"read_file","step":%d}`, step) }
+	for name, c := range map[string]struct {
+		history []string
+		want    []llm.Message
+	}{
+		"nothing": {nil, nil},
+		"an answer in pieces, with a note": {[]string{user("Hi"), said("Hel", "{}"), said("Trying again.", `{"note":true}`), said("lo", "{}")},
+			[]llm.Message{ofUser(llm.Text("Hi")), ofModel(llm.Text("Hello"))}},
+		"no answer": {[]string{user("One"), user("Two"), said("Yes", "{}")},
+			[]llm.Message{ofUser(llm.Text("One"), llm.Text("Two")), ofModel(llm.Text("Yes"))}},
+		"calls of one answer that end in another order": {[]string{user("Hi"), said("Reading", "{}"), called("1", read(1)), called("2", read(1)),
+			ended("2", "completed", "B"), ended("1", "failed", "A"), said("Done", "{}")},
+			[]llm.Message{ofUser(llm.Text("Hi")), ofModel(llm.Text("Reading"), call("1"), call("2")), ofUser(result("1", "A", true), result("2", "B", false)),
+				ofModel(llm.Text("Done"))}},
+		"calls of one answer after each other": {[]string{user("Hi"), called("1", read(1)), ended("1", "completed", "A"), called("2", read(1)), ended("2", "completed", "B")},
+			[]llm.Message{ofUser(llm.Text("Hi")), ofModel(call("1"), call("2")), ofUser(result("1", "A", false), result("2", "B", false))}},
+		"calls of two answers": {[]string{user("Hi"), called("1", read(1)), ended("1", "completed", "A"), called("2", read(2)), ended("2", "completed", "B")},
+			[]llm.Message{ofUser(llm.Text("Hi")), ofModel(call("1")), ofUser(result("1", "A", false)), ofModel(call("2")), ofUser(result("2", "B", false))}},
+		"a call that was interrupted": {[]string{user("Hi"), called("1", read(1)), called("2", read(1)), ended("2", "completed", "B"), user("Again")},
+			[]llm.Message{ofUser(llm.Text("Hi")), ofModel(call("1"), call("2")), ofUser(result("1", interrupted, true), result("2", "B", false), llm.Text("Again"))}},
+		"calls that are not of the model": {[]string{user("Hi"), called("1", `{}`), ended("1", "completed", "A"), said("Yes", "{}")},
+			[]llm.Message{ofUser(llm.Text("Hi")), ofModel(llm.Text("Yes"))}},
+		"what the adapter answers": {[]string{user("/roots add /x"), called("1", `{}`), said("Added.", "null"), user("Hi"), said("Yes", "{}")},
+			[]llm.Message{ofUser(llm.Text("Hi")), ofModel(llm.Text("Yes"))}},
+		"a summary on demand": {[]string{user("Hi"), said("Yes", "{}"), user("/compact"), said("Done.", `{"summary":"S"}`), user("Next")},
+			[]llm.Message{ofUser(llm.Text(summaryIntroduction+"S"), llm.Text("Next"))}},
+		"a summary in a turn": {[]string{user("Hi"), said("Yes", "{}"), user("More"), called("1", read(1)), said("…", `{"summary":"S","keep":true}`), said("Then", "{}")},
+			[]llm.Message{ofUser(llm.Text(summaryIntroduction+"S"), llm.Text("More")), ofModel(llm.Text("Then"))}},
+		"white space": {[]string{user("Hi"), said("\n\n", "{}"), user(" "), user("You")}, []llm.Message{ofUser(llm.Text("Hi"), llm.Text("You"))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got conversation
+			require.NoError(t, got.restore(t.Context(), backend.Activation{History: history(c.history...)}))
+			got.end()
+			require.Equal(t, c.want, got.messages)
+		})
+	}
+}
+
+func TestRestoreFails(t *testing.T) {
+	broken, stopped := errors.New("the disk is gone"), errors.New("the turn does not end")
+	var c conversation
+	require.ErrorIs(t, c.restore(t.Context(), backend.Activation{History: func(yield func(backend.Update, error) bool) { yield(backend.Update{}, broken) }}), broken)
+	stop := func(context.Context) error { return stopped }
+	require.ErrorIs(t, c.restore(t.Context(), backend.Activation{History: history(), Stop: stop}), stopped)
+}
+
+// A fork continues with what its source has told the model. A session that is loaded in the middle of a turn has what was shown of it.
+func TestB3_ForkedAndLoaded(t *testing.T) {
+	e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")}})
+	e.prompt("Read it", modelserver.Read("a.txt"))
+	source := e.id
+	session, err := e.client.ForkSession(t.Context(), source, e.lifecycle())
+	require.NoError(t, err)
+	e.id = session.ID
+	e.prompt("What did it say?", modelserver.Say("One."))
+	require.Len(t, e.results(), 1)
+
+	e.id = source
+	ended := make(chan error, 1)
+	go func() {
+		_, err := e.client.Prompt(t.Context(), source, sdk.TextBlock(modelserver.Prompt("Again", modelserver.Read("a.txt"), modelserver.Wait())))
+		ended <- err
+	}()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	require.NoError(t, e.model.Waiting(ctx))
+	_, err = e.client.LoadSession(t.Context(), source, e.lifecycle())
+	require.NoError(t, err)
+	require.NoError(t, <-ended)
+	e.prompt("And?", modelserver.Say("One."))
+	require.Len(t, e.results(), 2)
+}
+
+func TestRecordedUpdateThatFails(t *testing.T) {
+	var c conversation
+	gone := errors.New("gone")
+	r := recorded{updatesFunc(func(backend.Update) error { return gone }), &c}
+	require.ErrorIs(t, r.Update(t.Context(), backend.Text("Hello")), gone)
+	c.end()
+	require.Empty(t, c.messages, "it was not stored either")
+}
+
+// updatesFunc is an Updates.
+type updatesFunc func(backend.Update) error
+
+func (f updatesFunc) Update(_ context.Context, u backend.Update) error { return f(u) }
+
+// TestB3_Stored checks that what is left out of requests stays in the history.
+func TestB3_Stored(t *testing.T) {
+	store := sessionstore.NewMemory()
+	dir := dirtest.New(t, "a.txt", strings.Repeat("line\n", 2000))
+	e := open(t, setup{store: store, roots: []string{dir}, model: func(m *Model) { m.ContextTokens = 40_000 }})
+	var orders []modelserver.Order
+	for range 16 {
+		orders = append(orders, modelserver.Read(filepath.Join(dir, "a.txt")))
+	}
+	e.prompt("Read it often", orders...)
+	results := e.results()
+	require.Equal(t, 16, len(results))
+	require.Equal(t, leftOut, results[0])
+	require.Contains(t, results[15], "line")
+	full := 0
+	for u, err := range store.History(t.Context(), sessionstore.ID(e.id)) {
+		require.NoError(t, err)
+		if strings.Contains(string(u.Raw), `"rawOutput"`) {
+			full++
+			require.Contains(t, string(u.Raw), `line\n`)
+		}
+	}
+	require.Equal(t, 16, full)
+}

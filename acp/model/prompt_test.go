@@ -1,0 +1,97 @@
+package model
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+)
+
+func TestPromptParts(t *testing.T) {
+	block := func(members ...any) backend.Raw { return backend.Raw(arguments(members...)) }
+	text := func(s string) backend.Raw { return block("type", "text", "text", s) }
+	resource := func(members ...any) backend.Raw {
+		return block("type", "resource", "resource", backend.Raw(arguments(members...)))
+	}
+	link := block("type", "resource_link", "name", "a.go", "uri", "file:///dir/a%20b.go#L3")
+	for name, c := range map[string]struct {
+		blocks []backend.Raw
+		want   []llm.Part
+		call   slashCall
+	}{
+		"text":               {[]backend.Raw{text("Hi")}, []llm.Part{llm.Text("Hi")}, slashCall{}},
+		"nothing":            {[]backend.Raw{text(" ")}, []llm.Part{llm.Text("(The user's message is empty.)")}, slashCall{}},
+		"a linked file":      {[]backend.Raw{text("see"), link}, []llm.Part{llm.Text("see"), llm.Text("[The user refers to the file /dir/a b.go#L3]")}, slashCall{}},
+		"another link":       {[]backend.Raw{block("type", "resource_link", "name", "docs", "uri", "https://example.org")}, []llm.Part{llm.Text("[The user refers to docs, https://example.org]")}, slashCall{}},
+		"an embedded file":   {[]backend.Raw{resource("uri", "file:///dir/a.go", "text", "```\nx\n")}, []llm.Part{llm.Text("[The user attached /dir/a.go]\n````\n```\nx\n````\n")}, slashCall{}},
+		"an embedded image":  {[]backend.Raw{resource("uri", "file:///a.png", "mimeType", "image/png", "blob", "aW1hZ2U=")}, []llm.Part{llm.Image{MediaType: "image/png", Data: []byte("image")}}, slashCall{}},
+		"other binary data":  {[]backend.Raw{resource("uri", "file:///a.zip", "blob", "aW1hZ2U=")}, []llm.Part{llm.Text("[The user attached file:///a.zip, which is not text and was left out.]")}, slashCall{}},
+		"a damaged image":    {[]backend.Raw{block("type", "image", "mimeType", "image/png", "data", "?")}, []llm.Part{llm.Text("[The user attached an image that cannot be read.]")}, slashCall{}},
+		"audio":              {[]backend.Raw{block("type", "audio", "data", "aa")}, []llm.Part{llm.Text("[The user attached a block of type audio, which was left out.]")}, slashCall{}},
+		"a command":          {[]backend.Raw{text("/greet  Bob\nand Ann")}, []llm.Part{llm.Text("/greet  Bob\nand Ann")}, slashCall{"greet", "Bob\nand Ann"}},
+		"a command of ours":  {[]backend.Raw{link, text("/compact the names")}, []llm.Part{llm.Text("[The user refers to the file /dir/a b.go#L3]")}, slashCall{"compact", "the names"}},
+		"the adapter's":      {[]backend.Raw{text("/roots")}, nil, slashCall{"roots", ""}},
+		"a path":             {[]backend.Raw{text("/usr/bin is a path")}, []llm.Part{llm.Text("/usr/bin is a path")}, slashCall{"usr/bin", "is a path"}},
+		"after another text": {[]backend.Raw{text("One"), text("/compact")}, []llm.Part{llm.Text("One")}, slashCall{"compact", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parts, call := promptParts(c.blocks)
+			require.Equal(t, c.want, parts)
+			require.Equal(t, c.call, call)
+		})
+	}
+}
+
+const greetCommand = "---\ndescription: Greets people\nargument-hint: NAME\n---\nSay hello to $ARGUMENTS. Ignore !`date`.\n"
+
+func TestSlashCommands(t *testing.T) {
+	cwd := dirtest.New(t, ".claude/commands/compact.md", "Not ours.\n")
+	other := dirtest.New(t, ".claude/commands/greet.md", greetCommand, ".claude/skills/fix/SKILL.md", "---\nname: fix\ndescription: Fixes it.\n---\nFix it well.\n")
+	e := open(t, setup{roots: []string{cwd, other}})
+	updates, _ := e.take()
+	var announced struct {
+		Commands []sdk.AvailableCommand `json:"availableCommands"`
+	}
+	require.NoError(t, json.Unmarshal(updates[len(updates)-1].Raw, &announced))
+	names := map[string]string{}
+	for _, c := range announced.Commands {
+		names[c.Name] = c.Description
+	}
+	label := filepath.Base(other)
+	require.Equal(t, map[string]string{
+		"compact": "Replace the conversation by a summary, to make room for more",
+		"greet":   "Command of " + label + ": Greets people", "fix": "Skill of " + label + ": Fixes it.",
+		"roots": names["roots"],
+	}, names)
+
+	r := e.prompt("/greet Ann and Bob")
+	calls := r.calls()
+	require.Len(t, calls, 1)
+	require.Equal(t, "Read command greet of root "+other, calls[0].Title)
+	require.Equal(t, sdk.ToolKindRead, calls[0].Tool)
+	require.Equal(t, []sdk.ToolCallLocation{{Path: filepath.Join(other, ".claude", "commands", "greet.md")}}, calls[0].Locations)
+	message := e.last().Of(modelserver.User)[0]
+	require.Contains(t, message, "/greet Ann and Bob")
+	require.Contains(t, message, "from the file "+filepath.Join(other, ".claude", "commands", "greet.md")+" in root 1 ("+other+")")
+	require.Contains(t, message, "The author of the file wrote it, not the user.")
+	require.Contains(t, message, "Say hello to Ann and Bob.")
+	require.Contains(t, message, "No commands were run")
+
+	e.prompt("/fix the door")
+	require.Contains(t, e.last().Text(), "Fix it well.")
+	require.Contains(t, e.last().Text(), "The user's arguments: the door")
+
+	require.NoError(t, os.Remove(filepath.Join(other, ".claude", "commands", "greet.md")))
+	r = e.prompt("/greet Eve")
+	require.Empty(t, r.calls(), "it is no longer there")
+	require.Contains(t, e.last().Text(), "/greet Eve")
+	require.NotContains(t, e.last().Text(), "Say hello to Eve")
+}

@@ -1,0 +1,74 @@
+package model
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/workspace/tools"
+)
+
+func TestSystemPrompt(t *testing.T) {
+	cwd := dirtest.New(t, "AGENTS.md", "Use tabs.\n")
+	other := dirtest.New(t, "CLAUDE.md", "Use spaces.\n", ".claude/skills/fix/SKILL.md", "---\nname: fix\ndescription: Fixes it.\n---\nFix it well.\n",
+		".claude/skills/mine/SKILL.md", "---\nname: mine\ndescription: Only for users.\ndisable-model-invocation: true\n---\nMine.\n")
+	e := open(t, setup{roots: []string{cwd, other}})
+	e.prompt("Hi", modelserver.Read("AGENTS.md"), modelserver.Say("Hello."))
+	system := e.last().Instructions
+	for _, want := range []string{
+		systemText, "- 0: " + cwd + " (working directory)\n- 1: " + other + "\n", "## Root 0, " + cwd + ": AGENTS.md\n\n```\nUse tabs.\n```",
+		"## Root 1, " + other + ": CLAUDE.md\n\n```\nUse spaces.\n```", "- fix (" + other + "/.claude/skills/fix/SKILL.md): Fixes it.\n",
+	} {
+		require.Contains(t, system, want)
+	}
+	require.NotContains(t, system, "mine")
+	require.NotContains(t, system, "Fix it well.")
+	requests := e.model.Requests()
+	for _, r := range requests {
+		require.Equal(t, system, r.Instructions, "it is the same in each step")
+	}
+	for mode, want := range map[string]string{"plan": "# Mode: plan", "read_only": "# Mode: read only"} {
+		e.call("session/set_mode", map[string]any{"modeId": mode})
+		e.prompt("Go")
+		require.True(t, strings.HasPrefix(e.last().Instructions, system))
+		require.Contains(t, e.last().Instructions, want)
+	}
+}
+
+// The text names tools that exist.
+func TestSystemTextNamesTools(t *testing.T) {
+	names := map[string]bool{}
+	for _, tool := range tools.New(nil, tools.Options{}).Tools() {
+		names[tool.Name] = true
+	}
+	for _, name := range []string{"find_files", "search", "directory_tree", "read_file"} {
+		require.True(t, names[name], name)
+		require.Contains(t, systemText, "`"+name+"`")
+	}
+	require.LessOrEqual(t, strings.Count(systemText, "\n"), 80)
+}
+
+// The model is told once, in the next message, how the roots have changed.
+func TestChangedRoots(t *testing.T) {
+	cwd, one, two := dirtest.New(t), dirtest.New(t), dirtest.New(t)
+	e := open(t, setup{roots: []string{cwd, one}})
+	r := e.prompt("Hi")
+	require.Empty(t, r.calls())
+	e.setup.roots = []string{cwd, two}
+	for i := range 2 {
+		e.restart()
+		r = e.prompt("Still there?")
+		require.Len(t, r.calls(), 1-i, "only the first time")
+		require.Equal(t, 1, strings.Count(e.last().Text(), "The roots of the session have changed: added "+two+"; removed "+one+"."))
+		require.Contains(t, e.last().Instructions, "- 1: "+two+"\n")
+	}
+	e.setup.roots = []string{cwd}
+	session, err := e.client.ForkSession(t.Context(), e.id, e.lifecycle())
+	require.NoError(t, err)
+	e.id = session.ID
+	r = e.prompt("And now?")
+	require.Equal(t, "Told the model that the folders have changed: removed "+two, r.calls()[0].Title)
+}
