@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -43,7 +44,7 @@ type toolState struct {
 	own      []tools.Tool       // those that are not of MCP servers
 	mentions discovery.Mentions // of instructions, in results
 	allowed  map[command]bool   // commands that need no further permission
-	late     map[string]bool    // MCP servers that did not answer in time when they were last asked for their tools
+	late     map[string]bool    // prefixes of MCP servers that did not answer in time when they were last asked for their tools
 }
 
 // toolbox holds the tools that the model has in a turn's step.
@@ -107,19 +108,19 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 	state := &b.turn.tools
 	waiting := map[string]bool{}
 	for _, s := range servers {
-		waiting[s.Name] = true
+		waiting[s.Prefix] = true
 	}
 	found := map[string][]backend.Tool{}
 	late := time.NewTimer(b.turn.backend.serverPatience)
 	defer late.Stop()
 	for open := true; open && slices.ContainsFunc(servers, func(s backend.ServerStatus) bool {
-		return waiting[s.Name] && (!state.late[s.Name] || s.State == backend.ServerReady)
+		return waiting[s.Prefix] && (!state.late[s.Prefix] || s.State == backend.ServerReady)
 	}); {
 		select {
 		case l, more := <-listings:
 			open = more
-			delete(waiting, l.Name)
-			found[l.Name] = l.Tools
+			delete(waiting, l.Prefix)
+			found[l.Prefix] = l.Tools
 		case <-late.C:
 			open = false
 		case <-ctx.Done():
@@ -128,7 +129,7 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 	}
 	state.late = waiting
 	for _, s := range servers {
-		for _, t := range found[s.Name] {
+		for _, t := range found[s.Prefix] {
 			if m.mayChange() || t.Hints.ReadOnly {
 				b.addRemote(t)
 			}
@@ -312,13 +313,14 @@ func (c *call) describe() (string, sdk.ToolKind) {
 
 // locations returns where the files are that the call is about, as far as they exist in the roots.
 func (c *call) locations() []sdk.ToolCallLocation {
+	const most = 100
 	var all []sdk.ToolCallLocation
 	for _, path := range c.paths() {
-		if path == "" || c.kind == sdk.ToolKindOther {
+		if path == "" || c.kind == sdk.ToolKindOther || len(all) == most {
 			continue
 		}
 		info, err := c.box.turn.host.Workspace().Stat(path)
-		if err != nil {
+		if err != nil || !utf8.ValidString(info.Ref().Path()) {
 			continue
 		}
 		l := sdk.ToolCallLocation{Path: info.Ref().Path()}
