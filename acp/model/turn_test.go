@@ -163,16 +163,24 @@ func TestManySteps(t *testing.T) {
 }
 
 func TestToolsAfterARestart(t *testing.T) {
-	root := dirtest.New(t, "a.txt", "the content")
-	e := open(t, setup{roots: []string{root}, servers: []sdk.McpServer{playedServer("played")}})
-	e.answer(backend.AllowOnce)
-	e.prompt("Do.", modelserver.Together(
-		modelserver.UseWith("read_file", arguments("path", "a.txt")), modelserver.UseWith("played__claim", `{}`),
-		modelserver.UseWith("write_file", arguments("path", "b.txt", "content", "b")), modelserver.UseWith("read_file", `{"path":`)))
-	e.prompt("Go on.")
-	before := e.last().Items
-	e.restart()
-	e.prompt("Go on again.")
-	after := e.last().Items
-	require.Equal(t, before, after[:len(before)])
+	for _, api := range []API{OpenAI, Anthropic} {
+		t.Run(string(api), func(t *testing.T) {
+			root := dirtest.New(t, "a.txt", "the content")
+			e := open(t, setup{roots: []string{root}, servers: []sdk.McpServer{playedServer("played")}, model: func(m *Model) {
+				if m.API = api; api == Anthropic {
+					m.BaseURL = strings.TrimSuffix(m.BaseURL, "/v1")
+				}
+			}})
+			e.answer(backend.AllowOnce)
+			e.prompt("Do.", modelserver.Together(
+				modelserver.Say("Doing."), modelserver.UseWith("read_file", arguments("path", "a.txt")), modelserver.UseWith("played__claim", `{}`),
+				modelserver.UseWith("write_file", arguments("path", "b.txt", "content", "b")), modelserver.UseWith("read_file", `{"path":`)))
+			e.goOn()
+			before := e.last().Items
+			require.Len(t, e.results(), 4)
+			e.restart()
+			e.goOn()
+			require.Equal(t, before, e.last().Items[:len(before)])
+		})
+	}
 }
