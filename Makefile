@@ -7,13 +7,14 @@ FUZZTIME    ?= 30s
 # What the tests run on: the official TypeScript client and acpx, real agents behind the program, MCP servers, MCP clients, and a model server.
 NODE        := testdata/node testdata/node-acpx testdata/node-agents testdata/node-mcp testdata/node-mcp-clients testdata/node-models
 PACKAGES    := $(NODE:%=%/node_modules/.installed)
-# More agents, which are only tried when asked for.
+# More agents, and llama.cpp, which are only tried when asked for.
 MORE        := testdata/node-agents/more
+LLAMA       := testdata/node-llama
 
 # The race detector, but not in SQLite: that is C made into Go, and twenty times slower under it.
 RACE        := -race -gcflags=modernc.org/...=-race=false
 
-.PHONY: build test bench lint fmt vet staticcheck cross fuzz kills interop-agents clean
+.PHONY: build test bench lint fmt vet staticcheck cross fuzz kills interop-agents smoke-model clean
 
 # The program, into bin/. Only MCP uses HTTP, which needs no HTTP/2: without it the program is half a megabyte smaller.
 build:
@@ -65,8 +66,12 @@ kills: $(PACKAGES)
 interop-agents: $(PACKAGES) $(MORE)/node_modules/.installed
 	go test -count=1 -timeout 40m -v -parallel 3 -run "Test(Agents|Servers|Kinds)Table|UseEveryTool|WithFolderArguments" ./internal/interop/agents -survey
 
+# The program with a model that llama.cpp runs, of random weights, on Linux on x86-64.
+smoke-model: $(LLAMA)/node_modules/.installed
+	go test -count=1 -v -run TestRealEngine ./internal/interop
+
 clean:
-	rm -rf bin $(NODE:%=%/node_modules) $(MORE)/node_modules
+	rm -rf bin $(NODE:%=%/node_modules) $(MORE)/node_modules $(LLAMA)/node_modules
 
 # Node itself is one of acpx's packages, so that npm's complaint about the one that runs it is not shown.
 %/node_modules/.installed: %/package-lock.json %/package.json

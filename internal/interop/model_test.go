@@ -307,3 +307,13 @@ func (m *modelSession) setMode(mode string) {
 	m.t.Helper()
 	m.do("session/set_mode", map[string]any{"modeId": mode})
 }
+
+// updates returns the lines with a text.
+func updates(said, text string) (found []string) {
+	for line := range strings.Lines(said) {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
