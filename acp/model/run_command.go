@@ -125,7 +125,7 @@ func (c *call) runTerminal(ctx context.Context, cmd command, timeout time.Durati
 	if err != nil {
 		return "", fmt.Errorf("the client cannot run the command: %w", err)
 	}
-	defer func() { _ = t.call(long, "release", nil) }() // the client may have released it
+	defer t.release(long)
 	err = c.showStatus(ctx, sdk.ToolCallStatusInProgress, []any{sdk.ToolTerminalRef(t.id)})
 	if err != nil {
 		_ = t.call(long, "kill", nil)
@@ -190,6 +190,13 @@ func (t terminal) call(ctx context.Context, method string, result any) error {
 		return err
 	}
 	return json.Unmarshal(raw, result)
+}
+
+// release frees the terminal. What the client answers does not matter.
+func (t terminal) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, cleanUpTime)
+	defer cancel()
+	_ = t.call(ctx, "release", nil)
 }
 
 // exitStatus says how a command ended.
