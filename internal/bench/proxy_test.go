@@ -73,14 +73,9 @@ func (w *wireline) turn(session, text string) (ways []time.Duration, whole time.
 	w.b.Helper()
 	ways = make([]time.Duration, 0, streamed)
 	began := time.Now()
-	w.ask("3", `{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"`+session+`","prompt":[{"type":"text","text":"`+text+`"}]}}`, func(line []byte) {
-		now := time.Now().UnixNano()
-		if _, stamp, found := bytes.Cut(line, []byte(`"at `)); found {
-			if end := bytes.IndexByte(stamp, ' '); end > 0 {
-				sent, err := strconv.ParseInt(string(stamp[:end]), 10, 64)
-				check(w.b, err)
-				ways = append(ways, time.Duration(now-sent))
-			}
+	w.ask("3", `{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"`+session+`","prompt":[{"type":"text","text":`+strconv.Quote(text)+`}]}}`, func(line []byte) {
+		if way, ok := latency(w.b, line); ok {
+			ways = append(ways, way)
 		}
 	})
 	if len(ways) != streamed {
