@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -161,7 +162,18 @@ func open(t testing.TB, s setup) *editor {
 	session, err := e.client.NewSession(t.Context(), e.lifecycle())
 	require.NoError(t, err)
 	e.id, e.opened = session.ID, session.Result
+	e.announced()
 	return e
+}
+
+// announced waits for the slash commands, which follow the response that opens a session.
+func (e *editor) announced() {
+	e.t.Helper()
+	require.Eventually(e.t, func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return slices.ContainsFunc(e.updates, func(u update) bool { return u.Kind == string(sessionstore.AvailableCommandsUpdate) })
+	}, patience, time.Millisecond)
 }
 
 // connect starts an agent.
