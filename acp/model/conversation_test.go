@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
@@ -228,6 +229,40 @@ func TestB3_ForkedAndLoaded(t *testing.T) {
 	require.NoError(t, <-ended)
 	e.prompt("And?", modelserver.Say("One."))
 	require.Len(t, e.results(), 2)
+}
+
+// A process that ends in the middle of a turn leaves a call without a result, and a prompt without an answer.
+func TestB3_RestoredAfterACrash(t *testing.T) {
+	e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")}})
+	asked, release := make(chan struct{}), make(chan struct{})
+	e.onAsk = func(context.Context, question) backend.Answer {
+		close(asked)
+		<-release
+		return backend.RejectOnce
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := e.client.Prompt(t.Context(), e.id, sdk.TextBlock(modelserver.Prompt("Change it", modelserver.Edit("a.txt", "one", "two"))))
+		ended <- err
+	}()
+	<-asked
+	require.Eventually(t, func() bool {
+		for u, err := range e.setup.store.History(t.Context(), sessionstore.ID(e.id)) {
+			if err != nil || u.Kind == sessionstore.ToolCall {
+				return err == nil
+			}
+		}
+		return false
+	}, patience, 10*time.Millisecond, "what is shown is stored a moment later")
+	other := &editor{t: t, model: e.model, setup: e.setup, id: e.id} // as if the first process was gone
+	other.connect()
+	_, err := other.client.LoadSession(t.Context(), e.id, other.lifecycle())
+	require.NoError(t, err)
+	other.prompt("And?", modelserver.Say("Nothing was changed."))
+	require.Equal(t, []string{interrupted}, other.results())
+	require.Equal(t, "one\n", read(t, filepath.Join(e.setup.roots[0], "a.txt")))
+	close(release)
+	<-ended
 }
 
 func TestRecordedUpdateThatFails(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 func TestPromptParts(t *testing.T) {
@@ -56,11 +57,16 @@ func TestSlashCommands(t *testing.T) {
 	cwd := dirtest.New(t, ".claude/commands/compact.md", "Not ours.\n")
 	other := dirtest.New(t, ".claude/commands/greet.md", greetCommand, ".claude/skills/fix/SKILL.md", "---\nname: fix\ndescription: Fixes it.\n---\nFix it well.\n")
 	e := open(t, setup{roots: []string{cwd, other}})
+	_, err := e.client.Prompt(t.Context(), e.id, sdk.TextBlock("Hi")) // they are announced before its answer
+	require.NoError(t, err)
 	updates, _ := e.take()
 	var announced struct {
 		Commands []sdk.AvailableCommand `json:"availableCommands"`
 	}
-	require.NoError(t, json.Unmarshal(updates[len(updates)-1].Raw, &announced))
+	for _, u := range (reply{updates: updates}).of(string(sessionstore.AvailableCommandsUpdate)) {
+		require.Empty(t, announced.Commands, "they are announced once")
+		require.NoError(t, json.Unmarshal(u.Raw, &announced))
+	}
 	names := map[string]string{}
 	for _, c := range announced.Commands {
 		names[c.Name] = c.Description
@@ -78,7 +84,7 @@ func TestSlashCommands(t *testing.T) {
 	require.Equal(t, "Read command greet of root "+other, calls[0].Title)
 	require.Equal(t, sdk.ToolKindRead, calls[0].Tool)
 	require.Equal(t, []sdk.ToolCallLocation{{Path: filepath.Join(other, ".claude", "commands", "greet.md")}}, calls[0].Locations)
-	message := e.last().Of(modelserver.User)[0]
+	message := e.last().Of(modelserver.User)[1]
 	require.Contains(t, message, "/greet Ann and Bob")
 	require.Contains(t, message, "from the file "+filepath.Join(other, ".claude", "commands", "greet.md")+" in root 1 ("+other+")")
 	require.Contains(t, message, "The author of the file wrote it, not the user.")

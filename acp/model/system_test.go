@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -65,10 +66,16 @@ func TestChangedRoots(t *testing.T) {
 		require.Equal(t, 1, strings.Count(e.last().Text(), "The roots of the session have changed: added "+two+"; removed "+one+"."))
 		require.Contains(t, e.last().Instructions, "- 1: "+two+"\n")
 	}
+	e.answer(backend.AllowOnce)
+	e.prompt("/roots add " + one)
+	e.prompt("Look again")
+	require.Contains(t, e.last().Text(), "The roots of the session have changed: added "+one+".")
+	require.NotContains(t, e.last().Text(), "/roots")
+
 	e.setup.roots = []string{cwd}
 	session, err := e.client.ForkSession(t.Context(), e.id, e.lifecycle())
 	require.NoError(t, err)
 	e.id = session.ID
 	r = e.prompt("And now?")
-	require.Equal(t, "Told the model that the folders have changed: removed "+two, r.calls()[0].Title)
+	require.Equal(t, "Told the model that the folders have changed: removed "+two+", "+one, r.calls()[0].Title)
 }
