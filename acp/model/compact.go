@@ -37,14 +37,16 @@ func (t *turn) fit(ctx context.Context, client *llm.Client, r llm.Request) (llm.
 		fitted, tokens = t.conversation.request(r, client.Model())
 	}
 	if tokens > limit {
-		return r, tooLong(fmt.Sprintf("about %d tokens, and %d are possible", tokens, limit))
+		return r, tooLong(fmt.Sprintf("about %d tokens, of which instructions and tools are %d; %d are possible, with room for the answer",
+			tokens, estimate(r), limit))
 	}
 	return fitted, nil
 }
 
 // room returns how many tokens a request may have, so that there is room for the answer.
 func room(m llm.Model) int {
-	return m.ContextTokens - min(cmp.Or(m.MaxTokens, 8192), m.ContextTokens/4)
+	answer := cmp.Or(m.MaxTokens, min(8192, m.ContextTokens/4))
+	return max(m.ContextTokens-answer, m.ContextTokens/4)
 }
 
 // tooLong says what to do about a conversation that remains too long.
@@ -66,12 +68,16 @@ func (t *turn) shorten(ctx context.Context, client *llm.Client, err error) error
 	return t.makeRoom(ctx, client)
 }
 
-// makeRoom summarises the conversation in the middle of a turn. If that fails, it is not tried again in this turn.
+// makeRoom summarises the conversation in the middle of a turn, unless there is only the user's message. If that fails, it is not tried again in
+// this turn.
 func (t *turn) makeRoom(ctx context.Context, client *llm.Client) error {
+	t.uncompacted = maxSteps + 1
+	if t.conversation.isNew() {
+		return nil
+	}
 	done, err := t.summarise(ctx, client, "", meta{Keep: true})
-	t.uncompacted = t.steps + 2
-	if !done {
-		t.uncompacted = maxSteps + 1
+	if done {
+		t.uncompacted = t.steps + 2
 	}
 	return err
 }
@@ -285,6 +291,13 @@ func tokensOf(parts ...llm.Part) int {
 		n += 4 // what is around it
 	}
 	return n
+}
+
+// isNew reports whether there is nothing but the user's last message.
+func (c *conversation) isNew() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.messages) == 1 && len(c.messages[0].Parts) == len(c.prompt)
 }
 
 // transcript returns the conversation as text, with long results shortened.

@@ -83,6 +83,16 @@ func TestB3_CompactedByItself(t *testing.T) {
 	r = e.prompt(strings.Repeat("A much longer message. ", 8000), summary)
 	require.Contains(t, r.text(), "too long for the model")
 	require.Contains(t, r.text(), "start a new session")
+	r = e.prompt("Never mind", modelserver.Say("Fine."), summary)
+	require.Contains(t, r.text(), "Fine.", "the session can be used again")
+}
+
+func TestContextTooSmall(t *testing.T) {
+	e := open(t, setup{model: small(1000)})
+	r := e.prompt("Hi", modelserver.Say("Hello."))
+	require.Regexp(t, `too long for the model \(about \d+ tokens, of which instructions and tools are \d+; 750 are possible`, r.text())
+	require.Contains(t, r.text(), "set its contextTokens")
+	require.Empty(t, e.model.Requests(), "there is nothing to summarise")
 }
 
 // If the server says that a request is too long, the conversation is summarised too.
