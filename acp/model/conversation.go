@@ -25,6 +25,7 @@ type conversation struct {
 	results map[string]llm.ToolResult // of these calls, by ID
 	asked   []backend.Raw             // content blocks of a stored prompt that may have more
 	prompt  []llm.Part                // of the last prompt
+	before  []llm.Message             // what there was before that
 	ignored bool                      // the prompt was not for the model, nor is what follows it
 
 	cut                int // how many of the oldest results are left out of requests
@@ -42,6 +43,8 @@ type meta struct {
 	Prompt bool `json:"prompt,omitempty"`
 	// Note says that a message is for the user only.
 	Note bool `json:"note,omitempty"`
+	// Refused says that the model is not told of the last prompt and of what came after it.
+	Refused bool `json:"refused,omitempty"`
 	// Summary replaces the conversation so far. Keep says that the user's last message is kept nevertheless.
 	Summary string `json:"summary,omitempty"`
 	Keep    bool   `json:"keep,omitempty"`
@@ -162,6 +165,10 @@ func (c *conversation) apply(u backend.Update) {
 	switch m := p.Meta.Ours; {
 	case m.Summary != "":
 		c.startOver(m)
+	case m.Refused:
+		c.endCalls()
+		c.said.Reset()
+		c.messages = c.before
 	case c.ignored || m.Note:
 	case u.Kind == sessionstore.AgentMessageChunk:
 		var content struct{ Text string }
@@ -255,6 +262,7 @@ func (c *conversation) endPrompt() slashCall {
 	}
 	c.end()
 	c.dropThoughts()
+	c.before = slices.Clone(c.messages)
 	var parts []llm.Part
 	parts, call := promptParts(c.asked)
 	c.asked, c.prompt = nil, nil
@@ -285,6 +293,7 @@ func (c *conversation) startOver(m meta) {
 	c.messages, c.results, c.cut, c.counted, c.estimated = nil, nil, 0, 0, 0
 	c.said.Reset()
 	c.add(llm.User, llm.Text(summaryIntroduction+m.Summary))
+	c.before = slices.Clone(c.messages)
 	if m.Keep {
 		c.add(llm.User, c.prompt...)
 	}

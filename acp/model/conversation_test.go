@@ -72,6 +72,23 @@ func TestB3_Restored(t *testing.T) {
 	}
 }
 
+// A prompt that the model refuses is not part of what it is sent next, nor after a restart.
+func TestB3_RefusedPrompts(t *testing.T) {
+	dir := dirtest.New(t, "a.txt", "one\n")
+	e := open(t, setup{roots: []string{dir}})
+	e.prompt("First.", modelserver.Say("Done."))
+	refused := e.prompt("Second.", modelserver.Read("a.txt"), modelserver.Say("I will not.").Ending("refusal"))
+	require.Equal(t, sdk.StopReasonRefusal, refused.stop)
+	for range 2 {
+		e.prompt("Third.", modelserver.Say("Fine."))
+		all := string(backend.Encode(e.sent()))
+		require.Contains(t, all, "First.")
+		require.NotContains(t, all, "Second.")
+		require.NotContains(t, all, "I will not.")
+		e.restart()
+	}
+}
+
 // randomTurn sends a prompt of some kind.
 func randomTurn(e *editor, r *rand.Rand) {
 	use := modelserver.UseWith

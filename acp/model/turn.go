@@ -83,6 +83,9 @@ func (t *turn) step(ctx context.Context) (done bool, reason sdk.StopReason, err 
 	if err := t.showUsage(ctx, client, finish.Usage); err != nil {
 		return false, "", err
 	}
+	if finish.Reason == llm.Refused {
+		return true, sdk.StopReasonRefusal, t.showRefusal(ctx)
+	}
 	if len(calls) > 0 {
 		err := tools.run(ctx, calls)
 		if err != nil || t.stuck == "" {
@@ -91,14 +94,17 @@ func (t *turn) step(ctx context.Context) (done bool, reason sdk.StopReason, err 
 		return true, sdk.StopReasonEndTurn, t.note(ctx, fmt.Sprintf("\n\nStopped, because the same call has failed in the same way %d times: %s. "+
 			"Send another message that says what to do instead.", stopAfter, t.stuck))
 	}
-	switch finish.Reason {
-	case llm.Length:
+	if finish.Reason == llm.Length {
 		return true, sdk.StopReasonMaxTokens, nil
-	case llm.Refused:
-		return true, sdk.StopReasonRefusal, nil
-	default:
-		return true, sdk.StopReasonEndTurn, nil
 	}
+	return true, sdk.StopReasonEndTurn, nil
+}
+
+// showRefusal tells the user that the model has refused to answer. As ACP wants it, the prompt and what came after it are left out of what the
+// model is sent with the next one, which it would mostly refuse too.
+func (t *turn) showRefusal(ctx context.Context) error {
+	const said = "\n\n*The model refused to answer. Your next prompt is sent without this one.*"
+	return t.updates.Update(ctx, meta{Refused: true}.message(said))
 }
 
 // ask sends a request and shows the answer as it arrives. It returns the answer's tool calls if the answer is complete.
