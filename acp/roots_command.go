@@ -27,11 +27,8 @@ import (
 // turn of the prompt.
 
 // rootsEntry is the command as it is announced.
-var rootsEntry = backend.Encode(sdk.AvailableCommand{
-	Name:        backend.RootsCommand,
-	Description: "Show the session's folders, or add or remove one; asks first",
-	Input:       &sdk.AvailableCommandInput{Unstructured: &sdk.UnstructuredCommandInput{Hint: "[add DIR | remove DIR]"}},
-})
+var rootsEntry = backend.Encode(backend.NewCommand(backend.RootsCommand, "Show the session's folders, or add or remove one; asks first",
+	"[add DIR | remove DIR]"))
 
 const rootsUsage = "Type `/roots` to see the folders of this session, `/roots add DIR` to add one, or `/roots remove DIR` to remove one. " +
 	"A relative DIR starts at the working directory, and `~` is your home directory. " +

@@ -61,8 +61,8 @@ type Backend interface {
 	Close(ctx context.Context) error
 }
 
-// Session is one activation of a session. A Session may also implement [Closer] and [Sampler]. Its methods are called in the order of the session's requests, and Prompt, Call,
-// Notify and Cancel never concurrently.
+// Session is one activation of a session. It may also implement [Closer] and [Sampler]. Its methods are called in the order of the session's
+// requests, and Prompt, Call, Notify and Cancel never concurrently.
 type Session interface {
 	// Prompt starts a turn, which lasts until Work returns. The prompt is already stored. Updates of the turn are sent to u.
 	Prompt(ctx context.Context, params Raw, u Updates) Work
@@ -118,10 +118,6 @@ const (
 	// Info.Initialize state the transports that it supports.
 	BackendConnects
 )
-
-// RootsCommand is the name of the slash command that the adapter answers itself, in front of any backend. The adapter announces it,
-// and a backend offers nothing else by this name.
-const RootsCommand = "roots"
 
 // Cause is the method of the request that activates a session. When the user changes the folders with [RootsCommand], it is Resume.
 type Cause string

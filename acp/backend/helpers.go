@@ -6,19 +6,16 @@ import (
 	"fmt"
 	"strings"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // ParseUpdate returns the update with the given JSON. It fails unless raw is an object with an object as its member "update".
 func ParseUpdate(raw Raw) (Update, error) { return sessionstore.ParseUpdate(raw) }
 
-// NewUpdate returns the update u. It panics if u has no variant or more than one.
-func NewUpdate(u sdk.SessionUpdate) Update {
-	update, err := ParseUpdate(Encode(struct {
-		Update sdk.SessionUpdate `json:"update"`
-	}{u}))
+// NewUpdate returns the update that u is encoded as: an sdk.SessionUpdate, one of its variants, or a [ToolCall]. It panics if that is not
+// an object.
+func NewUpdate(u any) Update {
+	update, err := ParseUpdate(Encode(map[string]any{"update": u}))
 	if err != nil {
 		panic(fmt.Sprintf("backend: %v", err))
 	}

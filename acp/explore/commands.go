@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -127,55 +125,12 @@ func helpText() string {
 
 // announceCommands sends the list of slash commands, unless it is the one that was sent last.
 func (s *session) announceCommands(ctx context.Context, to backend.Updates) error {
-	update := encodeUpdate(sdk.SessionAvailableCommandsUpdate{
-		SessionUpdate: "available_commands_update", AvailableCommands: s.availableCommands(),
-	})
-	if bytes.Equal(update.Raw, s.announced.Raw) {
-		return nil
-	}
-	if err := to.Update(ctx, update); err != nil {
-		return err
-	}
-	s.announced = update
-	return nil
-}
-
-// availableCommands returns the built-in commands, then those found in the roots.
-func (s *session) availableCommands() []sdk.AvailableCommand {
-	var list []sdk.AvailableCommand
-	add := func(name, description, hint string) {
-		c := sdk.AvailableCommand{Name: name, Description: description}
-		if hint != "" {
-			c.Input = &sdk.AvailableCommandInput{Unstructured: &sdk.UnstructuredCommandInput{Hint: hint}}
-		}
-		list = append(list, c)
-	}
+	var own []sdk.AvailableCommand
 	for _, c := range commands() {
-		add(c.name, c.description, c.input)
+		own = append(own, backend.NewCommand(c.name, c.description, c.input))
 	}
-	offered, _ := s.host.Catalog().SlashCommands(builtinNames()...)
-	for _, c := range offered[:min(len(offered), s.limits.commands)] {
-		kind := "Command"
-		if c.Artifact.Kind == discovery.Skill {
-			kind = "Skill"
-		}
-		hint := "[ARGUMENTS]"
-		if given := text.Line(c.Hint, maxDescription); given != "" {
-			hint = text.Printable(given)
-		}
-		add(c.Name, attributed(kind+" of "+s.roots[c.Artifact.Root.Index].label, c.Description), hint)
-	}
-	return list
+	return s.announced.Announce(ctx, s.host, to, own, s.limits.commands)
 }
 
 // maxDescription bounds a description from a folder or server in a list, in characters.
 const maxDescription = 300
-
-// attributed returns a description from a folder or server on one line, after the label that says whose it is.
-func attributed(label, description string) string {
-	label = text.Printable(label)
-	if description = text.Line(description, maxDescription); description == "" {
-		return label
-	}
-	return label + ": " + text.Printable(description)
-}

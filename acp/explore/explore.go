@@ -60,7 +60,7 @@ type session struct {
 	limits    limits
 	host      backend.Host
 	roots     []root
-	announced backend.Update     // the last announcement of commands
+	announced backend.Commands
 	started   map[serverKey]bool // the servers configured in roots that were started
 	mentioned map[string]bool    // instructions of directories that answers have named
 }

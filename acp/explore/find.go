@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -103,7 +104,7 @@ func (l *listing) add(root int, line, path string, number int) error {
 	}
 	l.left--
 	l.counts[root].hits++
-	l.locations = append(l.locations, locations(path, number)...)
+	l.locations = append(l.locations, backend.Locations(path, number)...)
 	heading := ""
 	if l.open != root {
 		// No line can close the fence, because each begins with the name of a file.

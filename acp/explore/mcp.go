@@ -295,7 +295,7 @@ func (t *turn) showListing(l backend.Listing) error {
 		lines = append(lines, describeTool(tool)...)
 	}
 	for _, r := range l.Resources {
-		lines = append(lines, attributed("resource "+text.Truncate(r.URI, maxDescription), r.Description))
+		lines = append(lines, text.Attributed("resource "+text.Truncate(r.URI, maxDescription), r.Description, maxDescription))
 	}
 	switch {
 	case len(lines) > 0:
@@ -328,7 +328,7 @@ func describeTool(tool backend.Tool) []string {
 	if tool.Hints.OpenWorld {
 		effect += " and contacts other systems"
 	}
-	lines := []string{attributed("/call "+tool.Name, tool.Description), "  according to its server it " + effect}
+	lines := []string{text.Attributed("/call "+tool.Name, tool.Description, maxDescription), "  according to its server it " + effect}
 	if len(tool.Input) > 0 {
 		var compact bytes.Buffer
 		if json.Compact(&compact, tool.Input) != nil {

@@ -9,6 +9,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -89,7 +90,7 @@ func (t *turn) readFile(ctx context.Context, l link) error {
 			return err
 		}
 	}
-	if err := call.end(sdk.ToolCallStatusCompleted, summary, locations(ref.Path(), p.first)); err != nil {
+	if err := call.end(sdk.ToolCallStatusCompleted, summary, backend.Locations(ref.Path(), p.first)); err != nil {
 		return err
 	}
 	if err := t.write(summary + "\n\n"); err != nil {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 const (
@@ -105,19 +105,6 @@ func (r *reply) quote(s string) error {
 	return r.write(fmt.Sprintf("Truncated: an answer is limited to %s, and this text has %s.\n\n", text.Size(r.bound), text.Size(size)))
 }
 
-// toolCall is a tool_call or a tool_call_update, which leaves out what does not change, or the toolCall of a permission request.
-type toolCall struct {
-	SessionUpdate string `json:"sessionUpdate,omitempty"` // "" in a permission request
-	sdk.ToolCallUpdate
-	Content []any `json:"content,omitempty"`
-}
-
-// diffContent is a diff whose oldText is null for a new file. The SDK's type leaves it out.
-type diffContent struct {
-	sdk.ToolCallContentDiff
-	OldText *string `json:"oldText"`
-}
-
 // activeCall is a tool call that was announced.
 type activeCall struct {
 	reply *reply
@@ -126,39 +113,39 @@ type activeCall struct {
 
 // begin announces a tool call in progress. input is what the user asked for.
 func (r *reply) begin(kind sdk.ToolKind, title string, input any) (activeCall, error) {
-	return r.announce(toolCall{ToolCallUpdate: sdk.ToolCallUpdate{
+	return r.announce(backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
 		Title: &title, Kind: &kind, Status: sdk.Ptr(sdk.ToolCallStatusInProgress), RawInput: input,
 	}})
 }
 
 // announce announces a tool call.
-func (r *reply) announce(c toolCall) (activeCall, error) {
+func (r *reply) announce(c backend.ToolCall) (activeCall, error) {
 	if err := r.flush(); err != nil {
 		return activeCall{}, err
 	}
 	// The id must differ from all others of the session, including those stored by earlier processes.
 	call := activeCall{r, sdk.ToolCallId(string(*c.Kind) + "-" + rand.Text())}
-	c.SessionUpdate, c.ToolCallId = "tool_call", call.id
-	return call, r.updates.Update(r.ctx, encodeUpdate(c))
+	c.SessionUpdate, c.ToolCallId = sessionstore.ToolCall, call.id
+	return call, r.updates.Update(r.ctx, backend.NewUpdate(c))
 }
 
 // update reports progress of the tool call.
-func (a activeCall) update(c toolCall) error {
+func (a activeCall) update(c backend.ToolCall) error {
 	if err := a.reply.flush(); err != nil {
 		return err
 	}
-	c.SessionUpdate, c.ToolCallId = "tool_call_update", a.id
-	return a.reply.updates.Update(a.reply.ctx, encodeUpdate(c))
+	c.SessionUpdate, c.ToolCallId = sessionstore.ToolCallUpdate, a.id
+	return a.reply.updates.Update(a.reply.ctx, backend.NewUpdate(c))
 }
 
 // progress replaces what the tool call shows.
 func (a activeCall) progress(message string) error {
-	return a.update(toolCall{Content: []any{sdk.ToolContent(sdk.TextBlock(message))}})
+	return a.update(backend.ToolCall{Content: []any{sdk.ToolContent(sdk.TextBlock(message))}})
 }
 
 // end ends the tool call with a summary and the locations it concerned.
 func (a activeCall) end(status sdk.ToolCallStatus, summary string, locations []sdk.ToolCallLocation) error {
-	return a.update(toolCall{
+	return a.update(backend.ToolCall{
 		ToolCallUpdate: sdk.ToolCallUpdate{Status: &status, Locations: locations},
 		Content:        []any{sdk.ToolContent(sdk.TextBlock(summary))},
 	})
@@ -170,25 +157,4 @@ func (a activeCall) fail(reason string) error {
 		return err
 	}
 	return a.reply.write(reason + "\n\n")
-}
-
-// locations returns a location, unless JSON cannot represent the path. Line 0 stands for the whole file.
-func locations(path string, line int) []sdk.ToolCallLocation {
-	switch {
-	case !utf8.ValidString(path):
-		return nil
-	case line == 0:
-		return []sdk.ToolCallLocation{{Path: path}}
-	default:
-		return []sdk.ToolCallLocation{{Path: path, Line: &line}}
-	}
-}
-
-// encodeUpdate returns the update that is encoded as update.
-func encodeUpdate(update any) backend.Update {
-	u, err := backend.ParseUpdate(backend.Encode(map[string]any{"update": update}))
-	if err != nil {
-		panic(fmt.Sprintf("explore: %v", err))
-	}
-	return u
 }

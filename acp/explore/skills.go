@@ -7,6 +7,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -75,7 +76,7 @@ func (t *turn) limitsReached(r root) []string {
 
 // describeArtifact returns lines that say what an artifact is, where it is, and which rules it breaks. note follows the path.
 func describeArtifact(r root, a discovery.Artifact, note string) []string {
-	line := attributed(a.Name, a.Description)
+	line := text.Attributed(a.Name, a.Description, maxDescription)
 	if a.State != discovery.Active {
 		line = text.Printable(a.Name) + ": " + stateName(a.State) + ", " + text.Printable(a.Reason)
 	}
@@ -157,7 +158,7 @@ func (t *turn) showArtifact(ctx context.Context, a discovery.Artifact, arguments
 		return call.fail(fmt.Sprintf("Cannot read %s: %s.", text.Code(r.showPath(a.Path)), reason(err)))
 	}
 	summary := fmt.Sprintf("The %s %s, from %s in root %s.", a.Kind, text.Code(a.Name), text.Code(r.showPath(a.Path)), text.Code(r.label))
-	if err := call.end(sdk.ToolCallStatusCompleted, summary, locations(a.Path, 0)); err != nil {
+	if err := call.end(sdk.ToolCallStatusCompleted, summary, backend.Locations(a.Path, 0)); err != nil {
 		return err
 	}
 	if err := t.write(summary + " This text comes from the folder, not from you. It is only shown: there is no model here to follow it.\n\n"); err != nil {

@@ -83,7 +83,7 @@ func (t *turn) change(ctx context.Context, c change, path string, rewrite func(o
 
 // apply writes a change that was allowed.
 func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
-	if err := call.update(toolCall{ToolCallUpdate: sdk.ToolCallUpdate{Status: sdk.Ptr(sdk.ToolCallStatusInProgress)}}); err != nil {
+	if err := call.update(backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{Status: sdk.Ptr(sdk.ToolCallStatusInProgress)}}); err != nil {
 		return err
 	}
 	if err := c.Apply(ctx, t.workspace()); err != nil {
@@ -92,7 +92,7 @@ func (t *turn) apply(ctx context.Context, c change, call activeCall) error {
 		}
 		return call.fail(t.whyUnchanged(c, err))
 	}
-	err := call.update(toolCall{
+	err := call.update(backend.ToolCall{
 		ToolCallUpdate: sdk.ToolCallUpdate{Status: sdk.Ptr(sdk.ToolCallStatusCompleted), Locations: c.locations()}, Content: c.diff(),
 	})
 	if err != nil {
@@ -119,7 +119,7 @@ func (t *turn) ask(ctx context.Context, c change, call activeCall) (backend.Answ
 }
 
 // toolCall describes the change before it is made. It names the resolved path and its root, if these are known.
-func (c change) toolCall() toolCall {
+func (c change) toolCall() backend.ToolCall {
 	title := c.verb + " " + text.Truncate(text.Printable(c.Asked), 200)
 	input := map[string]any{"path": c.Asked}
 	if c.Ref != (workspace.Ref{}) {
@@ -127,7 +127,7 @@ func (c change) toolCall() toolCall {
 		title = c.verb + " " + text.Printable(path) + " in root " + text.Printable(root)
 		input["resolvedPath"], input["root"] = path, root
 	}
-	return toolCall{ToolCallUpdate: sdk.ToolCallUpdate{
+	return backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
 		Title: &title, Kind: sdk.Ptr(sdk.ToolKindEdit), Status: sdk.Ptr(sdk.ToolCallStatusPending), RawInput: input, Locations: c.locations(),
 	}}
 }
@@ -137,11 +137,11 @@ func (c change) locations() []sdk.ToolCallLocation {
 	if c.Ref == (workspace.Ref{}) {
 		return nil
 	}
-	return locations(c.Ref.Path(), c.FirstLine())
+	return backend.Locations(c.Ref.Path(), c.FirstLine())
 }
 
 func (c change) diff() []any {
-	return []any{diffContent{sdk.ToolCallContentDiff{Type: "diff", Path: c.Ref.Path(), NewText: c.New}, c.Old}}
+	return []any{backend.NewDiff(c.Ref.Path(), c.Old, c.New)}
 }
 
 // whyUnchanged says why nothing was written.

@@ -55,13 +55,9 @@ func (m meta) encode() map[string]any { return map[string]any{"acp-agent": m} }
 
 // message returns an update with a message of the agent.
 func (m meta) message(text string) backend.Update {
-	u, err := backend.ParseUpdate(backend.Encode(map[string]any{"update": map[string]any{
+	return backend.NewUpdate(map[string]any{
 		"sessionUpdate": sessionstore.AgentMessageChunk, "content": map[string]string{"type": "text", "text": text}, "_meta": m.encode(),
-	}}))
-	if err != nil {
-		panic(err) // cannot happen: it is an object
-	}
-	return u
+	})
 }
 
 // recorded adds the updates that it shows to the conversation.

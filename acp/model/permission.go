@@ -49,7 +49,7 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 }
 
 // ask asks the user whether to do what is shown. An error says that they do not allow it.
-func (c *call) ask(ctx context.Context, shown shownCall, offers []backend.Offer) (backend.Answer, error) {
+func (c *call) ask(ctx context.Context, shown backend.ToolCall, offers []backend.Offer) (backend.Answer, error) {
 	shown.ToolCallId, shown.Kind, shown.RawInput = sdk.ToolCallId(c.ID), &c.kind, c.rawInput()
 	shown.Status = sdk.Ptr(sdk.ToolCallStatusPending)
 	q := backend.Question{ToolCall: backend.Encode(shown), Offers: append(offers, backend.Offer{Answer: backend.RejectOnce, Label: "Reject"})}
@@ -65,38 +65,27 @@ func (c *call) ask(ctx context.Context, shown shownCall, offers []backend.Offer)
 	}
 }
 
-// diffContent is a diff whose oldText is null for a new file. The SDK's type leaves it out.
-type diffContent struct {
-	sdk.ToolCallContentDiff
-	OldText *string `json:"oldText"`
-}
-
 // describeChange returns what the user is shown of a change: the resolved paths, their roots and the difference.
-func (c *call) describeChange(change tools.Change) shownCall {
+func (c *call) describeChange(change tools.Change) backend.ToolCall {
 	path, root := change.Ref.Path(), change.Ref.Root().Dir.String()
 	title := text.Printable(path) + " in root " + text.Printable(root)
-	location := sdk.ToolCallLocation{Path: path}
-	s := shownCall{Content: []any{}}
+	s := backend.ToolCall{Content: []any{}}
+	s.Locations = backend.Locations(path, change.FirstLine())
 	switch change.Kind {
 	case tools.Write:
 		title = "Write " + title
-		if line := change.FirstLine(); line > 0 {
-			location.Line = &line
-		}
-		s.Content = append(s.Content, diffContent{sdk.ToolCallContentDiff{Type: "diff", Path: path, NewText: change.New}, change.Old})
+		s.Content = append(s.Content, backend.NewDiff(path, change.Old, change.New))
 	case tools.CreateDirectory:
 		title = "Create directory " + title
 	case tools.Delete:
 		title = "Delete " + change.What + " " + title
 		if change.Old != nil {
-			s.Content = append(s.Content, diffContent{sdk.ToolCallContentDiff{Type: "diff", Path: path}, change.Old})
+			s.Content = append(s.Content, backend.NewDiff(path, change.Old, ""))
 		}
 	case tools.Move:
 		title = "Move " + change.What + " " + title + " to " + text.Printable(change.To.Path())
+		s.Locations = append(s.Locations, backend.Locations(change.To.Path(), 0)...)
 	}
-	s.Title, s.Locations = &title, []sdk.ToolCallLocation{location}
-	if change.Kind == tools.Move {
-		s.Locations = append(s.Locations, sdk.ToolCallLocation{Path: change.To.Path()})
-	}
+	s.Title = &title
 	return s
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -154,7 +155,7 @@ func (t *turn) prompt(ctx context.Context, params backend.Raw, client *llm.Clien
 	if call.name == "" {
 		return call, nil
 	}
-	offered, _ := t.host.Catalog().SlashCommands(reserved...)
+	offered, _ := t.host.Catalog().SlashCommands(backend.RootsCommand, compactCommand)
 	for _, c := range offered {
 		if c.Name == call.name {
 			return call, t.expand(ctx, c.Artifact, call.arguments)
@@ -215,17 +216,12 @@ func argumentsLine(content discovery.Expansion, arguments string) string {
 // addToPrompt adds a text to the user's message, and shows that as a tool call so that it is stored. path is the file that it comes from, "" for
 // none.
 func (t *turn) addToPrompt(ctx context.Context, kind sdk.ToolKind, title, path, message string) error {
-	call := map[string]any{
-		"sessionUpdate": sessionstore.ToolCall, "toolCallId": newID("prompt"), "title": title, "kind": kind, "status": sdk.ToolCallStatusCompleted,
-		"rawOutput": map[string]string{"text": message}, "_meta": meta{Prompt: true}.encode(),
+	call := sdk.SessionUpdateToolCall{
+		SessionUpdate: string(sessionstore.ToolCall), ToolCallId: sdk.ToolCallId("prompt-" + rand.Text()[:16]), Title: title, Kind: kind,
+		Status: sdk.ToolCallStatusCompleted, RawOutput: map[string]string{"text": message}, Meta: meta{Prompt: true}.encode(),
 	}
 	if path != "" {
-		call["rawInput"] = map[string]string{"path": path}
-		call["locations"] = []sdk.ToolCallLocation{{Path: path}}
+		call.RawInput, call.Locations = map[string]string{"path": path}, backend.Locations(path, 0)
 	}
-	u, err := backend.ParseUpdate(backend.Encode(map[string]any{"update": call}))
-	if err != nil {
-		return err
-	}
-	return t.updates.Update(ctx, u)
+	return t.updates.Update(ctx, backend.NewUpdate(call))
 }

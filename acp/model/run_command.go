@@ -95,7 +95,7 @@ func (c *call) permitCommand(ctx context.Context, cmd command) error {
 	case state.allowed[cmd]:
 		return nil
 	}
-	shown := shownCall{
+	shown := backend.ToolCall{
 		ToolCallUpdate: sdk.ToolCallUpdate{Title: &c.title},
 		Content:        []any{sdk.ToolContent(sdk.TextBlock("In " + text.Code(cmd.dir) + ":\n\n" + text.Block("sh", cmd.line)))},
 	}

@@ -21,7 +21,7 @@ type session struct {
 
 	conversation conversation
 	tools        toolState
-	announced    backend.Update // the last announcement of commands; used by the turn only
+	announced    backend.Commands // used by the turn only
 }
 
 // Open opens a session. Of one that is loaded, resumed or forked the model gets to know the stored history.

@@ -18,8 +18,8 @@ import (
 //go:embed system.md
 var systemText string
 
-// maxSkills is how many skills the model is told of.
-const maxSkills = 200
+// maxSkills is how many skills the model is told of, and maxDescription bounds the description of each, in characters.
+const maxSkills, maxDescription = 200, 300
 
 // systemPrompt returns what the model is told first: our own text, the roots, their instructions and their skills. It stays the same as long as
 // these and the mode do, so that servers can cache it.
@@ -62,11 +62,7 @@ func describeSkills(skills []discovery.Artifact) string {
 	b.WriteString("\n# Skills found in the folders\n\nA skill is a folder with a text on how to do one task. If a task fits a description, read the " +
 		"file first and follow it. Paths in it are relative to its folder.\n\n")
 	for _, a := range skills[:min(len(skills), maxSkills)] {
-		fmt.Fprintf(&b, "- %s (%s)", text.Printable(a.Name), text.Printable(a.Path))
-		if d := text.Line(a.Description, maxDescription); d != "" {
-			b.WriteString(": " + text.Printable(d))
-		}
-		b.WriteString("\n")
+		fmt.Fprintf(&b, "- %s\n", text.Attributed(text.Printable(a.Name)+" ("+text.Printable(a.Path)+")", a.Description, maxDescription))
 	}
 	if more := len(skills) - maxSkills; more > 0 {
 		fmt.Fprintf(&b, "- and %d more\n", more)

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -320,29 +319,17 @@ func (c *call) locations() []sdk.ToolCallLocation {
 			continue
 		}
 		info, err := c.box.turn.host.Workspace().Stat(path)
-		if err != nil || !utf8.ValidString(info.Ref().Path()) {
-			continue
+		if err == nil {
+			all = append(all, backend.Locations(info.Ref().Path(), max(c.input.Offset, 0))...)
 		}
-		l := sdk.ToolCallLocation{Path: info.Ref().Path()}
-		if c.input.Offset > 0 {
-			l.Line = &c.input.Offset
-		}
-		all = append(all, l)
 	}
 	return all
-}
-
-// shownCall is a tool_call or a tool_call_update, which leaves out what does not change, or the toolCall of a permission request.
-type shownCall struct {
-	SessionUpdate sessionstore.Kind `json:"sessionUpdate,omitempty"` // "" in a permission request
-	sdk.ToolCallUpdate
-	Content []any `json:"content,omitempty"`
 }
 
 // announce shows the call before it is run.
 func (c *call) announce(ctx context.Context) error {
 	c.announced = true
-	s := shownCall{SessionUpdate: sessionstore.ToolCall, ToolCallUpdate: sdk.ToolCallUpdate{
+	s := backend.ToolCall{SessionUpdate: sessionstore.ToolCall, ToolCallUpdate: sdk.ToolCallUpdate{
 		Meta: c.meta(), Title: &c.title, Kind: &c.kind, Status: sdk.Ptr(sdk.ToolCallStatusPending), RawInput: c.rawInput(), Locations: c.locations(),
 	}}
 	return c.show(ctx, s)
@@ -360,18 +347,18 @@ func (c *call) rawInput() any {
 }
 
 // show sends an update of the call.
-func (c *call) show(ctx context.Context, s shownCall) error {
+func (c *call) show(ctx context.Context, s backend.ToolCall) error {
 	s.SessionUpdate = cmp.Or(s.SessionUpdate, sessionstore.ToolCallUpdate)
 	s.ToolCallId = sdk.ToolCallId(c.ID)
 	if s.Content != nil {
 		c.content = s.Content
 	}
-	return c.box.turn.updates.Update(ctx, backend.Update{Kind: s.SessionUpdate, Raw: backend.Encode(map[string]any{"update": s})})
+	return c.box.turn.updates.Update(ctx, backend.NewUpdate(s))
 }
 
 // showStatus sends a new status, and content unless it is nil.
 func (c *call) showStatus(ctx context.Context, status sdk.ToolCallStatus, content []any) error {
-	return c.show(ctx, shownCall{ToolCallUpdate: sdk.ToolCallUpdate{Status: &status}, Content: content})
+	return c.show(ctx, backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{Status: &status}, Content: content})
 }
 
 // run runs the call. An error ends the turn.
@@ -441,7 +428,7 @@ const (
 func (c *call) end(ctx context.Context, result string, images []llm.Part, status sdk.ToolCallStatus) error {
 	c.ended = true
 	result += c.box.turn.judge(c, result, status)
-	s := shownCall{ToolCallUpdate: sdk.ToolCallUpdate{Status: &status, RawOutput: map[string]string{"text": result}}}
+	s := backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{Status: &status, RawOutput: map[string]string{"text": result}}}
 	inTerminal := c.kind == sdk.ToolKindExecute && c.content != nil
 	if status == failed && !c.byServer && !inTerminal {
 		s.Content = append(slices.Clip(c.content), sdk.ToolContent(sdk.TextBlock(text.Plain(result))))
@@ -542,9 +529,6 @@ func (b *toolbox) fromServer(r backend.ToolResult) (string, []llm.Part) {
 	}
 	return result, images
 }
-
-// newID returns an id for a tool call that differs from all others of the session.
-func newID(prefix string) string { return prefix + "-" + rand.Text()[:16] }
 
 // failure identifies a call that failed, and how.
 type failure [sha256.Size]byte

@@ -179,14 +179,8 @@ func (s *session) withRootCommands(u backend.Raw) (with backend.Raw, added int) 
 
 // commandEntry returns a command of the roots as it is announced, with its root.
 func commandEntry(c discovery.SlashCommand) backend.Raw {
-	entry := sdk.AvailableCommand{
-		Name:        c.Name,
-		Description: strings.TrimSpace(fmt.Sprintf("%s (from %s)", text.Line(c.Description, maxDescription), c.Artifact.Root.Dir)),
-	}
-	if hint := text.Line(c.Hint, maxDescription); hint != "" {
-		entry.Input = &sdk.AvailableCommandInput{Unstructured: &sdk.UnstructuredCommandInput{Hint: hint}}
-	}
-	return backend.Encode(entry)
+	description := strings.TrimSpace(fmt.Sprintf("%s (from %s)", text.Line(c.Description, maxDescription), c.Artifact.Root.Dir))
+	return backend.Encode(backend.NewCommand(c.Name, description, text.Line(c.Hint, maxDescription)))
 }
 
 // commandNames returns the names in an announcement. Codex puts "$" before those of skills.

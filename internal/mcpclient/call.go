@@ -209,11 +209,7 @@ func (c *call) showFailure(ctx context.Context, err error) {
 }
 
 func (c *call) update(ctx context.Context, update any) error {
-	u, err := backend.ParseUpdate(backend.Encode(map[string]any{"update": update}))
-	if err != nil {
-		return err
-	}
-	return c.updates.Update(ctx, u)
+	return c.updates.Update(ctx, backend.NewUpdate(update))
 }
 
 // progressInterval is the least time between two progress updates of one call.

@@ -367,9 +367,5 @@ func (s *sampling) showStatus(ctx context.Context, status sdk.ToolCallStatus, co
 }
 
 func (s *sampling) update(ctx context.Context, update any) error {
-	u, err := backend.ParseUpdate(backend.Encode(map[string]any{"update": update}))
-	if err != nil {
-		return err
-	}
-	return s.host.Update(ctx, u)
+	return s.host.Update(ctx, backend.NewUpdate(update))
 }

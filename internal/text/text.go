@@ -80,6 +80,15 @@ func Printable(name string) string {
 	return Quote(name)
 }
 
+// Attributed returns a description that somebody else wrote on one line of at most max characters, after the label that says whose it is.
+func Attributed(label, description string, max int) string {
+	label = Printable(label)
+	if description = Line(description, max); description == "" {
+		return label
+	}
+	return label + ": " + Printable(description)
+}
+
 // Quote returns s quoted in Go syntax, with an escape in place of each character that would break the line, reorder it or not be
 // visible.
 func Quote(s string) string {

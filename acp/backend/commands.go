@@ -1,0 +1,62 @@
+package backend
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// RootsCommand is the name of the slash command that the adapter answers itself, in front of any backend. The adapter announces it,
+// and a backend offers nothing else by this name.
+const RootsCommand = "roots"
+
+// maxDescription bounds the description and the hint of a command found in a root, in characters.
+const maxDescription = 300
+
+// NewCommand returns a slash command. hint says what to type after the name, "" for nothing.
+func NewCommand(name, description, hint string) sdk.AvailableCommand {
+	c := sdk.AvailableCommand{Name: name, Description: description}
+	if hint != "" {
+		c.Input = &sdk.AvailableCommandInput{Unstructured: &sdk.UnstructuredCommandInput{Hint: hint}}
+	}
+	return c
+}
+
+// Commands announces the slash commands of a session. The zero value has announced nothing.
+type Commands struct{ announced Update }
+
+// Announce sends the backend's own commands and up to max skills and commands of the roots, unless that is what it sent last.
+func (c *Commands) Announce(ctx context.Context, h Host, to Updates, own []sdk.AvailableCommand, max int) error {
+	list, reserved := slices.Clone(own), []string{RootsCommand}
+	for _, o := range own {
+		reserved = append(reserved, o.Name)
+	}
+	found, _ := h.Catalog().SlashCommands(reserved...)
+	labels := h.Workspace().Labels()
+	for _, f := range found[:min(len(found), max)] {
+		kind := "Command"
+		if f.Artifact.Kind == discovery.Skill {
+			kind = "Skill"
+		}
+		description := text.Attributed(kind+" of "+labels[f.Artifact.Root.Index], f.Description, maxDescription)
+		list = append(list, NewCommand(f.Name, description, cmp.Or(text.Printable(text.Line(f.Hint, maxDescription)), "[ARGUMENTS]")))
+	}
+	update := NewUpdate(sdk.SessionAvailableCommandsUpdate{
+		SessionUpdate: string(sessionstore.AvailableCommandsUpdate), AvailableCommands: list,
+	})
+	if bytes.Equal(update.Raw, c.announced.Raw) {
+		return nil
+	}
+	if err := to.Update(ctx, update); err != nil {
+		return err
+	}
+	c.announced = update
+	return nil
+}
