@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
@@ -95,14 +96,11 @@ func (s *modelStage) edit(t *testing.T) *editor {
 	go func() { served <- e.Serve(context.Background()) }()
 	e.leave = sync.OnceFunc(func() {
 		_ = in.Close()
+		e.killTerminals()
 		err := <-served
 		ended := cmd.Wait()
 		if cmd.ProcessState.ExitCode() >= 0 { // not killed
 			require.NoError(t, errors.Join(err, ended), "standard error: %s", e.stderr)
-		}
-		for _, terminal := range e.terminals {
-			terminal.kill()
-			<-terminal.ended
 		}
 	})
 	t.Cleanup(func() {
@@ -181,6 +179,16 @@ func (t *editorTerminal) Write(b []byte) (int, error) {
 	return t.output.Write(b)
 }
 
+// killTerminals ends all commands.
+func (e *editor) killTerminals() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, t := range e.terminals {
+		t.kill()
+		<-t.ended
+	}
+}
+
 func (t *editorTerminal) kill() { _ = t.cmd.Process.Kill() }
 
 func (e *editor) createTerminal(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
@@ -189,7 +197,7 @@ func (e *editor) createTerminal(_ context.Context, params json.RawMessage) (json
 		return nil, err
 	}
 	t := &editorTerminal{cmd: exec.Command(r.Command, r.Args...), ended: make(chan struct{})}
-	t.cmd.Stdout, t.cmd.Stderr = t, t
+	t.cmd.Stdout, t.cmd.Stderr, t.cmd.WaitDelay = t, t, time.Second // in case it leaves other processes behind
 	if r.Cwd != nil {
 		t.cmd.Dir = *r.Cwd
 	}
@@ -316,4 +324,19 @@ func updates(said, text string) (found []string) {
 		}
 	}
 	return found
+}
+
+// chunks returns the texts of the updates of a kind.
+func chunks(said, kind string) string {
+	var all strings.Builder
+	for _, line := range updates(said, kind) {
+		var m struct {
+			Params struct {
+				Update struct{ Content struct{ Text string } }
+			}
+		}
+		_ = json.Unmarshal([]byte(line), &m)
+		all.WriteString(m.Params.Update.Content.Text)
+	}
+	return all.String()
 }

@@ -21,7 +21,7 @@ var names = map[string][]string{
 	"read":  {"read", "read_file", "read_files", "view"},
 	"edit":  {"edit", "replace", "edit_file", "editor"},
 	"write": {"write", "write_file", "create"},
-	"run":   {"bash", "exec_command", "run_commands", "run_shell_command", "shell"},
+	"run":   {"bash", "exec_command", "run_command", "run_commands", "run_shell_command", "shell"},
 }
 
 // shells are the names of tools for shell commands that are used if an agent has no tools for files.
