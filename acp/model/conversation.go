@@ -73,30 +73,32 @@ func (r recorded) Update(ctx context.Context, u backend.Update) error {
 	if err := r.Updates.Update(ctx, u); err != nil {
 		return err
 	}
-	r.conversation.apply(u)
+	r.conversation.apply(u, false)
 	return nil
 }
 
-// restore reads the stored history of the session. If a turn of an earlier activation is running, it ends first.
-func (c *conversation) restore(ctx context.Context, a backend.Activation) error {
+// restore reads the stored history of the session and returns its length. The first updates, as many as foreign says, are of another agent: their
+// _meta means nothing, or that agent could tell the model what the user does not see. If a turn of an earlier activation is running, it ends first.
+func (c *conversation) restore(ctx context.Context, a backend.Activation, foreign int) (n int, err error) {
 	if a.History == nil {
-		return nil
+		return 0, nil
 	}
 	if a.Stop != nil {
 		if err := a.Stop(ctx); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for u, err := range a.History {
 		if err != nil {
-			return err
+			return n, err
 		}
-		c.apply(u)
+		n++
+		c.apply(u, n <= foreign)
 	}
 	c.endPrompt()
-	return nil
+	return n, nil
 }
 
 // ask adds a prompt. It returns the slash command that it calls, if any.
@@ -126,8 +128,8 @@ func (c *conversation) setResult(r llm.ToolResult) {
 	}
 }
 
-// apply adds what an update says. The lock must be held.
-func (c *conversation) apply(u backend.Update) {
+// apply adds what an update says, without its _meta if it is foreign. The lock must be held.
+func (c *conversation) apply(u backend.Update, foreign bool) {
 	switch u.Kind {
 	case sessionstore.UserMessageChunk:
 	case sessionstore.AgentMessageChunk, sessionstore.ToolCall, sessionstore.ToolCallUpdate:
@@ -152,6 +154,9 @@ func (c *conversation) apply(u backend.Update) {
 		return
 	}
 	p := params.Update
+	if foreign {
+		p.Meta.Ours = meta{}
+	}
 	if u.Kind == sessionstore.UserMessageChunk {
 		c.asked = append(c.asked, p.Content)
 		return

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -27,8 +28,17 @@ type session struct {
 // Open opens a session. Of one that is loaded, resumed or forked the model gets to know the stored history.
 func (b *modelBackend) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
 	s := &session{backend: b, host: h, opened: time.Now(), settings: b.restoreSettings(a.State)}
-	if err := s.conversation.restore(ctx, a); err != nil {
+	if a.State == nil {
+		s.settings.Foreign = math.MaxInt
+	}
+	restored, err := s.conversation.restore(ctx, a, s.settings.Foreign)
+	if err != nil {
 		return nil, backend.Opened{}, err
+	}
+	if s.settings.Foreign = min(s.settings.Foreign, restored); a.State == nil && restored > 0 {
+		if _, err := s.keep(ctx); err != nil {
+			return nil, backend.Opened{}, err
+		}
 	}
 	if err := s.announceCommands(ctx, h); err != nil {
 		return nil, backend.Opened{}, err

@@ -31,6 +31,8 @@ type settings struct {
 
 	// Roots are those that the model was last told of.
 	Roots []string `json:"roots,omitempty"`
+	// Foreign is how many of the history's first updates are of another agent, from which the session was transferred.
+	Foreign int `json:"foreign,omitempty"`
 }
 
 // choice is a value that the user can choose.
