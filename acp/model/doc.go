@@ -1,8 +1,8 @@
 // Package model is the backend with a language model: a small coding agent for sessions with several roots.
 //
 // The model works with the tools of package workspace/tools on the session's roots, with those of the session's MCP servers, and, if the
-// client offers terminals, with a tool that runs commands in them; this package runs no commands itself. What it changes it asks for,
-// unless the session's mode says otherwise.
+// client offers terminals, with a tool that runs commands in them; this package runs no commands itself. It asks the user before each
+// change, unless the session's mode says otherwise.
 //
 //	acp.Serve(ctx, os.Stdin, os.Stdout, acp.Options{Backend: func() backend.Backend {
 //		return model.New(model.Options{Models: []model.Model{{ID: "local", API: model.OpenAI, BaseURL: "http://127.0.0.1:11434/v1", Name: "qwen3"}}})
@@ -10,14 +10,14 @@
 //
 // # Where to find things
 //
-//	model.go, session.go   the backend and its sessions
+//	model.go, session.go   the backend, its sessions and their slash commands
 //	turn.go                the loop of a turn: ask the model, run its tool calls, repeat
 //	tools.go               which tools the model has, and how their calls are shown
 //	permission.go          which changes ask the user first
 //	run_command.go, plan.go  tools of this package
 //	settings.go            mode, model and thought level of a session
 //	system.go, system.md   what the model is told first
-//	prompt.go, commands.go  from the user's prompt to a message for the model
+//	prompt.go              from the user's prompt to a message for the model
 //	conversation.go        what the model knows, restored from the stored history
 //	compact.go             what happens when that becomes too long
 //	sampling.go            answers to the session's MCP servers that ask the model

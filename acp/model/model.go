@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,10 +9,12 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // Model says where a model is and how to ask it.
@@ -39,10 +42,7 @@ type Options struct {
 
 // New returns the backend. It sends nothing until a session has a prompt.
 func New(o Options) backend.Backend {
-	b := &modelBackend{logger: o.Logger, serverPatience: 10 * time.Second}
-	if b.logger == nil {
-		b.logger = slog.New(slog.DiscardHandler)
-	}
+	b := &modelBackend{logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), serverPatience: 10 * time.Second}
 	for _, m := range o.Models {
 		b.clients = append(b.clients, llm.New(m))
 	}
@@ -93,6 +93,32 @@ func (b *modelBackend) stream(ctx context.Context, client *llm.Client, r llm.Req
 		b.logger.Debug("asked a model", "model", client.Model().ID, "outcome", outcome, "status", status, "inputTokens", finish.Usage.Input,
 			"cachedTokens", finish.Usage.Cached, "outputTokens", finish.Usage.Output, "duration", time.Since(begin))
 	}
+}
+
+// maxCollected bounds the answer that collect returns, in bytes.
+const maxCollected = 256 << 10
+
+// collect asks a model and returns the text of its answer, cut off if it is too long. It calls onRetry before a request is sent again.
+func (b *modelBackend) collect(ctx context.Context, client *llm.Client, r llm.Request, onRetry func(llm.Retry) error) (string, llm.Finish, error) {
+	var answer strings.Builder
+	var finish llm.Finish
+	for event, err := range b.stream(ctx, client, r) {
+		switch e := event.(type) {
+		case llm.TextDelta:
+			answer.WriteString(string(e))
+		case llm.Retry:
+			err = onRetry(e)
+		case llm.Finish:
+			finish = e
+		}
+		if err != nil {
+			return "", finish, err
+		}
+		if answer.Len() > maxCollected {
+			return text.Prefix(answer.String(), maxCollected), llm.Finish{Reason: llm.Length}, nil
+		}
+	}
+	return answer.String(), finish, nil
 }
 
 // Call returns nil: there are no further methods.

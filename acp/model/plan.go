@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -46,9 +47,8 @@ func updatePlan(ctx context.Context, in planInput) (string, error) {
 	plan := sdk.SessionUpdatePlan{Entries: []sdk.PlanEntry{}}
 	done := 0
 	for i, e := range in.Entries {
-		shown := sdk.PlanEntry{Content: text.Line(e.Content, 500), Priority: sdk.PlanEntryPriority(e.Priority), Status: sdk.PlanEntryStatus(e.Status)}
-		if shown.Priority == "" {
-			shown.Priority = sdk.PlanEntryPriorityMedium
+		shown := sdk.PlanEntry{
+			Content: text.Line(e.Content, 500), Priority: sdk.PlanEntryPriority(cmp.Or(e.Priority, "medium")), Status: sdk.PlanEntryStatus(e.Status),
 		}
 		switch shown.Priority {
 		case sdk.PlanEntryPriorityHigh, sdk.PlanEntryPriorityMedium, sdk.PlanEntryPriorityLow:

@@ -13,10 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-const (
-	maxSamplingContext = 64 << 10  // bytes of the conversation that an MCP server's request can include
-	maxSampledAnswer   = 256 << 10 // bytes of the answer to such a request
-)
+// maxSamplingContext bounds the part of the conversation that an MCP server's request can include, in bytes.
+const maxSamplingContext = 64 << 10
 
 var _ backend.Sampler = (*session)(nil)
 
@@ -113,36 +111,18 @@ func (s *session) Sample(ctx context.Context, r backend.SampleRequest) (backend.
 	if len(request.Messages) == 0 {
 		return backend.SampleResult{}, errors.New("the request is empty")
 	}
-	return s.collectSample(ctx, client, request)
-}
-
-// collectSample sends a request and returns the answer.
-func (s *session) collectSample(ctx context.Context, client *llm.Client, r llm.Request) (backend.SampleResult, error) {
-	result := backend.SampleResult{Model: client.Model().Name, StopReason: "endTurn"}
-	var answer strings.Builder
-	for event, err := range s.backend.stream(ctx, client, r) {
-		if err != nil {
-			return result, err
-		}
-		switch e := event.(type) {
-		case llm.TextDelta:
-			answer.WriteString(string(e))
-		case llm.Finish:
-			result.Input, result.Output = e.Usage.Input, e.Usage.Output
-			switch e.Reason {
-			case llm.Length:
-				result.StopReason = "maxTokens"
-			case llm.StopText:
-				result.StopReason = "stopSequence"
-			case llm.Refused:
-				return result, errors.New("the model refuses to answer")
-			}
-		}
-		if answer.Len() > maxSampledAnswer {
-			result.StopReason = "maxTokens"
-			break
-		}
+	answer, finish, err := s.backend.collect(ctx, client, request, func(llm.Retry) error { return nil })
+	if err == nil && finish.Reason == llm.Refused {
+		err = errors.New("the model refuses to answer")
 	}
-	result.Text = text.Prefix(answer.String(), maxSampledAnswer)
-	return result, nil
+	result := backend.SampleResult{
+		Text: answer, Model: client.Model().Name, StopReason: "endTurn", Input: finish.Usage.Input, Output: finish.Usage.Output,
+	}
+	switch finish.Reason {
+	case llm.Length:
+		result.StopReason = "maxTokens"
+	case llm.StopText:
+		result.StopReason = "stopSequence"
+	}
+	return result, err
 }

@@ -84,9 +84,9 @@ func TestM13_Sample(t *testing.T) {
 			require.Equal(t, map[API]string{OpenAI: "endTurn", Anthropic: "stopSequence"}[api], got.StopReason)
 			_, err = sample(modelserver.Say("No.").Ending("refusal"))
 			require.EqualError(t, err, "the model refuses to answer")
-			got, err = sample(modelserver.Say(strings.Repeat("é", maxSampledAnswer)).In(100))
+			got, err = sample(modelserver.Say(strings.Repeat("é", maxCollected)).In(100))
 			require.NoError(t, err)
-			require.Len(t, got.Text, maxSampledAnswer)
+			require.Len(t, got.Text, maxCollected)
 			require.Equal(t, "maxTokens", got.StopReason)
 
 			ctx, cancel := context.WithCancelCause(t.Context())

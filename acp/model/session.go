@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	sdk "github.com/coder/acp-go-sdk"
+
 	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
@@ -25,7 +27,7 @@ type session struct {
 	announced    backend.Commands // used by the turn only
 }
 
-// Open opens a session. Of one that is loaded, resumed or forked the model gets to know the stored history.
+// Open opens a session. For one that is loaded, resumed or forked it restores what the model knew from the stored history.
 func (b *modelBackend) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
 	s := &session{backend: b, host: h, opened: time.Now(), settings: b.restoreSettings(a.State)}
 	if a.State == nil {
@@ -46,19 +48,34 @@ func (b *modelBackend) Open(ctx context.Context, a backend.Activation, h backend
 	return s, backend.Opened{Result: s.describeSettings()}, nil
 }
 
+// compactCommand is the name of the slash command of this package.
+const compactCommand = "compact"
+
+// maxCommands is how many skills and commands of the roots are announced.
+const maxCommands = 500
+
+// announceCommands sends the list of slash commands, unless it is the one that was sent last.
+func (s *session) announceCommands(ctx context.Context, to backend.Updates) error {
+	compact := backend.NewCommand(compactCommand, "Replace the conversation by a summary, to make room for more", "[WHAT TO KEEP]")
+	return s.announced.Announce(ctx, s.host, to, []sdk.AvailableCommand{compact}, maxCommands)
+}
+
 // Prompt answers one prompt.
 func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	return func() (backend.Raw, error) {
 		t := &turn{session: s, updates: recorded{u, &s.conversation}}
-		result, err := t.run(ctx, params)
+		response, err := t.run(ctx, params)
 		if ctx.Err() != nil || errors.Is(err, backend.ErrCancelled) {
-			return cancelledResult, nil
+			return result(sdk.StopReasonCancelled), nil
 		}
-		return result, err
+		return response, err
 	}
 }
 
-var cancelledResult = backend.Raw(`{"stopReason":"cancelled"}`)
+// result returns the response to a prompt.
+func result(reason sdk.StopReason) backend.Raw {
+	return backend.Encode(map[string]any{"stopReason": reason})
+}
 
 // Call serves the methods that change the session's settings.
 func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {

@@ -134,11 +134,15 @@ func (b *modelBackend) save(s settings) []byte {
 	return backend.Encode(s)
 }
 
+func (s *session) snapshot() settings {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.settings
+}
+
 // current returns the settings and the client of the model.
 func (s *session) current() (settings, *llm.Client) {
-	s.mu.Lock()
-	set := s.settings
-	s.mu.Unlock()
+	set := s.snapshot()
 	i := slices.IndexFunc(s.backend.clients, func(c *llm.Client) bool { return c.Model().ID == set.Model })
 	if set.Effort == defaultEffort {
 		set.Effort = ""
@@ -148,17 +152,15 @@ func (s *session) current() (settings, *llm.Client) {
 
 // describeSettings returns the members modes and configOptions of a lifecycle response.
 func (s *session) describeSettings() backend.Raw {
-	s.mu.Lock()
-	set := s.settings
-	s.mu.Unlock()
+	set := s.snapshot()
 	available := make([]sdk.SessionMode, len(modes))
 	for i, m := range modes {
 		available[i] = sdk.SessionMode{Id: sdk.SessionModeId(m.value), Name: m.name, Description: m.about()}
 	}
-	return backend.Encode(struct {
-		Modes         sdk.SessionModeState      `json:"modes"`
-		ConfigOptions []sdk.SessionConfigOption `json:"configOptions"`
-	}{sdk.SessionModeState{AvailableModes: available, CurrentModeId: sdk.SessionModeId(set.Mode)}, s.configOptions(set)})
+	return backend.Encode(sdk.LoadSessionResponse{
+		Modes:         &sdk.SessionModeState{AvailableModes: available, CurrentModeId: sdk.SessionModeId(set.Mode)},
+		ConfigOptions: s.configOptions(set),
+	})
 }
 
 func (s *session) configOptions(set settings) []sdk.SessionConfigOption {
@@ -256,9 +258,7 @@ func (o option) values() string {
 func (s *session) keep(ctx context.Context, tell ...func(settings) backend.Update) (settings, error) {
 	s.keeping.Lock() // so that the last settings are saved and sent last
 	defer s.keeping.Unlock()
-	s.mu.Lock()
-	set := s.settings
-	s.mu.Unlock()
+	set := s.snapshot()
 	if err := s.host.SaveState(ctx, s.backend.save(set)); err != nil {
 		return set, err
 	}

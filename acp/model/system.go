@@ -91,9 +91,7 @@ func (t *turn) tellRoots(ctx context.Context) error {
 	for _, dir := range roots.All() {
 		now = append(now, dir.String())
 	}
-	t.mu.Lock()
-	before := t.settings.Roots
-	t.mu.Unlock()
+	before := t.snapshot().Roots
 	if slices.Equal(before, now) {
 		return nil
 	}

@@ -530,9 +530,6 @@ func (b *toolbox) fromServer(r backend.ToolResult) (string, []llm.Part) {
 	return result, images
 }
 
-// failure identifies a call that failed, and how.
-type failure [sha256.Size]byte
-
 // judge counts calls that fail in the same way. It returns what to add to the result, and stops the turn after too many. A change that was
 // made may let the calls succeed that failed before.
 func (t *turn) judge(c *call, result string, status sdk.ToolCallStatus) string {
@@ -545,9 +542,9 @@ func (t *turn) judge(c *call, result string, status sdk.ToolCallStatus) string {
 		return ""
 	}
 	if t.failures == nil {
-		t.failures = map[failure]int{}
+		t.failures = map[[sha256.Size]byte]int{}
 	}
-	key := failure(sha256.Sum256(backend.Encode([]string{c.Name, c.Arguments, result})))
+	key := sha256.Sum256(backend.Encode([]string{c.Name, c.Arguments, result}))
 	t.failures[key]++
 	switch n := t.failures[key]; {
 	case n >= stopAfter:

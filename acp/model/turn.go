@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -26,11 +27,11 @@ type turn struct {
 	updates backend.Updates // what they show becomes part of the conversation
 	steps   int             // how often the model was asked
 
-	uncompacted int // the step from which on the conversation may be summarised again
+	uncompacted int // the first step in which the conversation may be summarised again
 
-	judging  sync.Mutex      // calls can end at the same time
-	failures map[failure]int // how often calls have failed
-	stuck    string          // the title of a call that has failed too often, "" if there is none
+	judging  sync.Mutex                // calls can end at the same time
+	failures map[[sha256.Size]byte]int // how often a call has failed in the same way
+	stuck    string                    // the title of a call that has failed too often, "" if there is none
 }
 
 // run answers the prompt.
@@ -47,57 +48,57 @@ func (t *turn) run(ctx context.Context, params backend.Raw) (backend.Raw, error)
 		if err := t.compact(ctx, client, call.arguments); err != nil {
 			return t.explain(ctx, err)
 		}
-		return t.result(sdk.StopReasonEndTurn), nil
+		return result(sdk.StopReasonEndTurn), nil
 	}
 	for range maxSteps {
-		done, reason, err := t.step(ctx)
+		reason, err := t.step(ctx)
 		switch {
 		case err != nil:
 			return t.explain(ctx, err)
-		case done:
-			return t.result(reason), nil
+		case reason != "":
+			return result(reason), nil
 		}
 	}
-	if err := t.note(ctx, fmt.Sprintf("\n\nStopped after %d requests to the model. Send another message to go on.", maxSteps)); err != nil {
+	if err := t.note(ctx, fmt.Sprintf("\n\nStopped after %d requests to the model. Send another message to continue.", maxSteps)); err != nil {
 		return nil, err
 	}
-	return t.result(sdk.StopReasonMaxTurnRequests), nil
+	return result(sdk.StopReasonMaxTurnRequests), nil
 }
 
-// step asks the model once and runs the tool calls of its answer. It reports whether the turn is done, and why.
-func (t *turn) step(ctx context.Context) (done bool, reason sdk.StopReason, err error) {
+// step asks the model once and runs the tool calls of its answer. It returns why the turn is done, "" if it is not.
+func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 	t.steps++
 	set, client := t.current() // the user may have changed them since the last step
 	tools, err := t.newToolbox(ctx, set.Mode)
 	if err != nil {
-		return false, "", err
+		return "", err
 	}
 	request, err := t.fit(ctx, client, llm.Request{System: t.systemPrompt(set.Mode), Tools: tools.tools, Effort: set.Effort})
 	if err != nil {
-		return false, "", err
+		return "", err
 	}
 	calls, finish, err := t.ask(ctx, client, request)
 	if err != nil {
-		return false, "", t.shorten(ctx, client, err)
+		return "", t.shorten(ctx, client, err)
 	}
 	if err := t.showUsage(ctx, client, finish.Usage); err != nil {
-		return false, "", err
+		return "", err
 	}
 	if finish.Reason == llm.Refused {
-		return true, sdk.StopReasonRefusal, t.showRefusal(ctx)
+		return sdk.StopReasonRefusal, t.showRefusal(ctx)
 	}
 	if len(calls) > 0 {
 		err := tools.run(ctx, calls)
 		if err != nil || t.stuck == "" {
-			return false, "", err
+			return "", err
 		}
-		return true, sdk.StopReasonEndTurn, t.note(ctx, fmt.Sprintf("\n\nStopped, because the same call has failed in the same way %d times: %s. "+
+		return sdk.StopReasonEndTurn, t.note(ctx, fmt.Sprintf("\n\nStopped, because the same call has failed in the same way %d times: %s. "+
 			"Send another message that says what to do instead.", stopAfter, t.stuck))
 	}
 	if finish.Reason == llm.Length {
-		return true, sdk.StopReasonMaxTokens, nil
+		return sdk.StopReasonMaxTokens, nil
 	}
-	return true, sdk.StopReasonEndTurn, nil
+	return sdk.StopReasonEndTurn, nil
 }
 
 // showRefusal tells the user that the model has refused to answer. As ACP wants it, the prompt and what came after it are left out of what the
@@ -117,7 +118,7 @@ func (t *turn) ask(ctx context.Context, client *llm.Client, r llm.Request) ([]ll
 		}
 		switch e := event.(type) {
 		case llm.TextDelta:
-			err = t.say(ctx, string(e))
+			err = t.updates.Update(ctx, backend.Text(string(e)))
 		case llm.ThinkingDelta:
 			err = t.think(ctx, string(e))
 		case llm.Thinking:
@@ -147,17 +148,12 @@ func (t *turn) showUsage(ctx context.Context, client *llm.Client, u llm.Usage) e
 	}))
 }
 
-// say shows a piece of the answer.
-func (t *turn) say(ctx context.Context, s string) error {
-	return t.updates.Update(ctx, backend.Text(s))
-}
-
-// note shows a piece of text that the model does not get to know.
+// note shows the user a text that the model is not told.
 func (t *turn) note(ctx context.Context, s string) error {
 	return t.updates.Update(ctx, meta{Note: true}.message(s))
 }
 
-// think shows a piece of what the model thinks, or a note on what goes on.
+// think shows a piece of what the model thinks, or what is happening.
 func (t *turn) think(ctx context.Context, s string) error {
 	return t.updates.Update(ctx, backend.Thought(s))
 }
@@ -167,12 +163,7 @@ func (t *turn) showRetry(ctx context.Context, r llm.Retry) error {
 	return t.think(ctx, fmt.Sprintf("%s. Trying again in %s.\n\n", sentence(r.Err), r.After.Round(100*time.Millisecond)))
 }
 
-// result returns the response to the prompt.
-func (t *turn) result(reason sdk.StopReason) backend.Raw {
-	return backend.Encode(map[string]any{"stopReason": reason})
-}
-
-// explain ends a turn whose model could not be asked with an answer that says why, and what to do.
+// explain ends a turn in which a request to the model failed. The answer says why, and what to do next.
 func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	var failed *llm.Error
 	if ctx.Err() != nil || !errors.As(err, &failed) {
@@ -181,9 +172,9 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	_, client := t.current()
 	model := text.Code(client.Model().ID)
 	next := map[llm.Kind]string{
-		llm.Unreachable: "Check that the server of model " + model + " is running, then send another message to go on",
-		llm.KeyRejected: "Correct the configuration of model " + model + ", then send another message to go on",
-		llm.Overloaded:  "Wait a moment, then send another message to go on, or choose another model",
+		llm.Unreachable: "Check that the server of model " + model + " is running, then send another message to continue",
+		llm.KeyRejected: "Correct the configuration of model " + model + ", then send another message to continue",
+		llm.Overloaded:  "Wait a moment, then send another message to continue, or choose another model",
 		llm.Rejected:    "Correct the configuration of model " + model + ", or choose another model",
 		llm.Malformed:   "Correct the configuration of model " + model + ", or choose another model",
 	}[failed.Kind]
@@ -194,10 +185,10 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	if err := t.note(ctx, said); err != nil {
 		return nil, err
 	}
-	return t.result(sdk.StopReasonEndTurn), nil
+	return result(sdk.StopReasonEndTurn), nil
 }
 
-// sentence returns an error as a sentence without its end.
+// sentence returns an error as a sentence without its full stop.
 func sentence(err error) string {
 	s := strings.TrimRight(text.Plain(err.Error()), ". ")
 	first, n := utf8.DecodeRuneInString(s)

@@ -85,7 +85,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if c.model.TextOnly {
-			r.Messages = withoutImages(r.Messages)
+			r.Messages = WithoutImages(r.Messages)
 		}
 		for attempt := 0; ; attempt++ {
 			arrived, stopped := false, false

@@ -63,15 +63,15 @@ func maxTokens(m Model, r Request) int {
 	return min(m.MaxTokens, r.MaxTokens)
 }
 
-// withoutImages returns messages with a note in place of each image.
-func withoutImages(messages []Message) []Message {
+// WithoutImages returns messages with a note in place of each image.
+func WithoutImages(messages []Message) []Message {
 	var without func([]Part) []Part
 	without = func(parts []Part) []Part {
 		parts = slices.Clone(parts)
 		for i, p := range parts {
 			switch p := p.(type) {
 			case Image:
-				parts[i] = Text("[image, which this model cannot see]")
+				parts[i] = Text("[An image was left out, because you cannot see images.]")
 			case ToolResult:
 				p.Content = without(p.Content)
 				parts[i] = p

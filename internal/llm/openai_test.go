@@ -76,7 +76,7 @@ func TestOpenAIRequest(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.NotContains(t, string(asked["messages"]), "image_url")
-		require.Contains(t, string(asked["messages"]), "[image, which this model cannot see]")
+		require.Contains(t, string(asked["messages"]), "[An image was left out, because you cannot see images.]")
 		require.IsType(t, image, request.Messages[1].Parts[1])
 	})
 }
