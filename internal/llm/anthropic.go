@@ -203,12 +203,13 @@ func (anthropicFormat) learn([]byte) {}
 func (anthropicFormat) decoder() decoder { return &anthropicDecoder{blocks: map[int]*anthropicBlock{}} }
 
 type anthropicDecoder struct {
+	bounded
 	blocks map[int]*anthropicBlock // those that have started and not stopped
 	// held is a tool call that can have been cut off by the limit of tokens.
 	held   *ToolCall
 	began  bool   // something has arrived
 	spoke  bool   // some of it was text
-	calls  bool   // tools were called
+	called bool   // tools were called
 	reason string // "" until the server has said it
 	usage  anthropicUsage
 }
@@ -269,6 +270,9 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 	case "message": // the server does not stream
 		var events []Event
 		for _, b := range event.Content {
+			if err := d.begin(&b); err != nil {
+				return nil, false, err
+			}
 			events = append(events, d.delta(b.Text, b.Thinking)...)
 			events = append(events, d.stop(&b)...)
 		}
@@ -279,12 +283,18 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		d.usage.update(event.Message.Usage)
 	case "content_block_start":
 		b := event.Block
+		if err := d.begin(&b); err != nil {
+			return nil, false, err
+		}
 		d.blocks[event.Index] = &b
 		return append(d.release(), d.delta(b.Text, b.Thinking)...), false, nil
 	case "content_block_delta":
 		b := d.blocks[event.Index]
 		if b == nil {
 			break
+		}
+		if err := d.more(0, len(event.Delta.Text)+len(event.Delta.Thinking)+len(event.Delta.Input)+len(event.Delta.Signature)); err != nil {
+			return nil, false, err
 		}
 		b.Signature += event.Delta.Signature
 		b.added.WriteString(event.Delta.Thinking + event.Delta.Input)
@@ -312,6 +322,15 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		return nil, true, describe(0, e.data)
 	}
 	return nil, false, nil
+}
+
+// begin counts a block that has started.
+func (d *anthropicDecoder) begin(b *anthropicBlock) error {
+	calls, overhead := 0, 100 // so that empty blocks count
+	if b.Type == "tool_use" {
+		calls = 1
+	}
+	return d.more(calls, overhead+len(b.Text)+len(b.Thinking)+len(b.Signature)+len(b.Data)+len(b.Input))
 }
 
 // delta returns the events for pieces of text and thinking.
@@ -359,7 +378,7 @@ func (d *anthropicDecoder) release() []Event {
 	if call.Arguments == "" {
 		call.Arguments = "{}"
 	}
-	d.held, d.calls = nil, true
+	d.held, d.called = nil, true
 	return []Event{call}
 }
 
@@ -381,7 +400,7 @@ func (d *anthropicDecoder) end() ([]Event, error) {
 	case "refusal":
 		finish.Reason = Refused
 	default:
-		if events = d.release(); d.calls {
+		if events = d.release(); d.called {
 			finish.Reason = CallsTools
 		} else if d.reason == "stop_sequence" {
 			finish.Reason = StopText

@@ -274,8 +274,8 @@ func (b *watchedBody) Close() error {
 
 // drain reads what little comes after the last event, so that the connection can be used again.
 func (b *watchedBody) drain() {
-	b.silence = 100 * time.Millisecond
-	_, _ = io.CopyN(io.Discard, b, 4<<10)
+	defer time.AfterFunc(100*time.Millisecond, func() { b.cancel(nil) }).Stop()
+	_, _ = io.CopyN(io.Discard, b.ReadCloser, 4<<10)
 }
 
 // read gives the events of an answer to yield. It returns errStopped if yield returns false.
@@ -283,9 +283,15 @@ func (c *Client) read(body io.Reader, yield func(Event) bool) error {
 	stream, decoder := &sseReader{from: body}, c.format.decoder()
 	give := func(events []Event) error {
 		for _, e := range events {
-			if thought, ok := e.(Thinking); ok {
-				thought.Model = c.model.Name
-				e = thought
+			switch event := e.(type) {
+			case Thinking:
+				event.Model = c.model.Name
+				e = event
+			case Finish:
+				for _, tokens := range []*int{&event.Usage.Input, &event.Usage.Cached, &event.Usage.Output} {
+					*tokens = min(max(*tokens, 0), maxTokenCount)
+				}
+				e = event
 			}
 			if !yield(e) {
 				return errStopped

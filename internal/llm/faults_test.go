@@ -542,6 +542,92 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
+// What a server or a model sends without end is stopped.
+func TestB4_EndlessAnswers(t *testing.T) {
+	// forever repeats what next returns until the request ends.
+	forever := func(start string, next func(n int) string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			says(start)(w, nil)
+			for n := 0; ; n++ {
+				if _, err := io.WriteString(w, next(n)); err != nil {
+					return
+				}
+			}
+		}
+	}
+	long := strings.Repeat("x", 100_000)
+	event := func(data string) string { return "data: " + data + "\n\n" }
+	started := func(block string) string {
+		return event(`{"type":"content_block_start","index":0,"content_block":` + block + `}`)
+	}
+	added := func(delta string) func(int) string {
+		return func(int) string { return event(`{"type":"content_block_delta","index":0,"delta":` + delta + `}`) }
+	}
+	call := `{"tool_calls":[{"index":%d,"id":"%[1]d","function":{"name":"read","arguments":"{}"}}]}`
+	const tooLong, tooMany = "the model's answer was stopped, because it is longer than 8 MiB", "the model's answer was stopped, because it calls more than 128 tools at once"
+	for name, test := range map[string]struct {
+		api    API
+		answer http.HandlerFunc
+		want   string
+	}{
+		"text":                {OpenAI, forever("", func(int) string { return chunk(`{"content":"` + long + `"}`) }), tooLong},
+		"thoughts":            {OpenAI, forever("", func(int) string { return chunk(`{"reasoning_content":"` + long + `"}`) }), tooLong},
+		"arguments":           {OpenAI, forever(chunk(fmt.Sprintf(call, 0)), func(int) string { return chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"` + long + `"}}]}`) }), tooLong},
+		"calls":               {OpenAI, forever("", func(n int) string { return chunk(fmt.Sprintf(call, n)) }), tooMany},
+		"calls in one event":  {OpenAI, says(chunk(`{"tool_calls":[` + strings.Repeat(`{"index":1,"id":"1","function":{"name":"a"}},{"index":1,"id":"2","function":{"name":"a"}},`, 50_000) + `{}]}`)), tooMany},
+		"messages: text":      {Anthropic, forever(started(`{"type":"text"}`), added(`{"text":"`+long+`"}`)), tooLong},
+		"messages: thoughts":  {Anthropic, forever(started(`{"type":"thinking"}`), added(`{"thinking":"`+long+`"}`)), tooLong},
+		"messages: signature": {Anthropic, forever(started(`{"type":"thinking"}`), added(`{"signature":"`+long+`"}`)), tooLong},
+		"messages: arguments": {Anthropic, forever(started(`{"type":"tool_use","name":"a"}`), added(`{"partial_json":"`+long+`"}`)), tooLong},
+		"messages: blocks": {Anthropic, forever("", func(n int) string {
+			return event(fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"text"}}`, n))
+		}), tooLong},
+		"messages: calls": {Anthropic, forever("", func(n int) string {
+			return started(fmt.Sprintf(`{"type":"tool_use","id":"%d","name":"a","input":{}}`, n)) + event(`{"type":"content_block_stop","index":0}`)
+		}), tooMany},
+		"messages: calls at once": {Anthropic, says(`{"type":"message","content":[` + strings.Repeat(`{"type":"tool_use","name":"a"},`, 50_000) + `{}]}`), tooMany},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var size int
+			var failed *Error
+			for e, err := range asking(t, test.api, test.answer).Stream(t.Context(), Request{}) {
+				switch e := e.(type) {
+				case TextDelta:
+					size += len(e)
+				case ThinkingDelta:
+					size += len(e)
+				case Finish:
+					require.Fail(t, "the answer has ended")
+				}
+				if err != nil {
+					require.ErrorAs(t, err, &failed)
+				}
+			}
+			require.NotNil(t, failed)
+			require.Equal(t, test.want, failed.Message)
+			require.LessOrEqual(t, size, maxAnswer)
+		})
+	}
+
+	t.Run("after the end", func(t *testing.T) {
+		events, failed := ask(t, asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
+			says(chunk(`{"content":"Hello"}`), finished)(w, r)
+			for r.Context().Err() == nil {
+				says(" ")(w, r)
+				time.Sleep(time.Millisecond)
+			}
+		}))
+		require.Nil(t, failed)
+		require.Equal(t, []Event{TextDelta("Hello"), Finish{Reason: Stopped}}, events)
+	})
+	t.Run("numbers of tokens", func(t *testing.T) {
+		events, failed := ask(t, asking(t, OpenAI, says(chunk(`{"content":"x"}`),
+			event(`{"choices":[],"usage":{"prompt_tokens":9223372036854775807,"completion_tokens":-5,"prompt_tokens_details":{"cached_tokens":9223372036854775807}}}`), finished)))
+		require.Nil(t, failed)
+		require.Equal(t, Usage{Input: maxTokenCount, Cached: maxTokenCount}, events[len(events)-1].(Finish).Usage)
+	})
+}
+
 func TestList(t *testing.T) {
 	for name, test := range map[string]struct {
 		api  API

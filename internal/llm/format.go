@@ -3,9 +3,37 @@ package llm
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
+
+const (
+	// maxAnswer is how much an answer may say, think and write as arguments of tool calls, in bytes.
+	maxAnswer = 8 << 20
+	// maxCalls is how many tools an answer may call.
+	maxCalls = 128
+	// maxTokenCount is the largest number of tokens that is believed.
+	maxTokenCount = 1 << 30
+)
+
+// bounded counts what has arrived of an answer: servers and models do not always end.
+type bounded struct{ bytes, calls int }
+
+// more counts further tool calls and bytes. It fails if that is too much.
+func (b *bounded) more(calls, bytes int) error {
+	b.calls += calls
+	b.bytes += bytes
+	switch {
+	case b.calls > maxCalls:
+		return &Error{Kind: Malformed, Message: fmt.Sprintf("the model's answer was stopped, because it calls more than %d tools at once", maxCalls)}
+	case b.bytes > maxAnswer:
+		return &Error{Kind: Malformed, Message: "the model's answer was stopped, because it is longer than " + text.Size(maxAnswer)}
+	}
+	return nil
+}
 
 // format is a wire format.
 type format interface {

@@ -230,13 +230,14 @@ func (*openAIFormat) decoder() decoder { return &chatDecoder{} }
 
 // chatDecoder decodes the chunks of a chat completion, or the whole of one.
 type chatDecoder struct {
+	bounded
 	thought strings.Builder // of servers that want it back: those that send reasoning_content
 	begun   bool            // something has arrived
 	done    bool            // the end was announced
 	refused bool
 	finish  string // the reason
 	usage   Usage
-	calls   []*chatPending // in the order in which they began
+	pending []*chatPending // in the order in which they began
 }
 
 // chatPending is a tool call that is arriving.
@@ -305,14 +306,18 @@ func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		if choice.Message != nil {
 			choice.Delta, d.done = *choice.Message, true
 		}
-		events = append(events, d.delta(choice.Delta)...)
+		more, err := d.delta(choice.Delta)
+		if err != nil {
+			return nil, false, err
+		}
+		events = append(events, more...)
 		d.finish = cmp.Or(choice.FinishReason, d.finish)
 	}
 	return events, false, nil
 }
 
 // delta returns the events for a piece of the answer.
-func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
+func (d *chatDecoder) delta(delta chatDelta) (events []Event, err error) {
 	said, thought := chatTexts(delta.Content)
 	thought = cmp.Or(delta.ReasoningContent, delta.Reasoning, thought) // some servers send both
 	if delta.ReasoningContent != "" || d.thought.Len() > 0 {
@@ -325,10 +330,13 @@ func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
 		events = append(events, TextDelta(said))
 	}
 	d.refused = d.refused || delta.Refusal != ""
+	err = d.more(0, len(said)+len(thought))
 	for _, call := range delta.ToolCalls {
-		d.add(call)
+		if err == nil {
+			err = d.add(call)
+		}
 	}
-	return events
+	return events, err
 }
 
 // chatTexts returns the text in the content of a message, and what the model thought.
@@ -352,9 +360,9 @@ func chatTexts(content json.RawMessage) (said, thought string) {
 
 // add adds a piece of a tool call. A call has an index, and its first piece has an ID and a name, but servers differ: some give all calls
 // the same index or none, or each piece a new ID, or leave out IDs.
-func (d *chatDecoder) add(piece chatCallDelta) {
+func (d *chatDecoder) add(piece chatCallDelta) error {
 	var call *chatPending
-	for _, c := range slices.Backward(d.calls) {
+	for _, c := range slices.Backward(d.pending) {
 		if piece.Index == nil || c.index == *piece.Index {
 			call = c
 			break
@@ -366,7 +374,10 @@ func (d *chatDecoder) add(piece chatCallDelta) {
 		if piece.Index != nil {
 			call.index = *piece.Index
 		}
-		d.calls = append(d.calls, call)
+		d.pending = append(d.pending, call)
+		if err := d.more(1, 0); err != nil {
+			return err
+		}
 	}
 	call.name = cmp.Or(call.name, name)
 	call.id = cmp.Or(call.id, piece.ID)
@@ -376,6 +387,7 @@ func (d *chatDecoder) add(piece chatCallDelta) {
 	} else {
 		call.arguments = append(call.arguments, arguments...)
 	}
+	return d.more(0, len(piece.Function.Arguments))
 }
 
 func (d *chatDecoder) end() ([]Event, error) {
@@ -397,17 +409,17 @@ func (d *chatDecoder) end() ([]Event, error) {
 	if d.refused {
 		finish.Reason = Refused
 	}
-	if n := len(d.calls); n > 0 && finish.Reason != Stopped && !json.Valid(d.calls[n-1].arguments) {
-		d.calls = d.calls[:n-1]
+	if n := len(d.pending); n > 0 && finish.Reason != Stopped && !json.Valid(d.pending[n-1].arguments) {
+		d.pending = d.pending[:n-1]
 	}
-	if len(d.calls) > 0 && finish.Reason == Stopped {
+	if len(d.pending) > 0 && finish.Reason == Stopped {
 		finish.Reason = CallsTools
 	}
 	var events []Event
 	if d.thought.Len() > 0 {
 		events = append(events, Thinking{Text: d.thought.String()})
 	}
-	for _, c := range d.calls {
+	for _, c := range d.pending {
 		events = append(events, ToolCall{ID: cmp.Or(c.id, rand.Text()), Name: c.name, Arguments: cmp.Or(string(c.arguments), "{}")})
 	}
 	return append(events, finish), nil
