@@ -3,11 +3,13 @@ package model
 import (
 	"context"
 	"errors"
+	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
@@ -23,7 +25,7 @@ var (
 // permit decides about a change: it asks the user, unless the mode allows it. What is shown is what is made.
 func (c *call) permit(ctx context.Context, change tools.Change) error {
 	shown := c.describeChange(change)
-	isEdit := change.Kind == tools.Write || change.Kind == tools.CreateDirectory
+	isEdit := (change.Kind == tools.Write || change.Kind == tools.CreateDirectory) && !isHidden(change.Ref)
 	offers := []backend.Offer{{Answer: backend.AllowOnce, Label: "Allow"}}
 	if isEdit {
 		offers = append(offers, backend.Offer{Answer: backend.AllowAlways, Label: "Allow all edits in this session"})
@@ -47,6 +49,10 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 	shown.Status = sdk.Ptr(sdk.ToolCallStatusInProgress)
 	return c.show(ctx, shown)
 }
+
+// isHidden reports whether a file is hidden or in a hidden directory of its root. Many programs run what they find in such files without being
+// asked, such as git in .git/config and editors in .vscode.
+func isHidden(file workspace.Ref) bool { return strings.Contains("/"+file.Rel(), "/.") }
 
 // ask asks the user whether to do what is shown. An error says that they do not allow it.
 func (c *call) ask(ctx context.Context, shown backend.ToolCall, offers []backend.Offer) (backend.Answer, error) {

@@ -159,6 +159,26 @@ func TestAcceptEdits(t *testing.T) {
 	require.Empty(t, e.prompt("Change.", changes()[0]).asked)
 }
 
+// Programs run what they find in hidden files, so accepting edits does not include them.
+func TestB2_HiddenFilesAreAskedFor(t *testing.T) {
+	root := dirtest.New(t, ".git/config", "[core]\n", ".vscode/x", "", "a/b.txt", "", "a...b", "")
+	require.NoError(t, os.Symlink(".git", filepath.Join(root, "link")))
+	e := open(t, setup{roots: []string{root}})
+	e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
+	e.answer(backend.RejectOnce)
+	for path, asked := range map[string]int{
+		".git/config": 1, "link/config": 1, "a/../.git/hooks": 1, ".vscode/tasks.json": 1, ".envrc": 1, "a/.npmrc": 1, "a/b.txt": 0, "a...b": 0, "./a/c.txt": 0,
+	} {
+		r := e.prompt("Change.", modelserver.UseWith("write_file", arguments("path", path, "content", "[core]\nfsmonitor = evil\n")))
+		require.Len(t, r.asked, asked, path)
+		for _, q := range r.asked {
+			require.Len(t, q.Options, 2, "only this change")
+		}
+	}
+	require.Len(t, e.prompt("Change.", modelserver.UseWith("create_directory", arguments("path", "a/.husky"))).asked, 1)
+	require.Equal(t, "[core]\n", read(t, filepath.Join(root, ".git", "config")))
+}
+
 func TestB2_ChangesOfModeDuringATurn(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})

@@ -18,7 +18,7 @@ type mode string
 
 const (
 	ask         mode = "ask"          // asks before each change and command
-	acceptEdits mode = "accept_edits" // asks before commands, and before files are deleted or moved
+	acceptEdits mode = "accept_edits" // asks before commands, before hidden files are changed, and before files are deleted or moved
 	readOnly    mode = "read_only"    // has no tools that change anything
 	planning    mode = "plan"         // like readOnly, and tells the model to plan
 )
@@ -40,7 +40,7 @@ type choice struct{ value, name, description string }
 
 var modes = []choice{
 	{string(ask), "Ask", "Asks before each change and each command"},
-	{string(acceptEdits), "Accept edits", "Changes files without asking; asks before commands, and before files are moved or deleted"},
+	{string(acceptEdits), "Accept edits", "Changes files without asking, except hidden ones; asks before commands, and before files are moved or deleted"},
 	{string(readOnly), "Read only", "Reads and searches, and changes nothing"},
 	{string(planning), "Plan", "Reads, searches and makes a plan, and changes nothing"},
 }
