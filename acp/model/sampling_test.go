@@ -144,12 +144,12 @@ func TestM13_SamplingContext(t *testing.T) {
 		{Role: llm.User, Parts: []llm.Part{llm.ToolResult{ID: "1", Content: []llm.Part{llm.Text("one")}},
 			llm.ToolResult{ID: "2", Content: []llm.Part{llm.Text("two")}}, llm.ToolResult{ID: "3", Content: []llm.Part{llm.Text("three")}}}},
 	}
-	require.Equal(t, "Agent calls a__look: {\"at\":1}\n\nResult: one\n\n", s.SamplingContext("a"))
-	require.Equal(t, "Agent calls a__b__look: {}\n\nResult: two\n\n", s.SamplingContext("a__b"))
+	require.Equal(t, "Agent calls a__look:\n\t{\"at\":1}\n\nResult:\n\tone\n\n", s.SamplingContext("a"))
+	require.Equal(t, "Agent calls a__b__look:\n\t{}\n\nResult:\n\ttwo\n\n", s.SamplingContext("a__b"))
 	require.Empty(t, s.SamplingContext("b"))
 	all := s.SamplingContext("")
-	require.Contains(t, all, "User: Compare them.\n\nAgent: I look.\n\n")
-	require.Contains(t, all, "Result: three")
+	require.Contains(t, all, "User:\n\tCompare them.\n\nAgent:\n\tI look.\n\n")
+	require.Contains(t, all, "Result:\n\tthree")
 	require.NotContains(t, all, "Hm.")
 	s.conversation.messages = append(s.conversation.messages, llm.UserText(strings.Repeat("x", 1<<20)))
 	require.LessOrEqual(t, len(s.SamplingContext("")), maxSamplingContext+len("…"))
