@@ -66,23 +66,41 @@ func (c *call) runCommand(ctx context.Context, in commandInput) (string, error) 
 		return "", errors.New("the command is empty")
 	case len(in.Command) > maxCommand:
 		return "", fmt.Errorf("the command has %s, and may have up to %s: write a script and run that", text.Size(len(in.Command)), text.Size(maxCommand))
-	case text.Plain(in.Command) != in.Command:
-		return "", errors.New("the command has characters that the user could not see")
+	case text.Plain(in.Command) != in.Command || unseen().MatchString(in.Command):
+		return "", errors.New("the command has characters that the user could not see or tell from a space")
 	case timeout < 0 || timeout > maxTimeout:
 		return "", fmt.Errorf("timeout_seconds must be between 1 and %.0f", maxTimeout.Seconds())
 	}
-	dir, err := c.box.turn.host.Workspace().OpenDir(cmp.Or(in.Cwd, "."))
+	dir, err := c.directory(cmp.Or(in.Cwd, "."))
 	if err != nil {
-		return "", fmt.Errorf("cannot run a command there: %w", err)
-	}
-	cmd := command{in.Command, dir.Ref().Path()}
-	if err := dir.Close(); err != nil {
 		return "", err
 	}
+	cmd := command{in.Command, dir}
 	if err := c.permitCommand(ctx, cmd); err != nil {
 		return "", fmt.Errorf("the command was not run: %w", err)
 	}
+	switch now, err := c.directory(dir); { // the user may have taken a long time
+	case err != nil:
+		return "", err
+	case now != dir:
+		return "", fmt.Errorf("the command was not run, because %s leads elsewhere by now", text.Printable(dir))
+	}
 	return c.runTerminal(ctx, cmd, timeout)
+}
+
+// unseen matches what text.Plain leaves in text for the sake of other scripts and emoji, where it stands after ASCII: joiners, styles, and spaces that
+// a shell does not take for spaces. It is compiled on first use to keep the start of the program fast.
+var unseen = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|[[:ascii:]])[\x{200c}\x{200d}\x{fe0e}\x{fe0f}\x{a0}\x{1680}\x{2000}-\x{200a}\x{202f}\x{205f}\x{3000}]`)
+})
+
+// directory returns the path of a directory without links.
+func (c *call) directory(path string) (string, error) {
+	dir, err := c.box.turn.host.Workspace().OpenDir(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot run a command there: %w", err)
+	}
+	return dir.Ref().Path(), dir.Close()
 }
 
 // permitCommand asks the user whether the command may be run, unless they have allowed it for the session.

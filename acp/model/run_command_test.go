@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -236,6 +237,35 @@ func TestB2_CommandPermission(t *testing.T) {
 	require.Equal(t, sdk.StopReasonCancelled, r.stop)
 	require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
 	require.NoFileExists(t, filepath.Join(root, "made3"))
+}
+
+// A directory that is replaced while the user is asked is not the one that they were shown.
+func TestB2_CommandDirectoryIsAsShown(t *testing.T) {
+	outside, root := dirtest.New(t, "sub/x", ""), dirtest.New(t, "sub/x", "", "other/x", "")
+	for to, want := range map[string]string{outside: "cannot run a command there", "other": "leads elsewhere by now"} {
+		e := open(t, setup{roots: []string{root}, requests: terminals(t)})
+		e.onAsk = func(context.Context, question) backend.Answer {
+			sub := filepath.Join(root, "sub")
+			if err := errors.Join(os.RemoveAll(sub), os.Symlink(to, sub)); err != nil {
+				t.Error(err)
+			}
+			return backend.AllowOnce
+		}
+		require.NoError(t, os.RemoveAll(filepath.Join(root, "sub")))
+		require.NoError(t, os.Mkdir(filepath.Join(root, "sub"), 0o700))
+		r := e.prompt("Run.", run("touch made", "cwd", "sub"))
+		require.Len(t, r.asked, 1)
+		require.Contains(t, e.results()[0], want)
+		require.NoFileExists(t, filepath.Join(outside, "made"))
+		require.NoFileExists(t, filepath.Join(root, "other", "made"))
+	}
+}
+
+func TestCommandsInOtherScripts(t *testing.T) {
+	e := open(t, setup{requests: terminals(t)})
+	e.answer(backend.AllowOnce)
+	e.prompt("Run.", run("echo 👩\u200d💻 می\u200cخواهم ❤\ufe0f 世界\u3000です"))
+	require.Contains(t, e.results()[0], "[exit code 0]")
 }
 
 func TestCancelledCommand(t *testing.T) {
