@@ -68,6 +68,7 @@ func useStore(t *testing.T, journal sqlite.Journal, random *rand.Rand) []fileOp 
 		}
 	}
 	require.NoError(t, s.Close())
+	require.Zero(t, r.temporary.Load(), "nothing is written elsewhere")
 	return r.recorded()
 }
 

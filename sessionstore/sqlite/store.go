@@ -318,10 +318,11 @@ func connect(path string, mode journal) (*database, error) {
 	if mode == journalRollback {
 		synchronous = "FULL"
 	}
-	// The timeout comes first since the others may have to wait. None of them writes.
+	// The timeout comes first since the others may have to wait. None of them writes. Parts of sessions stay out of temporary files, which are in
+	// a directory of the system that a sandbox may not let us write to.
 	common := []string{
 		"busy_timeout(500)", "secure_delete(ON)", "foreign_keys(ON)",
-		"trusted_schema(OFF)", "cell_size_check(ON)", "synchronous(" + synchronous + ")",
+		"trusted_schema(OFF)", "cell_size_check(ON)", "temp_store(MEMORY)", "synchronous(" + synchronous + ")",
 	}
 	writer, err := openPool(dsn(path, "immediate", append(common, "journal_size_limit(4194304)")), 1)
 	if err != nil {

@@ -42,6 +42,8 @@ type recordingVFS struct {
 	real sqlite3.Tsqlite3_vfs
 	// room is the number of writes that fit on the disk; negative means any number.
 	room atomic.Int64
+	// temporary counts the temporary files that were opened.
+	temporary atomic.Int64
 	// calls keeps the functions alive whose addresses SQLite has. blocks is the memory that was allocated for it.
 	calls  []any
 	blocks []uintptr
@@ -90,6 +92,9 @@ func record(t *testing.T, dir string) (r *recordingVFS, stop func()) {
 
 func (r *recordingVFS) opened(tls *libc.TLS, vfs, path, file uintptr, flags int32, outFlags uintptr) int32 {
 	code := call[openCall](r.real.FxOpen)(tls, vfs, path, file, flags, outFlags)
+	if flags&(sqlite3.SQLITE_OPEN_TEMP_DB|sqlite3.SQLITE_OPEN_TEMP_JOURNAL|sqlite3.SQLITE_OPEN_SUBJOURNAL|sqlite3.SQLITE_OPEN_TRANSIENT_DB) != 0 {
+		r.temporary.Add(1)
+	}
 	if code != 0 || path == 0 || filepath.Dir(libc.GoString(path)) != r.dir {
 		return code
 	}
