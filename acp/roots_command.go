@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -106,21 +105,12 @@ func parseRootsCall(params backend.Raw) (call rootsCall, ok bool) {
 	if err != nil || len(typed) == 0 {
 		return rootsCall{}, false
 	}
-	name, rest := cutWord(typed[0].Text)
+	name, rest := text.CutWord(strings.TrimSpace(typed[0].Text))
 	if name != "/"+backend.RootsCommand {
 		return rootsCall{}, false
 	}
-	call.verb, call.argument = cutWord(rest)
+	call.verb, call.argument = text.CutWord(rest)
 	return call, true
-}
-
-// cutWord returns the first word of s and what follows it.
-func cutWord(s string) (word, rest string) {
-	s = strings.TrimSpace(s)
-	if end := strings.IndexFunc(s, unicode.IsSpace); end >= 0 {
-		return s[:end], strings.TrimSpace(s[end:])
-	}
-	return s, ""
 }
 
 // rootsTurn is the turn of a call of /roots.

@@ -12,7 +12,7 @@ import (
 
 // call answers /call. The host shows the call to the user and asks for permission.
 func (t *turn) call(ctx context.Context, p prompt) error {
-	name, arguments := cutWord(p.text)
+	name, arguments := text.CutWord(p.text)
 	if !strings.Contains(name, ".") {
 		return t.write("Give the name of a tool: " + text.Code("/call SERVER.TOOL [JSON]") + ", for example " +
 			text.Code(`/call files.read {"path": "a.txt"}`) + ". " + text.Code("/mcp tools") + " lists them.\n")

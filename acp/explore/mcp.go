@@ -24,7 +24,7 @@ const (
 
 // mcp answers /mcp.
 func (t *turn) mcp(ctx context.Context, p prompt) error {
-	verb, rest := cutWord(p.text)
+	verb, rest := text.CutWord(p.text)
 	switch {
 	case verb == "":
 		return t.showServers()

@@ -68,21 +68,13 @@ func readPrompt(params []byte) (prompt, error) {
 	}
 	p.text = strings.TrimSpace(strings.Join(texts, " "))
 	if len(texts) > 0 && strings.HasPrefix(texts[0], "/") {
-		p.command, p.text = cutWord(p.text[1:])
+		p.command, p.text = text.CutWord(p.text[1:])
 		p.line = strings.TrimSpace(strings.TrimPrefix(p.line, "/"+p.command))
 		if p.command == "" {
 			p.command, p.text = "help", ""
 		}
 	}
 	return p, nil
-}
-
-// cutWord returns the first word of s, and the rest.
-func cutWord(s string) (word, rest string) {
-	if i := strings.IndexAny(s, " \t\r\n"); i >= 0 {
-		return s[:i], strings.TrimSpace(s[i:])
-	}
-	return s, ""
 }
 
 // notes says which parts of the prompt are not used.

@@ -30,7 +30,7 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 	if isEdit {
 		offers = append(offers, backend.Offer{Answer: backend.AllowAlways, Label: "Allow all edits in this session"})
 	}
-	set, _ := c.box.turn.current() // the user may have changed the mode since the step began
+	set, _ := c.turn.current() // the user may have changed the mode since the step began
 	switch {
 	case !set.Mode.mayChange():
 		return errModeReads
@@ -41,7 +41,7 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 			return err
 		}
 		if answer == backend.AllowAlways {
-			if err := c.box.turn.setModeTo(ctx, acceptEdits); err != nil {
+			if err := c.turn.setModeTo(ctx, acceptEdits); err != nil {
 				return err
 			}
 		}
@@ -59,7 +59,7 @@ func (c *call) ask(ctx context.Context, shown backend.ToolCall, offers []backend
 	shown.ToolCallId, shown.Kind, shown.RawInput = sdk.ToolCallId(c.ID), &c.kind, c.rawInput()
 	shown.Status = sdk.Ptr(sdk.ToolCallStatusPending)
 	q := backend.Question{ToolCall: backend.Encode(shown), Offers: append(offers, backend.Offer{Answer: backend.RejectOnce, Label: "Reject"})}
-	switch answer, err := q.Ask(ctx, c.box.turn.host); {
+	switch answer, err := q.Ask(ctx, c.turn.host); {
 	case err != nil:
 		return answer, err
 	case answer == backend.Cancelled:

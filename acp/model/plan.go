@@ -67,7 +67,7 @@ func updatePlan(ctx context.Context, in planInput) (string, error) {
 		}
 		plan.Entries = append(plan.Entries, shown)
 	}
-	if err := callOf(ctx).box.turn.updates.Update(ctx, backend.NewUpdate(sdk.SessionUpdate{Plan: &plan})); err != nil {
+	if err := callOf(ctx).turn.updates.Update(ctx, backend.NewUpdate(sdk.SessionUpdate{Plan: &plan})); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("The user sees the plan: %d of %s done.", done, text.Count(len(plan.Entries), "entry", "entries")), nil

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -10,7 +11,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -60,14 +60,11 @@ func findCall(blocks []backend.Raw) (slashCall, int) {
 		words = append(words, strings.TrimSpace(b.Text))
 	}
 	line, ok := strings.CutPrefix(strings.Join(words, " "), "/")
-	name, rest := line, ""
-	if i := strings.IndexFunc(line, unicode.IsSpace); i >= 0 {
-		name, rest = line[:i], strings.TrimSpace(line[i:])
-	}
+	name, arguments := text.CutWord(line)
 	if !ok || name == "" {
 		return slashCall{}, 0
 	}
-	return slashCall{name, rest}, typed[0].Index
+	return slashCall{name, arguments}, typed[0].Index
 }
 
 // blockPart returns a content block as a part of a message. unused is the type of a block that no model is sent, "" for others.
@@ -95,10 +92,7 @@ func blockPart(raw backend.Raw) (p llm.Part, unused string) {
 		}
 		return llm.Text(fmt.Sprintf("[The user refers to %s, %s]", text.Printable(b.Name), text.Printable(b.URI))), ""
 	case b.Type == "resource" && b.Resource.Text != nil:
-		name := text.Printable(b.Resource.URI)
-		if path := filePath(b.Resource.URI); path != "" {
-			name = text.Printable(path)
-		}
+		name := text.Printable(cmp.Or(filePath(b.Resource.URI), b.Resource.URI))
 		return llm.Text("[The user attached " + name + "]\n" + text.Block("", *b.Resource.Text)), ""
 	case b.Type == "resource" && strings.HasPrefix(b.Resource.MIMEType, "image/"):
 		return imagePart(b.Resource.MIMEType, b.Resource.Blob)
@@ -197,20 +191,13 @@ func (t *turn) expand(ctx context.Context, a discovery.Artifact, arguments strin
 	root := text.Printable(a.Root.Dir.String())
 	message := fmt.Sprintf("The user called the %s %s. This is its text, from the file %s in root %d (%s). The author of the file wrote it, not the user.\n%s",
 		a.Kind, text.Printable(a.Name), text.Printable(a.Path), a.Root.Index, root, text.Block("", strings.TrimSpace(content.String())))
-	for _, more := range []string{content.Note(), argumentsLine(content, arguments)} {
-		if more != "" {
-			message += more + "\n"
-		}
+	if note := content.Note(); note != "" {
+		message += note + "\n"
+	}
+	if arguments != "" && !content.TakesArguments {
+		message += "The user's arguments: " + arguments + "\n"
 	}
 	return t.addToPrompt(ctx, sdk.ToolKindRead, fmt.Sprintf("Read %s %s of root %s", a.Kind, text.Printable(a.Name), root), a.Path, message)
-}
-
-// argumentsLine repeats the arguments if the text has no place for them.
-func argumentsLine(content discovery.Expansion, arguments string) string {
-	if arguments == "" || content.TakesArguments {
-		return ""
-	}
-	return "The user's arguments: " + arguments
 }
 
 // addToPrompt adds a text to the user's message, and shows that as a tool call so that it is stored. path is the file that it comes from, "" for

@@ -96,7 +96,7 @@ var unseen = sync.OnceValue(func() *regexp.Regexp {
 
 // directory returns the path of a directory without links.
 func (c *call) directory(path string) (string, error) {
-	dir, err := c.box.turn.host.Workspace().OpenDir(path)
+	dir, err := c.turn.host.Workspace().OpenDir(path)
 	if err != nil {
 		return "", fmt.Errorf("cannot run a command there: %w", err)
 	}
@@ -105,8 +105,8 @@ func (c *call) directory(path string) (string, error) {
 
 // permitCommand asks the user whether the command may be run, unless they have allowed it for the session.
 func (c *call) permitCommand(ctx context.Context, cmd command) error {
-	set, _ := c.box.turn.current()
-	state := &c.box.turn.tools
+	set, _ := c.turn.current()
+	state := &c.turn.tools
 	switch {
 	case !set.Mode.mayChange():
 		return errModeReads
@@ -139,7 +139,7 @@ type terminal struct {
 func (c *call) runTerminal(ctx context.Context, cmd command, timeout time.Duration) (string, error) {
 	long, release := outliving(ctx)
 	defer release()
-	t, err := createTerminal(long, c.box.turn.host, cmd)
+	t, err := createTerminal(long, c.turn.host, cmd)
 	if err != nil {
 		return "", fmt.Errorf("the client cannot run the command: %w", err)
 	}

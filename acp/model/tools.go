@@ -48,10 +48,9 @@ type toolState struct {
 
 // toolbox holds the tools that the model has in a turn's step.
 type toolbox struct {
-	turn     *turn
-	tools    []llm.Tool
-	byName   map[string]tool
-	textOnly bool // the model accepts no images
+	turn   *turn
+	tools  []llm.Tool
+	byName map[string]tool
 }
 
 // tool is a tool of the model.
@@ -71,8 +70,7 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
 // newToolbox returns the tools that the model may use in a mode.
 func (t *turn) newToolbox(ctx context.Context, m mode) (*toolbox, error) {
-	_, client := t.current()
-	b := &toolbox{turn: t, byName: map[string]tool{}, textOnly: client.Model().TextOnly}
+	b := &toolbox{turn: t, byName: map[string]tool{}}
 	if t.tools.own == nil {
 		permit := func(ctx context.Context, c tools.Change) error { return callOf(ctx).permit(ctx, c) }
 		t.tools.own = append(tools.New(t.host.Workspace(), tools.Options{Permit: permit}).Tools(), planTool())
@@ -202,9 +200,9 @@ func runTogether(ctx context.Context, calls []*call) error {
 // call is a tool call that is shown to the user. Its ID is that under which the user sees it.
 type call struct {
 	llm.ToolCall
-	box       *toolbox
+	turn      *turn
 	tool      tool   // zero if there is none of this name
-	unknown   string // the name in this case, as the model wrote it
+	unknown   string // what the model is told in this case
 	input     callInput
 	title     string
 	kind      sdk.ToolKind
@@ -222,14 +220,15 @@ type callInput struct {
 }
 
 func (b *toolbox) newCall(asked llm.ToolCall) *call {
-	c := &call{ToolCall: asked, box: b}
+	c := &call{ToolCall: asked, turn: b.turn}
 	// Some models only accept IDs of nine letters and digits.
 	c.ID = rand.Text()[:9]
 	if c.tool = b.byName[c.Name]; c.tool.Name == "" {
+		c.unknown = fmt.Sprintf("there is no tool %q; the tools are %s", text.Truncate(c.Name, 100), b.names())
 		// What a model makes up goes back to its server, which may only accept valid names.
-		c.Name, c.unknown = validName(c.Name), c.Name
+		c.Name = validName(c.Name)
 	}
-	_ = json.Unmarshal(c.arguments(), &c.input) // the tool checks them
+	_ = json.Unmarshal([]byte(c.Arguments), &c.input) // the tool checks them
 	c.title, c.kind = c.describe()
 	return c
 }
@@ -252,16 +251,6 @@ func (b *toolbox) names() string {
 	}
 	return strings.Join(names, ", ")
 }
-
-// arguments returns the arguments as JSON, an empty object for none.
-func (c *call) arguments() json.RawMessage {
-	if strings.TrimSpace(c.Arguments) == "" {
-		return json.RawMessage("{}")
-	}
-	return json.RawMessage(c.Arguments)
-}
-
-func (c *call) paths() []string { return append([]string{c.input.Path, c.input.To}, c.input.Paths...) }
 
 // describe returns what the call does in plain words, and its kind.
 func (c *call) describe() (string, sdk.ToolKind) {
@@ -314,11 +303,11 @@ func (c *call) describe() (string, sdk.ToolKind) {
 func (c *call) locations() []sdk.ToolCallLocation {
 	const most = 100
 	var all []sdk.ToolCallLocation
-	for _, path := range c.paths() {
+	for _, path := range tools.Paths(json.RawMessage(c.Arguments)) {
 		if path == "" || c.kind == sdk.ToolKindOther || len(all) == most {
 			continue
 		}
-		info, err := c.box.turn.host.Workspace().Stat(path)
+		info, err := c.turn.host.Workspace().Stat(path)
 		if err == nil {
 			all = append(all, backend.Locations(info.Ref().Path(), max(c.input.Offset, 0))...)
 		}
@@ -336,11 +325,11 @@ func (c *call) announce(ctx context.Context) error {
 }
 
 // meta says which tool the model has called.
-func (c *call) meta() map[string]any { return meta{Tool: c.Name, Step: c.box.turn.steps}.encode() }
+func (c *call) meta() map[string]any { return meta{Tool: c.Name, Step: c.turn.steps}.encode() }
 
 // rawInput returns the arguments as the model wrote them: JSON, or a text that is not.
 func (c *call) rawInput() any {
-	if raw := c.arguments(); json.Valid(raw) {
+	if raw := json.RawMessage(c.Arguments); json.Valid(raw) {
 		return raw
 	}
 	return c.Arguments
@@ -353,7 +342,7 @@ func (c *call) show(ctx context.Context, s backend.ToolCall) error {
 	if s.Content != nil {
 		c.content = s.Content
 	}
-	return c.box.turn.updates.Update(ctx, backend.NewUpdate(s))
+	return c.turn.updates.Update(ctx, backend.NewUpdate(s))
 }
 
 // showStatus sends a new status, and content unless it is nil.
@@ -370,29 +359,29 @@ func (c *call) run(ctx context.Context) error {
 		return c.runRemote(ctx)
 	}
 	if c.tool.Name == "" {
-		return c.end(ctx, fmt.Sprintf("there is no tool %q; the tools are %s", text.Truncate(c.unknown, 100), c.box.names()), nil, failed)
+		return c.end(ctx, c.unknown, nil, failed)
 	}
 	if c.tool.isParallel() {
 		if err := c.showStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
 			return err
 		}
 	}
-	result, err := c.tool.Call(context.WithValue(ctx, callKey{}, c), c.arguments())
+	result, err := c.tool.Call(context.WithValue(ctx, callKey{}, c), json.RawMessage(c.Arguments))
 	switch {
 	case err != nil && endsTurn(ctx, err):
 		return err
 	case err != nil:
 		return c.end(ctx, err.Error(), nil, failed)
 	}
-	said := result.Text + c.box.turn.tools.mentions.Lines(ctx, c.box.turn.host.Workspace(), c.paths()...)
+	said := result.Text + c.turn.tools.mentions.Lines(ctx, c.turn.host.Workspace(), tools.Paths(json.RawMessage(c.Arguments))...)
 	if result.Media == nil {
 		return c.end(ctx, said, nil, completed)
 	}
-	note, images := c.box.picture(result.Media.Type, result.Media.Data)
+	note, images := c.turn.picture(result.Media.Type, result.Media.Data)
 	return c.end(ctx, said+note, images, completed)
 }
 
-// endsTurn reports whether an error of a call ends the turn, and is not for the model.
+// endsTurn reports whether an error of a call ends the turn, rather than being a result for the model.
 func endsTurn(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
@@ -406,11 +395,12 @@ func endsTurn(ctx context.Context, err error) bool {
 }
 
 // picture returns an image for the model, or a note for it that says why there is none.
-func (b *toolbox) picture(mediaType string, data []byte) (note string, images []llm.Part) {
+func (t *turn) picture(mediaType string, data []byte) (note string, images []llm.Part) {
+	_, client := t.current()
 	switch {
 	case !strings.HasPrefix(mediaType, "image/"):
 		return fmt.Sprintf("[You cannot be shown files of type %s.]\n", text.Truncate(mediaType, 100)), nil
-	case b.textOnly:
+	case client.Model().TextOnly:
 		return "[You cannot be shown images.]\n", nil
 	case len(data) > maxImage:
 		return fmt.Sprintf("[The image has %s, and at most %d can be shown.]\n", text.Size(len(data)), maxImage), nil
@@ -427,7 +417,7 @@ const (
 // end ends the call with a result for the model, and shows it as ended, even if ctx has ended.
 func (c *call) end(ctx context.Context, result string, images []llm.Part, status sdk.ToolCallStatus) error {
 	c.ended = true
-	result += c.box.turn.judge(c, result, status)
+	result += c.turn.judge(c, result, status)
 	s := backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{Status: &status, RawOutput: map[string]string{"text": result}}}
 	inTerminal := c.kind == sdk.ToolKindExecute && c.content != nil
 	if status == failed && !c.byServer && !inTerminal {
@@ -437,14 +427,14 @@ func (c *call) end(ctx context.Context, result string, images []llm.Part, status
 		return err
 	}
 	if len(images) > 0 {
-		c.box.turn.conversation.setResult(llm.ToolResult{ID: c.ID, Content: append([]llm.Part{llm.Text(result)}, images...)})
+		c.turn.conversation.setResult(llm.ToolResult{ID: c.ID, Content: append([]llm.Part{llm.Text(result)}, images...)})
 	}
 	return nil
 }
 
 // runRemote calls the tool of an MCP server. The server's tools show their calls themselves.
 func (c *call) runRemote(ctx context.Context) error {
-	result, err := c.box.turn.host.Tools().Call(ctx, remoteUpdates{c}, c.tool.remote, c.arguments())
+	result, err := c.turn.host.Tools().Call(ctx, remoteUpdates{c}, c.tool.remote, backend.Raw(c.Arguments))
 	if err != nil && endsTurn(ctx, err) {
 		return err
 	}
@@ -456,7 +446,7 @@ func (c *call) runRemote(ctx context.Context) error {
 	if err != nil {
 		return c.end(ctx, err.Error(), nil, failed)
 	}
-	said, images := c.box.fromServer(result)
+	said, images := c.turn.fromServer(result)
 	status := completed
 	if result.Failed {
 		status = failed
@@ -469,7 +459,7 @@ type remoteUpdates struct{ call *call }
 
 func (r remoteUpdates) Update(ctx context.Context, u backend.Update) error {
 	if u.Kind != sessionstore.ToolCall {
-		return r.call.box.turn.updates.Update(ctx, u)
+		return r.call.turn.updates.Update(ctx, u)
 	}
 	update := strictjson.Find(u.Raw, "update")
 	var announced struct{ ToolCallID string }
@@ -484,11 +474,11 @@ func (r remoteUpdates) Update(ctx context.Context, u backend.Update) error {
 	if err != nil {
 		return err
 	}
-	return r.call.box.turn.updates.Update(ctx, u)
+	return r.call.turn.updates.Update(ctx, u)
 }
 
 // fromServer returns the result of an MCP server's tool for the model.
-func (b *toolbox) fromServer(r backend.ToolResult) (string, []llm.Part) {
+func (t *turn) fromServer(r backend.ToolResult) (string, []llm.Part) {
 	var said strings.Builder
 	var images []llm.Part
 	for _, raw := range r.Content {
@@ -509,7 +499,7 @@ func (b *toolbox) fromServer(r backend.ToolResult) (string, []llm.Part) {
 		default:
 			var data []byte
 			_ = json.Unmarshal(backend.Encode(block.Data), &data) // base64
-			note, shown := b.picture(cmp.Or(block.MIMEType, block.Type), data)
+			note, shown := t.picture(cmp.Or(block.MIMEType, block.Type), data)
 			said.WriteString(note)
 			images = append(images, shown...)
 		}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -219,11 +218,8 @@ func parseCall(params backend.Raw) (c commandCall, ok bool) {
 	if !isCall {
 		return commandCall{}, false
 	}
-	if space := strings.IndexFunc(name, unicode.IsSpace); space >= 0 {
-		name, c.arguments = name[:space], strings.TrimSpace(name[space:])
-	}
-	c.name = name
-	return c, name != ""
+	c.name, c.arguments = text.CutWord(name)
+	return c, c.name != ""
 }
 
 // childPrompt returns a prompt as it is sent to the child, and the context that it includes. A call of a command that is not one of

@@ -231,11 +231,10 @@ type anthropicUsage struct {
 
 // update takes over what a later count says. All counts are totals, but not every server sends all of them each time.
 func (u *anthropicUsage) update(later anthropicUsage) {
-	for count, now := range map[*int]int{&u.Input: later.Input, &u.Written: later.Written, &u.Read: later.Read, &u.Output: later.Output} {
-		if now != 0 {
-			*count = now
-		}
-	}
+	u.Input = cmp.Or(later.Input, u.Input)
+	u.Written = cmp.Or(later.Written, u.Written)
+	u.Read = cmp.Or(later.Read, u.Read)
+	u.Output = cmp.Or(later.Output, u.Output)
 }
 
 func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
@@ -357,7 +356,7 @@ func (d *anthropicDecoder) stop(b *anthropicBlock) []Event {
 		return []Event{Thinking{Redacted: b.Data}}
 	case "tool_use":
 		events := d.release()
-		d.held = &ToolCall{ID: cmp.Or(b.ID, rand.Text()), Name: b.Name, Arguments: b.added.String()}
+		d.held = &ToolCall{ID: cmp.Or(b.ID, rand.Text()), Name: b.Name, Arguments: strings.TrimSpace(b.added.String())}
 		if whole := string(b.Input); d.held.Arguments == "" && whole != "{}" && whole != "null" {
 			d.held.Arguments = whole
 		}

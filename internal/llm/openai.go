@@ -420,7 +420,7 @@ func (d *chatDecoder) end() ([]Event, error) {
 		events = append(events, Thinking{Text: d.thought.String()})
 	}
 	for _, c := range d.pending {
-		events = append(events, ToolCall{ID: cmp.Or(c.id, rand.Text()), Name: c.name, Arguments: cmp.Or(string(c.arguments), "{}")})
+		events = append(events, ToolCall{ID: cmp.Or(c.id, rand.Text()), Name: c.name, Arguments: cmp.Or(strings.TrimSpace(string(c.arguments)), "{}")})
 	}
 	return append(events, finish), nil
 }

@@ -77,13 +77,13 @@ func (s *server) elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitRe
 	if mode == formMode {
 		schema, err := json.Marshal(p.RequestedSchema)
 		if err != nil || len(schema) > maxForm {
-			return nil, invalidQuestion("requestedSchema has more than %s", text.Size(maxForm))
+			return nil, rpcError(jsonrpc.CodeInvalidParams, "requestedSchema has more than %s", text.Size(maxForm))
 		}
 		params["requestedSchema"] = backend.Raw(schema)
 	} else {
 		u, err := url.Parse(p.URL)
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || len(p.URL) > maxForm {
-			return nil, invalidQuestion("url is not an http or https URL")
+			return nil, rpcError(jsonrpc.CodeInvalidParams, "url is not an http or https URL")
 		}
 		params["url"], params["elicitationId"] = p.URL, s.elicitationID(p.ElicitationID)
 	}
@@ -112,10 +112,6 @@ func (s *server) elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitRe
 		return &mcp.ElicitResult{Action: "decline"}, nil
 	}
 	return &mcp.ElicitResult{Action: "cancel"}, nil
-}
-
-func invalidQuestion(format string, args ...any) error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
 }
 
 // elicitationID returns the id of a question for the client, which has those of other servers too.

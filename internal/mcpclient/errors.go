@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -58,6 +59,11 @@ func checkAnswer(what string, answer backend.Answer) error {
 	default:
 		return fmt.Errorf("%s was not used: %w", what, errDenied)
 	}
+}
+
+// rpcError returns an error for the server.
+func rpcError(code int64, format string, args ...any) error {
+	return &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
 // isDisconnected reports whether err means that the connection has ended.

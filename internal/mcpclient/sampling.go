@@ -63,7 +63,7 @@ func (c *connection) sample(ctx context.Context, p *mcp.CreateMessageWithToolsPa
 	s.warn(deprecatedSampling)
 	ctx, cancel, ok := c.calls.during(ctx)
 	if !ok {
-		return nil, sampleError(jsonrpc.CodeInvalidRequest, "sampling/createMessage is answered during calls of the server's tools only")
+		return nil, rpcError(jsonrpc.CodeInvalidRequest, "sampling/createMessage is answered during calls of the server's tools only")
 	}
 	defer cancel(nil)
 	defer c.calls.pause()()
@@ -79,10 +79,10 @@ func (c *connection) sample(ctx context.Context, p *mcp.CreateMessageWithToolsPa
 	case s.asking <- struct{}{}:
 		defer func() { <-s.asking }()
 	default:
-		return nil, sampleError(jsonrpc.CodeInternalError, "the user is still asked about another request of this server: send one at a time")
+		return nil, rpcError(jsonrpc.CodeInternalError, "the user is still asked about another request of this server: send one at a time")
 	}
 	if !s.maySample(time.Now()) {
-		return nil, sampleError(jsonrpc.CodeInternalError, "more than %d requests in a minute: try again later", samplesPerMinute)
+		return nil, rpcError(jsonrpc.CodeInternalError, "more than %d requests in a minute: try again later", samplesPerMinute)
 	}
 	model := s.set.currentSampler()
 	request.Model = model.SamplingModel(hintsOf(p.ModelPreferences))
@@ -92,7 +92,7 @@ func (c *connection) sample(ctx context.Context, p *mcp.CreateMessageWithToolsPa
 	s.log.Info("MCP server asked the model", "model", text.Printable(request.Model), "outcome", one.outcome(ctx, err),
 		"inputTokens", result.Input, "outputTokens", result.Output, "duration", time.Since(began))
 	if failed, ok := errors.AsType[*modelError](err); ok {
-		err = sampleError(jsonrpc.CodeInternalError, "%v", failed)
+		err = rpcError(jsonrpc.CodeInternalError, "%v", failed)
 	}
 	if err != nil {
 		return nil, err
@@ -100,10 +100,6 @@ func (c *connection) sample(ctx context.Context, p *mcp.CreateMessageWithToolsPa
 	return &mcp.CreateMessageWithToolsResult{
 		Role: "assistant", Content: []mcp.Content{&mcp.TextContent{Text: result.Text}}, Model: result.Model, StopReason: result.StopReason,
 	}, nil
-}
-
-func sampleError(code int64, format string, args ...any) error {
-	return &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
 // maySample reports whether the server may ask the model now, and counts the request if so.
@@ -135,7 +131,7 @@ func hintsOf(p *mcp.ModelPreferences) (hints []string) {
 // newSampleRequest checks a server's request and returns it without a model and a context.
 func newSampleRequest(p *mcp.CreateMessageWithToolsParams) (backend.SampleRequest, error) {
 	invalid := func(format string, args ...any) (backend.SampleRequest, error) {
-		return backend.SampleRequest{}, sampleError(jsonrpc.CodeInvalidParams, format, args...)
+		return backend.SampleRequest{}, rpcError(jsonrpc.CodeInvalidParams, format, args...)
 	}
 	switch {
 	case p == nil:
@@ -284,7 +280,7 @@ func (s *sampling) ask(ctx context.Context, content []sdk.ToolCallContent, allow
 	case answer == backend.Cancelled:
 		return backend.ErrCancelled
 	default:
-		return sampleError(rejectedByUser, "User rejected sampling request")
+		return rpcError(rejectedByUser, "User rejected sampling request")
 	}
 }
 

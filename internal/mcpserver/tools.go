@@ -52,7 +52,7 @@ func (c *client) fileTool(name string) mcp.ToolHandler {
 				return toolError(err.Error()), nil
 			}
 			// Without structuredContent: some clients show it to the model instead of the text.
-			content := []mcp.Content{&mcp.TextContent{Text: result.Text + c.mentionInstructions(ctx, sc, r.Params.Arguments)}}
+			content := []mcp.Content{&mcp.TextContent{Text: result.Text + c.mentions.Lines(ctx, sc.ws, tools.Paths(r.Params.Arguments)...)}}
 			if result.Media != nil {
 				content = append(content, mediaContent(result.Media))
 			}

@@ -80,6 +80,14 @@ func Printable(name string) string {
 	return Quote(name)
 }
 
+// CutWord returns what is before the first white space in s, and what follows, without white space around it.
+func CutWord(s string) (word, rest string) {
+	if i := strings.IndexFunc(s, unicode.IsSpace); i >= 0 {
+		return s[:i], strings.TrimSpace(s[i:])
+	}
+	return s, ""
+}
+
 // Attributed returns a description that somebody else wrote on one line of at most max characters, after the label that says whose it is.
 func Attributed(label, description string, max int) string {
 	label = Printable(label)

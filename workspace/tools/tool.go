@@ -109,6 +109,16 @@ type plain string
 
 func (p plain) String() string { return string(p) }
 
+// Paths returns the paths in the arguments of a call, as the model wrote them. Some may be empty.
+func Paths(arguments json.RawMessage) []string {
+	var in struct {
+		Path, To string
+		Paths    []string
+	}
+	_ = json.Unmarshal(arguments, &in)
+	return append([]string{in.Path, in.To}, in.Paths...)
+}
+
 // pathIn returns the argument path, or the only path of several, "" if there is none.
 func pathIn(arguments json.RawMessage) string {
 	var in struct {
