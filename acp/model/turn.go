@@ -26,6 +26,7 @@ type turn struct {
 	*session
 	updates backend.Updates // what they show becomes part of the conversation
 	steps   int             // how often the model was asked
+	spoke   bool            // it has said something
 
 	uncompacted int // the first step in which the conversation may be summarised again
 
@@ -104,8 +105,7 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 // showRefusal tells the user that the model has refused to answer. As ACP wants it, the prompt and what came after it are left out of what the
 // model is sent with the next one, which it would mostly refuse too.
 func (t *turn) showRefusal(ctx context.Context) error {
-	const said = "\n\n*The model refused to answer. Your next prompt is sent without this one.*"
-	return t.updates.Update(ctx, meta{Refused: true}.message(said))
+	return t.updates.Update(ctx, meta{Refused: true}.message("\n\n*The model refused to answer. Your next prompt is sent without this one.*"))
 }
 
 // ask sends a request and shows the answer as it arrives. It returns the answer's tool calls if the answer is complete.
@@ -118,6 +118,7 @@ func (t *turn) ask(ctx context.Context, client *llm.Client, r llm.Request) ([]ll
 		}
 		switch e := event.(type) {
 		case llm.TextDelta:
+			t.spoke = true
 			err = t.updates.Update(ctx, backend.Text(string(e)))
 		case llm.ThinkingDelta:
 			err = t.think(ctx, string(e))
@@ -148,8 +149,11 @@ func (t *turn) showUsage(ctx context.Context, client *llm.Client, u llm.Usage) e
 	}))
 }
 
-// note shows the user a text that the model is not told.
+// note shows the user a text that the model is not told. Line breaks before it are only shown after what the model has said.
 func (t *turn) note(ctx context.Context, s string) error {
+	if !t.spoke {
+		s = strings.TrimLeft(s, "\n")
+	}
 	return t.updates.Update(ctx, meta{Note: true}.message(s))
 }
 
@@ -172,7 +176,7 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	_, client := t.current()
 	model := text.Code(client.Model().ID)
 	next := map[llm.Kind]string{
-		llm.Unreachable: "Check that the server of model " + model + " is running, then send another message to continue",
+		llm.Unreachable: "Send another message to continue",
 		llm.KeyRejected: "Correct the configuration of model " + model + ", then send another message to continue",
 		llm.Overloaded:  "Wait a moment, then send another message to continue, or choose another model",
 		llm.Rejected:    "Correct the configuration of model " + model + ", or choose another model",
