@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// keptResults is how many of the newest results of tools are left out last.
+	// keptResults is how many of the newest results of tools are kept if possible.
 	keptResults = 10
 	// leftOut replaces an older result.
 	leftOut = "[result left out to save space: call the tool again if you need it]"
@@ -58,8 +58,8 @@ func tooLong(why string) error {
 // shorten is called with the error of a request. If the server says that the request is too long, shorten summarises the conversation and
 // returns nil, unless that was just done.
 func (t *turn) shorten(ctx context.Context, client *llm.Client, err error) error {
-	var failed *llm.Error
-	if !errors.As(err, &failed) || failed.Kind != llm.TooLong {
+	failed, ok := errors.AsType[*llm.Error](err)
+	if !ok || failed.Kind != llm.TooLong {
 		return err
 	}
 	if t.steps < t.uncompacted {
@@ -82,8 +82,8 @@ func (t *turn) makeRoom(ctx context.Context, client *llm.Client) error {
 	return err
 }
 
-// compact answers /compact: it replaces the conversation by a summary of the model's. focus is what the user wants to be kept in particular, ""
-// for nothing.
+// compact answers /compact: it replaces the conversation with a summary that the model writes. focus says what the user wants to keep in
+// particular, "" for nothing.
 func (t *turn) compact(ctx context.Context, client *llm.Client, focus string) error {
 	_, err := t.summarise(ctx, client, focus, meta{})
 	return err
@@ -271,8 +271,8 @@ func (c *conversation) transcript() string {
 	return transcribe(c.messages)
 }
 
-// transcribe returns messages as text, with long results shortened. The texts are indented, so that none of them can go on as if it was from
-// somebody else.
+// transcribe returns messages as text, with long results shortened. The texts are indented, so that none of them can continue as if somebody
+// else had written it.
 func transcribe(messages []llm.Message) string {
 	var b strings.Builder
 	add := func(from, said string) {

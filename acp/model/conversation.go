@@ -43,7 +43,7 @@ type meta struct {
 	Prompt bool `json:"prompt,omitempty"`
 	// Note says that a message is for the user only.
 	Note bool `json:"note,omitempty"`
-	// Refused says that the model is not told of the last prompt and of what came after it.
+	// Refused says that the model is not told about the last prompt and what came after it.
 	Refused bool `json:"refused,omitempty"`
 	// Summary replaces the conversation so far. Keep says that the user's last message is kept nevertheless.
 	Summary string `json:"summary,omitempty"`
@@ -289,7 +289,7 @@ func (c *conversation) dropThoughts() {
 	}
 }
 
-// startOver replaces the conversation by a summary.
+// startOver replaces the conversation with a summary.
 func (c *conversation) startOver(m meta) {
 	c.messages, c.results, c.cut, c.counted, c.estimated = nil, nil, 0, 0, 0
 	c.said.Reset()

@@ -79,8 +79,7 @@ func (b *modelBackend) stream(ctx context.Context, client *llm.Client, r llm.Req
 		var finish llm.Finish
 		outcome, status := "interrupted", 0
 		for event, err := range client.Stream(ctx, r) {
-			var failed *llm.Error
-			if errors.As(err, &failed) {
+			if failed, ok := errors.AsType[*llm.Error](err); ok {
 				outcome, status = string(failed.Kind), failed.Status
 			}
 			if f, ok := event.(llm.Finish); ok {

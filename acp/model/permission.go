@@ -22,7 +22,7 @@ var (
 	errModeReads = errors.New("the user has changed the mode of the session, which does not allow changes now")
 )
 
-// permit decides about a change: it asks the user, unless the mode allows it. What is shown is what is made.
+// permit decides about a change: it asks the user, unless the mode allows it. The change that is shown is the one that is made.
 func (c *call) permit(ctx context.Context, change tools.Change) error {
 	shown := c.describeChange(change)
 	isEdit := (change.Kind == tools.Write || change.Kind == tools.CreateDirectory) && !isHidden(change.Ref)

@@ -29,9 +29,9 @@ func (c slashCall) isBuiltin() bool {
 	return c.name == backend.RootsCommand || c.name == compactCommand
 }
 
-// promptParts returns the content blocks of a prompt as parts of the user's message, and the slash command that it calls, if any. Of a call that
-// is not for the model the message has only the blocks before it. The result depends on the blocks alone, so that a stored prompt becomes the
-// same message again.
+// promptParts returns the content blocks of a prompt as parts of the user's message, and the slash command that it calls, if any. If the call
+// is not for the model, the message has only the blocks before it. The result depends on the blocks alone, so that a stored prompt becomes
+// the same message again.
 func promptParts(blocks []backend.Raw) ([]llm.Part, slashCall) {
 	call, at := findCall(blocks)
 	if call.isBuiltin() {
@@ -112,8 +112,8 @@ func imagePart(mediaType, data string) (llm.Part, string) {
 	return llm.Image{MediaType: mediaType, Data: decoded}, ""
 }
 
-// filePath returns the path in a URI of a local file with its lines, such as /dir/a.go#L3, "" for other URIs. Whether it is in the roots shows
-// when a tool opens it.
+// filePath returns the path in a URI of a local file with its lines, such as /dir/a.go#L3, "" for other URIs. Whether it is in the roots
+// is checked when a tool opens it.
 func filePath(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" || !strings.HasPrefix(u.Path, "/") {

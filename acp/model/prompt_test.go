@@ -73,7 +73,7 @@ func TestSlashCommands(t *testing.T) {
 	}
 	label := filepath.Base(other)
 	require.Equal(t, map[string]string{
-		"compact": "Replace the conversation by a summary, to make room for more",
+		"compact": "Replace the conversation with a summary, to make room for more",
 		"greet":   "Command of " + label + ": Greets people", "fix": "Skill of " + label + ": Fixes it.",
 		"roots": names["roots"],
 	}, names)

@@ -56,7 +56,7 @@ const maxCommands = 500
 
 // announceCommands sends the list of slash commands, unless it is the one that was sent last.
 func (s *session) announceCommands(ctx context.Context, to backend.Updates) error {
-	compact := backend.NewCommand(compactCommand, "Replace the conversation by a summary, to make room for more", "[WHAT TO KEEP]")
+	compact := backend.NewCommand(compactCommand, "Replace the conversation with a summary, to make room for more", "[WHAT TO KEEP]")
 	return s.announced.Announce(ctx, s.host, to, []sdk.AvailableCommand{compact}, maxCommands)
 }
 

@@ -29,7 +29,7 @@ type settings struct {
 	Model  string `json:"model,omitempty"` // its ID
 	Effort string `json:"effort"`          // see llm.Request
 
-	// Roots are those that the model was last told of.
+	// Roots are the roots that the model was last told about.
 	Roots []string `json:"roots,omitempty"`
 	// Foreign is how many of the history's first updates are of another agent, from which the session was transferred.
 	Foreign int `json:"foreign,omitempty"`
@@ -253,8 +253,7 @@ func (o option) values() string {
 	return strings.Join(values, ", ")
 }
 
-// keep saves the settings, which have changed, and sends the client updates that tell what it does not know. It returns the settings that
-// were saved.
+// keep saves the settings after a change, and sends the client the updates that tell returns. It returns the settings that were saved.
 func (s *session) keep(ctx context.Context, tell ...func(settings) backend.Update) (settings, error) {
 	s.keeping.Lock() // so that the last settings are saved and sent last
 	defer s.keeping.Unlock()

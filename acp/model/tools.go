@@ -60,7 +60,7 @@ type tool struct {
 	remote string
 }
 
-// isParallel reports whether calls change nothing and ask nobody, so that they can run at the same time.
+// isParallel reports whether calls neither change anything nor ask the user, so that they can run at the same time.
 func (t tool) isParallel() bool { return t.Annotations.ReadOnly && t.Name != planName }
 
 // callKey is the key of the *call in the context of a tool.

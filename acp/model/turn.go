@@ -169,8 +169,8 @@ func (t *turn) showRetry(ctx context.Context, r llm.Retry) error {
 
 // explain ends a turn in which a request to the model failed. The answer says why, and what to do next.
 func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
-	var failed *llm.Error
-	if ctx.Err() != nil || !errors.As(err, &failed) {
+	failed, ok := errors.AsType[*llm.Error](err)
+	if ctx.Err() != nil || !ok {
 		return nil, err
 	}
 	_, client := t.current()

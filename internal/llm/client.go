@@ -192,7 +192,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, use f
 		}
 	}
 	if err != nil {
-		return &failure{Error: c.explain(c.unreachable(err), key), retry: passes(err)}
+		return &failure{Error: c.explain(c.unreachable(err), key), retry: isTemporary(err)}
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -278,7 +278,7 @@ func (b *watchedBody) drain() {
 	_, _ = io.CopyN(io.Discard, b.ReadCloser, 4<<10)
 }
 
-// read gives the events of an answer to yield. It returns errStopped if yield returns false.
+// read yields the events of an answer. It returns errStopped if yield returns false.
 func (c *Client) read(body io.Reader, yield func(Event) bool) error {
 	stream, decoder := &sseReader{from: body}, c.format.decoder()
 	give := func(events []Event) error {

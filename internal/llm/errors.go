@@ -51,8 +51,7 @@ func reason(err error) string {
 	if errors.As(err, &op) && op.Op == "dial" && errors.As(op, &errno) {
 		return errno.Error() + "; check that it is running"
 	}
-	var outer *url.Error
-	if errors.As(err, &outer) {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
 	}
 	if err == io.EOF {
@@ -61,8 +60,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// passes reports whether a request that was not answered may be answered when it is sent again.
-func passes(err error) bool {
+// isTemporary reports whether a request that was not answered may succeed when it is sent again.
+func isTemporary(err error) bool {
 	var op *net.OpError
 	var unknown *net.DNSError
 	var slow net.Error

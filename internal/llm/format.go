@@ -43,8 +43,8 @@ type format interface {
 	header(key string) http.Header
 	// encode returns the body of a request.
 	encode(m Model, r Request) ([]byte, error)
-	// learn takes note of what the server does not accept or wants to have, according to its response to a request that it rejected. Later
-	// requests are encoded accordingly.
+	// learn notes what the server does not accept or requires, according to its response to a request that it rejected. Later requests are
+	// encoded accordingly.
 	learn(response []byte)
 	// decoder returns a decoder for the stream of one answer.
 	decoder() decoder
@@ -74,7 +74,7 @@ func newFormat(a API) format {
 	return &openAIFormat{}
 }
 
-// encodeJSON encodes v without escaping what only HTML needs to have escaped.
+// encodeJSON encodes v with <, > and & as they are.
 func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -60,7 +60,7 @@ type Request struct {
 	Stop        []string
 }
 
-// Role says whose a message is.
+// Role says who a message is from.
 type Role string
 
 // All roles. Results of tools are messages of the user.
@@ -99,7 +99,7 @@ type Thinking struct {
 	Text, Signature, Redacted string
 }
 
-// ToolCall is the model's wish to call a tool.
+// ToolCall is a request of the model to call a tool.
 type ToolCall struct {
 	// ID is unique in the conversation.
 	ID, Name string
@@ -107,7 +107,7 @@ type ToolCall struct {
 	Arguments string
 }
 
-// ToolResult is what came of the tool call with this ID.
+// ToolResult is the result of the tool call with this ID.
 type ToolResult struct {
 	ID      string
 	Content []Part // texts and images
@@ -162,7 +162,7 @@ type Reason string
 const (
 	// Stopped means that the model has said what it wanted to.
 	Stopped Reason = "stop"
-	// StopText means that a text of Request.Stop was reached. Chat completions do not tell it from Stopped.
+	// StopText means that a text of Request.Stop was reached. Chat completions report it as Stopped.
 	StopText Reason = "stop text"
 	// CallsTools means that the model waits for the results of its tool calls.
 	CallsTools Reason = "tools"
@@ -185,11 +185,11 @@ type Kind string
 const (
 	// Unreachable means that there was no connection, or that it was lost or silent for too long.
 	Unreachable Kind = "unreachable"
-	// KeyRejected means that the server wants another key, or that there is none.
+	// KeyRejected means that there is no key, or that the server requires another one.
 	KeyRejected Kind = "key rejected"
 	// TooLong means that the conversation does not fit into the model's context.
 	TooLong Kind = "too long"
-	// Overloaded means that the server has too much to do, has failed, or allows no more requests for now.
+	// Overloaded means that the server is too busy, has failed, or allows no more requests for now.
 	Overloaded Kind = "overloaded"
 	// Rejected means that the server does not accept the request for another reason.
 	Rejected Kind = "rejected"
