@@ -28,7 +28,7 @@ func sampled(t *testing.T, models ...Model) (*session, *modelserver.Server) {
 	}
 	b := New(Options{Models: models}).(*modelBackend)
 	t.Cleanup(func() { require.NoError(t, b.Close(context.Background())) })
-	return &session{backend: b, settings: b.defaultSettings()}, server
+	return &session{backend: b, settings: b.restoreSettings(nil)}, server
 }
 
 func TestM13_ModelPreferences(t *testing.T) {

@@ -36,23 +36,32 @@ type settings struct {
 }
 
 // choice is a value that the user can choose.
-type choice struct{ value, name, description string }
+type choice = sdk.SessionConfigSelectOption
 
+// modes are the choices of mode. As for all settings, the first is the default.
 var modes = []choice{
-	{string(ask), "Ask", "Asks before each change and each command"},
-	{string(acceptEdits), "Accept edits", "Changes files without asking, except hidden ones; asks before commands, and before files are moved or deleted"},
-	{string(readOnly), "Read only", "Reads and searches, and changes nothing"},
-	{string(planning), "Plan", "Reads, searches and makes a plan, and changes nothing"},
+	newChoice(string(ask), "Ask", "Asks before each change and each command"),
+	newChoice(string(acceptEdits), "Accept edits", "Changes files without asking, except hidden ones; asks before commands, and before files are moved or deleted"),
+	newChoice(string(readOnly), "Read only", "Reads and searches, and changes nothing"),
+	newChoice(string(planning), "Plan", "Reads, searches and makes a plan, and changes nothing"),
 }
 
 // defaultEffort stands for no effort in particular: clients need a value for it.
 const defaultEffort = "default"
 
 var efforts = []choice{
-	{defaultEffort, "Default", "As the model does by itself"},
-	{"low", "Low", "Answers sooner"},
-	{"medium", "Medium", ""},
-	{"high", "High", "Thinks longer before it answers"},
+	newChoice(defaultEffort, "Default", "As the model does by itself"),
+	newChoice("low", "Low", "Answers sooner"),
+	newChoice("medium", "Medium", ""),
+	newChoice("high", "High", "Thinks longer before it answers"),
+}
+
+func newChoice(value, name, description string) choice {
+	c := choice{Value: sdk.SessionConfigValueId(value), Name: name}
+	if description != "" && description != name {
+		c.Description = &description
+	}
+	return c
 }
 
 // option is one of the settings.
@@ -71,7 +80,7 @@ func (b *modelBackend) options(s *settings) []option {
 	var models []choice
 	for _, client := range b.clients {
 		m := client.Model()
-		models = append(models, choice{m.ID, m.ID, m.Name})
+		models = append(models, newChoice(m.ID, m.ID, m.Name))
 	}
 	return []option{
 		{modeOption, "Mode", sdk.SessionConfigOptionCategoryMode, modes, (*string)(&s.Mode)},
@@ -80,46 +89,21 @@ func (b *modelBackend) options(s *settings) []option {
 	}
 }
 
-// has reports whether value is one of the choices.
-func (o option) has(value string) bool {
-	return slices.ContainsFunc(o.choices, func(c choice) bool { return c.value == value })
-}
-
-// describe returns the option as it is sent to clients.
-func (o option) describe() sdk.SessionConfigOption {
-	var list sdk.SessionConfigSelectOptionsUngrouped
+// values returns the values of all choices.
+func (o option) values() []string {
+	var values []string
 	for _, c := range o.choices {
-		list = append(list, sdk.SessionConfigSelectOption{
-			Value: sdk.SessionConfigValueId(c.value), Name: c.name, Description: c.about(),
-		})
+		values = append(values, string(c.Value))
 	}
-	return sdk.SessionConfigOption{Select: &sdk.SessionConfigOptionSelect{
-		Id: o.id, Name: o.name, Category: &o.category, Type: "select",
-		CurrentValue: sdk.SessionConfigValueId(*o.value), Options: sdk.SessionConfigSelectOptions{Ungrouped: &list},
-	}}
-}
-
-// about returns the description, nil if there is none that says more than the name.
-func (c choice) about() *string {
-	if c.description == "" || c.description == c.name {
-		return nil
-	}
-	return &c.description
-}
-
-// defaultSettings returns the settings of a new session.
-func (b *modelBackend) defaultSettings() settings {
-	return settings{Mode: ask, Model: b.clients[0].Model().ID, Effort: defaultEffort}
+	return values
 }
 
 // restoreSettings returns the settings in a saved state, and the defaults for what is not there or no longer possible.
-func (b *modelBackend) restoreSettings(state []byte) settings {
-	s, defaults := b.defaultSettings(), b.defaultSettings()
+func (b *modelBackend) restoreSettings(state []byte) (s settings) {
 	_ = json.Unmarshal(state, &s)
-	usual := b.options(&defaults)
-	for i, o := range b.options(&s) {
-		if !o.has(*o.value) {
-			*o.value = *usual[i].value
+	for _, o := range b.options(&s) {
+		if values := o.values(); !slices.Contains(values, *o.value) {
+			*o.value = values[0]
 		}
 	}
 	return s
@@ -128,7 +112,7 @@ func (b *modelBackend) restoreSettings(state []byte) settings {
 // save returns the state to be saved. It does not name the first model, so that the session follows when the user starts the program with
 // another one.
 func (b *modelBackend) save(s settings) []byte {
-	if s.Model == b.defaultSettings().Model {
+	if s.Model == b.clients[0].Model().ID {
 		s.Model = ""
 	}
 	return backend.Encode(s)
@@ -155,7 +139,7 @@ func (s *session) describeSettings() backend.Raw {
 	set := s.snapshot()
 	available := make([]sdk.SessionMode, len(modes))
 	for i, m := range modes {
-		available[i] = sdk.SessionMode{Id: sdk.SessionModeId(m.value), Name: m.name, Description: m.about()}
+		available[i] = sdk.SessionMode{Id: sdk.SessionModeId(m.Value), Name: m.Name, Description: m.Description}
 	}
 	return backend.Encode(sdk.LoadSessionResponse{
 		Modes:         &sdk.SessionModeState{AvailableModes: available, CurrentModeId: sdk.SessionModeId(set.Mode)},
@@ -166,7 +150,10 @@ func (s *session) describeSettings() backend.Raw {
 func (s *session) configOptions(set settings) []sdk.SessionConfigOption {
 	var list []sdk.SessionConfigOption
 	for _, o := range s.backend.options(&set) {
-		list = append(list, o.describe())
+		list = append(list, sdk.SessionConfigOption{Select: &sdk.SessionConfigOptionSelect{
+			Id: o.id, Name: o.name, Category: &o.category, Type: "select", CurrentValue: sdk.SessionConfigValueId(*o.value),
+			Options: sdk.SessionConfigSelectOptions{Ungrouped: (*sdk.SessionConfigSelectOptionsUngrouped)(&o.choices)},
+		}})
 	}
 	return list
 }
@@ -232,8 +219,8 @@ func (s *session) choose(id sdk.SessionConfigId, field strictjson.Field) error {
 		}
 		var v strictjson.Violations
 		value := v.Text(field)
-		if v.Empty() && !o.has(value) {
-			v.Add(field.Refuse(strictjson.Unsupported).Expecting("use " + o.values()))
+		if v.Empty() && !slices.Contains(o.values(), value) {
+			v.Add(field.Refuse(strictjson.Unsupported).Expecting("use " + strings.Join(o.values(), ", ")))
 		}
 		if err := v.Err(); err != nil {
 			return err
@@ -242,15 +229,6 @@ func (s *session) choose(id sdk.SessionConfigId, field strictjson.Field) error {
 		return nil
 	}
 	return strictjson.Refuse(strictjson.NewViolation("configId", string(id), strictjson.Unsupported).Expecting("use " + strings.Join(ids, ", ")))
-}
-
-// values returns the values of all choices.
-func (o option) values() string {
-	var values []string
-	for _, c := range o.choices {
-		values = append(values, c.value)
-	}
-	return strings.Join(values, ", ")
 }
 
 // keep saves the settings after a change, and sends the client the updates that tell returns. It returns the settings that were saved.
