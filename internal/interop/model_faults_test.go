@@ -47,7 +47,7 @@ func TestB4_BrokenAnswers(t *testing.T) {
 						require.NoError(t, err)
 					case len(turn) == 1:
 						explained++
-						require.Regexp(t, "send another message to go on|sent an empty answer", text)
+						require.Contains(t, text, "model's server")
 						require.ErrorIs(t, err, os.ErrNotExist)
 						require.Empty(t, updates(said, `"sessionUpdate":"tool_call"`))
 					default: // everything of interest has arrived
