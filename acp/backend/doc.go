@@ -2,7 +2,7 @@
 //
 // The adapter, package acp, speaks the protocol: it validates requests, opens workspaces, stores sessions and histories, keeps
 // requests in order, cancels turns, and checks what is sent to the client. A [Backend] does the rest: package acp/explore
-// without a model, package acp/proxy with another ACP agent, or a host program with a model and tools of its own.
+// without a model, acp/model with one, acp/proxy with another ACP agent, or a host program with an agent of its own.
 //
 // Two rules hold for all backends.
 //

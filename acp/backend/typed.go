@@ -2,7 +2,10 @@ package backend
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -102,4 +105,24 @@ func (b textBlock) fromEditor() bool {
 	}
 	m := editorBlocks.FindStringSubmatch(strings.TrimFunc(b.Text, unicode.IsSpace))
 	return m != nil && m[1] == m[2]
+}
+
+// FilePath returns the absolute path in a file URI, which need not lie in the roots, and the fragment after it, such as "L3-L9".
+func FilePath(uri string) (path, fragment string, err error) {
+	u, err := url.Parse(uri)
+	switch {
+	case err != nil:
+		return "", "", errors.New("it is not a URI")
+	case u.Scheme != "file":
+		return "", "", errors.New("only links to files are supported")
+	case u.Host != "" && u.Host != "localhost":
+		return "", "", errors.New("it names another computer")
+	case !strings.HasPrefix(u.Path, "/"):
+		return "", "", errors.New("it has no absolute path")
+	}
+	path = u.Path
+	if filepath.VolumeName(filepath.FromSlash(path[1:])) != "" { // file:///C:/dir
+		path = path[1:]
+	}
+	return filepath.FromSlash(path), u.Fragment, nil
 }

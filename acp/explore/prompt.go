@@ -2,11 +2,8 @@ package explore
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"net/url"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -102,22 +99,8 @@ type link struct {
 // parseLink parses a file URI. Its fragment may name lines as editors do: #L3, #L3-L9, #L3:9. Whether the path lies in the roots
 // is checked when the file is opened.
 func parseLink(uri string) (link, error) {
-	u, err := url.Parse(uri)
-	switch {
-	case err != nil:
-		return link{}, errors.New("it is not a URI")
-	case u.Scheme != "file":
-		return link{}, errors.New("only links to files are supported")
-	case u.Host != "" && u.Host != "localhost":
-		return link{}, errors.New("it names another computer")
-	case !strings.HasPrefix(u.Path, "/"):
-		return link{}, errors.New("it has no absolute path")
-	}
-	path := u.Path
-	if filepath.VolumeName(filepath.FromSlash(path[1:])) != "" { // file:///C:/dir
-		path = path[1:]
-	}
-	return link{path: filepath.FromSlash(path), lines: fragmentLines(u.Fragment)}, nil
+	path, fragment, err := backend.FilePath(uri)
+	return link{path: path, lines: fragmentLines(fragment)}, err
 }
 
 // lines is a range of line numbers from 1, both included. The zero value is the whole file; last 0 is its end.

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -115,16 +114,9 @@ func imagePart(mediaType, data string) (llm.Part, string) {
 // filePath returns the path in a URI of a local file with its lines, such as /dir/a.go#L3, "" for other URIs. Whether it is in the roots
 // is checked when a tool opens it.
 func filePath(uri string) string {
-	u, err := url.Parse(uri)
-	if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" || !strings.HasPrefix(u.Path, "/") {
-		return ""
-	}
-	path := u.Path
-	if len(path) > 2 && path[2] == ':' { // file:///C:/dir
-		path = path[1:]
-	}
-	if u.Fragment != "" {
-		path += "#" + u.Fragment
+	path, fragment, err := backend.FilePath(uri)
+	if err == nil && fragment != "" {
+		path += "#" + fragment
 	}
 	return path
 }

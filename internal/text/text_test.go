@@ -55,6 +55,25 @@ func TestLine(t *testing.T) {
 	}
 }
 
+func TestCutWord(t *testing.T) {
+	for in, want := range map[string][2]string{
+		"":                 {"", ""},
+		"add":              {"add", ""},
+		"add \n a\u2003b ": {"add", "a\u2003b"},
+		" add":             {"", "add"},
+		"add\u3000dir":     {"add", "dir"},
+	} {
+		word, rest := text.CutWord(in)
+		require.Equal(t, want, [2]string{word, rest}, in)
+	}
+}
+
+func TestAttributed(t *testing.T) {
+	require.Equal(t, "a", text.Attributed("a", " \n", 10))
+	require.Equal(t, "a: b c", text.Attributed("a", "b\nc", 10))
+	require.Equal(t, `"a\u202e": 123…`, text.Attributed("a\u202e", "12345", 4))
+}
+
 func TestPrintable(t *testing.T) {
 	for _, same := range []string{"a b", "ünï/日本.go", "", `a\b"c`, "❤\ufe0f.txt", "a\u3000b"} {
 		require.Equal(t, same, text.Printable(same))
