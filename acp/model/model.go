@@ -72,6 +72,16 @@ func (b *modelBackend) Initialize(_ context.Context, params backend.Raw, _ backe
 	}, nil
 }
 
+// client returns the client of the model with an ID, nil if there is none.
+func (b *modelBackend) client(id string) *llm.Client {
+	for _, c := range b.clients {
+		if c.Model().ID == id {
+			return c
+		}
+	}
+	return nil
+}
+
 // stream asks a model as [llm.Client.Stream] does, and logs the request without its content.
 func (b *modelBackend) stream(ctx context.Context, client *llm.Client, r llm.Request) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {

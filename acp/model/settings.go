@@ -127,11 +127,10 @@ func (s *session) snapshot() settings {
 // current returns the settings and the client of the model.
 func (s *session) current() (settings, *llm.Client) {
 	set := s.snapshot()
-	i := slices.IndexFunc(s.backend.clients, func(c *llm.Client) bool { return c.Model().ID == set.Model })
 	if set.Effort == defaultEffort {
 		set.Effort = ""
 	}
-	return set, s.backend.clients[i]
+	return set, s.backend.client(set.Model)
 }
 
 // describeSettings returns the members modes and configOptions of a lifecycle response.

@@ -26,9 +26,6 @@ func (anthropicFormat) header(key string) http.Header {
 	return h
 }
 
-// object is a JSON object of a request.
-type object map[string]any
-
 func (anthropicFormat) encode(m Model, r Request) ([]byte, error) {
 	maxTokens := maxTokens(m, r)
 	messages := anthropicMessages(m.Name, r.Messages)

@@ -66,6 +66,9 @@ type sseEvent struct {
 	data []byte // valid until the next event is read
 }
 
+// object is a JSON object of a request.
+type object map[string]any
+
 // newFormat returns the format of an API, for one client.
 func newFormat(a API) format {
 	if a == Anthropic {

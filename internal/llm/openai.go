@@ -60,7 +60,7 @@ func (*openAIFormat) header(key string) http.Header {
 type chatRequest struct {
 	Model               string        `json:"model"`
 	Messages            []chatMessage `json:"messages"`
-	Tools               []chatTool    `json:"tools,omitempty"`
+	Tools               []object      `json:"tools,omitempty"`
 	Stream              bool          `json:"stream"`
 	StreamOptions       any           `json:"stream_options,omitempty"`
 	MaxTokens           int           `json:"max_tokens,omitempty"`
@@ -71,37 +71,11 @@ type chatRequest struct {
 }
 
 type chatMessage struct {
-	Role             string     `json:"role"`
-	Content          any        `json:"content"` // a string, a []chatPart or nil
-	ReasoningContent string     `json:"reasoning_content,omitempty"`
-	ToolCalls        []chatCall `json:"tool_calls,omitempty"`
-	ToolCallID       string     `json:"tool_call_id,omitempty"`
-}
-
-type chatPart struct {
-	Type     string     `json:"type"`
-	Text     string     `json:"text,omitempty"`
-	ImageURL *chatImage `json:"image_url,omitempty"`
-}
-
-type chatImage struct {
-	URL string `json:"url"`
-}
-
-type chatCall struct {
-	ID       string       `json:"id"`
-	Type     string       `json:"type"`
-	Function chatFunction `json:"function"`
-}
-
-type chatFunction struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
-type chatTool struct {
-	Type     string `json:"type"`
-	Function any    `json:"function"`
+	Role             string   `json:"role"`
+	Content          any      `json:"content"` // a string, a list of parts or nil
+	ReasoningContent string   `json:"reasoning_content,omitempty"`
+	ToolCalls        []object `json:"tool_calls,omitempty"`
+	ToolCallID       string   `json:"tool_call_id,omitempty"`
 }
 
 func (f *openAIFormat) encode(m Model, r Request) ([]byte, error) {
@@ -142,7 +116,7 @@ func (f *openAIFormat) encode(m Model, r Request) ([]byte, error) {
 		}
 	}
 	for _, t := range r.Tools {
-		asked.Tools = append(asked.Tools, chatTool{Type: "function", Function: map[string]any{
+		asked.Tools = append(asked.Tools, object{"type": "function", "function": object{
 			"name": t.Name, "description": t.Description, "parameters": chatSchema(t.Schema),
 		}})
 	}
@@ -173,7 +147,9 @@ func chatMessages(m Model, role Role, parts []Part) []chatMessage {
 				last.ReasoningContent += p.Text
 			}
 		case ToolCall:
-			last.ToolCalls = append(last.ToolCalls, chatCall{p.ID, "function", chatFunction{p.Name, string(p.input())}})
+			last.ToolCalls = append(last.ToolCalls, object{
+				"id": p.ID, "type": "function", "function": object{"name": p.Name, "arguments": string(p.input())},
+			})
 		case ToolResult:
 			text, images := "", []Part(nil)
 			for _, part := range p.Content {
@@ -199,17 +175,17 @@ func chatMessages(m Model, role Role, parts []Part) []chatMessage {
 
 // chatContent returns texts as one string, which all servers accept, and a list if there are images.
 func chatContent(parts []Part) any {
-	var list []chatPart
+	var list []object
 	text, images := "", false
 	for _, part := range parts {
 		switch p := part.(type) {
 		case Text:
 			text = joinText(text, string(p))
-			list = append(list, chatPart{Type: "text", Text: string(p)})
+			list = append(list, object{"type": "text", "text": p})
 		case Image:
 			images = true
-			list = append(list, chatPart{Type: "image_url", ImageURL: &chatImage{
-				"data:" + p.MediaType + ";base64," + base64.StdEncoding.EncodeToString(p.Data),
+			list = append(list, object{"type": "image_url", "image_url": object{
+				"url": "data:" + p.MediaType + ";base64," + base64.StdEncoding.EncodeToString(p.Data),
 			}})
 		}
 	}
