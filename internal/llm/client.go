@@ -284,6 +284,10 @@ func (c *Client) read(body io.Reader, yield func(Event) bool) error {
 	give := func(events []Event) error {
 		for _, e := range events {
 			switch event := e.(type) {
+			case ToolCall:
+				if err := checkNesting(event); err != nil {
+					return err
+				}
 			case Thinking:
 				event.Model = c.model.Name
 				e = event

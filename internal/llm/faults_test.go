@@ -609,6 +609,18 @@ func TestB4_EndlessAnswers(t *testing.T) {
 		})
 	}
 
+	t.Run("nesting", func(t *testing.T) {
+		calling := func(depth int) http.HandlerFunc {
+			nested := strings.Repeat(`[`, depth-1) + strings.Repeat(`]`, depth-1)
+			return says(chunk(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"read","arguments":"{\"a\":`+nested+`}"}}]}`), finished)
+		}
+		events, failed := ask(t, asking(t, OpenAI, calling(maxNesting)))
+		require.Nil(t, failed)
+		require.Len(t, events, 2)
+		events, failed = ask(t, asking(t, OpenAI, calling(100_000)))
+		require.Empty(t, events)
+		require.Equal(t, "the model's answer was stopped, because the arguments of a tool call have more than 64 levels", failed.Message)
+	})
 	t.Run("after the end", func(t *testing.T) {
 		events, failed := ask(t, asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
 			says(chunk(`{"content":"Hello"}`), finished)(w, r)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -15,6 +16,8 @@ const (
 	maxAnswer = 8 << 20
 	// maxCalls is how many tools an answer may call.
 	maxCalls = 128
+	// maxNesting is how deep arguments of tool calls may be nested. Many clients cannot read JSON with more than 128 levels.
+	maxNesting = 64
 	// maxTokenCount is the largest number of tokens that is believed.
 	maxTokenCount = 1 << 30
 )
@@ -58,6 +61,26 @@ type decoder interface {
 	// end returns what remains to be said, with a [Finish] at the end, when the stream has ended or the connection was lost. It returns
 	// [errCut] if the answer is not complete.
 	end() ([]Event, error)
+}
+
+// checkNesting returns an error if the arguments of a tool call are nested too deeply.
+func checkNesting(c ToolCall) error {
+	level := 0
+	for d := json.NewDecoder(strings.NewReader(c.Arguments)); ; {
+		token, err := d.Token()
+		if err != nil {
+			return nil // at the end, or not JSON
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			level++
+		case json.Delim('}'), json.Delim(']'):
+			level--
+		}
+		if level > maxNesting {
+			return &Error{Kind: Malformed, Message: fmt.Sprintf("the model's answer was stopped, because the arguments of a tool call have more than %d levels", maxNesting)}
+		}
+	}
 }
 
 // sseEvent is a server-sent event.
