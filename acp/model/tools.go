@@ -145,10 +145,13 @@ func (b *toolbox) addRemote(t backend.Tool) {
 	if _, taken := b.byName[name]; taken || len(name) > maxName {
 		name = fmt.Sprintf("%s_%x", text.Prefix(name, maxName-9), sha256.Sum256([]byte(t.Name)))[:maxName]
 	}
+	if _, taken := b.byName[name]; taken {
+		return // another server has made up this name
+	}
 	described := tools.Tool{
 		Name: name, InputSchema: t.Input,
 		Description: fmt.Sprintf("Tool of the MCP server %s. ", text.Quote(text.Truncate(t.Server, 100))) +
-			text.Truncate(cmp.Or(t.Description, t.Title), maxServerText),
+			text.Plain(text.Truncate(cmp.Or(t.Description, t.Title), maxServerText)),
 	}
 	if len(described.InputSchema) == 0 {
 		described.InputSchema = json.RawMessage(`{"type":"object"}`)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -261,6 +262,14 @@ func TestNamesOfServerTools(t *testing.T) {
 	}
 	require.Equal(t, "a__b__c", b.tools[0].Name)
 	require.Equal(t, "a.b__c", b.byName["a__b__c"].remote)
+
+	b = &toolbox{byName: map[string]tool{}}
+	made := fmt.Sprintf("b__c_%x", sha256.Sum256([]byte("a__b.c")))[:64-len("a__")]
+	for _, name := range []string{"a.b__c", "a." + made, "a__b.c"} {
+		b.addRemote(backend.Tool{Name: name, Server: "s", Description: "D\u202e\U000e0041"})
+	}
+	require.Len(t, b.tools, 2, "servers reject two tools of one name")
+	require.Equal(t, "Tool of the MCP server \"s\". D\ufffd\ufffd", b.tools[0].Description)
 }
 
 func TestUnknownTools(t *testing.T) {

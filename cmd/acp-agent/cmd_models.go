@@ -155,6 +155,9 @@ func (m modelConfig) describeKey() string {
 	return "from " + m.KeyEnv
 }
 
+// maxOffers is how much is printed of what a server offers, in characters. Some offer hundreds of models.
+const maxOffers = 20_000
+
 func printModels(s streams, reports []modelReport) error {
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tAPI\tSERVER\tMODEL\tCONTEXT\tKEY")
@@ -171,7 +174,7 @@ func printModels(s streams, reports []modelReport) error {
 		}
 		if !slices.Contains(told, r.BaseURL) {
 			told = append(told, r.BaseURL)
-			said := "offers " + strings.Join(r.Offers, ", ")
+			said := "offers " + text.Line(strings.Join(r.Offers, ", "), maxOffers)
 			switch {
 			case r.Error != "":
 				said = "cannot be asked: " + r.Error
