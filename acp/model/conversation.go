@@ -101,8 +101,8 @@ func (c *conversation) restore(ctx context.Context, a backend.Activation, foreig
 	return n, nil
 }
 
-// ask adds a prompt. It returns the slash command that it calls, if any.
-func (c *conversation) ask(blocks []backend.Raw) slashCall {
+// addPrompt adds a prompt. It returns the slash command that it calls, if any.
+func (c *conversation) addPrompt(blocks []backend.Raw) slashCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endPrompt()
@@ -110,8 +110,8 @@ func (c *conversation) ask(blocks []backend.Raw) slashCall {
 	return c.endPrompt()
 }
 
-// think adds what the model thought. It is part of the conversation until the next prompt.
-func (c *conversation) think(t llm.Thinking) {
+// addThought adds what the model thought. It is part of the conversation until the next prompt.
+func (c *conversation) addThought(t llm.Thinking) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endCalls()

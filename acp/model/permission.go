@@ -36,7 +36,7 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 		return errModeReads
 	case set.Mode == acceptEdits && isEdit:
 	default:
-		answer, err := c.ask(ctx, shown, offers)
+		answer, err := c.askUser(ctx, shown, offers)
 		if err != nil {
 			return err
 		}
@@ -54,8 +54,8 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 // asked, such as git in .git/config and editors in .vscode.
 func isHidden(file workspace.Ref) bool { return strings.Contains("/"+file.Rel(), "/.") }
 
-// ask asks the user whether to do what is shown. An error says that they do not allow it.
-func (c *call) ask(ctx context.Context, shown backend.ToolCall, offers []backend.Offer) (backend.Answer, error) {
+// askUser asks whether to do what is shown. An error says that they do not allow it.
+func (c *call) askUser(ctx context.Context, shown backend.ToolCall, offers []backend.Offer) (backend.Answer, error) {
 	shown.ToolCallId, shown.Kind, shown.RawInput = sdk.ToolCallId(c.ID), &c.kind, c.rawInput()
 	shown.Status = sdk.Ptr(sdk.ToolCallStatusPending)
 	q := backend.Question{ToolCall: backend.Encode(shown), Offers: append(offers, backend.Offer{Answer: backend.RejectOnce, Label: "Reject"})}

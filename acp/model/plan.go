@@ -39,7 +39,6 @@ func planTool() tools.Tool {
 	}, updatePlan)
 }
 
-// updatePlan shows the plan.
 func updatePlan(ctx context.Context, in planInput) (string, error) {
 	if len(in.Entries) > maxEntries {
 		return "", fmt.Errorf("the plan has %d entries, and may have up to %d: put small steps together", len(in.Entries), maxEntries)

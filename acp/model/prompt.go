@@ -128,7 +128,7 @@ func (t *turn) prompt(ctx context.Context, params backend.Raw, client *llm.Clien
 	if err := json.Unmarshal(params, &p); err != nil {
 		return slashCall{}, fmt.Errorf("cannot read the prompt: %w", err)
 	}
-	call := t.conversation.ask(p.Prompt)
+	call := t.conversation.addPrompt(p.Prompt)
 	if call.isBuiltin() {
 		return call, nil
 	}

@@ -117,7 +117,7 @@ func (c *call) permitCommand(ctx context.Context, cmd command) error {
 		ToolCallUpdate: sdk.ToolCallUpdate{Title: &c.title},
 		Content:        []any{sdk.ToolContent(sdk.TextBlock("In " + text.Code(cmd.dir) + ":\n\n" + text.Block("sh", cmd.line)))},
 	}
-	answer, err := c.ask(ctx, shown, []backend.Offer{
+	answer, err := c.askUser(ctx, shown, []backend.Offer{
 		{Answer: backend.AllowOnce, Label: "Allow"}, {Answer: backend.AllowAlways, Label: "Always allow this command in this session"},
 	})
 	if answer == backend.AllowAlways {

@@ -78,7 +78,7 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 	if err != nil {
 		return "", err
 	}
-	calls, finish, err := t.ask(ctx, client, request)
+	calls, finish, err := t.askModel(ctx, client, request)
 	if err != nil {
 		return "", t.shorten(ctx, client, err)
 	}
@@ -108,8 +108,8 @@ func (t *turn) showRefusal(ctx context.Context) error {
 	return t.updates.Update(ctx, meta{Refused: true}.message("\n\n*The model refused to answer. Your next prompt is sent without this one.*"))
 }
 
-// ask sends a request and shows the answer as it arrives. It returns the answer's tool calls if the answer is complete.
-func (t *turn) ask(ctx context.Context, client *llm.Client, r llm.Request) ([]llm.ToolCall, llm.Finish, error) {
+// askModel sends a request and shows the answer as it arrives. It returns the answer's tool calls if the answer is complete.
+func (t *turn) askModel(ctx context.Context, client *llm.Client, r llm.Request) ([]llm.ToolCall, llm.Finish, error) {
 	var calls []llm.ToolCall
 	var finish llm.Finish
 	for event, err := range t.backend.stream(ctx, client, r) {
@@ -123,7 +123,7 @@ func (t *turn) ask(ctx context.Context, client *llm.Client, r llm.Request) ([]ll
 		case llm.ThinkingDelta:
 			err = t.think(ctx, string(e))
 		case llm.Thinking:
-			t.conversation.think(e)
+			t.conversation.addThought(e)
 		case llm.ToolCall:
 			calls = append(calls, e)
 		case llm.Retry:
