@@ -57,6 +57,9 @@ func playServer(role string) int {
 	s.AddTool(&mcp.Tool{Name: "picture", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: onePixel}}}, nil
 	})
+	s.AddTool(&mcp.Tool{Name: "drawing", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/svg+xml", Data: []byte("<svg/>")}}}, nil
+	})
 	return s.Play()
 }
 

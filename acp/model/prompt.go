@@ -6,8 +6,10 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -69,8 +71,8 @@ func findCall(blocks []backend.Raw) (slashCall, int) {
 // blockPart returns a content block as a part of a message. unused is the type of a block that no model is sent, "" for others.
 func blockPart(raw backend.Raw) (p llm.Part, unused string) {
 	var b struct {
-		Type, Text, Data, MIMEType, URI, Name string
-		Resource                              struct {
+		Type, Text, Data, URI, Name string
+		Resource                    struct {
 			URI, MIMEType, Blob string
 			Text                *string
 		}
@@ -84,7 +86,7 @@ func blockPart(raw backend.Raw) (p llm.Part, unused string) {
 	case b.Type == "text":
 		return llm.Text(b.Text), ""
 	case b.Type == "image":
-		return imagePart(b.MIMEType, b.Data)
+		return imagePart(b.Data)
 	case b.Type == "resource_link":
 		if path := filePath(b.URI); path != "" {
 			return llm.Text("[The user refers to the file " + text.Printable(path) + "]"), ""
@@ -94,7 +96,7 @@ func blockPart(raw backend.Raw) (p llm.Part, unused string) {
 		name := text.Printable(cmp.Or(filePath(b.Resource.URI), b.Resource.URI))
 		return llm.Text("[The user attached " + name + "]\n" + text.Block("", *b.Resource.Text)), ""
 	case b.Type == "resource" && strings.HasPrefix(b.Resource.MIMEType, "image/"):
-		return imagePart(b.Resource.MIMEType, b.Resource.Blob)
+		return imagePart(b.Resource.Blob)
 	case b.Type == "resource":
 		return llm.Text("[The user attached " + text.Printable(b.Resource.URI) + ", which is not text and was left out.]"), "resource"
 	default:
@@ -103,12 +105,29 @@ func blockPart(raw backend.Raw) (p llm.Part, unused string) {
 	}
 }
 
-func imagePart(mediaType, data string) (llm.Part, string) {
-	decoded, err := base64.StdEncoding.DecodeString(data)
-	if err != nil || len(decoded) == 0 {
-		return llm.Text("[The user attached an image that cannot be read.]"), "image"
+func imagePart(data string) (llm.Part, string) {
+	decoded, _ := base64.StdEncoding.DecodeString(data)
+	image, err := newImage(decoded)
+	if err != nil {
+		return llm.Text("[The user attached an image, which was left out: " + err.Error() + ".]"), "image"
 	}
-	return llm.Image{MediaType: mediaType, Data: decoded}, ""
+	return image, ""
+}
+
+// maxImage is the size of the largest image that servers of models commonly accept, in bytes.
+const maxImage = 3_500_000
+
+// newImage returns an image for the model, or why it cannot be sent. A server that does not accept an image rejects the whole conversation, also
+// if only the type is wrong.
+func newImage(data []byte) (llm.Image, error) {
+	mediaType := http.DetectContentType(data)
+	switch {
+	case !slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, mediaType):
+		return llm.Image{}, errors.New("it is not a PNG, JPEG, GIF or WebP image")
+	case len(data) > maxImage:
+		return llm.Image{}, fmt.Errorf("it has %s, and may have up to %s", text.Size(len(data)), text.Size(maxImage))
+	}
+	return llm.Image{MediaType: mediaType, Data: data}, nil
 }
 
 // filePath returns the path in a URI of a local file with its lines, such as /dir/a.go#L3, "" for other URIs. Whether it is in the roots

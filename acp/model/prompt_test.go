@@ -1,9 +1,11 @@
 package model
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -23,6 +25,7 @@ func TestPromptParts(t *testing.T) {
 		return block("type", "resource", "resource", backend.Raw(arguments(members...)))
 	}
 	link := block("type", "resource_link", "name", "a.go", "uri", "file:///dir/a%20b.go#L3")
+	large := append(slices.Clone(onePixel), make([]byte, 4_000_000)...)
 	for name, c := range map[string]struct {
 		blocks []backend.Raw
 		want   []llm.Part
@@ -33,9 +36,12 @@ func TestPromptParts(t *testing.T) {
 		"a linked file":      {[]backend.Raw{text("see"), link}, []llm.Part{llm.Text("see"), llm.Text("[The user refers to the file /dir/a b.go#L3]")}, slashCall{}},
 		"another link":       {[]backend.Raw{block("type", "resource_link", "name", "docs", "uri", "https://example.org")}, []llm.Part{llm.Text("[The user refers to docs, https://example.org]")}, slashCall{}},
 		"an embedded file":   {[]backend.Raw{resource("uri", "file:///dir/a.go", "text", "```\nx\n")}, []llm.Part{llm.Text("[The user attached /dir/a.go]\n````\n```\nx\n````\n")}, slashCall{}},
-		"an embedded image":  {[]backend.Raw{resource("uri", "file:///a.png", "mimeType", "image/png", "blob", "aW1hZ2U=")}, []llm.Part{llm.Image{MediaType: "image/png", Data: []byte("image")}}, slashCall{}},
+		"an embedded image":  {[]backend.Raw{resource("uri", "file:///a.png", "mimeType", "image/png", "blob", base64.StdEncoding.EncodeToString(onePixel))}, []llm.Part{llm.Image{MediaType: "image/png", Data: onePixel}}, slashCall{}},
 		"other binary data":  {[]backend.Raw{resource("uri", "file:///a.zip", "blob", "aW1hZ2U=")}, []llm.Part{llm.Text("[The user attached file:///a.zip, which is not text and was left out.]")}, slashCall{}},
-		"a damaged image":    {[]backend.Raw{block("type", "image", "mimeType", "image/png", "data", "?")}, []llm.Part{llm.Text("[The user attached an image that cannot be read.]")}, slashCall{}},
+		"a damaged image":    {[]backend.Raw{block("type", "image", "mimeType", "image/png", "data", "?")}, []llm.Part{llm.Text("[The user attached an image, which was left out: it is not a PNG, JPEG, GIF or WebP image.]")}, slashCall{}},
+		"a drawing":          {[]backend.Raw{block("type", "image", "mimeType", "image/svg+xml", "data", "PHN2Zy8+")}, []llm.Part{llm.Text("[The user attached an image, which was left out: it is not a PNG, JPEG, GIF or WebP image.]")}, slashCall{}},
+		"another type":       {[]backend.Raw{block("type", "image", "mimeType", "image/jpeg", "data", base64.StdEncoding.EncodeToString(onePixel))}, []llm.Part{llm.Image{MediaType: "image/png", Data: onePixel}}, slashCall{}},
+		"a large image":      {[]backend.Raw{block("type", "image", "mimeType", "image/png", "data", base64.StdEncoding.EncodeToString(large))}, []llm.Part{llm.Text("[The user attached an image, which was left out: it has 4000067 bytes, and may have up to 3500000 bytes.]")}, slashCall{}},
 		"audio":              {[]backend.Raw{block("type", "audio", "data", "aa")}, []llm.Part{llm.Text("[The user attached a block of type audio, which was left out.]")}, slashCall{}},
 		"a command":          {[]backend.Raw{text("/greet  Bob\nand Ann")}, []llm.Part{llm.Text("/greet  Bob\nand Ann")}, slashCall{"greet", "Bob\nand Ann"}},
 		"a command of ours":  {[]backend.Raw{link, text("/compact the names")}, []llm.Part{llm.Text("[The user refers to the file /dir/a b.go#L3]")}, slashCall{"compact", "the names"}},

@@ -92,7 +92,11 @@ func (s *session) Sample(ctx context.Context, r backend.SampleRequest) (backend.
 			if b.Image != nil && client.Model().TextOnly {
 				return backend.SampleResult{}, fmt.Errorf("the model %s does not accept images", text.Printable(r.Model))
 			}
-			if p, _ := blockPart(backend.Encode(b)); p != nil {
+			p, unused := blockPart(backend.Encode(b))
+			if unused != "" {
+				return backend.SampleResult{}, errors.New("an image of the request is too large or of a type that models do not accept")
+			}
+			if p != nil {
 				message.Parts = append(message.Parts, p)
 			}
 		}

@@ -30,8 +30,6 @@ const (
 	maxParallel = 8
 	// maxResult bounds the text of a result of an MCP server or a terminal, in bytes. Other tools have bounds of their own.
 	maxResult = 32 << 10
-	// maxImage is the size of the largest image that servers of models commonly accept, in bytes.
-	maxImage = 3_500_000
 	// maxServerText bounds the description of an MCP server's tool, in bytes.
 	maxServerText = 2 << 10
 	// warnAfter and stopAfter are how often the same call may fail in the same way before the model is warned, and before the turn ends.
@@ -400,15 +398,16 @@ func endsTurn(ctx context.Context, err error) bool {
 // picture returns an image for the model, or a note for it that says why there is none.
 func (t *turn) picture(mediaType string, data []byte) (note string, images []llm.Part) {
 	_, client := t.current()
+	image, err := newImage(data)
 	switch {
 	case !strings.HasPrefix(mediaType, "image/"):
 		return fmt.Sprintf("[You cannot be shown files of type %s.]\n", text.Truncate(mediaType, 100)), nil
 	case client.Model().TextOnly:
 		return "[You cannot be shown images.]\n", nil
-	case len(data) > maxImage:
-		return fmt.Sprintf("[The image has %s, and at most %d can be shown.]\n", text.Size(len(data)), maxImage), nil
+	case err != nil:
+		return "[You cannot be shown the image: " + err.Error() + ".]\n", nil
 	default:
-		return "", []llm.Part{llm.Image{MediaType: mediaType, Data: data}}
+		return "", []llm.Part{image}
 	}
 }
 
@@ -486,8 +485,9 @@ func (t *turn) fromServer(r backend.ToolResult) (string, []llm.Part) {
 	var images []llm.Part
 	for _, raw := range r.Content {
 		var block struct {
-			Type, Text, Data, URI, MIMEType string
-			Resource                        struct{ URI, Text string }
+			Type, Text, URI, MIMEType string
+			Data                      []byte
+			Resource                  struct{ URI, Text string }
 		}
 		if json.Unmarshal(raw, &block) != nil {
 			continue
@@ -500,9 +500,7 @@ func (t *turn) fromServer(r backend.ToolResult) (string, []llm.Part) {
 		case "resource_link":
 			fmt.Fprintf(&said, "[A link to %s.]\n", block.URI)
 		default:
-			var data []byte
-			_ = json.Unmarshal(backend.Encode(block.Data), &data) // base64
-			note, shown := t.picture(cmp.Or(block.MIMEType, block.Type), data)
+			note, shown := t.picture(cmp.Or(block.MIMEType, block.Type), block.Data)
 			said.WriteString(note)
 			images = append(images, shown...)
 		}

@@ -214,6 +214,10 @@ func TestServerTools(t *testing.T) {
 	e.prompt("Look.", modelserver.UseWith("played__picture", `{}`))
 	require.Contains(t, string(e.last().Body), "data:image/png;base64,")
 
+	e.prompt("Look.", modelserver.UseWith("played__drawing", `{}`))
+	require.NotContains(t, string(e.last().Body), "image/svg")
+	require.Contains(t, string(e.last().Body), "cannot be shown the image: it is not a PNG")
+
 	e.prompt("Read all.", modelserver.UseWith("played__long", `{}`))
 	results := e.results()
 	require.Contains(t, results[len(results)-1], "truncated")
