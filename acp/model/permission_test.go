@@ -195,6 +195,27 @@ func TestB2_ChangesOfModeDuringATurn(t *testing.T) {
 	require.Contains(t, e.results()[1], "does not allow changes now")
 }
 
+// A tool that the user allowed for good is not called in a mode that they chose since the model asked for it.
+func TestB2_ServerToolsAfterAChangeOfMode(t *testing.T) {
+	e := open(t, setup{servers: []sdk.McpServer{playedServer("fs")}})
+	e.answer(backend.AllowAlways)
+	long, claim := modelserver.UseWith("fs__long", "{}"), modelserver.UseWith("fs__claim", "{}")
+	require.Len(t, e.prompt("Use them.", modelserver.Together(long, claim)).asked, 2)
+	e.mu.Lock()
+	e.onAsk = func(context.Context, question) backend.Answer {
+		e.call("session/set_mode", map[string]any{"modeId": readOnly})
+		return backend.RejectOnce
+	}
+	e.mu.Unlock()
+	r := e.prompt("Use them.", modelserver.Together(changes()[0], long, claim))
+	require.Len(t, r.asked, 1)
+	require.Len(t, r.calls(), 3)
+	results := e.results()[2:]
+	require.Contains(t, results[1], "does not allow changes now")
+	require.Contains(t, results[2], "claimed")
+	e.goOn()
+}
+
 func TestWhatIsShownIsWhatIsMade(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})

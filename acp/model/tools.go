@@ -59,7 +59,9 @@ type tool struct {
 }
 
 // isParallel reports whether calls neither change anything nor ask the user, so that they can run at the same time.
-func (t tool) isParallel() bool { return t.Annotations.ReadOnly && t.Name != planName }
+func (t tool) isParallel() bool {
+	return t.Annotations.ReadOnly && t.Name != planName && t.remote == ""
+}
 
 // callKey is the key of the *call in the context of a tool.
 type callKey struct{}
@@ -147,7 +149,7 @@ func (b *toolbox) addRemote(t backend.Tool) {
 		return // another server has made up this name
 	}
 	described := tools.Tool{
-		Name: name, InputSchema: t.Input,
+		Name: name, InputSchema: t.Input, Annotations: tools.Annotations{ReadOnly: t.Hints.ReadOnly},
 		Description: fmt.Sprintf("Tool of the MCP server %s. ", text.Quote(text.Truncate(t.Server, 100))) +
 			text.Plain(text.Truncate(cmp.Or(t.Description, t.Title), maxServerText)),
 	}
@@ -436,6 +438,9 @@ func (c *call) end(ctx context.Context, result string, images []llm.Part, status
 
 // runRemote calls the tool of an MCP server. The server's tools show their calls themselves.
 func (c *call) runRemote(ctx context.Context) error {
+	if set, _ := c.turn.current(); !set.Mode.mayChange() && !c.tool.Annotations.ReadOnly { // the user may have changed the mode since the step began
+		return errors.Join(c.announce(ctx), c.end(ctx, errModeReads.Error(), nil, failed))
+	}
 	result, err := c.turn.host.Tools().Call(ctx, remoteUpdates{c}, c.tool.remote, backend.Raw(c.Arguments))
 	if err != nil && endsTurn(ctx, err) {
 		return err
