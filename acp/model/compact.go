@@ -192,6 +192,27 @@ func (c *conversation) cutResults(tokens, kept int) {
 		tokens -= saved[c.cut]
 		c.cut++
 	}
+	c.shortenCut()
+}
+
+// shortenCut frees what is not needed of the results that are left out of requests: a summary is made of the rest.
+func (c *conversation) shortenCut() {
+	results := 0
+	for _, m := range c.messages {
+		for i, p := range m.Parts {
+			if r, ok := p.(llm.ToolResult); ok && results < c.cut {
+				results++
+				r.Content = slices.Clone(r.Content)
+				for j, part := range r.Content {
+					r.Content[j] = llm.Text("[image]")
+					if said, ok := part.(llm.Text); ok {
+						r.Content[j] = llm.Text(strings.Clone(text.Shorten(string(said), maxTranscribed)))
+					}
+				}
+				m.Parts[i] = r
+			}
+		}
+	}
 }
 
 // withoutContent returns r with its content left out, unless that would save nothing.

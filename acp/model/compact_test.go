@@ -178,6 +178,24 @@ func TestCutResults(t *testing.T) {
 	require.True(t, reflect.DeepEqual(parallel.messages, r.Messages), "the model has seen none of them")
 }
 
+// A model can have far more read in a turn than it can be sent.
+func TestCutResultsAreFreed(t *testing.T) {
+	model := llm.New(llm.Model{API: llm.OpenAI, ContextTokens: 20_000}).Model()
+	var c conversation
+	c.add(llm.User, llm.Text("Hi"))
+	for n := range 100 {
+		id := fmt.Sprint(n)
+		c.add(llm.Assistant, llm.ToolCall{ID: id, Name: "read_file", Arguments: "{}"})
+		c.add(llm.User, llm.ToolResult{ID: id, Content: []llm.Part{llm.Text(strings.Repeat("x", 10_000)), llm.Image{Data: make([]byte, 10_000)}}})
+		c.request(llm.Request{}, model)
+	}
+	kept := len(fmt.Sprint(c.messages))
+	require.Less(t, kept, 100*(maxTranscribed+500)+keptResults*100_000)
+	require.Greater(t, kept, 80*maxTranscribed, "a summary is made of it")
+	r, _ := c.request(llm.Request{}, model)
+	require.Contains(t, fmt.Sprint(r.Messages[2]), leftOut)
+}
+
 // What the server counts replaces the estimate, unless it cannot be right.
 func TestCountedTokens(t *testing.T) {
 	model := llm.New(llm.Model{API: llm.OpenAI}).Model()

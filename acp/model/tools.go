@@ -30,6 +30,8 @@ const (
 	maxParallel = 8
 	// maxResult bounds the text of a result of an MCP server or a terminal, in bytes. Other tools have bounds of their own.
 	maxResult = 32 << 10
+	// maxPictured bounds the images that tools show the model in a turn, in bytes.
+	maxPictured = 64 << 20
 	// maxServerText bounds the description of an MCP server's tool, in bytes.
 	maxServerText = 2 << 10
 	// warnAfter and stopAfter are how often the same call may fail in the same way before the model is warned, and before the turn ends.
@@ -408,6 +410,8 @@ func (t *turn) picture(mediaType string, data []byte) (note string, images []llm
 		return "[You cannot be shown images.]\n", nil
 	case err != nil:
 		return "[You cannot be shown the image: " + err.Error() + ".]\n", nil
+	case t.pictured.Add(int64(len(data))) > maxPictured:
+		return "[You cannot be shown more images before the user's next message.]\n", nil
 	default:
 		return "", []llm.Part{image}
 	}

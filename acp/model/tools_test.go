@@ -82,6 +82,15 @@ func TestImages(t *testing.T) {
 	e.prompt("Look.", look)
 	require.NotContains(t, string(e.last().Body), image)
 	require.Contains(t, e.results()[0], "cannot be shown images")
+
+	big := &turn{session: &session{backend: New(Options{Models: []Model{{ID: "m"}}}).(*modelBackend), settings: settings{Model: "m"}}}
+	shown := 0
+	for range 2 * maxPictured / maxImage {
+		note, images := big.picture("image/png", append(slices.Clip(onePixel), make([]byte, maxImage-len(onePixel))...))
+		shown += len(images)
+		require.Equal(t, len(images) == 0, strings.Contains(note, "more images"))
+	}
+	require.Equal(t, maxPictured/maxImage, shown)
 }
 
 func TestReadsAtTheSameTime(t *testing.T) {

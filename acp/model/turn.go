@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -29,6 +30,8 @@ type turn struct {
 	spoke   bool            // it has said something
 
 	uncompacted int // the first step in which the conversation may be summarised again
+
+	pictured atomic.Int64 // bytes of images that tools have shown the model
 
 	judging  sync.Mutex                // calls can end at the same time
 	failures map[[sha256.Size]byte]int // how often a call has failed in the same way
