@@ -137,6 +137,9 @@ type terminal struct {
 
 // runTerminal runs the command in a terminal and returns its output and how it ended.
 func (c *call) runTerminal(ctx context.Context, cmd command, timeout time.Duration) (string, error) {
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
 	long, release := outliving(ctx)
 	defer release()
 	t, err := createTerminal(long, c.turn.host, cmd)

@@ -283,6 +283,28 @@ func TestCancelledCommand(t *testing.T) {
 	require.Contains(t, e.results()[0], "interrupted")
 }
 
+// A session that is closed, or loaded again, in the middle of a command leaves no terminal behind.
+func TestCommandsEndWithTheSession(t *testing.T) {
+	for _, method := range []string{"session/close", "session/load"} {
+		t.Run(method, func(t *testing.T) {
+			h := &terminalHost{t: t, started: make(chan string, 1)}
+			e := open(t, setup{requests: h.requests()})
+			e.answer(backend.AllowOnce)
+			ended := make(chan error, 1)
+			go func() {
+				_, err := e.client.Prompt(t.Context(), e.id, sdk.TextBlock(modelserver.Prompt("Run.", run("echo begun; exec sleep 1000"))))
+				ended <- err
+			}()
+			<-h.started
+			e.call(method, map[string]any{"cwd": e.setup.roots[0], "mcpServers": []any{}})
+			<-ended
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			require.Equal(t, 1, h.released)
+		})
+	}
+}
+
 func TestClientsWithoutWorkingTerminals(t *testing.T) {
 	for method, result := range map[string]string{
 		"terminal/create": "the client cannot run the command", "terminal/wait_for_exit": "the client has lost the command",
