@@ -16,9 +16,13 @@ RACE        := -race -gcflags=modernc.org/...=-race=false
 
 .PHONY: build test bench lint fmt vet staticcheck cross fuzz kills interop-agents smoke-model clean
 
-# The program, into bin/. Only MCP uses HTTP, which needs no HTTP/2: without it the program is half a megabyte smaller.
+# The program, into bin/. Nothing that it asks over HTTP needs HTTP/2: without it the program is 0.5 MiB smaller. It is another 0.4 MiB smaller
+# without inlining in code of others that is not called often.
+PROGRAM     ?= ./cmd/acp-agent
+OUT         ?= bin/
+SMALL       := crypto github.com/coder github.com/google github.com/modelcontextprotocol github.com/segmentio github.com/spf13 go.yaml.in
 build:
-	CGO_ENABLED=0 go build -trimpath -tags nethttpomithttp2 -ldflags "-s -w" -o bin/ ./cmd/acp-agent
+	CGO_ENABLED=0 go build -trimpath -tags nethttpomithttp2 -ldflags "-s -w" $(SMALL:%=-gcflags=%/...=-l) -o $(OUT) $(PROGRAM)
 
 # Every test, under the race detector.
 test: build $(PACKAGES)

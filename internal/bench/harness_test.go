@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -30,14 +32,15 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const module = "github.com/acp-agent/acp-agent"
-
 // build builds a program as it is released.
 func build(b *testing.B, pkg string) string {
 	b.Helper()
-	program, err := pipes.Build(b.Context(), b.TempDir(), module+"/"+pkg, "-trimpath", "-tags", "nethttpomithttp2", "-ldflags", "-s -w")
-	check(b, err)
-	return program
+	dir := b.TempDir()
+	out, err := exec.CommandContext(b.Context(), "make", "-C", "../..", "build", "PROGRAM=./"+pkg, "OUT="+dir+"/").CombinedOutput()
+	if err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	return filepath.Join(dir, path.Base(pkg))
 }
 
 func check(b *testing.B, err error) {
