@@ -250,8 +250,8 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		Usage anthropicUsage
 
 		Error   json.RawMessage
-		Content []anthropicBlock // of a whole message
-		Reason  string           `json:"stop_reason"`
+		Content *[maxParts]*anthropicBlock // of a whole message
+		Reason  string                     `json:"stop_reason"`
 	}
 	var unexpected *json.UnmarshalTypeError // in an event that is not known, or a member without meaning here
 	if err := json.Unmarshal(e.data, &event); err != nil && !errors.As(err, &unexpected) {
@@ -265,12 +265,18 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 	switch kind {
 	case "message": // the server does not stream
 		var events []Event
+		if event.Content == nil {
+			event.Content = new([maxParts]*anthropicBlock)
+		}
 		for _, b := range event.Content {
-			if err := d.begin(&b); err != nil {
+			if b == nil {
+				continue
+			}
+			if err := d.begin(b); err != nil {
 				return nil, false, err
 			}
 			events = append(events, d.delta(b.Text, b.Thinking)...)
-			events = append(events, d.stop(&b)...)
+			events = append(events, d.stop(b)...)
 		}
 		d.usage.update(event.Usage)
 		d.reason = cmp.Or(event.Reason, "end_turn")

@@ -81,6 +81,7 @@ func isTemporary(err error) bool {
 // status 0. Both formats put errors into JSON in the same places. Its message is as long as the server's.
 func describe(status int, body []byte) *Error {
 	var decoded any
+	body = body[:min(len(body), errorSize)]
 	_ = json.Unmarshal(body, &decoded)
 	var said serverError
 	said.find(decoded)

@@ -609,6 +609,25 @@ func TestB4_EndlessAnswers(t *testing.T) {
 		})
 	}
 
+	t.Run("many small elements", func(t *testing.T) {
+		for name, test := range map[string]struct{ begin, element, end string }{
+			"choices": {`{"choices":[`, `{},`, `{}]}`},
+			"calls":   {`{"choices":[{"delta":{"tool_calls":[`, `{},`, `{}]}}]}`},
+			"parts":   {`{"choices":[{"delta":{"content":[`, `{"text":"x"},`, `{}]}}]}`},
+			"thought": {`{"choices":[{"delta":{"content":[{"thinking":[`, `{"text":"x"},`, `{}]}]}}]}`},
+			"message": {`{"type":"message","content":[`, `{},`, `{}]}`},
+			"error":   {`{"error":[`, `[],`, `[]]}`},
+		} {
+			whole := []byte(test.begin + strings.Repeat(test.element, 6<<20/len(test.element)) + test.end)
+			for _, api := range []API{OpenAI, Anthropic} {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				_, _, _ = newFormat(api).decoder().decode(sseEvent{data: whole})
+				runtime.ReadMemStats(&after)
+				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20), "%s %s", api, name)
+			}
+		}
+	})
 	t.Run("nesting", func(t *testing.T) {
 		calling := func(depth int) http.HandlerFunc {
 			nested := strings.Repeat(`[`, depth-1) + strings.Repeat(`]`, depth-1)

@@ -16,6 +16,8 @@ const (
 	maxAnswer = 8 << 20
 	// maxCalls is how many tools an answer may call.
 	maxCalls = 128
+	// maxParts is how many parts of an answer that is not streamed are read.
+	maxParts = 256
 	// maxNesting is how deep arguments of tool calls may be nested. Many clients cannot read JSON with more than 128 levels.
 	maxNesting = 64
 	// maxTokenCount is the largest number of tokens that is believed.

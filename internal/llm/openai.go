@@ -223,8 +223,10 @@ type chatPending struct {
 	arguments []byte
 }
 
+// chatChunk is an event. What it has several of are arrays, whose further elements are skipped when they are decoded: as slices, elements of a few
+// bytes would take a hundred times as much memory.
 type chatChunk struct {
-	Choices []struct {
+	Choices [8]*struct {
 		Index        int
 		Delta        chatDelta
 		Message      *chatDelta // of a whole completion
@@ -244,8 +246,8 @@ type chatChunk struct {
 type chatDelta struct {
 	Content            json.RawMessage // a string, but Mistral sends lists of parts for models that think
 	Reasoning, Refusal string
-	ReasoningContent   string          `json:"reasoning_content"`
-	ToolCalls          []chatCallDelta `json:"tool_calls"`
+	ReasoningContent   string                        `json:"reasoning_content"`
+	ToolCalls          *[maxCalls + 1]*chatCallDelta `json:"tool_calls"`
 }
 
 type chatCallDelta struct {
@@ -275,7 +277,7 @@ func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
 	}
 	var events []Event
 	for _, choice := range chunk.Choices {
-		if choice.Index != 0 {
+		if choice == nil || choice.Index != 0 {
 			continue
 		}
 		d.begun = true
@@ -307,9 +309,12 @@ func (d *chatDecoder) delta(delta chatDelta) (events []Event, err error) {
 	}
 	d.refused = d.refused || delta.Refusal != ""
 	err = d.more(0, len(said)+len(thought))
+	if delta.ToolCalls == nil {
+		return events, err
+	}
 	for _, call := range delta.ToolCalls {
-		if err == nil {
-			err = d.add(call)
+		if err == nil && call != nil {
+			err = d.add(*call)
 		}
 	}
 	return events, err
@@ -320,13 +325,16 @@ func chatTexts(content json.RawMessage) (said, thought string) {
 	if json.Unmarshal(content, &said) == nil {
 		return said, ""
 	}
-	var parts []struct {
+	var parts [maxParts]struct {
 		Text     string
-		Thinking []struct{ Text string }
+		Thinking *[maxParts]struct{ Text string }
 	}
 	_ = json.Unmarshal(content, &parts)
 	for _, p := range parts {
 		said += p.Text
+		if p.Thinking == nil {
+			continue
+		}
 		for _, t := range p.Thinking {
 			thought += t.Text
 		}
