@@ -258,11 +258,15 @@ func failed(err error) jsonrpc.Work {
 // when the client cancels the request, or with the connection.
 func (a *agent) requestContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	lasting, cancel := context.WithCancelCause(a.base)
-	stop := context.AfterFunc(ctx, func() {
+	end := func() {
 		if cause := context.Cause(ctx); !errors.Is(cause, jsonrpc.ErrClosed) {
 			cancel(cause)
 		}
-	})
+	}
+	stop := context.AfterFunc(ctx, end)
+	if ctx.Err() != nil {
+		end() // now, rather than when the goroutine of AfterFunc runs
+	}
 	return lasting, func() {
 		stop()
 		cancel(nil)
