@@ -55,13 +55,10 @@ func run(ctx context.Context, args []string, s streams) int {
 	root := newRoot(s)
 	root.SetArgs(separateAgentArgs(root, args))
 	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil {
+	if err == nil || outputClosed(err) {
 		return 0
 	}
 	_, served := errors.AsType[*servingError](err)
-	if !served && outputClosed(err) {
-		return 0
-	}
 	if child, ok := errors.AsType[*childStatusError](err); ok {
 		return child.status
 	}
@@ -75,7 +72,8 @@ func run(ctx context.Context, args []string, s streams) int {
 	return 1
 }
 
-// outputClosed reports whether err means that the reader of standard output, such as head, has read enough.
+// outputClosed reports whether err means that the reader of standard output has read enough, such as head, or has left, such as an editor that
+// closes it before standard input.
 func outputClosed(err error) bool {
 	failed, ok := errors.AsType[*fs.PathError](err)
 	return ok && failed.Path == os.Stdout.Name() && errors.Is(failed, syscall.EPIPE)

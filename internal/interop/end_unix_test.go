@@ -4,9 +4,12 @@ package interop
 
 import (
 	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/interop/program"
 )
 
 // limit is how long the program may take to exit.
@@ -121,4 +125,22 @@ func TestW9_RequestsBeforeEOFAreAnswered(t *testing.T) {
 	}
 	require.Equal(t, 2, answered)
 	require.Len(t, startIn(t, state).initialize().list(nil), 2)
+}
+
+// An editor may close our standard output before our standard input.
+func TestW9_ClosedOutputIsTheEnd(t *testing.T) {
+	out, in, err := os.Pipe()
+	require.NoError(t, err)
+	var stderr strings.Builder
+	cmd := exec.CommandContext(within(t), program.Path(), "--state-dir", t.TempDir())
+	cmd.Stdout, cmd.Stderr = in, &stderr
+	input, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	require.NoError(t, in.Close())
+	require.NoError(t, out.Close())
+	_, err = io.WriteString(input, pipes.Request(1, "initialize", map[string]any{"protocolVersion": 1})+"\n")
+	require.NoError(t, err)
+	require.NoError(t, cmd.Wait(), stderr.String())
+	require.Empty(t, stderr.String())
 }
