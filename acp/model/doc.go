@@ -12,9 +12,11 @@
 //
 //	model.go, session.go   the backend, its sessions and their slash commands
 //	turn.go                the loop of a turn: ask the model, run its tool calls, repeat
-//	tools.go               which tools the model has, and how their calls are shown
+//	tools.go               which tools the model has
+//	call.go                how a tool call is run and shown
 //	permission.go          which changes ask the user first
-//	run_command.go, plan.go  tools of this package
+//	run_command.go         the tool that runs commands in the client's terminals
+//	plan.go                the tool that shows a plan
 //	settings.go            mode, model and thought level of a session
 //	system.go, system.md   what the model is told first
 //	prompt.go              from the user's prompt to a message for the model
