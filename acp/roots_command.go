@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -26,8 +27,10 @@ import (
 // turn of the prompt.
 
 // rootsEntry is the command as it is announced.
-var rootsEntry = backend.Encode(backend.NewCommand(backend.RootsCommand, "Show the session's folders, or add or remove one; asks first",
-	"[add DIR | remove DIR]"))
+var rootsEntry = sync.OnceValue(func() json.RawMessage {
+	return backend.Encode(backend.NewCommand(backend.RootsCommand, "Show the session's folders, or add or remove one; asks first",
+		"[add DIR | remove DIR]"))
+})
 
 const rootsUsage = "Type `/roots` to see the folders of this session, `/roots add DIR` to add one, or `/roots remove DIR` to remove one. " +
 	"A relative DIR starts at the working directory, and `~` is your home directory. " +
@@ -43,7 +46,7 @@ func announceRoots(u backend.Update) backend.Update {
 	if mayHaveRoots(list) {
 		list = withoutRoots(list)
 	}
-	list, ok := strictjson.Append(list, rootsEntry)
+	list, ok := strictjson.Append(list, rootsEntry())
 	if !ok {
 		return u
 	}

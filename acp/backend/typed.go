@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -41,7 +42,7 @@ func TypedText(params Raw) ([]TypedBlock, error) {
 		return unwrapped(all), nil
 	}
 	for i := len(typed) - 1; i > 0; i-- {
-		if laterCommand.MatchString(typed[i].Text) {
+		if laterCommand().MatchString(typed[i].Text) {
 			return typed[i:], nil
 		}
 	}
@@ -50,7 +51,7 @@ func TypedText(params Raw) ([]TypedBlock, error) {
 
 // laterCommand matches a block that calls a slash command although the user may have typed another block before it. A path or a
 // comment is not a command, nor is what continues a line after a mention.
-var laterCommand = regexp.MustCompile(`^(?:\s*\n)?/[\pL\pN_][^\s/]*(?:\s|$)`)
+var laterCommand = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:\s*\n)?/[\pL\pN_][^\s/]*(?:\s|$)`) })
 
 // unwrapped returns blocks, or if avante sent them, the newest message among them, without its mark. Avante repeats what the user
 // typed before, newest first, or oldest first when it has lost its session.
@@ -58,7 +59,7 @@ func unwrapped(blocks []TypedBlock) []TypedBlock {
 	if len(blocks) == 0 {
 		return nil
 	}
-	m := repeated.FindStringSubmatch(blocks[len(blocks)-1].Text)
+	m := repeated().FindStringSubmatch(blocks[len(blocks)-1].Text)
 	if m == nil {
 		return blocks
 	}
@@ -82,7 +83,9 @@ const (
 )
 
 // repeated matches the last block of avante's prompts. The group says that the messages before it are oldest first.
-var repeated = regexp.MustCompile(`^<system_context>Continuing from previous (ACP )?session with `)
+var repeated = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^<system_context>Continuing from previous (ACP )?session with `)
+})
 
 // textBlock is a content block as far as it tells who wrote it.
 type textBlock struct {
@@ -92,10 +95,12 @@ type textBlock struct {
 
 // editorBlocks matches the text blocks in which editors put what the user did not type: files and selections as XML elements
 // (several Neovim plugins), rules and files of CodeCompanion, and the hint of agentic.nvim about its selections.
-var editorBlocks = regexp.MustCompile("^(?s:<([A-Za-z][\\w.-]*)[\\s>].*</([A-Za-z][\\w.-]*)>$" +
-	"|Sharing `[^`\n]+`:\n\n---\n.*---$" +
-	"|Sharing the following file as context: [^\n]+$" +
-	"|IMPORTANT: Focus and respect the line numbers provided in the <line_start> )")
+var editorBlocks = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("^(?s:<([A-Za-z][\\w.-]*)[\\s>].*</([A-Za-z][\\w.-]*)>$" +
+		"|Sharing `[^`\n]+`:\n\n---\n.*---$" +
+		"|Sharing the following file as context: [^\n]+$" +
+		"|IMPORTANT: Focus and respect the line numbers provided in the <line_start> )")
+})
 
 // fromEditor reports whether the editor wrote the block, not the user.
 func (b textBlock) fromEditor() bool {
@@ -103,7 +108,7 @@ func (b textBlock) fromEditor() bool {
 	if json.Unmarshal(b.Annotations, &annotations) == nil && len(annotations.Audience) > 0 && !slices.Contains(annotations.Audience, "user") {
 		return true
 	}
-	m := editorBlocks.FindStringSubmatch(strings.TrimFunc(b.Text, unicode.IsSpace))
+	m := editorBlocks().FindStringSubmatch(strings.TrimFunc(b.Text, unicode.IsSpace))
 	return m != nil && m[1] == m[2]
 }
 
