@@ -88,7 +88,7 @@ type ToolResult struct {
 // Resource is a resource of an MCP server.
 type Resource struct{ URI, Description string }
 
-// Listing is what an MCP server offers, and its status afterwards. If it could not list everything, Err says why.
+// Listing describes what an MCP server offers, and its status afterwards. If it could not list everything, Err says why.
 type Listing struct {
 	ServerStatus
 	Tools     []Tool

@@ -35,7 +35,7 @@ const (
 type call struct {
 	llm.ToolCall
 	turn      *turn
-	tool      tool   // zero if there is none of this name
+	tool      tool   // zero if no tool has this name
 	unknown   string // what the model is told in this case
 	input     callInput
 	title     string
@@ -220,7 +220,7 @@ func endsTurn(ctx context.Context, err error) bool {
 	return false
 }
 
-// picture returns an image for the model, or a note for it that says why there is none.
+// picture returns an image for the model, or a note that tells the model why it cannot be shown.
 func (t *turn) picture(mediaType string, data []byte) (note string, images []llm.Part) {
 	_, client := t.current()
 	image, err := newImage(data)

@@ -195,7 +195,7 @@ func (c *conversation) cutResults(tokens, kept int) {
 	c.shortenCut()
 }
 
-// shortenCut frees what is not needed of the results that are left out of requests: a summary is made of the rest.
+// shortenCut shortens the results that are left out of requests to the length that a summary uses, which frees the rest.
 func (c *conversation) shortenCut() {
 	results := 0
 	for _, m := range c.messages {

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// conversation is what the model knows of a session. It follows from the session's updates alone: from those of a turn as they are shown, and from
+// conversation holds what the model knows of a session. It follows from the session's updates alone: from those of a turn as they are shown, and from
 // the stored ones when the session is opened. So a model knows the same after a restart. Only what is not stored gets lost: what a model thought
 // in the turn, and images in results of tools.
 type conversation struct {

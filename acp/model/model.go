@@ -36,7 +36,7 @@ const Kind = "model"
 type Options struct {
 	// Models are the models to choose from, with different IDs. New sessions use the first. There must be one.
 	Models []Model
-	// Logger receives what is not for the user. Default: discarded.
+	// Logger receives a line at level debug for each request, without content. Default: discarded.
 	Logger *slog.Logger
 }
 

@@ -18,7 +18,7 @@ import (
 // These agents take folders as arguments of their process. They are only installed for the survey.
 func TestRealAgentsWithFolderArguments(t *testing.T) {
 	if !*survey {
-		t.Skip("runs with -survey")
+		t.Skip("make interop-agents runs this")
 	}
 	t.Parallel()
 	for _, s := range []subject{gemini, qwen} {

@@ -447,7 +447,7 @@ func (r recorded) record(t *testing.T) {
 	t.Helper()
 	editor, plugins := os.Getenv(r.program), os.Getenv("ACP_AGENT_PLUGINS")
 	if editor == "" || plugins == "" {
-		t.Skipf("%s or ACP_AGENT_PLUGINS is not set", r.program)
+		t.Skipf("set %s to the editor and ACP_AGENT_PLUGINS to its plugins to record this", r.program)
 	}
 	p := r.onProject(t)
 	snippet := filepath.Join(p.home, "snippet"+filepath.Ext(r.driver))
