@@ -427,7 +427,7 @@ type scripted struct {
 	kind    string // default "scripted"
 	release chan struct{}
 	refuse  error         // of Open
-	hold    chan struct{} // if set, a load or resume opens once it is closed
+	hold    chan struct{} // if set, a load or resume opens once it is closed, or fails when it is cancelled
 
 	mcp     backend.MCPOwner
 	started chan<- error                           // if set, is given what came of a start
@@ -478,7 +478,11 @@ func (r *scripted) Open(ctx context.Context, a backend.Activation, h backend.Hos
 		r.opened(a, h)
 	}
 	if r.hold != nil && a.Cause != backend.New {
-		<-r.hold
+		select {
+		case <-r.hold:
+		case <-ctx.Done():
+			return nil, backend.Opened{}, context.Cause(ctx)
+		}
 	}
 	err := h.Update(ctx, update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`))
 	return &scriptedSession{runtime: r, host: h}, backend.Opened{Result: backend.Raw(`{"_meta":{"opened":true}}`)}, err
