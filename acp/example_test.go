@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 
+	sdk "github.com/coder/acp-go-sdk"
+
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -36,7 +38,7 @@ func (echoSession) Prompt(ctx context.Context, params backend.Raw, u backend.Upd
 		if err != nil {
 			return nil, err
 		}
-		return backend.EndTurn(), u.Update(ctx, backend.Text(text))
+		return backend.Stopped(sdk.StopReasonEndTurn), u.Update(ctx, backend.Text(text))
 	}
 }
 

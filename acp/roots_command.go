@@ -140,16 +140,16 @@ func (a *agent) answerRoots(t *turn, updates *turnUpdates, call rootsCall) (back
 	}
 	switch {
 	case err == nil:
-		return backend.EndTurn(), nil
+		return backend.Stopped(sdk.StopReasonEndTurn), nil
 	case t.ctx.Err() != nil:
 		return nil, context.Cause(t.ctx)
 	case errors.Is(err, backend.ErrCancelled): // the client cancelled the question
-		return backend.Encode(sdk.PromptResponse{StopReason: sdk.StopReasonCancelled}), nil
+		return backend.Stopped(sdk.StopReasonCancelled), nil
 	}
 	if err := r.say("The folders of this session stay as they are: " + text.Plain(protocolError(err).Error()) + "\n"); err != nil {
 		return nil, err
 	}
-	return backend.EndTurn(), nil
+	return backend.Stopped(sdk.StopReasonEndTurn), nil
 }
 
 func (r *rootsTurn) say(markdown string) error {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	sdk "github.com/coder/acp-go-sdk"
+
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -54,8 +56,8 @@ func Encode(value any) Raw {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// EndTurn returns the result of a prompt that was answered completely.
-func EndTurn() Raw { return Raw(`{"stopReason":"end_turn"}`) }
+// Stopped returns the result of a prompt whose turn has ended for this reason.
+func Stopped(reason sdk.StopReason) Raw { return Encode(sdk.PromptResponse{StopReason: reason}) }
 
 // PromptText returns the text blocks in the params of a prompt, joined by line breaks.
 func PromptText(params Raw) (string, error) {

@@ -2,7 +2,6 @@ package explore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -78,11 +77,11 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 		err = t.answer(ctx, p)
 		switch {
 		case ctx.Err() != nil, errors.Is(err, backend.ErrCancelled):
-			return json.Marshal(sdk.PromptResponse{StopReason: sdk.StopReasonCancelled})
+			return backend.Stopped(sdk.StopReasonCancelled), nil
 		case err != nil:
 			return nil, err
 		default:
-			return json.Marshal(sdk.PromptResponse{StopReason: sdk.StopReasonEndTurn})
+			return backend.Stopped(sdk.StopReasonEndTurn), nil
 		}
 	}
 }

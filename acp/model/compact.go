@@ -82,15 +82,8 @@ func (t *turn) makeRoom(ctx context.Context, client *llm.Client) error {
 	return err
 }
 
-// compact answers /compact: it replaces the conversation with a summary that the model writes. focus says what the user wants to keep in
-// particular, "" for nothing.
-func (t *turn) compact(ctx context.Context, client *llm.Client, focus string) error {
-	_, err := t.summarise(ctx, client, focus, meta{})
-	return err
-}
-
-// summarise has the model summarise the conversation, and replaces it as m says. If the model fails, the user is told, and the conversation
-// stays as it is.
+// summarise has the model summarise the conversation, and replaces it as m says. focus says what the user wants to keep in particular, "" for
+// nothing. If the model fails, the user is told, and the conversation stays as it is.
 func (t *turn) summarise(ctx context.Context, client *llm.Client, focus string, m meta) (done bool, err error) {
 	limit := room(client.Model())
 	transcript := text.Shorten(t.conversation.transcript(), 3*limit)

@@ -66,15 +66,10 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 		t := &turn{session: s, updates: recorded{u, &s.conversation}}
 		response, err := t.run(ctx, params)
 		if ctx.Err() != nil || errors.Is(err, backend.ErrCancelled) {
-			return result(sdk.StopReasonCancelled), nil
+			return backend.Stopped(sdk.StopReasonCancelled), nil
 		}
 		return response, err
 	}
-}
-
-// result returns the response to a prompt.
-func result(reason sdk.StopReason) backend.Raw {
-	return backend.Encode(map[string]any{"stopReason": reason})
 }
 
 // Call serves the methods that change the session's settings.

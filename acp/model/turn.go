@@ -49,10 +49,8 @@ func (t *turn) run(ctx context.Context, params backend.Raw) (backend.Raw, error)
 		return nil, err
 	}
 	if call.name == compactCommand {
-		if err := t.compact(ctx, client, call.arguments); err != nil {
-			return t.explain(ctx, err)
-		}
-		return result(sdk.StopReasonEndTurn), nil
+		_, err := t.summarise(ctx, client, call.arguments, meta{})
+		return backend.Stopped(sdk.StopReasonEndTurn), err
 	}
 	for range maxSteps {
 		reason, err := t.step(ctx)
@@ -60,13 +58,13 @@ func (t *turn) run(ctx context.Context, params backend.Raw) (backend.Raw, error)
 		case err != nil:
 			return t.explain(ctx, err)
 		case reason != "":
-			return result(reason), nil
+			return backend.Stopped(reason), nil
 		}
 	}
 	if err := t.note(ctx, fmt.Sprintf("\n\nStopped after %d requests to the model. Send another message to continue.", maxSteps)); err != nil {
 		return nil, err
 	}
-	return result(sdk.StopReasonMaxTurnRequests), nil
+	return backend.Stopped(sdk.StopReasonMaxTurnRequests), nil
 }
 
 // step asks the model once and runs the tool calls of its answer. It returns why the turn is done, "" if it is not.
@@ -170,7 +168,7 @@ func (t *turn) showRetry(ctx context.Context, r llm.Retry) error {
 	return t.think(ctx, fmt.Sprintf("%s. Trying again in %s.\n\n", sentence(r.Err), r.After.Round(100*time.Millisecond)))
 }
 
-// explain ends a turn in which a request to the model failed. The answer says why, and what to do next.
+// explain ends a turn in which a request to the model failed. The answer says why, and what to do next, and the _meta of the response that it failed.
 func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	failed, ok := errors.AsType[*llm.Error](err)
 	if ctx.Err() != nil || !ok {
@@ -192,7 +190,7 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	if err := t.note(ctx, said); err != nil {
 		return nil, err
 	}
-	return result(sdk.StopReasonEndTurn), nil
+	return backend.Encode(sdk.PromptResponse{StopReason: sdk.StopReasonEndTurn, Meta: meta{Failed: true}.encode()}), nil
 }
 
 // sentence returns an error as a sentence without its full stop.

@@ -69,7 +69,7 @@ func TestB4_FailedRequests(t *testing.T) {
 	} {
 		e := open(t, setup{})
 		r := e.prompt("Say.", modelserver.Say("A longer answer.").In(5).Failing(c.fault))
-		require.Equal(t, sdk.StopReasonEndTurn, r.stop)
+		require.JSONEq(t, `{"stopReason":"end_turn","_meta":{"acp-agent":{"failed":true}}}`, string(r.result))
 		require.Contains(t, r.text(), c.says)
 		e.goOn()
 	}

@@ -167,7 +167,7 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 
 // cancelled is the Work of a cancelled turn.
 func cancelled() (backend.Raw, error) {
-	return backend.Encode(sdk.PromptResponse{StopReason: sdk.StopReasonCancelled}), nil
+	return backend.Stopped(sdk.StopReasonCancelled), nil
 }
 
 // Cancel implements [backend.Session]: it passes session/cancel on if the child was sent prompts whose turns all end. If another turn

@@ -135,7 +135,7 @@ func runPrompt(ctx context.Context, s streams, set *settings, r runFlags, prompt
 		stop()
 		err = errors.Join(err, <-served)
 	}()
-	reason, err := r.turn(ctx, s.err, c, client.Setup{Roots: roots, MCPServers: servers}, prompt)
+	end, err := r.turn(ctx, s.err, c, client.Setup{Roots: roots, MCPServers: servers}, prompt)
 	if err != nil {
 		return unwrapError(err)
 	}
@@ -145,27 +145,35 @@ func runPrompt(ctx context.Context, s streams, set *settings, r runFlags, prompt
 	if err := show.err(); err != nil {
 		return err
 	}
-	if reason != sdk.StopReasonEndTurn {
-		return fmt.Errorf("the agent stopped before the end of the turn: %s", reason)
+	if end.StopReason != sdk.StopReasonEndTurn {
+		return fmt.Errorf("the agent stopped before the end of the turn: %s", end.StopReason)
+	}
+	var response struct {
+		Meta struct {
+			Ours struct{ Failed bool } `json:"acp-agent"`
+		} `json:"_meta"`
+	}
+	if json.Unmarshal(end.Result, &response) == nil && response.Meta.Ours.Failed {
+		return errors.New("the turn failed; the answer says why")
 	}
 	return nil
 }
 
 // turn opens a session, sends the prompt and closes the session. It prints the session's id to stderr.
-func (r runFlags) turn(ctx context.Context, stderr io.Writer, c *client.Client, setup client.Setup, prompt string) (sdk.StopReason, error) {
+func (r runFlags) turn(ctx context.Context, stderr io.Writer, c *client.Client, setup client.Setup, prompt string) (client.TurnEnd, error) {
 	if _, err := c.Initialize(ctx); err != nil {
-		return "", err
+		return client.TurnEnd{}, err
 	}
 	session, err := r.open(ctx, c, setup)
 	if err != nil {
-		return "", err
+		return client.TurnEnd{}, err
 	}
 	fmt.Fprintln(stderr, "session", text.Plain(session.ID))
 	end, err := c.Prompt(ctx, session.ID, sdk.TextBlock(prompt))
 	if err != nil {
-		return "", err
+		return end, err
 	}
-	return end.StopReason, c.CloseSession(ctx, session.ID)
+	return end, c.CloseSession(ctx, session.ID)
 }
 
 // open opens the session that the flags ask for. A stored session keeps its folders unless others are given.
