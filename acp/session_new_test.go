@@ -150,7 +150,7 @@ func TestW5_NewWaitsForNoSession(t *testing.T) {
 	c.response(turn)
 }
 
-// holding is a backend whose loads wait.
+// holding is a backend whose loads wait, also once they are cancelled.
 type holding struct {
 	scripted
 	hold chan struct{}
@@ -158,6 +158,7 @@ type holding struct {
 
 func (r *holding) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
 	if a.Cause == backend.Load {
+		r.note("load")
 		<-r.hold
 	}
 	return r.scripted.Open(ctx, a, h)
@@ -459,7 +460,7 @@ func TestS3_FencedState(t *testing.T) {
 
 func TestW9_NothingIsStoredAfterTheEnd(t *testing.T) {
 	store := sessionstore.NewMemory()
-	r := &scripted{hold: make(chan struct{})}
+	r := &holding{hold: make(chan struct{})}
 	c := connect(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }}.With(acp.Tuning{Wire: jsonrpc.Options{Grace: time.Millisecond}}))
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -468,7 +469,7 @@ func TestW9_NothingIsStoredAfterTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	_, line := c.request("session/load", rootsParams(id, a, b))
 	c.send(line)
-	require.Eventually(t, func() bool { return strings.Contains(fmt.Sprint(r.noted()), "open session/load") }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return slices.Contains(r.noted(), "load") }, patience, time.Millisecond)
 	c.leave()
 	require.Equal(t, 1, strings.Count(fmt.Sprint(r.noted()), "close"))
 	close(r.hold)
