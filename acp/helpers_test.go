@@ -427,7 +427,7 @@ type scripted struct {
 	kind    string // default "scripted"
 	release chan struct{}
 	refuse  error         // of Open
-	hold    chan struct{} // if set, a load or resume opens once it is closed, or fails when it is cancelled
+	hold    chan struct{} // if set, a load or resume opens once it is closed
 
 	mcp     backend.MCPOwner
 	started chan<- error                           // if set, is given what came of a start
@@ -470,19 +470,15 @@ func (r *scripted) Notify(_ context.Context, method string, params backend.Raw) 
 func (r *scripted) Close(context.Context) error { return nil }
 
 func (r *scripted) Open(ctx context.Context, a backend.Activation, h backend.Host) (backend.Session, backend.Opened, error) {
-	if r.refuse != nil {
-		return nil, backend.Opened{}, r.refuse
-	}
 	r.note("open %s %s state=%s", a.Cause, h.Workspace().Roots(), a.State)
 	if r.opened != nil {
 		r.opened(a, h)
 	}
 	if r.hold != nil && a.Cause != backend.New {
-		select {
-		case <-r.hold:
-		case <-ctx.Done():
-			return nil, backend.Opened{}, context.Cause(ctx)
-		}
+		<-r.hold
+	}
+	if r.refuse != nil {
+		return nil, backend.Opened{}, r.refuse
 	}
 	err := h.Update(ctx, update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`))
 	return &scriptedSession{runtime: r, host: h}, backend.Opened{Result: backend.Raw(`{"_meta":{"opened":true}}`)}, err

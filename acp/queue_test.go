@@ -1,6 +1,7 @@
 package acp_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,7 +46,10 @@ func TestA32_PromptBehindAFailedLoad(t *testing.T) {
 
 	load, line := c.request("session/load", rootsParams(id, a))
 	behind, prompt := c.request("session/prompt", promptParams(id, "say behind"))
-	c.send(line, prompt, notification("$/cancel_request", `{"requestId":`+load+`}`))
+	c.send(line, prompt)
+	c.list(`{}`) // the prompt has been read
+	r.refuse = errors.New("not today")
+	close(r.hold)
 	require.NotNil(t, c.response(load).Error)
 	require.Equal(t, rejected.Error.Code, c.response(behind).Error.Code)
 	c.send(notification("session/cancel", idParams(id)))
