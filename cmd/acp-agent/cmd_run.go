@@ -364,7 +364,7 @@ func mcpServer(name string, o strictjson.Object, v *strictjson.Violations) sdk.M
 	case "stdio":
 		s := &sdk.McpServerStdio{Name: name, Command: v.Text(o.Field("command")), Args: []string{}, Env: []sdk.EnvVariable{}}
 		if args := o.Field("args"); args.Present() {
-			s.Args = v.Texts(args)
+			s.Args = append(s.Args, v.Texts(args)...) // never nil, which would be sent as null
 		}
 		for name, value := range textMembers(o.Field("env"), v) {
 			s.Env = append(s.Env, sdk.EnvVariable{Name: name, Value: value})
