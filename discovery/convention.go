@@ -144,7 +144,7 @@ func Conventions() []Convention {
 		{Pattern: ".claude/rules/**/*.md", Format: ClaudeRule, Source: claudeCode},
 		{Pattern: ".cursor/rules/**/*.mdc", Format: CursorRule, Level: EveryDirectory, Source: cursor},
 		{Pattern: ".windsurf/rules/**/*.md", Format: WindsurfRule, Level: EveryDirectory, Source: windsurf},
-		{Pattern: ".clinerules/**/*.md", Format: ClaudeRule, Source: "Cline"},
+		{Pattern: ".clinerules/*.md", Format: ClaudeRule, Source: "Cline"},
 		{Pattern: ".roo/rules/**/*.md", Format: Text, Source: rooCode},
 		{Pattern: ".roo/rules-*/**/*.md", Format: RooModeRule, Source: rooCode},
 		{Pattern: ".kiro/steering/**/*.md", Format: KiroRule, Source: "Kiro"},

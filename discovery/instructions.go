@@ -58,7 +58,7 @@ func (a *Artifact) readApplies(format Format, values map[string]value) {
 	switch {
 	case format.isAlways(values, given) || everywhere && (format == CopilotRule || format == ClaudeRule):
 		a.Applies = Applies{Mode: Always}
-	case len(globs) > 0 && (format != KiroRule || values["inclusion"].text == "fileMatch"):
+	case len(globs) > 0 && format.isByPath(values):
 		a.Applies.Mode = ByPath
 	case a.Description != "" && values["trigger"].text != "manual" && values["inclusion"].text != "manual":
 		a.Applies = Applies{Mode: ByDescription}
@@ -82,6 +82,19 @@ func (f Format) isAlways(values map[string]value, given bool) bool {
 		return inclusion == "" || inclusion == "always"
 	default:
 		return false
+	}
+}
+
+// isByPath reports whether the globs of a rule count. Editors leave them in a rule that was made to apply in another way.
+func (f Format) isByPath(values map[string]value) bool {
+	switch f {
+	case WindsurfRule:
+		trigger := values["trigger"].text
+		return trigger == "" || trigger == "glob"
+	case KiroRule:
+		return values["inclusion"].text == "fileMatch"
+	default:
+		return true
 	}
 }
 
@@ -123,6 +136,9 @@ func (a *Artifact) readGlobs(v value) (globs []string, given bool) {
 	for _, g := range list {
 		g = strings.TrimPrefix(strings.TrimPrefix(unquote(g), "./"), "/")
 		given = given || g != ""
+		if strings.HasSuffix(g, "/") {
+			g += "**" // what is in the directory
+		}
 		switch {
 		case g == "":
 		case g[0] == '!' && !strings.HasPrefix(g, "!("):
