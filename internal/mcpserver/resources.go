@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,10 +49,14 @@ func readCatalog(ctx context.Context, sc *scope) (string, error) {
 
 func readInstructions(ctx context.Context, sc *scope) (string, error) {
 	catalog, err := sc.catalog(ctx)
-	if err != nil || catalog == nil {
+	if err != nil {
 		return "", err
 	}
-	return catalog.Instructions(nil).String(), nil
+	instructions := ""
+	if catalog != nil {
+		instructions = catalog.Instructions(nil).String()
+	}
+	return cmp.Or(instructions, "The roots contain no instructions.\n"), nil // the SDK leaves out an empty text, which clients require
 }
 
 // resourceHandler returns the handler of resources/read for one resource.

@@ -67,6 +67,11 @@ func TestA25_Resources(t *testing.T) {
 	require.Contains(t, text, "Be exact")
 	require.NotContains(t, text, "Be brief")
 
+	p.write(changed)
+	p.answer(p.question(), t.TempDir())
+	p.write(request("resources/read", `{"uri":"`+instructionsURI+`"}`))
+	require.Contains(t, contents(t, p.answerTo(1)), "no instructions", "clients reject contents without a text")
+
 	p.write(request("resources/read", `{"uri":"file:///etc/passwd"}`))
 	require.NotNil(t, p.answerTo(1).Error)
 }

@@ -71,14 +71,18 @@ func (s *Set) hint(tool, path string, err error) string {
 	case errors.Is(err, workspace.ErrClosed):
 		return "No files are accessible; list_roots shows the accessible directories"
 	case errors.As(err, &outside):
-		return "The roots are " + s.rootList() + "; list_roots describes them"
+		return "list_roots shows all roots"
 	case errors.As(err, &changed), errors.As(err, &moved):
 		return "Nothing was changed. Read it again before you decide what to do"
 	case errors.Is(err, syscall.ENOTEMPTY):
 		return "Delete what is in it first"
 	case errors.Is(err, syscall.EXDEV):
 		return "It is on another file system: write the file there and delete this one"
-	case errors.Is(err, fs.ErrNotExist) && (tool == "write_file" || tool == "create_directory" || tool == "move_file"):
+	case errors.Is(err, fs.ErrExist) && tool == "move_file":
+		return "Nothing is ever replaced: choose a path that does not exist, such as DIRECTORY/NAME to move something into a directory"
+	case errors.Is(err, syscall.EINVAL) && tool == "move_file":
+		return "A directory cannot be moved into itself"
+	case errors.Is(err, fs.ErrNotExist) && (tool == "write_file" || tool == "create_directory" || tool == "move_file" && pathOf(err) != path):
 		return strings.TrimPrefix(s.elsewhere(path)+". The parent directory must exist; create_directory creates one", ". ")
 	case errors.Is(err, fs.ErrNotExist):
 		return s.elsewhere(path)
@@ -88,22 +92,19 @@ func (s *Set) hint(tool, path string, err error) string {
 		return "Use read_file for text"
 	case errors.Is(err, syscall.EISDIR):
 		return "Use list_directory to list a directory"
+	case errors.Is(err, syscall.ENOTDIR) && tool == "list_directory":
+		return "Use read_file to read a file"
 	default:
 		return ""
 	}
 }
 
-// rootList names the first roots.
-func (s *Set) rootList() string {
-	const limit = 10
-	var names []string
-	for _, r := range s.ws.Opened() {
-		if len(names) == limit {
-			return strings.Join(names, ", ") + " and more"
-		}
-		names = append(names, r.Dir.String())
+// pathOf returns the path that an error is about, "" if it names none.
+func pathOf(err error) string {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Path
 	}
-	return strings.Join(names, ", ")
+	return ""
 }
 
 // elsewhere tells a caller whose relative path does not exist where such paths start, and which other root has that path.

@@ -18,7 +18,7 @@ func TestListDirectory(t *testing.T) {
 	require.Equal(t, want, do[directoryList](h, "list_directory", args{}))
 	require.Equal(t, want, do[directoryList](h, "list_directory", args{"path": app}))
 	require.Equal(t, Location{inner, inner}, do[directoryList](h, "list_directory", args{"path": "inner"}).Location)
-	require.ErrorContains(t, h.refused("list_directory", args{"path": "b.txt"}), "not a directory")
+	require.ErrorContains(t, h.refused("list_directory", args{"path": "b.txt"}), "not a directory. Use read_file")
 
 	cut := do[directoryList](serve(t, openRoots(t, app), Options{limits: limits{entries: 2}}), "list_directory", args{})
 	require.Len(t, cut.Entries, 2)

@@ -35,8 +35,11 @@ func TestMoveFile(t *testing.T) {
 	asked := len(h.asked)
 	require.ErrorIs(t, h.refused("move_file", args{"path": "c", "to": "moved"}), fs.ErrExist)
 	require.ErrorIs(t, h.refused("move_file", args{"path": "c", "to": "moved/b"}), fs.ErrExist, "nothing is replaced")
+	require.ErrorContains(t, h.refused("move_file", args{"path": "c", "to": "moved"}), "choose a path that does not exist")
 	require.ErrorIs(t, h.refused("move_file", args{"path": "missing", "to": "new"}), fs.ErrNotExist)
+	require.NotContains(t, h.refused("move_file", args{"path": "missing", "to": "new"}).Error(), "create_directory")
 	require.ErrorIs(t, h.refused("move_file", args{"path": "c", "to": "no/new"}), fs.ErrNotExist)
+	require.ErrorContains(t, h.refused("move_file", args{"path": "c", "to": "no/new"}), "create_directory creates one")
 	var protected *workspace.ProtectedError
 	require.ErrorAs(t, h.refused("move_file", args{"path": ".", "to": "new"}), &protected)
 	require.Len(t, h.asked, asked)
