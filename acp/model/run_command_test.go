@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -163,12 +164,20 @@ func (h *terminalHost) release(_ context.Context, params json.RawMessage) (json.
 	return json.RawMessage(`{}`), nil
 }
 
+// needShell skips the test where commands are not run by a shell that understands them.
+func needShell(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("commands are run by cmd.exe")
+	}
+}
+
 // run is an order to run a command.
 func run(command string, more ...any) modelserver.Order {
 	return modelserver.UseWith("run_command", arguments(append([]any{"command", command}, more...)...))
 }
 
 func TestRunCommand(t *testing.T) {
+	needShell(t)
 	root, other := dirtest.New(t), dirtest.New(t, "sub/x", "")
 	e := open(t, setup{roots: []string{root, other}, requests: terminals(t)})
 	result := func(r reply) string {
@@ -213,6 +222,7 @@ func TestRunCommand(t *testing.T) {
 }
 
 func TestB2_CommandPermission(t *testing.T) {
+	needShell(t)
 	root := dirtest.New(t, "sub/x", "")
 	e := open(t, setup{roots: []string{root}, requests: terminals(t)})
 	asked := func(order modelserver.Order) int { return len(e.prompt("Run.", order).asked) }
@@ -241,6 +251,7 @@ func TestB2_CommandPermission(t *testing.T) {
 
 // A directory that is replaced while the user is asked is not the one that they were shown.
 func TestB2_CommandDirectoryIsAsShown(t *testing.T) {
+	needShell(t)
 	outside, root := dirtest.New(t, "sub/x", ""), dirtest.New(t, "sub/x", "", "other/x", "")
 	for to, want := range map[string]string{outside: "cannot run a command there", "other": "leads elsewhere by now"} {
 		e := open(t, setup{roots: []string{root}, requests: terminals(t)})
@@ -262,6 +273,7 @@ func TestB2_CommandDirectoryIsAsShown(t *testing.T) {
 }
 
 func TestCommandsInOtherScripts(t *testing.T) {
+	needShell(t)
 	e := open(t, setup{requests: terminals(t)})
 	e.answer(backend.AllowOnce)
 	e.prompt("Run.", run("echo 👩\u200d💻 می\u200cخواهم ❤\ufe0f 世界\u3000です"))
@@ -269,6 +281,7 @@ func TestCommandsInOtherScripts(t *testing.T) {
 }
 
 func TestCancelledCommand(t *testing.T) {
+	needShell(t)
 	h := &terminalHost{t: t, started: make(chan string, 1)}
 	e := open(t, setup{requests: h.requests()})
 	e.answer(backend.AllowOnce)
@@ -285,6 +298,7 @@ func TestCancelledCommand(t *testing.T) {
 
 // A session that is closed, or loaded again, in the middle of a command leaves no terminal behind.
 func TestCommandsEndWithTheSession(t *testing.T) {
+	needShell(t)
 	for _, method := range []string{"session/close", "session/load"} {
 		t.Run(method, func(t *testing.T) {
 			h := &terminalHost{t: t, started: make(chan string, 1)}
