@@ -1,13 +1,13 @@
 package backend
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -46,15 +46,7 @@ func chunk(kind sessionstore.Kind, text string) Update {
 }
 
 // Encode returns value as JSON, with <, > and & as they are. It panics if value cannot be encoded.
-func Encode(value any) Raw {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(value); err != nil {
-		panic(fmt.Sprintf("backend: encode %T: %v", value, err))
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
+func Encode(value any) Raw { return strictjson.Encode(value) }
 
 // Stopped returns the result of a prompt whose turn has ended for this reason.
 func Stopped(reason sdk.StopReason) Raw { return Encode(sdk.PromptResponse{StopReason: reason}) }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // anthropicFormat is Anthropic's messages.
@@ -26,7 +28,7 @@ func (anthropicFormat) header(key string) http.Header {
 	return h
 }
 
-func (anthropicFormat) encode(m Model, r Request) ([]byte, error) {
+func (anthropicFormat) encode(m Model, r Request) []byte {
 	maxTokens := maxTokens(m, r)
 	messages := anthropicMessages(m.Name, r.Messages)
 	body := object{"model": m.Name, "max_tokens": maxTokens, "stream": true, "messages": messages}
@@ -58,7 +60,7 @@ func (anthropicFormat) encode(m Model, r Request) ([]byte, error) {
 	if len(r.Stop) > 0 {
 		body["stop_sequences"] = r.Stop
 	}
-	return encodeJSON(body)
+	return strictjson.Encode(body)
 }
 
 // ephemeral marks the end of a part of the request that the server should cache.
@@ -200,7 +202,7 @@ func (anthropicFormat) learn([]byte) {}
 func (anthropicFormat) decoder() decoder { return &anthropicDecoder{blocks: map[int]*anthropicBlock{}} }
 
 type anthropicDecoder struct {
-	bounded
+	counts
 	blocks map[int]*anthropicBlock // those that have started and not stopped
 	// held is a tool call that can have been cut off by the limit of tokens.
 	held   *ToolCall
@@ -272,9 +274,7 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 			if b == nil {
 				continue
 			}
-			if err := d.begin(b); err != nil {
-				return nil, false, err
-			}
+			d.count(b)
 			events = append(events, d.delta(b.Text, b.Thinking)...)
 			events = append(events, d.stop(b)...)
 		}
@@ -285,9 +285,7 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		d.usage.update(event.Message.Usage)
 	case "content_block_start":
 		b := event.Block
-		if err := d.begin(&b); err != nil {
-			return nil, false, err
-		}
+		d.count(&b)
 		d.blocks[event.Index] = &b
 		return append(d.release(), d.delta(b.Text, b.Thinking)...), false, nil
 	case "content_block_delta":
@@ -295,9 +293,7 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		if b == nil {
 			break
 		}
-		if err := d.more(0, len(event.Delta.Text)+len(event.Delta.Thinking)+len(event.Delta.Input)+len(event.Delta.Signature)); err != nil {
-			return nil, false, err
-		}
+		d.bytes += len(event.Delta.Text) + len(event.Delta.Thinking) + len(event.Delta.Input) + len(event.Delta.Signature)
 		b.Signature += event.Delta.Signature
 		b.added.WriteString(event.Delta.Thinking + event.Delta.Input)
 		return d.delta(event.Delta.Text, event.Delta.Thinking), false, nil
@@ -326,13 +322,13 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 	return nil, false, nil
 }
 
-// begin counts a block that has started.
-func (d *anthropicDecoder) begin(b *anthropicBlock) error {
-	calls, overhead := 0, 100 // so that empty blocks count
+// count counts a block that has started.
+func (d *anthropicDecoder) count(b *anthropicBlock) {
+	const overhead = 100 // so that empty blocks count
+	d.bytes += overhead + len(b.Text) + len(b.Thinking) + len(b.Signature) + len(b.Data) + len(b.Input)
 	if b.Type == "tool_use" {
-		calls = 1
+		d.calls++
 	}
-	return d.more(calls, overhead+len(b.Text)+len(b.Thinking)+len(b.Signature)+len(b.Data)+len(b.Input))
 }
 
 // delta returns the events for pieces of text and thinking.

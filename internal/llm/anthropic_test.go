@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,33 +10,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 // encoded returns the body of a request for the model with this name, as the server decodes it.
 func encoded(t *testing.T, m Model, r Request) map[string]any {
 	t.Helper()
 	m.MaxTokens = 8192
-	body, err := anthropicFormat{}.encode(m, r)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var asked map[string]any
-	if err := json.Unmarshal(body, &asked); err != nil {
+	if err := json.Unmarshal(anthropicFormat{}.encode(m, r), &asked); err != nil {
 		t.Fatal(err)
 	}
 	return asked
-}
-
-// line returns v as JSON on one line.
-func line(t *testing.T, v any) string {
-	t.Helper()
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(b.String())
 }
 
 func TestAnthropicRequest(t *testing.T) {
@@ -84,7 +69,7 @@ func TestAnthropicRequest(t *testing.T) {
 			`{"tool_use_id":"3","type":"tool_result"},` +
 			`{` + mark + `"text":"The folders changed.","type":"text"}],"role":"user"}]`,
 	} {
-		if got := line(t, asked[member]); got != want {
+		if got := string(strictjson.Encode(asked[member])); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", member, got, want)
 		}
 		delete(asked, member)
@@ -178,10 +163,10 @@ func TestAnthropicThinking(t *testing.T) {
 		t.Run(fmt.Sprint(test.name, " ", test.effort), func(t *testing.T) {
 			half := 0.5
 			asked := encoded(t, Model{Name: test.name}, Request{Effort: test.effort, Temperature: &half, Messages: []Message{UserText("Hi")}})
-			if got := line(t, asked["thinking"]) + " " + line(t, asked["output_config"]); got != test.thinking {
+			if got := string(strictjson.Encode(asked["thinking"])) + " " + string(strictjson.Encode(asked["output_config"])); got != test.thinking {
 				t.Errorf("thinking: got %s, want %s", got, test.thinking)
 			}
-			if got := line(t, asked["temperature"]); got != test.temperature {
+			if got := string(strictjson.Encode(asked["temperature"])); got != test.temperature {
 				t.Errorf("temperature: got %s, want %s", got, test.temperature)
 			}
 		})
@@ -204,7 +189,7 @@ func TestAnthropicThinking(t *testing.T) {
 				{Assistant, []Part{Thinking{Model: name, Text: "Hm."}, ToolCall{ID: "1", Name: "read"}}},
 				{User, []Part{ToolResult{ID: "1"}}},
 			}})
-			if got := strings.Contains(line(t, asked["messages"]), "Hm."); got != kept {
+			if got := strings.Contains(string(strictjson.Encode(asked["messages"])), "Hm."); got != kept {
 				t.Errorf("%s: sent what it thought: %v, want %v", name, got, kept)
 			}
 		}

@@ -124,10 +124,7 @@ func (c *Client) ask(ctx context.Context, r Request, yield func(Event) bool) *fa
 	var sent []byte
 	var failed *failure
 	for {
-		body, err := c.format.encode(c.model, r)
-		if err != nil {
-			return &failure{Error: &Error{Kind: Rejected, Message: "cannot encode the request: " + err.Error()}}
-		}
+		body := c.format.encode(c.model, r)
 		if bytes.Equal(body, sent) {
 			return failed
 		}
@@ -281,6 +278,13 @@ func (b *watchedBody) drain() {
 // read yields the events of an answer. It returns errStopped if yield returns false.
 func (c *Client) read(body io.Reader, yield func(Event) bool) error {
 	stream, decoder := &sseReader{from: body}, c.format.decoder()
+	decode := func(e sseEvent) ([]Event, bool, error) {
+		events, done, err := decoder.decode(e)
+		if err == nil {
+			err = decoder.check()
+		}
+		return events, done, err
+	}
 	give := func(events []Event) error {
 		for _, e := range events {
 			switch event := e.(type) {
@@ -315,7 +319,7 @@ func (c *Client) read(body io.Reader, yield func(Event) bool) error {
 		if strictjson.Find(whole, "error") != nil {
 			return describe(0, whole)
 		}
-		events, _, err := decoder.decode(sseEvent{data: whole})
+		events, _, err := decode(sseEvent{data: whole})
 		if err != nil {
 			return err
 		}
@@ -328,7 +332,7 @@ func (c *Client) read(body io.Reader, yield func(Event) bool) error {
 	for {
 		event, failed := stream.next()
 		if failed == nil {
-			events, done, err := decoder.decode(event)
+			events, done, err := decode(event)
 			if err != nil {
 				return err
 			}

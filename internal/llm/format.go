@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -24,17 +23,15 @@ const (
 	maxTokenCount = 1 << 30
 )
 
-// bounded counts what has arrived of an answer: servers and models do not always end.
-type bounded struct{ bytes, calls int }
+// counts are the tool calls of an answer and the bytes that it says, thinks and writes as arguments.
+type counts struct{ bytes, calls int }
 
-// more counts further tool calls and bytes. It fails if that is too much.
-func (b *bounded) more(calls, bytes int) error {
-	b.calls += calls
-	b.bytes += bytes
+// check returns an error if that is too much: servers and models do not always end.
+func (c counts) check() error {
 	switch {
-	case b.calls > maxCalls:
+	case c.calls > maxCalls:
 		return &Error{Kind: Malformed, Message: fmt.Sprintf("the model's answer was stopped, because it calls more than %d tools at once", maxCalls)}
-	case b.bytes > maxAnswer:
+	case c.bytes > maxAnswer:
 		return &Error{Kind: Malformed, Message: "the model's answer was stopped, because it is longer than " + text.Size(maxAnswer)}
 	}
 	return nil
@@ -47,7 +44,7 @@ type format interface {
 	// header returns the headers that the format adds to each request. key may be "".
 	header(key string) http.Header
 	// encode returns the body of a request.
-	encode(m Model, r Request) ([]byte, error)
+	encode(m Model, r Request) []byte
 	// learn notes what the server does not accept or requires, according to its response to a request that it rejected. Later requests are
 	// encoded accordingly.
 	learn(response []byte)
@@ -60,6 +57,8 @@ type decoder interface {
 	// decode returns what an event of the stream means. done reports whether it is the last one of interest, after which end is called. An
 	// error says that the stream is an error, see [describe], or not of the format, see [malformed].
 	decode(e sseEvent) (events []Event, done bool, err error)
+	// check returns an error if more has arrived than an answer may have.
+	check() error
 	// end returns what remains to be said, with a [Finish] at the end, when the stream has ended or the connection was lost. It returns
 	// [errCut] if the answer is not complete.
 	end() ([]Event, error)
@@ -100,15 +99,6 @@ func newFormat(a API) format {
 		return anthropicFormat{}
 	}
 	return &openAIFormat{}
-}
-
-// encodeJSON encodes v with <, > and & as they are.
-func encodeJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return b.Bytes(), err
 }
 
 // maxTokens returns how many tokens the answer may have, 0 if that is up to the server.

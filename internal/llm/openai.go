@@ -78,7 +78,7 @@ type chatMessage struct {
 	ToolCallID       string   `json:"tool_call_id,omitempty"`
 }
 
-func (f *openAIFormat) encode(m Model, r Request) ([]byte, error) {
+func (f *openAIFormat) encode(m Model, r Request) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	asked := chatRequest{Model: m.Name, Stream: true, ReasoningEffort: r.Effort, Stop: r.Stop}
@@ -120,7 +120,7 @@ func (f *openAIFormat) encode(m Model, r Request) ([]byte, error) {
 			"name": t.Name, "description": t.Description, "parameters": chatSchema(t.Schema),
 		}})
 	}
-	return encodeJSON(asked)
+	return strictjson.Encode(asked)
 }
 
 // chatSchema returns the schema of a tool's arguments with properties, without which OpenAI and others reject it.
@@ -206,7 +206,7 @@ func (*openAIFormat) decoder() decoder { return &chatDecoder{} }
 
 // chatDecoder decodes the chunks of a chat completion, or the whole of one.
 type chatDecoder struct {
-	bounded
+	counts
 	thought strings.Builder // of servers that want it back: those that send reasoning_content
 	begun   bool            // something has arrived
 	done    bool            // the end was announced
@@ -284,18 +284,14 @@ func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		if choice.Message != nil {
 			choice.Delta, d.done = *choice.Message, true
 		}
-		more, err := d.delta(choice.Delta)
-		if err != nil {
-			return nil, false, err
-		}
-		events = append(events, more...)
+		events = append(events, d.delta(choice.Delta)...)
 		d.finish = cmp.Or(choice.FinishReason, d.finish)
 	}
 	return events, false, nil
 }
 
 // delta returns the events for a piece of the answer.
-func (d *chatDecoder) delta(delta chatDelta) (events []Event, err error) {
+func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
 	said, thought := chatTexts(delta.Content)
 	thought = cmp.Or(delta.ReasoningContent, delta.Reasoning, thought) // some servers send both
 	if delta.ReasoningContent != "" || d.thought.Len() > 0 {
@@ -308,16 +304,16 @@ func (d *chatDecoder) delta(delta chatDelta) (events []Event, err error) {
 		events = append(events, TextDelta(said))
 	}
 	d.refused = d.refused || delta.Refusal != ""
-	err = d.more(0, len(said)+len(thought))
+	d.bytes += len(said) + len(thought)
 	if delta.ToolCalls == nil {
-		return events, err
+		return events
 	}
 	for _, call := range delta.ToolCalls {
-		if err == nil && call != nil {
-			err = d.add(*call)
+		if call != nil {
+			d.add(*call)
 		}
 	}
-	return events, err
+	return events
 }
 
 // chatTexts returns the text in the content of a message, and what the model thought.
@@ -344,7 +340,7 @@ func chatTexts(content json.RawMessage) (said, thought string) {
 
 // add adds a piece of a tool call. A call has an index, and its first piece has an ID and a name, but servers differ: some give all calls
 // the same index or none, or each piece a new ID, or leave out IDs.
-func (d *chatDecoder) add(piece chatCallDelta) error {
+func (d *chatDecoder) add(piece chatCallDelta) {
 	var call *chatPending
 	for _, c := range slices.Backward(d.pending) {
 		if piece.Index == nil || c.index == *piece.Index {
@@ -359,9 +355,7 @@ func (d *chatDecoder) add(piece chatCallDelta) error {
 			call.index = *piece.Index
 		}
 		d.pending = append(d.pending, call)
-		if err := d.more(1, 0); err != nil {
-			return err
-		}
+		d.calls++
 	}
 	call.name = cmp.Or(call.name, name)
 	call.id = cmp.Or(call.id, piece.ID)
@@ -371,7 +365,7 @@ func (d *chatDecoder) add(piece chatCallDelta) error {
 	} else {
 		call.arguments = append(call.arguments, arguments...)
 	}
-	return d.more(0, len(piece.Function.Arguments))
+	d.bytes += len(piece.Function.Arguments)
 }
 
 func (d *chatDecoder) end() ([]Event, error) {

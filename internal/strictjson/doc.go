@@ -7,7 +7,7 @@
 //   - [Check] walks a whole value and reports duplicate names, and names that differ from a known name only in case. [Parse]
 //     does both in one pass.
 //   - [Take] and [Put] remove and set one member of an object and leave all other bytes as they were, for messages that are
-//     passed on.
+//     passed on. [Encode] writes messages of our own.
 //
 // JSON strings can contain lone surrogates (\ud800), which are not valid Unicode. That is a violation only where the string
 // is read with [Field.Text]; in names it counts as U+FFFD. Nesting is limited to 10,000 levels.

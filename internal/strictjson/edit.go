@@ -3,7 +3,19 @@ package strictjson
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 )
+
+// Encode returns value as JSON, with <, > and & as they are: code is full of them. It panics if value cannot be encoded.
+func Encode(value any) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		panic(fmt.Sprintf("strictjson: encode %T: %v", value, err))
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
 
 // Take removes a member from an object. It returns the member's value, nil if there is none, and the object without it, in
 // which all other members are the same bytes as before. If the name is given twice the last value counts and all are

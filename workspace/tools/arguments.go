@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,7 +40,7 @@ func disallowNull(s *jsonschema.Schema) {
 	}
 }
 
-func (s *schema) encode() json.RawMessage { return encode(s.Schema) }
+func (s *schema) encode() json.RawMessage { return strictjson.Encode(s.Schema) }
 
 // atLeast sets the minimum of a number.
 func (s *schema) atLeast(name string, minimum float64) { s.Properties[name].Minimum = &minimum }
@@ -68,17 +67,6 @@ func (s *schema) oneOf(name string, values ...string) {
 	for _, value := range values {
 		s.Properties[name].Enum = append(s.Properties[name].Enum, value)
 	}
-}
-
-// encode encodes the types of this package, all of which JSON can represent.
-func encode(value any) json.RawMessage {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // code is full of <, > and &
-	if err := e.Encode(value); err != nil {
-		panic(fmt.Sprintf("tools: encode %T: %v", value, err))
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // decode decodes the arguments of a tool into a struct. The error is an *argumentError that lists everything that is wrong, so
@@ -123,7 +111,7 @@ func decode(tool string, s *schema, arguments json.RawMessage, into any) error {
 	if len(rejected.problems) > 0 {
 		return rejected
 	}
-	if err := json.Unmarshal(encode(given), into); err != nil {
+	if err := json.Unmarshal(strictjson.Encode(given), into); err != nil {
 		rejected.add("%v", err)
 		return rejected
 	}
@@ -188,7 +176,7 @@ func wellFormed(field strictjson.Field) bool {
 func expected(s *jsonschema.Schema) string {
 	switch {
 	case len(s.Enum) > 0:
-		return fmt.Sprintf("one of %s", encode(s.Enum))
+		return fmt.Sprintf("one of %s", strictjson.Encode(s.Enum))
 	case s.Type == "string" && s.MinLength != nil:
 		return "a string that is not empty"
 	case s.Type == "integer" && s.Minimum != nil && s.Maximum != nil:

@@ -12,11 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/testutil/dirtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var encode = strictjson.Encode
 
 // fileTree maps slash-separated paths to contents.
 type fileTree = dirtest.Tree
