@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -124,7 +125,7 @@ func (l *load) replace(ctx context.Context) (*session, *activation, error) {
 	}
 	act, err := a.open(ctx, o)
 	if err != nil {
-		return nil, nil, a.hintMissing(ctx, err)
+		return nil, nil, l.hintMissing(ctx, err)
 	}
 	l.notice = act.movedRoots(l.stored.Keys)
 	lease, err := l.takeOver(ctx, act)
@@ -259,14 +260,20 @@ func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessions
 
 // hintMissing adds to the error for a missing folder of the stored session how to move the session. Another folder that the client names
 // need not be one of the session's.
-func (a *agent) hintMissing(ctx context.Context, err error) error {
+func (l *load) hintMissing(ctx context.Context, err error) error {
+	movable := []string{"cwd", keptSetting}
+	for _, f := range l.params.folders {
+		if f.shown {
+			movable = append(movable, f.Setting)
+		}
+	}
 	violations := strictjson.ViolationsOf(err)
 	for i, v := range violations {
 		var path string
-		if v.Reason != strictjson.Missing || v.Field != "cwd" && v.Field != keptSetting || json.Unmarshal(v.Value, &path) != nil {
+		if v.Reason != strictjson.Missing || !slices.Contains(movable, v.Field) || json.Unmarshal(v.Value, &path) != nil {
 			continue
 		}
-		if err := a.onDisk(ctx, func() error { violations[i] = v.Hinting(moveHint(path, "")); return nil }, nil); err != nil {
+		if err := l.agent.onDisk(ctx, func() error { violations[i] = v.Hinting(moveHint(path, "")); return nil }, nil); err != nil {
 			return err
 		}
 	}

@@ -1021,9 +1021,11 @@ func TestA11_RenamedFolder(t *testing.T) {
 	at := func(names ...string) string { return filepath.Join(append([]string{parent}, names...)...) }
 	require.NoError(t, os.MkdirAll(at("old", "app"), 0o700))
 	require.NoError(t, os.MkdirAll(at("old", "shared"), 0o700))
-	c := connect(t, acp.Options{KeepFolders: true})
+	c := connect(t, acp.Options{KeepFolders: true, ConsentDir: filepath.Join(t.TempDir(), "consents")})
 	c.initialize()
-	id, other := c.open(at("old", "app"), lib), c.open(lib, at("old", "shared"))
+	c.permit("allow-once")
+	id, other, added := c.open(at("old", "app"), lib), c.open(lib, at("old", "shared")), c.open(lib)
+	c.say(added, "/roots add "+at("old", "shared"))
 	message := func(method, params string) string {
 		m := c.try(method, params)
 		require.NotNil(t, m.Error)
@@ -1036,8 +1038,10 @@ func TestA11_RenamedFolder(t *testing.T) {
 		require.Contains(t, message(method, rootsParams(id, at("old", "app"))), "does not exist: create the directory or give another one"+command+"NEW-FOLDER")
 		require.Contains(t, message(method, rootsParams(id, at("the new", "app"))), "use "+at("old", "app")+command+"'"+at("the new")+"'")
 		require.Contains(t, message(method, rootsParams(id, lib)), "sessions move "+at("old", "app")+" "+lib, "the end of the path is another")
-		require.Contains(t, message(method, encode(map[string]any{"sessionId": other, "cwd": lib, "mcpServers": []any{}})), command+"NEW-FOLDER",
-			"a stored folder that the client did not name")
+		for _, id := range []string{other, added} {
+			require.Contains(t, message(method, encode(map[string]any{"sessionId": id, "cwd": lib, "mcpServers": []any{}})), command+"NEW-FOLDER",
+				"a stored folder that the client did not name")
+		}
 		require.NotContains(t, message(method, rootsParams(other, lib, at("old", "shared"))), "sessions move", "the client can name another")
 	}
 	require.NotContains(t, message("session/new", rootsParams("", at("old", "app"))), "sessions move")
