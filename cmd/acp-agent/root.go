@@ -183,8 +183,11 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 		return err
 	}
 	logger.Info("serving", "version", version(), "pid", os.Getpid(), "agent", d.name(), "stateDir", dir, "config", set.config.path)
-	warnIfWritableByOthers(logger, dir)
 	store := sqlite.New(sqlite.Options{Dir: dir, Retention: sessionstore.Retention, Logger: logger})
+	if err := store.CheckDir(); err != nil {
+		return err
+	}
+	warnIfWritableByOthers(logger, dir)
 	err = acp.Serve(ctx, s.in, s.out, acp.Options{
 		Backend:     func() backend.Backend { return newBackend(d, dir, roots, trace, logger) },
 		Store:       store,

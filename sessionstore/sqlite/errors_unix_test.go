@@ -19,5 +19,7 @@ func TestS4_ReadOnlyDirectory(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o500))
 	t.Cleanup(func() { require.NoError(t, os.Chmod(dir, 0o700)) })
-	requireUnavailable(t, list(t, open(t, sqlite.Options{Dir: dir})), dir, "writable")
+	store := open(t, sqlite.Options{Dir: dir})
+	requireUnavailable(t, store.CheckDir(), dir, "writable")
+	requireUnavailable(t, list(t, store), dir, "writable")
 }

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	driver "modernc.org/sqlite"
@@ -96,6 +97,29 @@ func New(o Options) *Store {
 	s.life, s.end = context.WithCancel(context.Background())
 	s.opening <- struct{}{}
 	return s
+}
+
+// CheckDir reports why files cannot be written in the store's directory, nil if nothing prevents that. It changes nothing, and takes
+// little time because it does not open the store.
+func (s *Store) CheckDir() error {
+	dir, err := filepath.Abs(s.options.Dir)
+	if err != nil {
+		return s.explain(err)
+	}
+	for {
+		info, err := os.Stat(dir)
+		parent := filepath.Dir(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && parent != dir:
+			dir = parent // the store creates what is missing
+			continue
+		case err == nil && !info.IsDir():
+			err = &fs.PathError{Op: "stat", Path: dir, Err: syscall.ENOTDIR}
+		case err == nil:
+			err = checkWritable(dir)
+		}
+		return s.explain(err)
+	}
 }
 
 // Dir returns the directory of the store's files.
