@@ -25,7 +25,7 @@ func (a *agent) setTitle(ctx, _ context.Context, at *ticket, params params) (jso
 	given, _ := field.Text() // checked when the request was accepted
 	title := text.Line(given, maxChosenTitle)
 	if title == "" {
-		return nil, strictjson.Refuse(field.Refuse(strictjson.Empty))
+		return nil, strictjson.Refuse(field.Refuse(strictjson.Empty).Expecting("a title"))
 	}
 	if err := a.options.Store.Rename(ctx, stored.ID, title); err != nil {
 		return nil, err

@@ -50,6 +50,7 @@ func TestA29_SetTitle(t *testing.T) {
 	} {
 		require.ElementsMatch(t, want, c.try("session/set_title", params).findings(t), params)
 	}
+	require.Equal(t, `title "" is empty: give a title`, c.try("session/set_title", titleParams(id, "")).Error.Message)
 	require.Equal(t, "not_found", c.try("session/set_title", titleParams("unknown", "x")).reason(t))
 	require.Equal(t, result.Title, c.find(id).Title)
 }

@@ -1,6 +1,7 @@
 package strictjson
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,7 +126,7 @@ func (v Violation) words() string {
 	case Required:
 		return "is missing: it is required"
 	case Empty:
-		return "is empty: give an absolute path"
+		return "is empty: give " + cmp.Or(v.Expected, "an absolute path")
 	case Relative:
 		return "is not absolute: give an absolute path"
 	case NUL:
