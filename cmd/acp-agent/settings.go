@@ -89,7 +89,11 @@ func (set *settings) load() (err error) {
 		}
 		variable := "ACP_AGENT_" + strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_"))
 		if value := os.Getenv(variable); value != "" {
-			if err := flag.Value.Set(value); err != nil {
+			err := flag.Value.Set(value)
+			if flag.Value.Type() == "bool" && err != nil {
+				err = errors.New("must be true or false")
+			}
+			if err != nil {
 				return usagef("%s=%q: %v", variable, value, err)
 			}
 		}
