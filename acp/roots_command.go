@@ -339,6 +339,9 @@ func (r *rootsTurn) newFolders(paths []string) ([]workspace.Dir, error) {
 // namelessViolation returns a violation as an error that does not name the field or setting: the user has just typed the path.
 func namelessViolation(v strictjson.Violation) error {
 	v.Field, v.Index = "", nil
+	if len(v.Value) == 0 {
+		v.Field = "the new list"
+	}
 	return errors.New(strings.TrimSpace(v.String()))
 }
 

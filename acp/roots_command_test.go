@@ -254,7 +254,7 @@ func TestA24_FolderChangesThatFail(t *testing.T) {
 
 	c.permit("allow-once")
 	c.say(id, "/roots add ../other")
-	require.Contains(t, c.say(id, "/roots add "+top), "too many roots")
+	require.Contains(t, c.say(id, "/roots add "+top), "stay as they are: the new list has too many roots: the limit is 3")
 	require.Contains(t, c.say(id, "/roots remove ../a"), "Removed")
 	require.Equal(t, bracketed(cwd, filepath.Join(top, "other")), c.roots(id))
 }
