@@ -104,14 +104,11 @@ type rootsCall struct {
 
 // parseRootsCall returns the call of /roots in the params of a prompt, if there is one.
 func parseRootsCall(params backend.Raw) (call rootsCall, ok bool) {
-	typed, err := backend.TypedText(params)
-	if err != nil || len(typed) == 0 {
+	slash := backend.ParseSlashCall(params)
+	if slash.Name != backend.RootsCommand {
 		return rootsCall{}, false
 	}
-	name, rest := text.CutWord(strings.TrimSpace(typed[0].Text))
-	if name != "/"+backend.RootsCommand {
-		return rootsCall{}, false
-	}
+	_, rest := text.CutWord(strings.TrimSpace(slash.Block.Text)) // blocks after it may be an editor's
 	call.verb, call.argument = text.CutWord(rest)
 	return call, true
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // TypedBlock is a text block that the user typed.
@@ -47,6 +49,33 @@ func TypedText(params Raw) ([]TypedBlock, error) {
 		}
 	}
 	return typed, nil
+}
+
+// SlashCall is a call of a slash command.
+type SlashCall struct {
+	// Name is the name of the command, "" if there is no call.
+	Name string
+	// Arguments are what the user typed after the name.
+	Arguments string
+	// Block is the block with the name.
+	Block TypedBlock
+}
+
+// ParseSlashCall returns the call in the params of a prompt, if there is one.
+func ParseSlashCall(params Raw) SlashCall {
+	typed, err := TypedText(params)
+	if err != nil || len(typed) == 0 {
+		return SlashCall{}
+	}
+	line, ok := strings.CutPrefix(strings.TrimSpace(typed[0].Text), "/")
+	if !ok {
+		return SlashCall{}
+	}
+	for _, b := range typed[1:] {
+		line += " " + strings.TrimSpace(b.Text)
+	}
+	name, arguments := text.CutWord(line)
+	return SlashCall{Name: name, Arguments: arguments, Block: typed[0]}
 }
 
 // laterCommand matches a block that calls a slash command although the user may have typed another block before it. A path or a

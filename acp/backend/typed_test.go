@@ -57,6 +57,25 @@ func TestTypedText(t *testing.T) {
 			require.Equal(t, c.want, got)
 		})
 	}
+	t.Run("calls", func(t *testing.T) {
+		for name, c := range map[string]struct {
+			prompt
+			want, arguments string
+		}{
+			"nothing":       {prompt{}, "", ""},
+			"words":         {prompt{text("find me")}, "", ""},
+			"a slash":       {prompt{text("/ me")}, "", "me"},
+			"a call":        {prompt{text(" /find  me\nand him ")}, "find", "me\nand him"},
+			"a mention":     {prompt{text("/find me "), link, text(" and him"), selection}, "find", "me and him"},
+			"after context": {prompt{rules, text("/find")}, "find", ""},
+		} {
+			params, err := json.Marshal(map[string]any{"prompt": c.prompt})
+			require.NoError(t, err, name)
+			call := backend.ParseSlashCall(params)
+			require.Equal(t, []string{c.want, c.arguments}, []string{call.Name, call.Arguments}, name)
+		}
+		require.Empty(t, backend.ParseSlashCall(backend.Raw(`[]`)))
+	})
 	_, err := backend.TypedText(backend.Raw(`[]`))
 	require.Error(t, err)
 }

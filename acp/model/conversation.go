@@ -104,7 +104,7 @@ func (c *conversation) restore(ctx context.Context, a backend.Activation, foreig
 }
 
 // addPrompt adds a prompt. It returns the slash command that it calls, if any.
-func (c *conversation) addPrompt(blocks []backend.Raw) slashCall {
+func (c *conversation) addPrompt(blocks []backend.Raw) backend.SlashCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endPrompt()
@@ -259,9 +259,9 @@ func (c *conversation) end() {
 }
 
 // endPrompt adds the prompt whose blocks have been collected.
-func (c *conversation) endPrompt() slashCall {
+func (c *conversation) endPrompt() backend.SlashCall {
 	if len(c.asked) == 0 {
-		return slashCall{}
+		return backend.SlashCall{}
 	}
 	c.end()
 	c.dropThoughts()
@@ -270,7 +270,7 @@ func (c *conversation) endPrompt() slashCall {
 	parts, call := promptParts(c.asked)
 	c.asked, c.prompt = nil, nil
 	c.addToPrompt(parts...)
-	c.ignored = call.isBuiltin()
+	c.ignored = isBuiltin(call)
 	return call
 }
 

@@ -22,21 +22,18 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// slashCall is a call of a slash command.
-type slashCall struct{ name, arguments string }
-
-// isBuiltin reports whether the call is not for the model: the adapter or this package answers it.
-func (c slashCall) isBuiltin() bool {
-	return c.name == backend.RootsCommand || c.name == compactCommand
+// isBuiltin reports whether a call of a slash command is not for the model: the adapter or this package answers it.
+func isBuiltin(c backend.SlashCall) bool {
+	return c.Name == backend.RootsCommand || c.Name == compactCommand
 }
 
 // promptParts returns the content blocks of a prompt as parts of the user's message, and the slash command that it calls, if any. If the call
 // is not for the model, the message has only the blocks before it. The result depends on the blocks alone, so that a stored prompt becomes
 // the same message again.
-func promptParts(blocks []backend.Raw) ([]llm.Part, slashCall) {
-	call, at := findCall(blocks)
-	if call.isBuiltin() {
-		blocks = blocks[:at]
+func promptParts(blocks []backend.Raw) ([]llm.Part, backend.SlashCall) {
+	call := backend.ParseSlashCall(backend.Encode(map[string]any{"prompt": blocks}))
+	if isBuiltin(call) {
+		blocks = blocks[:call.Block.Index]
 	}
 	var parts []llm.Part
 	for _, raw := range blocks {
@@ -44,28 +41,10 @@ func promptParts(blocks []backend.Raw) ([]llm.Part, slashCall) {
 			parts = append(parts, p)
 		}
 	}
-	if len(parts) == 0 && call.name == "" {
+	if len(parts) == 0 && call.Name == "" {
 		parts = []llm.Part{llm.Text("(The user's message is empty.)")}
 	}
 	return parts, call
-}
-
-// findCall returns the slash command that a prompt calls, and the index of its block.
-func findCall(blocks []backend.Raw) (slashCall, int) {
-	typed, err := backend.TypedText(backend.Encode(map[string]any{"prompt": blocks}))
-	if err != nil || len(typed) == 0 {
-		return slashCall{}, 0
-	}
-	var words []string
-	for _, b := range typed {
-		words = append(words, strings.TrimSpace(b.Text))
-	}
-	line, ok := strings.CutPrefix(strings.Join(words, " "), "/")
-	name, arguments := text.CutWord(line)
-	if !ok || name == "" {
-		return slashCall{}, 0
-	}
-	return slashCall{name, arguments}, typed[0].Index
 }
 
 // blockPart returns a content block as a part of a message. unused is the type of a block that no model is sent, "" for others.
@@ -142,13 +121,13 @@ func filePath(uri string) string {
 
 // prompt adds the user's prompt to the conversation, and tells the user what is left out of it. A skill or command of a root that it calls is
 // expanded. The call of another slash command is returned.
-func (t *turn) prompt(ctx context.Context, params backend.Raw, client *llm.Client) (slashCall, error) {
+func (t *turn) prompt(ctx context.Context, params backend.Raw, client *llm.Client) (backend.SlashCall, error) {
 	var p struct{ Prompt []backend.Raw }
 	if err := json.Unmarshal(params, &p); err != nil {
-		return slashCall{}, fmt.Errorf("cannot read the prompt: %w", err)
+		return backend.SlashCall{}, fmt.Errorf("cannot read the prompt: %w", err)
 	}
 	call := t.conversation.addPrompt(p.Prompt)
-	if call.isBuiltin() {
+	if isBuiltin(call) {
 		return call, nil
 	}
 	if err := t.noteUnused(ctx, p.Prompt, client); err != nil {
@@ -157,13 +136,13 @@ func (t *turn) prompt(ctx context.Context, params backend.Raw, client *llm.Clien
 	if err := t.tellRoots(ctx); err != nil {
 		return call, err
 	}
-	if call.name == "" {
+	if call.Name == "" {
 		return call, nil
 	}
 	offered, _ := t.host.Catalog().SlashCommands(backend.RootsCommand, compactCommand)
 	for _, c := range offered {
-		if c.Name == call.name {
-			return call, t.expand(ctx, c.Artifact, call.arguments)
+		if c.Name == call.Name {
+			return call, t.expand(ctx, c.Artifact, call.Arguments)
 		}
 	}
 	return call, nil // the model may know what is meant, such as a path

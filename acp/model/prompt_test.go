@@ -29,30 +29,30 @@ func TestPromptParts(t *testing.T) {
 	for name, c := range map[string]struct {
 		blocks []backend.Raw
 		want   []llm.Part
-		call   slashCall
+		call   [2]string // name and arguments
 	}{
-		"text":               {[]backend.Raw{text("Hi")}, []llm.Part{llm.Text("Hi")}, slashCall{}},
-		"nothing":            {[]backend.Raw{text(" ")}, []llm.Part{llm.Text("(The user's message is empty.)")}, slashCall{}},
-		"a linked file":      {[]backend.Raw{text("see"), link}, []llm.Part{llm.Text("see"), llm.Text("[The user refers to the file /dir/a b.go#L3]")}, slashCall{}},
-		"another link":       {[]backend.Raw{block("type", "resource_link", "name", "docs", "uri", "https://example.org")}, []llm.Part{llm.Text("[The user refers to docs, https://example.org]")}, slashCall{}},
-		"an embedded file":   {[]backend.Raw{resource("uri", "file:///dir/a.go", "text", "```\nx\n")}, []llm.Part{llm.Text("[The user attached /dir/a.go]\n````\n```\nx\n````\n")}, slashCall{}},
-		"an embedded image":  {[]backend.Raw{resource("uri", "file:///a.png", "mimeType", "image/png", "blob", base64.StdEncoding.EncodeToString(onePixel))}, []llm.Part{llm.Image{MediaType: "image/png", Data: onePixel}}, slashCall{}},
-		"other binary data":  {[]backend.Raw{resource("uri", "file:///a.zip", "blob", "aW1hZ2U=")}, []llm.Part{llm.Text("[The user attached file:///a.zip, which is not text and was left out.]")}, slashCall{}},
-		"a damaged image":    {[]backend.Raw{block("type", "image", "mimeType", "image/png", "data", "?")}, []llm.Part{llm.Text("[The user attached an image, which was left out: it is not a PNG, JPEG, GIF or WebP image.]")}, slashCall{}},
-		"a drawing":          {[]backend.Raw{block("type", "image", "mimeType", "image/svg+xml", "data", "PHN2Zy8+")}, []llm.Part{llm.Text("[The user attached an image, which was left out: it is not a PNG, JPEG, GIF or WebP image.]")}, slashCall{}},
-		"another type":       {[]backend.Raw{block("type", "image", "mimeType", "image/jpeg", "data", base64.StdEncoding.EncodeToString(onePixel))}, []llm.Part{llm.Image{MediaType: "image/png", Data: onePixel}}, slashCall{}},
-		"a large image":      {[]backend.Raw{block("type", "image", "mimeType", "image/png", "data", base64.StdEncoding.EncodeToString(large))}, []llm.Part{llm.Text("[The user attached an image, which was left out: it has 4000067 bytes, and may have up to 3500000 bytes.]")}, slashCall{}},
-		"audio":              {[]backend.Raw{block("type", "audio", "data", "aa")}, []llm.Part{llm.Text("[The user attached a block of type audio, which was left out.]")}, slashCall{}},
-		"a command":          {[]backend.Raw{text("/greet  Bob\nand Ann")}, []llm.Part{llm.Text("/greet  Bob\nand Ann")}, slashCall{"greet", "Bob\nand Ann"}},
-		"a command of ours":  {[]backend.Raw{link, text("/compact the names")}, []llm.Part{llm.Text("[The user refers to the file /dir/a b.go#L3]")}, slashCall{"compact", "the names"}},
-		"the adapter's":      {[]backend.Raw{text("/roots")}, nil, slashCall{"roots", ""}},
-		"a path":             {[]backend.Raw{text("/usr/bin is a path")}, []llm.Part{llm.Text("/usr/bin is a path")}, slashCall{"usr/bin", "is a path"}},
-		"after another text": {[]backend.Raw{text("One"), text("/compact")}, []llm.Part{llm.Text("One")}, slashCall{"compact", ""}},
+		"text":               {[]backend.Raw{text("Hi")}, []llm.Part{llm.Text("Hi")}, [2]string{}},
+		"nothing":            {[]backend.Raw{text(" ")}, []llm.Part{llm.Text("(The user's message is empty.)")}, [2]string{}},
+		"a linked file":      {[]backend.Raw{text("see"), link}, []llm.Part{llm.Text("see"), llm.Text("[The user refers to the file /dir/a b.go#L3]")}, [2]string{}},
+		"another link":       {[]backend.Raw{block("type", "resource_link", "name", "docs", "uri", "https://example.org")}, []llm.Part{llm.Text("[The user refers to docs, https://example.org]")}, [2]string{}},
+		"an embedded file":   {[]backend.Raw{resource("uri", "file:///dir/a.go", "text", "```\nx\n")}, []llm.Part{llm.Text("[The user attached /dir/a.go]\n````\n```\nx\n````\n")}, [2]string{}},
+		"an embedded image":  {[]backend.Raw{resource("uri", "file:///a.png", "mimeType", "image/png", "blob", base64.StdEncoding.EncodeToString(onePixel))}, []llm.Part{llm.Image{MediaType: "image/png", Data: onePixel}}, [2]string{}},
+		"other binary data":  {[]backend.Raw{resource("uri", "file:///a.zip", "blob", "aW1hZ2U=")}, []llm.Part{llm.Text("[The user attached file:///a.zip, which is not text and was left out.]")}, [2]string{}},
+		"a damaged image":    {[]backend.Raw{block("type", "image", "mimeType", "image/png", "data", "?")}, []llm.Part{llm.Text("[The user attached an image, which was left out: it is not a PNG, JPEG, GIF or WebP image.]")}, [2]string{}},
+		"a drawing":          {[]backend.Raw{block("type", "image", "mimeType", "image/svg+xml", "data", "PHN2Zy8+")}, []llm.Part{llm.Text("[The user attached an image, which was left out: it is not a PNG, JPEG, GIF or WebP image.]")}, [2]string{}},
+		"another type":       {[]backend.Raw{block("type", "image", "mimeType", "image/jpeg", "data", base64.StdEncoding.EncodeToString(onePixel))}, []llm.Part{llm.Image{MediaType: "image/png", Data: onePixel}}, [2]string{}},
+		"a large image":      {[]backend.Raw{block("type", "image", "mimeType", "image/png", "data", base64.StdEncoding.EncodeToString(large))}, []llm.Part{llm.Text("[The user attached an image, which was left out: it has 4000067 bytes, and may have up to 3500000 bytes.]")}, [2]string{}},
+		"audio":              {[]backend.Raw{block("type", "audio", "data", "aa")}, []llm.Part{llm.Text("[The user attached a block of type audio, which was left out.]")}, [2]string{}},
+		"a command":          {[]backend.Raw{text("/greet  Bob\nand Ann")}, []llm.Part{llm.Text("/greet  Bob\nand Ann")}, [2]string{"greet", "Bob\nand Ann"}},
+		"a command of ours":  {[]backend.Raw{link, text("/compact the names")}, []llm.Part{llm.Text("[The user refers to the file /dir/a b.go#L3]")}, [2]string{"compact", "the names"}},
+		"the adapter's":      {[]backend.Raw{text("/roots")}, nil, [2]string{"roots", ""}},
+		"a path":             {[]backend.Raw{text("/usr/bin is a path")}, []llm.Part{llm.Text("/usr/bin is a path")}, [2]string{"usr/bin", "is a path"}},
+		"after another text": {[]backend.Raw{text("One"), text("/compact")}, []llm.Part{llm.Text("One")}, [2]string{"compact", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			parts, call := promptParts(c.blocks)
 			require.Equal(t, c.want, parts)
-			require.Equal(t, c.call, call)
+			require.Equal(t, c.call, [2]string{call.Name, call.Arguments})
 		})
 	}
 }

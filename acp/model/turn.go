@@ -48,8 +48,8 @@ func (t *turn) run(ctx context.Context, params backend.Raw) (backend.Raw, error)
 	if err != nil {
 		return nil, err
 	}
-	if call.name == compactCommand {
-		_, err := t.summarise(ctx, client, call.arguments, meta{})
+	if call.Name == compactCommand {
+		_, err := t.summarise(ctx, client, call.Arguments, meta{})
 		return backend.Stopped(sdk.StopReasonEndTurn), err
 	}
 	for range maxSteps {
