@@ -66,7 +66,7 @@ func (c *call) runCommand(ctx context.Context, in commandInput) (string, error) 
 		return "", errors.New("the command is empty")
 	case len(in.Command) > maxCommand:
 		return "", fmt.Errorf("the command has %s, and may have up to %s: write a script and run that", text.Size(len(in.Command)), text.Size(maxCommand))
-	case text.Plain(in.Command) != in.Command || unseen().MatchString(in.Command):
+	case !text.IsVisible(in.Command):
 		return "", errors.New("the command has characters that the user could not see or tell from a space")
 	case timeout < 0 || timeout > maxTimeout:
 		return "", fmt.Errorf("timeout_seconds must be between 1 and %.0f", maxTimeout.Seconds())
@@ -87,12 +87,6 @@ func (c *call) runCommand(ctx context.Context, in commandInput) (string, error) 
 	}
 	return c.runTerminal(ctx, cmd, timeout)
 }
-
-// unseen matches what text.Plain leaves in text for the sake of other scripts and emoji, where it stands after ASCII: joiners, styles, and spaces that
-// a shell does not take for spaces. It is compiled on first use to keep the start of the program fast.
-var unseen = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?:^|[[:ascii:]])[\x{200c}\x{200d}\x{fe0e}\x{fe0f}\x{a0}\x{1680}\x{2000}-\x{200a}\x{202f}\x{205f}\x{3000}]`)
-})
 
 // directory returns the path of a directory without links.
 func (c *call) directory(path string) (string, error) {

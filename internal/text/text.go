@@ -138,6 +138,19 @@ func Plain(s string) string {
 	}, s)
 }
 
+// IsVisible reports whether everything in s can be seen, and told from an ASCII space: Plain returns it unchanged, and what Plain leaves for other
+// scripts and emoji, such as joiners and their spaces, does not follow ASCII.
+func IsVisible(s string) bool {
+	ascii := true
+	for _, r := range s {
+		if ascii && r > unicode.MaxASCII && (misleads(r) || r == '\ufe0e' || r == '\ufe0f' || unicode.IsSpace(r)) {
+			return false
+		}
+		ascii = r <= unicode.MaxASCII
+	}
+	return Plain(s) == s
+}
+
 // EscapeJSON returns JSON text in which each character that would break the line, reorder it or not be visible is written as an
 // escape. It stands for the same value.
 func EscapeJSON(raw []byte) []byte {

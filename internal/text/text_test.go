@@ -96,6 +96,15 @@ func TestMarkdown(t *testing.T) {
 	require.Equal(t, "a\ufffd[2Jb\n\tc\ufffdd", text.Plain("a\x1b[2Jb\r\n\tc\u202ed"))
 }
 
+func TestIsVisible(t *testing.T) {
+	for s, want := range map[string]bool{
+		"": true, "echo\t'a b'\n": true, "echo 👩\u200d💻 می\u200cخواهم ❤\ufe0f 世界\u3000です": true,
+		"git\u00a0status": false, "./build\u200d.sh": false, "./build\ufe0f.sh": false, "\u3000": false, "a\u202eb": false, "é\u202e": false, "a\rb": false, "\xff": false,
+	} {
+		require.Equal(t, want, text.IsVisible(s), "%q", s)
+	}
+}
+
 func TestEscapeJSON(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"a": ["é","日本","👩‍💻"]}`:                         `{"a": ["é","日本","👩\u200d💻"]}`,
