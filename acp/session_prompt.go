@@ -332,11 +332,11 @@ func newTurn(ctx context.Context) *turn {
 // end ends the turn early and tells the backend, once.
 func (t *turn) end(cause error) { endTurns([]*turn{t}, cause, nil) }
 
-// endTurns ends turns of a session early and tells the backend, once for all of them. params are those of the client's
-// session/cancel, if there was one.
+// endTurns ends turns of a session early and tells the backend, once for all of them. It begins with the last of them, since the end
+// of a turn lets the next one run. params are those of the client's session/cancel, if there was one.
 func endTurns(turns []*turn, cause error, params backend.Raw) {
 	var running []*turn // those that the backend has
-	for _, t := range turns {
+	for _, t := range slices.Backward(turns) {
 		if t.markEnded(cause, params) {
 			running = append(running, t)
 		}

@@ -1,0 +1,22 @@
+package acp
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+)
+
+// When turns end together, none of them can begin because one before it has ended.
+func TestW7_QueuedTurnsEndFirst(t *testing.T) {
+	first, queued := newTurn(t.Context()), newTurn(t.Context())
+	stop := first.stop
+	first.stop = func(cause error) {
+		require.ErrorIs(t, context.Cause(queued.ctx), backend.ErrCancelled)
+		stop(cause)
+	}
+	endTurns([]*turn{first, queued}, backend.ErrCancelled, nil)
+	require.ErrorIs(t, context.Cause(first.ctx), backend.ErrCancelled)
+}
