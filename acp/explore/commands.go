@@ -8,6 +8,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -102,6 +103,11 @@ func (t *turn) runCommand(ctx context.Context, p prompt) error {
 	for _, c := range offered {
 		if c.Name == p.command {
 			return t.showArtifact(ctx, c.Artifact, p.text)
+		}
+	}
+	for _, kind := range []discovery.Kind{discovery.Skill, discovery.Command} {
+		if named := t.host.Catalog().Named(kind, p.command); len(named) > 0 {
+			return t.explainUnusable(named[0])
 		}
 	}
 	return t.write(fmt.Sprintf("There is no command %s.\n\n%s", text.Code("/"+p.command), helpText()))

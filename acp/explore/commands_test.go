@@ -43,6 +43,14 @@ func TestUnknownCommand(t *testing.T) {
 	require.Equal(t, "end_turn", a.stop)
 	require.Contains(t, a.text(), "There is no command `/fly`")
 	require.Contains(t, a.text(), "/search REGEXP")
+
+	c := open(t, limits{}, plant(t, fileTree{
+		".agents/skills/quiet/SKILL.md": "---\nname: quiet\ndescription: For models.\nuser-invocable: false\n---\nDo it.\n",
+		".agents/skills/vague/SKILL.md": "---\nname: vague\n---\nDo it.\n",
+	}))
+	require.Contains(t, c.ask("/quiet").text(), "The skill `quiet` is not a slash command: its file says so. `/skill quiet` shows it.")
+	require.Contains(t, c.ask("/vague").text(), "cannot be used: it has no description.")
+	require.Contains(t, c.ask("/skills").text(), "quiet/SKILL.md, not a slash command: its file says so")
 }
 
 func TestMissingInput(t *testing.T) {

@@ -188,6 +188,16 @@ func (s *session) hasServer(name string) bool {
 	return false
 }
 
+// unstarted says where to find the servers configured in the roots, "" if all are started.
+func (t *turn) unstarted() string {
+	for _, a := range t.host.Catalog().Active(discovery.MCPServer) {
+		if !t.started[keyOf(a)] && !t.hasServer(a.Name) {
+			return " " + text.Code("/mcp") + " shows those that the folders configure and that are not started."
+		}
+	}
+	return ""
+}
+
 // startServer answers /mcp start. The host asks the user.
 func (t *turn) startServer(ctx context.Context, name string) error {
 	named := t.host.Catalog().Named(discovery.MCPServer, name)
@@ -229,7 +239,7 @@ func (t *turn) showTools(ctx context.Context) error {
 		pending[s.Prefix] = true
 	}
 	if len(pending) == 0 {
-		return t.write("The session has no MCP servers.\n")
+		return t.write("The session has no MCP servers." + t.unstarted() + "\n")
 	}
 	listings, err := t.host.Tools().List(ctx)
 	if err != nil {
@@ -352,7 +362,7 @@ func (t *turn) writeServerError(ctx context.Context, err error) error {
 		errors.Is(err, backend.ErrTurnOver):
 		return err
 	case errors.As(err, &unknown):
-		return t.write("This did not work: " + text.Printable(message) + ". " + text.Code("/mcp tools") + " lists what they offer.\n")
+		return t.write("This did not work: " + text.Printable(message) + ". " + text.Code("/mcp tools") + " lists what they offer." + t.unstarted() + "\n")
 	case errors.As(err, &refused):
 		message = refused.Message
 	}

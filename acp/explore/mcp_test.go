@@ -110,6 +110,11 @@ func TestA25_MCPStart(t *testing.T) {
 	require.NotContains(t, text, "s3cret")
 	require.Empty(t, c.client.started)
 	require.Empty(t, f.log)
+	const unstarted = "`/mcp` shows those that the folders configure and that are not started."
+	require.Contains(t, c.ask("/mcp tools").text(), "The session has no MCP servers. "+unstarted)
+	f.err = &backend.UnknownNameError{Kind: "server named", Name: "db"}
+	require.Contains(t, c.ask("/mcp read db a:b").text(), "have no server named db. `/mcp tools` lists what they offer. "+unstarted)
+	require.Contains(t, c.ask("/call db.t").text(), unstarted)
 
 	require.Contains(t, c.ask("/mcp start broken").text(), "cannot be started: it has neither")
 	require.Contains(t, c.ask("/mcp start other").text(), "No root configures an MCP server called `other`")
@@ -122,6 +127,7 @@ func TestA25_MCPStart(t *testing.T) {
 	require.Contains(t, c.ask("/mcp start db").text(), "MCP server **`db`** (stdio): ready")
 	require.Equal(t, []string{"db"}, c.client.started)
 	require.Contains(t, c.ask("/mcp").text(), "started in this session")
+	require.NotContains(t, c.ask("/call db.t").text(), unstarted)
 
 	c.client.onStart = func(discovery.Artifact) error { return errors.New("the user did not allow it") }
 	require.Contains(t, c.ask("/mcp start db").text(), "This did not work: the user did not allow it.")

@@ -33,6 +33,11 @@ func (t *turn) listArtifacts(kind discovery.Kind, noun, plural string) error {
 	for _, c := range taken {
 		called[c.Artifact.Path] = "not a slash command: /" + c.Name + " is taken"
 	}
+	for _, a := range all {
+		if a.State == discovery.Active && a.Uncallable {
+			called[a.Path] = "not a slash command: its file says so"
+		}
+	}
 	for _, r := range t.roots {
 		var lines []string
 		for _, a := range all {
@@ -120,10 +125,18 @@ func (t *turn) skill(ctx context.Context, p prompt) error {
 	case !ok:
 		return t.write("There is no skill " + text.Code(text.Truncate(p.text, 200)) + ". " + text.Code("/skills") + " lists them.\n")
 	case a.State != discovery.Active:
-		return t.write(fmt.Sprintf("The skill %s of root %s cannot be used: %s.\n",
-			text.Code(a.Name), text.Code(t.roots[a.Root.Index].label), text.Printable(a.Reason)))
+		return t.explainUnusable(a)
 	}
 	return t.showArtifact(ctx, a, arguments)
+}
+
+// explainUnusable says why a skill or command cannot be called.
+func (t *turn) explainUnusable(a discovery.Artifact) error {
+	if a.State == discovery.Active {
+		return t.write(fmt.Sprintf("The %s %s is not a slash command: its file says so. %s shows it.\n", a.Kind, text.Code(a.Name), text.Code("/skill "+a.Name)))
+	}
+	return t.write(fmt.Sprintf("The %s %s of root %s cannot be used: %s.\n",
+		a.Kind, text.Code(a.Name), text.Code(t.roots[a.Root.Index].label), text.Printable(a.Reason)))
 }
 
 // findNamed returns the artifact whose name s begins with, and the rest of s. It prefers longer names, and of one name the active
