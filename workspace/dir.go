@@ -94,7 +94,7 @@ func (d *Directory) Entries(ctx context.Context) ([]Entry, error) {
 	})
 	switch {
 	case err != nil:
-		err = failed("readdir", d.ref.Path(), err)
+		err = d.checkReplaced(failed("readdir", d.ref.Path(), err))
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case len(entries) > d.w.maxEntries:
@@ -103,6 +103,15 @@ func (d *Directory) Entries(ctx context.Context) ([]Entry, error) {
 	}
 	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	return entries, err
+}
+
+// checkReplaced returns err, or a ReplacedError if it means that the directory is gone and its root was replaced.
+func (d *Directory) checkReplaced(err error) error {
+	if d.w.begin() != nil {
+		return err
+	}
+	defer d.w.end()
+	return d.w.checkReplaced(d.ref.Path(), d.ref.Root().Index, err)
 }
 
 // Lstat describes the entry name, a link itself. name is one path component. [os.SameFile] does not work with the Info.
