@@ -326,7 +326,8 @@ func (s *session) listNested(finds func(discovery.Artifact) bool) string {
 	var b strings.Builder
 	b.WriteString("# Instructions of directories\n\nBefore you read or change something in one of these directories, read the file with the " +
 		"instructions for it.\n\n")
-	for _, a := range list[:min(len(list), maxNested)] {
+	left := maxNested
+	for _, a := range fitting(list, func(discovery.Artifact) bool { left--; return left >= 0 }) {
 		fmt.Fprintf(&b, "- %q: %q\n", a.Dir(), a.Path)
 	}
 	switch more := len(list) - maxNested; {
@@ -360,17 +361,45 @@ func (s *session) skillsText(mode RootsMode) (list, digestNow string) {
 		return "", ""
 	}
 	limit := s.proxy.options.limits.maxSkills
-	for _, length := range []int{maxDescription, 400, 200, 100, 50} { // long lists have short descriptions
+	lengths := []int{maxDescription, 400, 200, 100, 50} // long lists have short descriptions
+	for _, length := range lengths {
 		if list = listSkills(skills, length); len(list) <= limit {
-			break
+			return list, digest(list)
 		}
 	}
-	digestNow = digest(list)
-	if len(list) > limit {
-		list = list[:strings.LastIndexByte(list[:limit], '\n')+1]
-		list += fmt.Sprintf("and %d more, which the user can call by name\n", len(skills)-strings.Count(list, "\n- "))
+	size, shortest := len(skillsIntro), lengths[len(lengths)-1]
+	rootsSeen := make(map[int]bool)
+	some := fitting(skills, func(a discovery.Artifact) bool {
+		if size += len(skillLine(a, shortest)); !rootsSeen[a.Root.Index] {
+			size += len(skillHeading(a.Root))
+		}
+		rootsSeen[a.Root.Index] = true
+		return size <= limit
+	})
+	more := fmt.Sprintf("\nand %d more: look for files named SKILL.md in the root directories too\n", len(skills)-len(some))
+	return listSkills(some, shortest) + more, digest(list)
+}
+
+// fitting returns the artifacts for which fits returns true until it returns false, in their order. It is called for the first ones of
+// all roots before the second ones, so that each root has its share.
+func fitting(list []discovery.Artifact, fits func(discovery.Artifact) bool) []discovery.Artifact {
+	turn, order := make([]int, len(list)), make([]int, len(list))
+	seen := make(map[int]int) // artifacts of each root
+	for i, a := range list {
+		turn[i], order[i] = seen[a.Root.Index], i
+		seen[a.Root.Index]++
 	}
-	return list, digestNow
+	slices.SortStableFunc(order, func(a, b int) int { return turn[a] - turn[b] })
+	n := 0
+	for n < len(order) && fits(list[order[n]]) {
+		n++
+	}
+	slices.Sort(order[:n])
+	some := make([]discovery.Artifact, n)
+	for i, at := range order[:n] {
+		some[i] = list[at]
+	}
+	return some
 }
 
 // listSkills lists skills by root, with descriptions of limited length.
@@ -381,11 +410,19 @@ func listSkills(skills []discovery.Artifact, maxDescription int) string {
 	for _, a := range skills {
 		if a.Root.Index != last {
 			last = a.Root.Index
-			fmt.Fprintf(&b, "\n## Root %d, %s\n\n", last, text.Printable(a.Root.Dir.String()))
+			b.WriteString(skillHeading(a.Root))
 		}
-		fmt.Fprintf(&b, "- %s: %s (file %q)\n", text.Printable(a.Name), text.Printable(text.Line(a.Description, maxDescription)), a.Path)
+		b.WriteString(skillLine(a, maxDescription))
 	}
 	return b.String()
+}
+
+func skillHeading(root workspace.Root) string {
+	return fmt.Sprintf("\n## Root %d, %s\n\n", root.Index, text.Printable(root.Dir.String()))
+}
+
+func skillLine(a discovery.Artifact, maxDescription int) string {
+	return fmt.Sprintf("- %s: %s (file %q)\n", text.Printable(a.Name), text.Printable(text.Line(a.Description, maxDescription)), a.Path)
 }
 
 // conversation returns a history as text of about limit bytes: its end, if it is longer. It returns "" if there is none.

@@ -372,12 +372,14 @@ func TestD1_LongListOfSkills(t *testing.T) {
 		expect string
 	}{
 		"descriptions are shortened": {4000, "- skill-09: word word"},
-		"the rest is counted":        {1000, "more, which the user can call by name\n"},
+		"the rest is counted":        {1000, "more: look for files named SKILL.md in the root directories too\n"},
+		"each root has its share":    {1000, "- of-the-last: Last. (file "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newSystem(t, abilities{}, proxy.Options{}.With(proxy.Limits{MaxSkills: c.limit}))
-			all := roots(t, 1)
+			all := roots(t, 2)
+			put(t, all.At(2), ".agents/skills/of-the-last/SKILL.md", "---\nname: of-the-last\ndescription: Last.\n---\n")
 			for i := range 10 {
 				put(t, all.At(1), fmt.Sprintf(".agents/skills/skill-%02d/SKILL.md", i),
 					fmt.Sprintf("---\nname: skill-%02d\ndescription: %s\n---\nBody.\n", i, strings.Repeat("word ", 150)))
@@ -411,6 +413,23 @@ func TestD2_InstructionsOfDirectoriesAreListed(t *testing.T) {
 	require.NotContains(t, told, "Of the")
 	v.prompt(s.ID, "two")
 	require.Equal(t, []string{"two"}, h.lastPrompt())
+}
+
+func TestD2_ManyInstructionsOfDirectories(t *testing.T) {
+	t.Parallel()
+	h := newSystem(t, abilities{}, proxy.Options{})
+	all := roots(t, 2)
+	for i := range 60 {
+		put(t, all.At(1), fmt.Sprintf("%02d/AGENTS.md", i), "One of many.")
+	}
+	last := put(t, all.At(2), "deep/AGENTS.md", "Of the last root.")
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+	require.NoError(t, err)
+	v.prompt(s.ID, "one")
+	told := h.lastPrompt()[1]
+	require.Contains(t, told, fmt.Sprintf("- %q: %q\n", filepath.Dir(last), last), "each root has its share")
+	require.Contains(t, told, "and 11 more: look for")
 }
 
 func TestD1_FirstPromptIsACommandOfTheAgent(t *testing.T) {
