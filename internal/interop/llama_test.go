@@ -43,11 +43,11 @@ func TestRealEngine(t *testing.T) {
 	calls, completed := 0, 0
 	const turns = 5
 	for i := range turns {
-		_, from := e.said(0)
+		from := e.count()
 		end, err := e.Prompt(within(t), session.id, sdk.TextBlock(fmt.Sprintf("What is fruit number %d?", i)))
 		require.NoError(t, err, "standard error: %s", e.stderr)
 		require.Equal(t, sdk.StopReasonEndTurn, end.StopReason)
-		said, _ := e.said(from)
+		said := e.said(from)
 		require.Contains(t, said, `"agent_message_chunk"`)
 		calls += len(updates(said, `"sessionUpdate":"tool_call"`))
 		completed += len(updates(said, `"status":"completed"`))

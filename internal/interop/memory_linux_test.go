@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"regexp"
@@ -38,7 +39,7 @@ func TestW3_MemoryOfALongLine(t *testing.T) {
 			a := start(t, c.args...).initialize()
 			session := a.open(folder(t))
 			before := a.memory("VmRSS")
-			m := a.try("session/unknown", map[string]any{"sessionId": session, "text": strings.Repeat("x", length)})
+			m := a.try("session/unknown", json.RawMessage(`{"sessionId":"`+session+`","text":"`+strings.Repeat("x", length)+`"}`))
 			require.NotNil(t, m.Error)
 			if c.most > 0 {
 				require.LessOrEqual(t, a.memory("VmHWM")-before, c.most)

@@ -99,7 +99,7 @@ func TestB2_B3_ModelSession(t *testing.T) {
 	e = stage.edit(t)
 	_, err := e.LoadSession(within(t), session.id, setup)
 	require.NoError(t, err)
-	replayed, _ := e.said(0)
+	replayed := e.said(0)
 	require.Contains(t, replayed, "The tests pass.")
 	session.editor = e
 	_, turn, _ = session.prompt("And now?", modelserver.Say("Nothing."))

@@ -126,8 +126,8 @@ func (e *editor) tap(d jsonrpc.Direction, line []byte) {
 	e.lines = append(e.lines, pipes.Line{FromAgent: d == jsonrpc.Received, Text: string(line)})
 }
 
-// said returns what the program has written since a line, and the number of the next line.
-func (e *editor) said(from int) (string, int) {
+// said returns what the program has written since a line.
+func (e *editor) said(from int) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var all strings.Builder
@@ -137,7 +137,14 @@ func (e *editor) said(from int) (string, int) {
 			all.WriteByte('\n')
 		}
 	}
-	return all.String(), len(e.lines)
+	return all.String()
+}
+
+// count returns the number of lines so far.
+func (e *editor) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.lines)
 }
 
 // permit answers a request for permission.
@@ -289,11 +296,11 @@ func rootsOf(t *testing.T, dirs ...string) workspace.Roots {
 // prompt runs a turn and returns what the program has written meanwhile, and the requests to the model that are part of it.
 func (m *modelSession) prompt(words string, orders ...modelserver.Order) (said string, turn []modelserver.Request, end client.TurnEnd) {
 	m.t.Helper()
-	_, from := m.said(0)
+	from := m.count()
 	before := len(m.stage.model.Requests())
 	end, err := m.Prompt(within(m.t), m.id, sdk.TextBlock(modelserver.Prompt(words, orders...)))
 	require.NoError(m.t, err, "standard error: %s", m.stderr)
-	said, _ = m.said(from)
+	said = m.said(from)
 	turn = slices.DeleteFunc(m.stage.model.Requests()[before:], func(r modelserver.Request) bool { return !r.Asks() })
 	return said, turn, end
 }

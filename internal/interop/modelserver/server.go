@@ -149,7 +149,7 @@ func (s *Server) answering(read reader, write writer) http.HandlerFunc {
 		s.mu.Lock()
 		before := 0 // earlier attempts
 		for _, earlier := range s.requests {
-			if bytes.Equal(earlier.Body, r.Body) {
+			if len(earlier.Body) == len(r.Body) && bytes.Equal(earlier.Body, r.Body) { // under the race detector, Equal reads all of both
 				before++
 			}
 		}
