@@ -355,13 +355,27 @@ func (r *rootsTurn) try(p sessionParams) error {
 	return r.agent.onDisk(r.ctx, func() error {
 		w, err := workspace.Open(r.ctx, p.roots, r.agent.options.Workspace)
 		if wrong := p.rootViolations(err); wrong != nil {
-			return namelessViolation(wrong[0])
+			return namelessViolation(r.hintMissing(wrong[0]))
 		}
 		if err != nil {
 			return err
 		}
 		return w.Close()
 	}, nil)
+}
+
+// hintMissing adds to a violation how to move the session if one of its folders is missing.
+func (r *rootsTurn) hintMissing(v strictjson.Violation) strictjson.Violation {
+	var path string
+	if v.Reason != strictjson.Missing || json.Unmarshal(v.Value, &path) != nil {
+		return v
+	}
+	for _, dir := range r.session.params.roots.All() {
+		if dir.String() == path {
+			return v.Hinting(moveHint(path, ""))
+		}
+	}
+	return v
 }
 
 // remove removes a folder, named by its path or its label.

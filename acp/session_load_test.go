@@ -1044,4 +1044,9 @@ func TestA11_RenamedFolder(t *testing.T) {
 		require.NotContains(t, message(method, rootsParams(other, lib, at("old", "shared"))), "sessions move", "the client can name another")
 	}
 	require.NotContains(t, message("session/new", rootsParams("", at("old", "app"))), "sessions move")
+	for _, open := range []string{id, other, added} {
+		require.Contains(t, c.say(open, "/roots add "+folder(t)), command+"NEW-FOLDER")
+	}
+	require.NotContains(t, c.say(c.open(lib), "/roots add "+at("old")), "sessions move", "it is not a folder of the session")
+	require.Contains(t, c.say(added, "/roots remove "+at("old", "shared")), "Removed")
 }
