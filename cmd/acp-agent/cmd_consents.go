@@ -154,7 +154,8 @@ func newConsentsForget(s streams, set *settings) *cobra.Command {
 		Use:   "forget CONSENT... | --root DIR... | --all",
 		Short: "Revoke consents, so that you are asked again",
 		Long: `forget revokes the consents with the given IDs, which can be abbreviated, all consents for a root, or all consents. If one
-of the IDs is unknown, nothing is revoked. A session keeps a running server or a folder until it is closed or loaded again.`,
+of the IDs is unknown, nothing is revoked. A session keeps a running server or a folder until it is closed or loaded again.
+With --keep-dirs it keeps the folder even then, until you type /roots remove in it.`,
 		Example: "  acp-agent consents forget 3f2a9c1b7d20\n  acp-agent consents forget --root app",
 		Args:    forget.args,
 		RunE: func(_ *cobra.Command, names []string) error {
