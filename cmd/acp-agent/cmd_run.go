@@ -438,8 +438,9 @@ func (p *printer) permission(call sdk.ToolCallUpdate, answer string) {
 			continue
 		}
 		for line := range strings.Lines(c.Content.Content.Text.Text) {
-			if line = strings.TrimRight(line, "\r\n"); line != "" {
-				p.note("  %s", text.Printable(line))
+			if shown := strings.TrimSpace(line); shown != "" {
+				indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+				p.note("  %s%s", indent, text.Printable(shown))
 			}
 		}
 	}
