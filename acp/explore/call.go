@@ -78,11 +78,23 @@ func (t *turn) showBlock(raw backend.Raw) error {
 		quoted = b.Text
 	case b.Type == "resource":
 		quoted = b.Resource.Text
-		described = fmt.Sprintf("The resource %s, of type %s:", name(b.Resource.URI), name(b.Resource.MIMEType))
+		described = "The resource " + name(b.Resource.URI)
+		if b.Resource.MIMEType != "" {
+			described += ", of type " + name(b.Resource.MIMEType)
+		}
+		if quoted != nil {
+			described += ":"
+		} else {
+			described += fmt.Sprintf(", is not text: it is a block of %s.", text.Size(len(raw)))
+		}
 	case b.Type == "resource_link":
 		described = fmt.Sprintf("A link to %s.", name(b.URI))
 	default:
-		described = fmt.Sprintf("A block of type %s (%s) of %s.", name(b.Type), name(b.MIMEType), text.Size(len(raw)))
+		described = "A block of type " + name(b.Type)
+		if b.MIMEType != "" {
+			described += " (" + name(b.MIMEType) + ")"
+		}
+		described += fmt.Sprintf(" of %s.", text.Size(len(raw)))
 	}
 	if described != "" {
 		if err := t.write(described + "\n\n"); err != nil {

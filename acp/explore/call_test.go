@@ -26,7 +26,10 @@ func TestCall(t *testing.T) {
 		{"nothing", backend.ToolResult{}, nil, "The tool `e.t` returned without content."},
 		{"structure", backend.ToolResult{Structured: backend.Raw(`{"a":1}`), Cut: "The result has 3 MB"}, []string{`{"a":1}`}, "Truncated: The result has 3 MB."},
 		{"an image", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"image","mimeType":"image/png","data":""}`)}}, nil, "A block of type `image` (`image/png`) of 49 bytes."},
-		{"a resource", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b","text":"t"}}`)}}, []string{"t"}, "The resource `a:b`"},
+		{"a resource", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b","text":"t"}}`)}}, []string{"t"}, "The resource `a:b`:\n"},
+		{"a resource with a type", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b","mimeType":"text/x","text":"t"}}`)}}, []string{"t"}, "The resource `a:b`, of type `text/x`:\n"},
+		{"a binary resource", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b","mimeType":"image/png","blob":"AAAA"}}`)}}, nil, "The resource `a:b`, of type `image/png`, is not text: it is a block of 81 bytes."},
+		{"something without a type", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"new"}`)}}, nil, "A block of type `new` of 14 bytes."},
 		{"a link", backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"resource_link","uri":"a:b"}`)}}, nil, "A link to `a:b`."},
 		{"invalid", backend.ToolResult{Content: []backend.Raw{backend.Raw(`7`)}}, nil, "An invalid block of 1 byte."},
 	} {
