@@ -13,16 +13,18 @@ import (
 
 func TestA25_SlashCommands(t *testing.T) {
 	top := tree(t, map[string]string{
-		"a/.claude/commands/fix it.md":  "---\ndescription: Fix\nargument-hint: <number>\n---\nFix.",
-		"a/.claude/commands/help.md":    "Help.",
-		"b/.agents/skills/one/SKILL.md": skill("one", "One."),
-		"b/.agents/skills/two/SKILL.md": "---\nname: two\ndescription: Two.\nuser-invocable: false\n---\n",
-		"b/.claude/commands/one.md":     "Shadowed by the skill.",
-		"b/.claude/commands/fix-it.md":  "Typed like the one of a.",
+		"a/.claude/commands/fix it.md":    "---\ndescription: Fix\nargument-hint: <number>\n---\nFix.",
+		"a/.claude/commands/help.md":      "Help.",
+		"b/.agents/skills/one/SKILL.md":   skill("one", "One."),
+		"b/.agents/skills/two/SKILL.md":   "---\nname: two\ndescription: Two.\nuser-invocable: False\n---\n",
+		"b/.agents/skills/three/SKILL.md": "---\nname: three\ndescription: Three.\ndisable-model-invocation: TRUE\n---\n",
+		"b/.claude/commands/one.md":       "Shadowed by the skill.",
+		"b/.claude/commands/fix-it.md":    "Typed like the one of a.",
 	})
 	c := scan(t, discovery.Options{}, top+"/a", top+"/b")
 	offered, taken := c.SlashCommands("help")
-	require.Equal(t, []string{"fix-it", "one"}, typed(offered))
+	require.Equal(t, []string{"fix-it", "one", "three"}, typed(offered))
+	require.True(t, offered[2].Artifact.UserOnly)
 	require.Equal(t, "Fix", offered[0].Description)
 	require.Equal(t, "<number>", offered[0].Hint)
 	require.Equal(t, []string{"help", "fix-it"}, typed(taken))

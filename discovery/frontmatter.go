@@ -28,6 +28,9 @@ type value struct {
 
 func (v value) isScalar() bool { return v.kind == yaml.ScalarNode }
 
+// is reports whether the value is word in any case: YAML has true, True and TRUE.
+func (v value) is(word string) bool { return strings.EqualFold(v.text, word) }
+
 // parseFrontmatter splits a file into frontmatter and body. Frontmatter that is not valid YAML is read as lines of "key:
 // value". YAML is read as a tree without following aliases, so that it needs memory in proportion to its length.
 func parseFrontmatter(text string, max int) frontmatter {

@@ -71,7 +71,7 @@ func (a *Artifact) readApplies(format Format, values map[string]value) {
 func (f Format) isAlways(values map[string]value, given bool) bool {
 	switch f {
 	case CursorRule:
-		return values["alwaysApply"].text == "true"
+		return values["alwaysApply"].is("true")
 	case ClaudeRule:
 		return !given
 	case WindsurfRule:

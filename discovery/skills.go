@@ -47,8 +47,8 @@ func readSkill(a *Artifact, content string, l limits) {
 	a.readSkillName(f, folder)
 	a.describe(f.values["description"].text)
 	a.readArguments(f)
-	a.Uncallable = f.values["user-invocable"].text == "false"
-	a.UserOnly = f.values["disable-model-invocation"].text == "true"
+	a.Uncallable = f.values["user-invocable"].is("false")
+	a.UserOnly = f.values["disable-model-invocation"].is("true")
 	a.checkSkillKeys(f)
 	if a.Description == "" {
 		a.diagnose(RuleSkillDescription, "a skill needs a description that says when to use it")
