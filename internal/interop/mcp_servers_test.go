@@ -188,7 +188,7 @@ func TestM13_SamplingNeedsModel(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, scripted.Close()) })
 	config := filepath.Join(t.TempDir(), "config.json")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `{"models":{"local":{"api":"openai","baseURL":"%s/v1","name":"scripted"}}}`, scripted.URL()), 0o600))
-	a := start(t, "--config", config, "--model", "local", "--log-level", "info").initialize()
+	a := start(t, "--config", config, "--model", "local").initialize()
 	id = a.served([]string{folder(t)}, server)
 	arguments, err := json.Marshal(map[string]string{"prompt": modelserver.Prompt("How many?", modelserver.Say("It is 42.").Aside())})
 	require.NoError(t, err)

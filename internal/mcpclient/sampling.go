@@ -89,7 +89,8 @@ func (c *connection) sample(ctx context.Context, p *mcp.CreateMessageWithToolsPa
 	one := &sampling{server: s, host: host, model: model, request: request, include: p.IncludeContext, id: sdk.ToolCallId("sampling-" + rand.Text()[:16])}
 	began := time.Now()
 	result, err := one.run(ctx)
-	s.log.Info("MCP server asked the model", "model", text.Printable(request.Model), "outcome", one.outcome(ctx, err),
+	// This is to be kept, so it has a level that is logged by default.
+	s.log.Warn("MCP server asked the model", "model", text.Printable(request.Model), "outcome", one.outcome(ctx, err),
 		"inputTokens", result.Input, "outputTokens", result.Output, "duration", time.Since(began))
 	if failed, ok := errors.AsType[*modelError](err); ok {
 		err = rpcError(jsonrpc.CodeInternalError, "%v", failed)
