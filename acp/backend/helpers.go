@@ -30,6 +30,15 @@ func Text(text string) Update { return chunk(sessionstore.AgentMessageChunk, tex
 // Thought returns an update with a piece of what the agent thinks, as Text does.
 func Thought(text string) Update { return chunk(sessionstore.AgentThoughtChunk, text) }
 
+// Note returns an update with a message to the user that is not from the agent. A model is not told about it, nor takes it for its own words when
+// the session is restored.
+func Note(text string) Update {
+	return NewUpdate(map[string]any{
+		"sessionUpdate": sessionstore.AgentMessageChunk, "content": map[string]string{"type": "text", "text": text},
+		"_meta": map[string]any{"acp-agent": map[string]bool{"note": true}},
+	})
+}
+
 func chunk(kind sessionstore.Kind, text string) Update {
 	var params struct {
 		Update struct {

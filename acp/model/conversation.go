@@ -41,7 +41,7 @@ type meta struct {
 	Step int    `json:"step,omitempty"`
 	// Prompt says that the text in the rawOutput of a tool_call belongs to the user's message.
 	Prompt bool `json:"prompt,omitempty"`
-	// Note says that a message is for the user only.
+	// Note says that a message is for the user only: see [backend.Note].
 	Note bool `json:"note,omitempty"`
 	// Refused says that the model is not told about the last prompt and what came after it.
 	Refused bool `json:"refused,omitempty"`

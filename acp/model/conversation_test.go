@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -88,6 +89,31 @@ func TestB3_RefusedPrompts(t *testing.T) {
 		require.NotContains(t, all, "I will not.")
 		e.restart()
 	}
+}
+
+// What the user is shown about MCP servers is not taken for words of the model after a restart.
+func TestB3_MessagesAboutServers(t *testing.T) {
+	top := dirtest.New(t, "a/x", "", "b/x", "")
+	b := filepath.Join(top, "b")
+	e := open(t, setup{roots: []string{filepath.Join(top, "a"), b}, servers: []sdk.McpServer{playedServer("played")}})
+	e.answer(backend.AllowOnce)
+	shown := make(chan struct{}, 1)
+	e.mu.Lock()
+	e.onUpdate = func(u update) {
+		if strings.HasPrefix(u.text(), "No longer there: "+b) {
+			shown <- struct{}{}
+		}
+	}
+	e.mu.Unlock()
+	require.NoError(t, os.Rename(b, b+".away"))
+	e.prompt("Where are the roots?", modelserver.UseWith("played__roots", "{}"))
+	<-shown
+	require.NoError(t, os.Rename(b+".away", b))
+	e.goOn()
+	before := e.sent()
+	e.restart()
+	e.goOn()
+	require.Equal(t, before, e.sent()[:len(before)])
 }
 
 // randomTurn sends a prompt of some kind.

@@ -155,7 +155,7 @@ func (t *turn) note(ctx context.Context, s string) error {
 	if !t.spoke {
 		s = strings.TrimLeft(s, "\n")
 	}
-	return t.updates.Update(ctx, meta{Note: true}.message(s))
+	return t.updates.Update(ctx, backend.Note(s))
 }
 
 // think shows a piece of what the model thinks, or what is happening.

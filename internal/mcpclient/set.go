@@ -179,7 +179,7 @@ func (s *Set) showMessage(message string) {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, showTimeout)
 	defer cancel()
-	if err := host.Update(ctx, backend.Text(message+"\n\n")); err != nil && ctx.Err() == nil {
+	if err := host.Update(ctx, backend.Note(message+"\n\n")); err != nil && ctx.Err() == nil {
 		s.options.Logger.Debug("could not show a message about MCP servers", "error", err)
 	}
 }
