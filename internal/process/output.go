@@ -57,6 +57,8 @@ const (
 	// drainTime is how long a read waits for more after the child has ended. The kernel's buffer is read at once;
 	// anything later comes from a process that left the group with our pipe.
 	drainTime = 100 * time.Millisecond
+	// maxDrainTime is how long all these reads take together, as such a process may write again and again.
+	maxDrainTime = time.Second
 	// drainBytes is how much is read after the child has ended: the most a pipe can hold that an unprivileged user has
 	// enlarged. Anything more was written by another process.
 	drainBytes = 1 << 20
@@ -66,8 +68,9 @@ const (
 // holds the other end. After Close it is still drained, so that the child neither blocks nor dies of a broken pipe.
 type output struct {
 	file    *os.File
-	reading sync.Mutex // held while reading
-	late    int        // bytes read since the child ended; guarded by reading
+	reading sync.Mutex    // held while reading
+	late    int           // bytes read since the child ended; guarded by reading
+	drained time.Duration // how long reading them took; guarded by reading
 
 	mu         sync.Mutex // held by Close and end
 	closed     atomic.Bool
@@ -89,17 +92,18 @@ func (o *output) Read(p []byte) (int, error) {
 
 // read reads once. It returns 0, nil if a deadline interrupted it.
 func (o *output) read(p []byte) (int, error) {
-	ended := o.ended.Load()
+	ended, start := o.ended.Load(), time.Now()
 	if ended {
 		// Where pipes do not support deadlines, the job object has already ended every writer.
-		_ = o.file.SetReadDeadline(time.Now().Add(drainTime))
+		_ = o.file.SetReadDeadline(start.Add(drainTime))
 	}
-	if o.late > drainBytes {
+	if o.late > drainBytes || o.drained > maxDrainTime {
 		return 0, io.EOF
 	}
 	n, err := o.file.Read(p)
 	if ended {
 		o.late += n
+		o.drained += time.Since(start)
 	}
 	switch {
 	case n > 0 || !errors.Is(err, os.ErrDeadlineExceeded):
