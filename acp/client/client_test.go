@@ -94,11 +94,11 @@ func TestContext(t *testing.T) {
 	c, a := initialized(t, full, client.Options{})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	release := make(chan struct{})
-	a.answers["session/new"] = func(string) (string, error) {
+	a.answerWith("session/new", func(string) (string, error) {
 		cancel(errors.New("enough"))
 		<-release
 		return `{}`, nil
-	}
+	})
 	_, err := c.NewSession(ctx, client.Setup{Roots: roots(t, "/a")})
 	require.ErrorContains(t, err, "enough")
 	close(release)

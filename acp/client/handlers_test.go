@@ -17,12 +17,12 @@ func TestUpdatesInOrder(t *testing.T) {
 	var got []client.Update // no lock: Prompt returns after the last one
 	c, a := initialized(t, full, client.Options{Updates: func(_ context.Context, u client.Update) { got = append(got, u) }})
 	const updates = 500
-	a.answers["session/prompt"] = func(string) (string, error) {
+	a.answerWith("session/prompt", func(string) (string, error) {
 		for i := range updates {
 			a.notify("session/update", fmt.Sprintf(`{"sessionId":"s","update":{"sessionUpdate":"_odd","n":%d,"x":1.0,"x":1e5}}`, i))
 		}
 		return `{"stopReason":"end_turn","_meta":{"a":1.0}}`, nil
-	}
+	})
 	end, err := c.Prompt(t.Context(), "s", sdk.TextBlock("hello"))
 	require.NoError(t, err)
 	require.Equal(t, client.TurnEnd{StopReason: sdk.StopReasonEndTurn, Result: json.RawMessage(`{"stopReason":"end_turn","_meta":{"a":1.0}}`)}, end)
@@ -102,7 +102,7 @@ func TestCancel(t *testing.T) {
 	})
 	const cancelled = `{"outcome":{"outcome":"cancelled"}}`
 	answers := make(chan string, 2)
-	a.answers["session/prompt"] = func(string) (string, error) {
+	a.answerWith("session/prompt", func(string) (string, error) {
 		for range 2 { // one that waits when the turn is cancelled, one that comes after
 			result, err := a.ask("session/request_permission", `{"sessionId":"s","options":[],"toolCall":{"toolCallId":"t"}}`)
 			if err != nil {
@@ -111,33 +111,30 @@ func TestCancel(t *testing.T) {
 			answers <- result
 		}
 		return `{"stopReason":"cancelled"}`, nil
-	}
-	go func() {
+	})
+	cancels := make(chan error, 1)
+	cancelWhenAsked := func() {
 		<-asked
-		if err := c.Cancel(t.Context(), "s"); err != nil {
-			panic(err)
-		}
-	}()
+		cancels <- c.Cancel(t.Context(), "s")
+	}
+	go cancelWhenAsked()
 	end, err := c.Prompt(t.Context(), "s")
 	require.NoError(t, err)
 	require.Equal(t, sdk.StopReasonCancelled, end.StopReason)
+	require.NoError(t, <-cancels)
 	require.JSONEq(t, cancelled, <-answers)
 	require.JSONEq(t, cancelled, <-answers)
 
 	// The next turn's requests are asked again.
-	a.answers["session/prompt"] = func(string) (string, error) {
-		go func() {
-			<-asked
-			if err := c.Cancel(t.Context(), "s"); err != nil {
-				panic(err)
-			}
-		}()
+	a.answerWith("session/prompt", func(string) (string, error) {
+		go cancelWhenAsked()
 		result, err := a.ask("session/request_permission", `{"sessionId":"s","options":[],"toolCall":{"toolCallId":"t"}}`)
 		answers <- result
 		return `{"stopReason":"end_turn"}`, err
-	}
+	})
 	_, err = c.Prompt(t.Context(), "s")
 	require.NoError(t, err)
+	require.NoError(t, <-cancels)
 	require.JSONEq(t, cancelled, <-answers)
 	require.NoError(t, c.Cancel(t.Context(), "s"), "without a turn it is only sent")
 }

@@ -63,7 +63,13 @@ func initialized(t *testing.T, info string, o client.Options) (*client.Client, *
 }
 
 func (a *agent) answer(method, result string) {
-	a.answers[method] = func(string) (string, error) { return result, nil }
+	a.answerWith(method, func(string) (string, error) { return result, nil })
+}
+
+func (a *agent) answerWith(method string, answer func(params string) (string, error)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answers[method] = answer
 }
 
 func (a *agent) accept(_ context.Context, r *jsonrpc.Request) jsonrpc.Work {

@@ -103,7 +103,7 @@ func TestListSessions(t *testing.T) {
 
 func TestSessions(t *testing.T) {
 	c, a := initialized(t, full, client.Options{})
-	a.answers["session/list"] = func(params string) (string, error) {
+	a.answerWith("session/list", func(params string) (string, error) {
 		switch params {
 		case `{}`:
 			return `{"sessions":[{"sessionId":"1"},{"sessionId":"2"}],"nextCursor":"n"}`, nil
@@ -111,7 +111,7 @@ func TestSessions(t *testing.T) {
 			return `{"sessions":[{"sessionId":"3"}],"nextCursor":"e"}`, nil
 		}
 		return "", jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "bad cursor")
-	}
+	})
 	var ids []string
 	var last error
 	for s, err := range c.Sessions(t.Context(), client.Query{}) {
