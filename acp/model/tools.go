@@ -32,6 +32,7 @@ type toolState struct {
 	mentions discovery.Mentions // of instructions, in results
 	allowed  map[command]bool   // commands that need no further permission
 	late     map[string]bool    // prefixes of MCP servers that did not answer in time when they were last asked for their tools
+	broken   map[string]string  // why MCP servers have failed, as the user was last told, by their prefixes
 }
 
 // toolbox holds the tools that the model has in a turn's step.
@@ -103,6 +104,9 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 			open = more
 			delete(waiting, l.Prefix)
 			found[l.Prefix] = l.Tools
+			if err := b.turn.noteFailure(ctx, l); err != nil {
+				return err
+			}
 		case <-late.C:
 			open = false
 		case <-ctx.Done():
@@ -118,6 +122,23 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 		}
 	}
 	return nil
+}
+
+// noteFailure tells the user why an MCP server has no tools, unless that was the last they were told about it.
+func (t *turn) noteFailure(ctx context.Context, l backend.Listing) error {
+	if t.tools.broken == nil {
+		t.tools.broken = map[string]string{}
+	}
+	why := ""
+	if l.Err != nil && len(l.Tools) == 0 {
+		why = text.Line(sentence(l.Err), 500)
+	}
+	told := t.tools.broken[l.Prefix]
+	t.tools.broken[l.Prefix] = why
+	if why == "" || why == told {
+		return nil
+	}
+	return t.note(ctx, "\n\n"+why+". The model does without its tools.\n\n")
 }
 
 // afterServer is what follows the prefix of an MCP server in the model's names of its tools.

@@ -263,6 +263,17 @@ func TestLateServers(t *testing.T) {
 	require.Contains(t, e.names(), "played__claim")
 }
 
+func TestFailedServers(t *testing.T) {
+	missing := sdk.McpServerStdio{Name: "missing", Command: filepath.Join(t.TempDir(), "none"), Args: []string{}, Env: []sdk.EnvVariable{}}
+	e := open(t, setup{servers: []sdk.McpServer{{Stdio: &missing}, playedServer("played")}})
+	r := e.prompt("Hello.")
+	require.Contains(t, r.text(), "MCP server missing: cannot start")
+	require.Contains(t, r.text(), ". The model does without its tools.\n\n"+modelserver.Done)
+	require.Contains(t, e.names(), "played__claim")
+	require.Equal(t, modelserver.Done, e.prompt("Hello.").text(), "said once")
+	require.NotContains(t, string(e.last().Body), "cannot start")
+}
+
 func TestNamesOfServerTools(t *testing.T) {
 	b := &toolbox{byName: map[string]tool{}}
 	long := strings.Repeat("x", 64)
