@@ -273,7 +273,7 @@ func (r *rootsTurn) add(argument string) error {
 			return r.say(fmt.Sprintf("Added %s, but only until the session is opened again: %v\n", listed(added), err))
 		}
 	}
-	return r.say("Added " + listed(added) + ".\n")
+	return r.say("Added " + listed(added) + "." + r.listCounts() + "\n")
 }
 
 // namedFolders are the folders that an argument of /roots add names.
@@ -345,7 +345,7 @@ func namelessViolation(v strictjson.Violation) error {
 // params returns the params with which the session is opened again, with other additional roots.
 func (r *rootsTurn) params(folders []Folder) (sessionParams, error) {
 	p := r.session.params
-	p.id, p.listed = r.session.id, true
+	p.id = r.session.id
 	err := p.setFolders(folders)
 	return p, err
 }
@@ -425,8 +425,8 @@ func (r *rootsTurn) remove(argument string) error {
 	if err != nil {
 		return r.say(fmt.Sprintf("Removed %s, but only until the session is opened again: %v\n", shownPath(dir), err))
 	}
-	again := ""
-	if r.isDeclared(dir) {
+	again := r.listCounts()
+	if again == "" && r.isDeclared(dir) {
 		again = fmt.Sprintf(" A session that your editor opens without naming folders gets it again, because of %s.", text.Printable(removed.Setting))
 	}
 	return r.say("Removed " + shownPath(dir) + "." + again + "\n")
@@ -459,6 +459,14 @@ func (r *rootsTurn) isDeclared(dir workspace.Dir) bool {
 	}, nil)
 	_, declared := foldersByDir(folders)[dir]
 	return err == nil && declared && !r.agent.options.KeepFolders
+}
+
+// listCounts returns what to say after a change of the folders of a session for which the client has sent a list, "" for others.
+func (r *rootsTurn) listCounts() string {
+	if !r.session.params.listed {
+		return ""
+	}
+	return " Your editor names the folders of this session itself: when it opens the session again, its list counts."
 }
 
 // listed returns folders for a sentence.

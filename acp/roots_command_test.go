@@ -133,6 +133,21 @@ func TestA33_RemoveFolderHoweverItIsWritten(t *testing.T) {
 	require.Equal(t, bracketed(cwd), c.roots(id))
 }
 
+// A list of the client replaces what the user did with the folders of a session, so the user is told about it.
+func TestA33_FolderChangesInSessionsWhoseClientNamesFolders(t *testing.T) {
+	cwd, a, b := folder(t), folder(t), folder(t)
+	c := connect(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "consents")})
+	c.initialize()
+	c.permit("allow-once")
+	const warning = " Your editor names the folders of this session itself: when it opens the session again, its list counts.\n"
+	named := c.open(cwd, a)
+	require.Contains(t, c.say(named, "/roots add "+b), "Added `"+b+"`."+warning)
+	require.Contains(t, c.say(named, "/roots remove "+a), "Removed `"+a+"`."+warning)
+	c.call("session/load", encode(map[string]any{"sessionId": named, "cwd": cwd, "mcpServers": []any{}}))
+	require.NotContains(t, c.say(named, "/roots add "+a), warning)
+	require.NotContains(t, c.say(c.open(cwd), "/roots add "+a), warning)
+}
+
 func TestA12_CancelWhileFolderIsAdded(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: func() backend.Backend { return r }, ConsentDir: filepath.Join(t.TempDir(), "consents")})

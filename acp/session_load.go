@@ -174,7 +174,10 @@ func (l *load) setNotice(s *session, act *activation) {
 	default:
 		s.prompted = true
 	}
-	s.notice += act.droppedFolders(l.params, l.stored.Keys) + act.broadRoots(known)
+	if !l.inTurn { // otherwise the user has just changed the folders
+		s.notice += act.droppedFolders(l.params, l.stored.Keys)
+	}
+	s.notice += act.broadRoots(known)
 }
 
 // takeOver stores the session's new roots and returns a new lease, which the previous session uses from now on, unless

@@ -261,7 +261,8 @@ func TestA33_AddedFolderReachesChild(t *testing.T) {
 			s, err := v.NewSession(t.Context(), client.Setup{Roots: with(all, all.At(1).String())})
 			require.NoError(t, err)
 			v.prompt(s.ID, "one")
-			require.Equal(t, "agent Added `"+added.String()+"`.\n", v.prompt(s.ID, "/roots add "+all.At(2).String()), "nothing is replayed")
+			const named = " Your editor names the folders of this session itself: when it opens the session again, its list counts.\n"
+			require.Equal(t, "agent Added `"+added.String()+"`."+named, v.prompt(s.ID, "/roots add "+all.At(2).String()), "nothing is replayed")
 			if c.method != "" {
 				require.Equal(t, []string{all.At(1).String(), added.String()}, h.directories(c.method))
 			}
@@ -271,7 +272,7 @@ func TestA33_AddedFolderReachesChild(t *testing.T) {
 				require.Equal(t, c.method == "", strings.Contains(strings.Join(h.lastPrompt(), ""), added.String()))
 			}
 			require.Contains(t, v.prompt(s.ID, "/roots"), added.String())
-			require.Equal(t, "agent Removed `"+added.String()+"`.\n", v.prompt(s.ID, "/roots remove "+added.String()))
+			require.Equal(t, "agent Removed `"+added.String()+"`."+named, v.prompt(s.ID, "/roots remove "+added.String()))
 			if c.method != "" {
 				require.Equal(t, []string{all.At(1).String()}, h.directories(c.method))
 			}
