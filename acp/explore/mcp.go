@@ -241,6 +241,7 @@ func (t *turn) showTools(ctx context.Context) error {
 	if len(pending) == 0 {
 		return t.write("The session has no MCP servers." + t.unstarted() + "\n")
 	}
+	share := t.bound / len(pending) // of the answer, for each server
 	listings, err := t.host.Tools().List(ctx)
 	if err != nil {
 		return t.writeServerError(ctx, err)
@@ -257,7 +258,7 @@ func (t *turn) showTools(ctx context.Context) error {
 				return nil
 			}
 			delete(pending, l.Prefix)
-			err = t.showListing(l)
+			err = t.showListing(l, share)
 		case <-waiting.C:
 			err = t.showPending(pending)
 		}
@@ -293,26 +294,32 @@ func (t *turn) showPending(pending map[string]bool) error {
 	return t.write("\n")
 }
 
-// showListing shows what a server offers, and its status if there is something wrong with it.
-func (t *turn) showListing(l backend.Listing) error {
+// showListing shows what a server offers in at most share bytes, and its status if there is something wrong with it.
+func (t *turn) showListing(l backend.Listing, share int) error {
 	if l.Err != nil {
 		if err := t.write(describeServer(l.ServerStatus) + "\n"); err != nil {
 			return err
 		}
 	}
-	var lines []string
+	var lines, short []string
 	for _, tool := range l.Tools {
-		lines = append(lines, describeTool(tool)...)
+		described := describeTool(tool)
+		lines, short = append(lines, described...), append(short, described[0])
 	}
 	for _, r := range l.Resources {
-		lines = append(lines, text.Attributed("resource "+text.Truncate(r.URI, maxDescription), r.Description, maxDescription))
+		line := text.Attributed("resource "+text.Truncate(r.URI, maxDescription), r.Description, maxDescription)
+		lines, short = append(lines, line), append(short, line)
 	}
 	switch {
 	case len(lines) > 0:
-		if err := t.write("MCP server **" + text.Code(l.Name) + "** offers:\n\n"); err != nil {
+		intro, list := "MCP server **"+text.Code(l.Name)+"** offers:\n\n", strings.Join(lines, "\n")
+		if len(list) >= share {
+			intro, list = intro+"The list is long: what the tools take is left out.\n\n", strings.Join(short, "\n")
+		}
+		if err := t.write(intro); err != nil {
 			return err
 		}
-		if err := t.quote(strings.Join(lines, "\n") + "\n"); err != nil {
+		if err := t.quoteAtMost(share, list+"\n"); err != nil {
 			return err
 		}
 		for _, cut := range l.Cut {

@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,26 @@ func TestMCPTools(t *testing.T) {
 	require.Contains(t, a.text(), "MCP server **`n`** offers nothing.")
 	require.Contains(t, a.text(), "The server lists more tools than the first 1.\n")
 	require.Contains(t, open(t, limits{}, plant(t, nil)).ask("/mcp tools").text(), "The session has no MCP servers.")
+}
+
+func TestMCPToolsOfOneServerLeaveRoomForOthers(t *testing.T) {
+	f := &fakeTools{status: []backend.ServerStatus{ready("e"), ready("e")}}
+	f.status[1].Prefix = "e2"
+	for i := range 20 {
+		f.tools = append(f.tools, backend.Tool{Name: fmt.Sprintf("e.tool%02d", i), Server: "e", Description: "Does it", Input: backend.Encode(strings.Repeat("x", 100))})
+	}
+	c := open(t, limits{bytes: 2000}, plant(t, nil))
+	c.client.tools = f
+	text := c.ask("/mcp tools").text()
+	require.Equal(t, 2, strings.Count(text, "/call e.tool19: Does it\n"), text)
+	require.Equal(t, 2, strings.Count(text, "The list is long: what the tools take is left out.\n"))
+	require.NotContains(t, text, "xxx")
+
+	c = open(t, limits{bytes: 600}, plant(t, nil))
+	c.client.tools = f
+	text = c.ask("/mcp tools").text()
+	require.Equal(t, 2, strings.Count(text, "/call e.tool00: Does it\n"), text)
+	require.Equal(t, 2, strings.Count(text, "Truncated: "))
 }
 
 func TestM4_MCPToolsShowsWhatIsKnown(t *testing.T) {

@@ -105,6 +105,14 @@ func (r *reply) quote(s string) error {
 	return r.write(fmt.Sprintf("Truncated: an answer is limited to %s, and this text has %s.\n\n", text.Size(r.bound), text.Size(size)))
 }
 
+// quoteAtMost is quote for at most max bytes.
+func (r *reply) quoteAtMost(max int, s string) error {
+	others := r.room - min(r.room, max)
+	r.room -= others
+	defer func() { r.room += others }()
+	return r.quote(s)
+}
+
 // activeCall is a tool call that was announced.
 type activeCall struct {
 	reply *reply
