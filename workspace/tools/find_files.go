@@ -98,7 +98,7 @@ func (s *Set) newScan(path, glob string, filter scanFilter) (Scan, error) {
 		scan.Ignored = workspace.KeepIgnored
 	}
 	for _, pattern := range filter.Exclude {
-		excluded, err := NewGlob(pattern)
+		excluded, err := NewGlob(strings.TrimSuffix(pattern, "/")) // which marks directories in .gitignore
 		if err != nil {
 			return scan, err
 		}

@@ -39,6 +39,7 @@ func TestFindFiles(t *testing.T) {
 		{args{"path": "link.go"}, []string{"lib:lib.go"}},
 		{args{"glob": "nothing"}, nil},
 		{args{"exclude": []string{"x"}}, []string{".gitignore", "main.go", "lib:lib.go"}},
+		{args{"exclude": []string{"x/"}}, []string{".gitignore", "main.go", "lib:lib.go"}},
 		{args{"glob": "*.go", "exclude": []string{"*_test.go", "lib.go"}}, []string{"main.go", "x/util.go", "lib:x/more.go"}},
 		{args{"exclude": []string{"x/util*", ".*"}}, []string{"main.go", "lib:lib.go", "lib:x/more.go"}},
 		{args{"path": "x", "exclude": []string{"x", "**/*_test.go"}}, []string{"x/util.go"}},

@@ -64,6 +64,10 @@ func NewGlob(text string) (*Glob, error) {
 		return nil, &GlobError{text, fmt.Sprintf("its braces make more than %d combinations", maxChoices)}
 	case strings.Count(text, "**") > maxDeep:
 		return nil, &GlobError{text, fmt.Sprintf("it has more than %d \"**\"", maxDeep)}
+	case text[0] == '/':
+		return nil, &GlobError{text, "it begins with a slash, but is matched against paths in the searched directory"}
+	case strings.HasSuffix(text, "/"):
+		return nil, &GlobError{text, "it ends with a slash, but only files are found: add ** for those in a directory"}
 	}
 	g := &Glob{text: strings.TrimPrefix(text, "./")}
 	if rest, ok := strings.CutPrefix(g.text, "**/"); ok && !strings.Contains(rest, "/") && !strings.Contains(rest, "**") && rest != "" {
