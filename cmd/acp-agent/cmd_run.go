@@ -106,6 +106,7 @@ func runPrompt(ctx context.Context, s streams, set *settings, r runFlags, prompt
 	if err != nil {
 		return err
 	}
+	set.keepDirs = set.keepDirs || r.keepsDirs()
 	agent, err := process.Start(ctx, process.Command{Path: self, Args: set.args(command), Name: "acp-agent"}, process.Options{Logger: slog.New(plainLines{s.err})})
 	if err != nil {
 		return err
@@ -195,6 +196,7 @@ func (r runFlags) open(ctx context.Context, c *client.Client, setup client.Setup
 		if setup.Roots, err = workspace.NewRoots(cwd, stored.AdditionalDirectories); err != nil {
 			return client.Session{}, err
 		}
+		setup.OmitAdditional = r.keepsDirs()
 	case !found && r.last:
 		return client.Session{}, fmt.Errorf("no session in %s to continue; without --continue a new one is started", setup.Roots.Cwd())
 	}
@@ -206,6 +208,11 @@ func (r runFlags) open(ctx context.Context, c *client.Client, setup client.Setup
 	default:
 		return c.ResumeSession(ctx, cmp.Or(id, stored.ID), setup)
 	}
+}
+
+// keepsDirs reports whether the agent process itself gives a stored session its folders.
+func (r runFlags) keepsDirs() bool {
+	return len(r.dirs) == 0 && (r.load != "" || r.resume != "" || r.last)
 }
 
 // find returns the stored session to continue: the given one, or the last one of cwd.
