@@ -97,10 +97,14 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 		return sdk.StopReasonEndTurn, t.note(ctx, fmt.Sprintf("\n\nStopped, because the same call has failed in the same way %d times: %s. "+
 			"Send another message that says what to do instead.", stopAfter, t.stuck))
 	}
-	if finish.Reason == llm.Length {
+	switch {
+	case finish.Reason == llm.Length:
 		return sdk.StopReasonMaxTokens, nil
+	case t.steps == 1 && !t.spoke:
+		return sdk.StopReasonEndTurn, t.note(ctx, "The model ended its turn without an answer. Send another message to continue.")
+	default:
+		return sdk.StopReasonEndTurn, nil
 	}
-	return sdk.StopReasonEndTurn, nil
 }
 
 // showRefusal tells the user that the model has refused to answer. As ACP wants it, the prompt and what came after it are left out of what the
