@@ -93,7 +93,7 @@ func TestA33_EffectiveFolders(t *testing.T) {
 	for i, keep := range []bool{false, true} {
 		cases[i] = slices.Collect(folderCases(keep, a, b, d, e))
 	}
-	for some := range slices.Chunk(slices.Concat(cases[0], cases[1]), len(cases[0])/16) {
+	for some := range slices.Chunk(slices.Concat(cases[0], cases[1]), len(cases[0])/144) {
 		testFolders(t, some)
 	}
 }
