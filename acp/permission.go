@@ -61,7 +61,7 @@ func (s *session) recordRejected(ctx context.Context, id string) {
 	s.recordToolCall(ctx, backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id), sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))))
 }
 
-// toolCall is what the client knows about a tool call. It is up to date only with Options.AllowReads.
+// toolCall is a tool call as the client has seen it. It is up to date only with Options.AllowReads.
 type toolCall struct {
 	Kind  string `json:"kind"`
 	Title string `json:"title"`

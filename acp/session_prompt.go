@@ -273,7 +273,7 @@ func cancelledResult(result json.RawMessage) json.RawMessage {
 // stopCancelled is the stop reason of a cancelled turn.
 const stopCancelled sessionstore.StopReason = "cancelled"
 
-// outcome is what a backend's Work returned.
+// outcome holds the results of a backend's Work.
 type outcome struct {
 	result backend.Raw
 	err    error

@@ -107,7 +107,7 @@ func (c *Catalog) Text(ctx context.Context, a Artifact) (string, error) {
 
 // SlashCommand is a skill or command as it is announced to a client.
 type SlashCommand struct {
-	// Name is what to type after the slash.
+	// Name is the text to type after the slash.
 	Name string
 	// Description says what it does, Hint what to type after the name.
 	Description, Hint string

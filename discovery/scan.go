@@ -259,7 +259,7 @@ type matcher struct {
 	plugin string     // the plugin that the files belong to, if any
 }
 
-// match looks in at for names, which is what is left of the pattern. depth is the number of directories descended by "**".
+// match looks in at for names, the rest of the pattern. depth is the number of directories descended by "**".
 func (m *matcher) match(ctx context.Context, at *directory, names []string, depth int) {
 	switch name := names[0]; {
 	case name == "**":

@@ -14,7 +14,7 @@ var ErrClosed = errors.New("the session's workspace is closed: its roots have ch
 // maxRootErrors bounds a RootErrors: a list of a million bad paths need not be answered with a million errors.
 const maxRootErrors = 100
 
-// RootErrors is what is wrong with a root set, in the order of the roots.
+// RootErrors holds the errors of a root set, in the order of the roots.
 type RootErrors []RootError
 
 // Error describes the first error and says how many more there are.

@@ -137,7 +137,7 @@ type Activation struct {
 	// additionalDirectories and mcpServers. If the client left additionalDirectories out, they are the folders that the user
 	// declared, if any.
 	Params Raw
-	// State is what the session last saved with [Host.SaveState], nil if nothing. A fork is given the state of its source.
+	// State is the value last saved with [Host.SaveState], or nil. A fork is given the state of its source.
 	State []byte
 	// MustExist says that only the backend knows the session, if anyone does: State is that of [Foreign].State. Open fails with
 	// [ErrUnknownSession] rather than starting over.
@@ -153,7 +153,7 @@ type Activation struct {
 	History iter.Seq2[Update, error]
 }
 
-// Opened is what an activation adds to the response.
+// Opened describes an opened session: the members it adds to the response, and how its history is shown.
 type Opened struct {
 	// Result has members of the response: modes, configOptions, _meta. Nil is an empty object.
 	Result Raw
@@ -198,7 +198,7 @@ type Client interface {
 	Notify(ctx context.Context, method string, params Raw) error
 }
 
-// Host is what the adapter offers a session. Its methods are safe for concurrent use, and fail with [ErrClosed] once the session
+// Host is the adapter as a session sees it. Its methods are safe for concurrent use, and fail with [ErrClosed] once the session
 // was closed.
 type Host interface {
 	// Client sends the session's requests and notifications. The adapter adds the session id to their params.

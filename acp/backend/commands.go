@@ -32,7 +32,7 @@ func NewCommand(name, description, hint string) sdk.AvailableCommand {
 // Commands announces the slash commands of a session. The zero value has announced nothing.
 type Commands struct{ announced Update }
 
-// Announce sends the backend's own commands and up to max skills and commands of the roots, unless that is what it sent last.
+// Announce sends the backend's own commands and up to max skills and commands of the roots, unless it sent the same last time.
 func (c *Commands) Announce(ctx context.Context, h Host, to Updates, own []sdk.AvailableCommand, max int) error {
 	list, reserved := slices.Clone(own), []string{RootsCommand}
 	for _, o := range own {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Tools is what the MCP servers of a session offer. All methods except Servers start the servers that were not needed before. They
+// Tools calls the MCP servers of a session. All methods except Servers start the servers that were not needed before. They
 // are safe for concurrent use, and fail with [ErrClosed] once the session was closed.
 type Tools interface {
 	// Servers returns the state of each server, in the client's order.
@@ -123,7 +123,7 @@ type ServerStatus struct {
 	// Transport is "stdio", "http" or "sse".
 	Transport string
 	State     ServerState
-	// Waiting is what is waited for while it is starting, such as "it has not answered yet", "" otherwise.
+	// Waiting says why it is still starting, such as "it has not answered yet"; otherwise it is "".
 	Waiting string
 	// Err is the reason why it failed or ended, nil otherwise.
 	Err error

@@ -108,7 +108,7 @@ func (c *Client) call(ctx context.Context, method string, params, result any) (j
 	return response, nil
 }
 
-// Agent is what an agent said about itself.
+// Agent describes an agent as its initialize response does.
 type Agent struct {
 	// Version is the protocol version that it responded with.
 	Version int

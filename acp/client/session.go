@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Setup is what a session is created or opened with.
+// Setup holds the parameters for creating or opening a session.
 type Setup struct {
 	// Roots are its directories. Additional ones need an agent that advertises sessionCapabilities.additionalDirectories.
 	Roots workspace.Roots

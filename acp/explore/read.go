@@ -99,7 +99,7 @@ func (t *turn) readFile(ctx context.Context, l link) error {
 	return t.mentionInstructions(ctx, ref)
 }
 
-// part is what was read of a file.
+// part is the part of a file that was read.
 type part struct {
 	content     string
 	first, last int  // the lines in content; 0 if there are none

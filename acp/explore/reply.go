@@ -119,7 +119,7 @@ type activeCall struct {
 	id    sdk.ToolCallId
 }
 
-// begin announces a tool call in progress. input is what the user asked for.
+// begin announces a tool call in progress. input holds the user's arguments.
 func (r *reply) begin(kind sdk.ToolKind, title string, input any) (activeCall, error) {
 	return r.announce(backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
 		Title: &title, Kind: &kind, Status: sdk.Ptr(sdk.ToolCallStatusInProgress), RawInput: input,

@@ -26,7 +26,7 @@ const (
 	maxServerText = 2 << 10
 )
 
-// toolState is what a session keeps for its tools. It is used by the turn only.
+// toolState holds a session's state for its tools. Only the turn uses it.
 type toolState struct {
 	own      []tools.Tool       // those that are not of MCP servers
 	mentions discovery.Mentions // of instructions, in results
@@ -141,7 +141,7 @@ func (t *turn) noteFailure(ctx context.Context, l backend.Listing) error {
 	return t.note(ctx, "\n\n"+why+". The model does without its tools.\n\n")
 }
 
-// afterServer is what follows the prefix of an MCP server in the model's names of its tools.
+// afterServer separates an MCP server's name from a tool's in the names that the model uses.
 const afterServer = "__"
 
 // addRemote adds a tool of an MCP server under a name that models accept.

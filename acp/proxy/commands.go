@@ -30,7 +30,7 @@ const (
 	maxDescription = 1000 // characters of a command's description
 )
 
-// announcement is what a session's client was told about slash commands. Activations that replace each other share it, because a
+// announcement holds the slash commands that a session's client was sent. Activations that replace each other share it, because a
 // child need not announce its commands again.
 type announcement struct {
 	sending sync.Mutex  // held while an announcement is sent, so that the latest is sent last; guards sent and stale

@@ -62,13 +62,13 @@ func topics() []topic {
 	}
 }
 
-// contextPart is what a child is told about a topic.
+// contextPart is the text about one topic in the context for a child.
 type contextPart struct {
 	topic        topic
 	text, digest string
 }
 
-// promptContext is what a child is told with a prompt.
+// promptContext is the context that is sent to a child with a prompt.
 type promptContext struct {
 	parts   []contextPart
 	history string

@@ -74,5 +74,5 @@
 // which process serves a session, child.go is one process with its connection, and childsession.go a session in it. Messages of a
 // child arrive in routes.go; updates.go filters and passes on its updates, and ownfiles.go answers requests for files of its own. roots.go, context.go, mcp.go and commands.go are the ways in
 // which a child learns about roots. profile.go and agents.go describe known agents, sessions.go imports a child's own sessions, and
-// state.go is what is saved with a session.
+// state.go defines the state that is stored with a session.
 package proxy

@@ -72,7 +72,7 @@ type Profile struct {
 	// Relay says to start the session's stdio MCP servers behind a relay that tells them the session's roots, because the agent
 	// does not pass them on.
 	Relay bool
-	// Login is what the user types in a terminal to log in, empty if unknown.
+	// Login is the command for a terminal that logs the user in, empty if unknown.
 	Login string
 	// Install says how to install it.
 	Install string

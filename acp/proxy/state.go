@@ -13,7 +13,7 @@ import (
 // stateVersion is the version of the saved form.
 const stateVersion = 1
 
-// state is what is saved with a session.
+// state is the proxy's part of a stored session.
 type state struct {
 	Version int `json:"v"`
 	// ID is the child's session id as it sent it, nil if there is none.

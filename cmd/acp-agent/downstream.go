@@ -19,7 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// downstream is what answers prompts: the agent that runs behind acp-agent, or a model. The zero value means neither.
+// downstream answers prompts: it is the agent that runs behind acp-agent, or a model. The zero value means neither.
 type downstream struct {
 	models []model.Model // the user's choice first
 

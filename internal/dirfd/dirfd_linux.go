@@ -103,7 +103,7 @@ func (d *Dir) OpenDirToList(name string) (*Dir, error) {
 	return child, nil
 }
 
-// child returns a Dir that owns fd, a directory opened from d. stat is what open returned for it.
+// child returns a Dir that owns fd, a directory opened from d. stat describes it.
 func (d *Dir) child(fd int, stat FileStat) *Dir {
 	blocked := d.blocked
 	if blocked == nil && d.guard != nil {

@@ -24,7 +24,7 @@ const (
 type pattern struct {
 	scope scope
 	form  form
-	// text is what to compare with; for globbed it is the literal beginning, and glob matches the rest.
+	// text is the text to compare with; for globbed it is the literal beginning, and glob matches the rest.
 	text string
 	glob glob
 }

@@ -90,8 +90,8 @@ type Image struct {
 	Data      []byte
 }
 
-// Thinking is what a model thought before it answered. Anthropic and others, such as DeepSeek, expect it back, unchanged, at least in the
-// messages since the user's last one. Text can be empty, and Signature or Redacted is what Anthropic needs to recognise it.
+// Thinking holds a model's thoughts before its answer. Anthropic and others, such as DeepSeek, expect it back, unchanged, at least in the
+// messages since the user's last one. Text can be empty, and Anthropic recognises it by Signature or Redacted.
 type Thinking struct {
 	// Model is the name of the model, the only one that accepts it back.
 	Model string

@@ -79,7 +79,7 @@ const (
 	Off
 )
 
-// OnShrink is what happens to a server when its session loses a root.
+// OnShrink says what to do with a server when its session loses a root.
 type OnShrink int
 
 // The reactions to a lost root.

@@ -27,7 +27,7 @@ type FoundServer struct {
 	Config Config
 	// EnvFile is a file in the roots with more environment variables for a Stdio server, as written; "" if there is none.
 	EnvFile string
-	// Start is what is started: Config with its variables replaced, and with those of EnvFile once ReadEnvFile has added them.
+	// Start is the configuration to start: Config with its variables replaced, and with those of EnvFile once ReadEnvFile has added them.
 	Start Config
 
 	env      namedFile     // EnvFile, as it was read

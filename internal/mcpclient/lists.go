@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// list is what a server lists of one kind.
+// list is one kind of list of a server, such as its tools.
 type list[T any] struct {
 	items []T
 	cut   bool // there are more, over the limits

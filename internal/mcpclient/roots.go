@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// currentRoots returns the session's roots that exist, which is what a server that asks is told.
+// currentRoots returns the session's roots that exist: the answer to a server that asks.
 func (s *Set) currentRoots(context.Context) (mcproots.Snapshot, error) {
 	s.mu.Lock()
 	roots, visible, closed := s.roots, s.visible, s.closed

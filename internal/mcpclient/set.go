@@ -33,7 +33,7 @@ type Set struct {
 	servers  []*server
 }
 
-// Host is what a set needs of its session. A [backend.Host] is one.
+// Host is the part of a session that a set uses. A [backend.Host] is one.
 type Host interface {
 	backend.Client  // asks the user
 	backend.Updates // shows what happens outside of calls

@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// answer is what a publisher sends to Ask.
+// answer is a publisher's answer to Ask.
 type answer struct {
 	Folders []folder `json:"folders"`
 }

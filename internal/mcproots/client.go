@@ -226,7 +226,7 @@ func (s *Session) ReadResource(ctx context.Context, p *mcp.ReadResourceParams) (
 	})
 }
 
-// inputRequired is what a result asks for.
+// inputRequired holds the requests in a result that needs input.
 type inputRequired struct {
 	required bool
 	requests mcp.InputRequestMap

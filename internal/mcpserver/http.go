@@ -25,7 +25,7 @@ const (
 	sessionTimeout = time.Hour
 	// writeChunk is how much of a response a client must take within the write timeout, in bytes.
 	writeChunk = 64 << 10
-	// requestSize is what a request counts for in addition to its body, in bytes.
+	// requestSize is the size of a request without its body, in bytes, as the budget counts it.
 	requestSize = 4 << 10
 )
 

@@ -39,7 +39,7 @@ func withPromptName(ctx context.Context, r mcp.Request) context.Context {
 	return ctx
 }
 
-// promptList is what is known about a client's prompts. The zero value is empty.
+// promptList tracks a client's prompts and the roots they come from. The zero value is empty.
 type promptList struct {
 	mu    sync.Mutex
 	roots string // the URIs of the roots; "" if there were none yet

@@ -32,7 +32,7 @@ const (
 	sourceNone       source = "none"
 )
 
-// scope is what a client's calls can access. It is safe for concurrent use.
+// scope holds the roots that a client's calls can access. It is safe for concurrent use.
 type scope struct {
 	source source
 	roots  []scopeRoot

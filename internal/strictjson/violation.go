@@ -40,7 +40,7 @@ type Violation struct {
 	Field string `json:"field"`
 	// Index is the position in Field's array. It is nil if Field is not an array or the whole array is wrong.
 	Index *int `json:"index,omitempty"`
-	// Value is what was sent, truncated to about 1 KiB. It is absent if nothing was sent or the value may be secret.
+	// Value is the value that was sent, truncated to about 1 KiB. It is absent if nothing was sent or the value may be secret.
 	Value json.RawMessage `json:"value,omitempty"`
 	// Reason is the rule that was broken.
 	Reason Reason `json:"reason"`

@@ -52,7 +52,7 @@ func (s *Store) Import(ctx context.Context, agent sessionstore.Agent, sessions [
 	return added, nil
 }
 
-// importRecord is what the store knows about a session that an agent lists.
+// importRecord describes the stored session, or the tombstone, of a session that an agent lists.
 type importRecord struct {
 	session, created, updated int64 // 0 if it is unknown
 	title, meta               string

@@ -153,7 +153,7 @@ type indexRange struct {
 	keep    string // if not "", it is not a range but these sessions before since: a JSON array of ids
 }
 
-// indexRanges returns the ranges whose union is what q's filters match. A filter matches by its spelling or its real path.
+// indexRanges returns the ranges whose union q's filters match. A filter matches by its spelling or its real path.
 func indexRanges(q sessionstore.Query) []indexRange {
 	ranges := listingRanges(q)
 	if f := q.Cwd; f != nil {

@@ -34,7 +34,7 @@ type Annotations struct {
 type Result struct {
 	// Text is the result for a model or a person.
 	Text string
-	// Media, if not nil, is what Text describes.
+	// Media, if not nil, is the content that Text describes.
 	Media *Media
 }
 
