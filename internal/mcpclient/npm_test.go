@@ -95,25 +95,23 @@ func TestM1_M3_ServerFilesystem(t *testing.T) {
 	}
 	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, first, second, link), server)
-	for path, expected := range map[string]string{
-		filepath.Join(first, "a.txt"): "one", filepath.Join(second, "b.txt"): "two", filepath.Join(target, "d.txt"): "four", filepath.Join(link, "d.txt"): "four",
-	} {
-		got, err := f.read(path)
-		if strings.HasPrefix(path, link) {
-			continue // that server compares the spelling, and we give it real paths
-		}
-		require.NoError(t, err, path)
-		require.Equal(t, expected, got)
+	reads := func(path, expected string) {
+		t.Helper()
+		require.Eventually(t, func() bool { // a server may take longer to learn its roots than it is given
+			got, err := f.read(path)
+			return err == nil && got == expected
+		}, patience, 20*time.Millisecond)
 	}
+	reads(filepath.Join(first, "a.txt"), "one")
+	reads(filepath.Join(second, "b.txt"), "two")
+	reads(filepath.Join(target, "d.txt"), "four")
 	_, err := f.read(filepath.Join(outside, "c.txt"))
 	require.ErrorContains(t, err, "outside allowed directories")
 
 	f.change(open(t, first), server)
 	_, err = f.read(filepath.Join(second, "b.txt"))
 	require.ErrorContains(t, err, "outside allowed directories", "the scope shrank, and it keeps a wider one if it is not restarted")
-	got, err := f.read(filepath.Join(first, "a.txt"))
-	require.NoError(t, err)
-	require.Equal(t, "one", got)
+	reads(filepath.Join(first, "a.txt"), "one")
 }
 
 // Playwright's server names the browser's profile after a hash of its working directory, the first root, even without a
