@@ -72,17 +72,6 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 	}
 }
 
-// Call serves the methods that change the session's settings.
-func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	switch method {
-	case "session/set_mode":
-		return s.setMode(ctx, params)
-	case "session/set_config_option":
-		return s.setConfigOption(ctx, params)
-	}
-	return nil
-}
-
 func (*session) Notify(context.Context, string, backend.Raw) {}
 
 // Cancel does nothing: cancelling ends the turn's context.

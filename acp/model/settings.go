@@ -157,36 +157,29 @@ func (s *session) configOptions(set settings) []sdk.SessionConfigOption {
 	return list
 }
 
-// setMode serves session/set_mode. The mode changes at once, even if a turn is running.
-func (s *session) setMode(ctx context.Context, params backend.Raw) backend.Work {
-	p, err := strictjson.ParseObject(params)
-	if err == nil {
-		err = s.choose(modeOption, p.Field("modeId"))
+// Call serves session/set_mode and session/set_config_option. The setting changes at once, even if a turn is running.
+func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	setsOption := method == "session/set_config_option"
+	if !setsOption && method != "session/set_mode" {
+		return nil
 	}
-	return func() (backend.Raw, error) {
-		if err != nil {
-			return nil, err
-		}
-		_, err := s.keep(ctx, s.optionsUpdate)
-		return backend.Raw(`{}`), err
-	}
-}
-
-// setConfigOption serves session/set_config_option. The option changes at once, even if a turn is running.
-func (s *session) setConfigOption(ctx context.Context, params backend.Raw) backend.Work {
-	var id string
 	p, err := strictjson.ParseObject(params)
-	if err == nil {
+	id, value := string(modeOption), p.Field("modeId")
+	if setsOption && err == nil {
 		var v strictjson.Violations
-		id = v.Text(p.Field("configId"))
+		id, value = v.Text(p.Field("configId")), p.Field("value")
 		err = v.Err()
 	}
 	if err == nil {
-		err = s.choose(sdk.SessionConfigId(id), p.Field("value"))
+		err = s.choose(sdk.SessionConfigId(id), value)
 	}
 	return func() (backend.Raw, error) {
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case !setsOption:
+			_, err := s.keep(ctx, s.optionsUpdate)
+			return backend.Raw(`{}`), err
 		}
 		var tell []func(settings) backend.Update
 		if sdk.SessionConfigId(id) == modeOption {
