@@ -106,7 +106,7 @@ func (s *session) open(ctx context.Context, r openRequest) (opened backend.Opene
 		}
 	}()
 	if others := s.roots.Additional(); mode == RootsByContext && others.Len() > 0 {
-		c.log.Warn("the agent does not support additional directories: it is told about them in words",
+		c.log.Info("the agent does not support additional directories: it is told about them in words",
 			"agent", c.info.Name, "directories", others.Strings())
 	}
 	r.copied = r.state.keepsOther(s.given(mode))
