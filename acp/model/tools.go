@@ -32,7 +32,7 @@ type toolState struct {
 	mentions discovery.Mentions // of instructions, in results
 	allowed  map[command]bool   // commands that need no further permission
 	late     map[string]bool    // prefixes of MCP servers that did not answer in time when they were last asked for their tools
-	broken   map[string]string  // why MCP servers have failed, as the user was last told, by their prefixes
+	broken   map[string]bool    // prefixes of MCP servers that have failed, as the user was told
 }
 
 // toolbox holds the tools that the model has in a turn's step.
@@ -124,21 +124,17 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 	return nil
 }
 
-// noteFailure tells the user why an MCP server has no tools, unless that was the last they were told about it.
+// noteFailure tells the user why an MCP server has no tools, once until it has some.
 func (t *turn) noteFailure(ctx context.Context, l backend.Listing) error {
 	if t.tools.broken == nil {
-		t.tools.broken = map[string]string{}
+		t.tools.broken = map[string]bool{}
 	}
-	why := ""
-	if l.Err != nil && len(l.Tools) == 0 {
-		why = text.Line(sentence(l.Err), 500)
-	}
-	told := t.tools.broken[l.Prefix]
-	t.tools.broken[l.Prefix] = why
-	if why == "" || why == told {
+	broken, told := l.Err != nil && len(l.Tools) == 0, t.tools.broken[l.Prefix]
+	t.tools.broken[l.Prefix] = broken
+	if !broken || told {
 		return nil
 	}
-	return t.note(ctx, "\n\n"+why+". The model does without its tools.\n\n")
+	return t.note(ctx, "\n\n"+text.Line(sentence(l.Err), 500)+". The model does without its tools.\n\n")
 }
 
 // afterServer separates an MCP server's name from a tool's in the names that the model uses.
