@@ -63,15 +63,21 @@ func Nested(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifa
 // maxNestedDirs is the number of directories of one root in which Catalog.Nested looks.
 const maxNestedDirs = 500
 
-// Nested returns the active instructions of directories below the roots, by root and then from the top down. It looks in a limited number
-// of directories, none of them hidden; complete reports whether these are all. Errors mean that there are none.
+// Nested returns the active instructions of directories below the roots, by root and then from the top down, each path once. It looks in a
+// limited number of directories, none of them hidden; complete reports whether these are all. Errors mean that there are none.
 func (c *Catalog) Nested(ctx context.Context) (list []Artifact, complete bool) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.time, errTimeout)
 	defer cancel()
 	complete = true
+	seen := make(map[string]bool) // paths, as roots can overlap
 	for _, root := range c.Roots() {
 		found, all := c.nestedIn(ctx, root)
-		list = append(list, found...)
+		for _, a := range found {
+			if !seen[a.Path] {
+				list = append(list, a)
+			}
+			seen[a.Path] = true
+		}
 		complete = complete && all
 	}
 	return list, complete

@@ -54,7 +54,7 @@ func TestA23_ForOutsideTheRoots(t *testing.T) {
 
 func TestD2_Nested(t *testing.T) {
 	files := map[string]string{
-		"a/AGENTS.md": "Of a root.", "a/x/AGENTS.md": "Of x.", "a/x/CLAUDE.md": "Not used.", "a/x/y/.claude/CLAUDE.md": "Of y.", "a/b/GEMINI.md": "Of b.",
+		"a/AGENTS.md": "Of a root.", "a/x/AGENTS.md": "Of x.", "a/x/CLAUDE.md": "Not used.", "a/x/y/.claude/CLAUDE.md": "Of y.", "a/b/GEMINI.md": "Of b.", "a/b/e/AGENTS.md": "Of e, in two roots.",
 		"a/z/AGENTS.md": "", "a/w/Agents.md": "Of w, in another case.", "a/.hidden/AGENTS.md": "Hidden.", "a/node_modules/p/AGENTS.md": "Of a package.", "c/d/CLAUDE.md": "Of d.",
 	}
 	top := tree(t, files)
@@ -64,7 +64,8 @@ func TestD2_Nested(t *testing.T) {
 	for _, a := range list {
 		found = append(found, strings.TrimPrefix(a.Path, top)+" for "+strings.TrimPrefix(a.Dir(), top))
 	}
-	require.Equal(t, []string{"/a/w/Agents.md for /a/w", "/a/x/AGENTS.md for /a/x", "/a/x/y/.claude/CLAUDE.md for /a/x/y", "/c/d/CLAUDE.md for /c/d"}, found)
+	require.Equal(t, []string{"/a/w/Agents.md for /a/w", "/a/x/AGENTS.md for /a/x", "/a/b/e/AGENTS.md for /a/b/e", "/a/x/y/.claude/CLAUDE.md for /a/x/y",
+		"/c/d/CLAUDE.md for /c/d"}, found)
 
 	for i := range 600 {
 		files[fmt.Sprintf("a/many/%03d/AGENTS.md", i)] = "One of many."
