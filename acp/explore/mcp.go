@@ -162,6 +162,9 @@ func (t *turn) describeConfigured(r root, a discovery.Artifact) []string {
 	if !a.Server.Env.IsZero() {
 		lines = append(lines, "  with the variables "+text.Printable(a.Server.Env.String()))
 	}
+	if a.Server.EnvFile != "" {
+		lines = append(lines, "  with the variables in the file "+text.Printable(a.Server.EnvFile))
+	}
 	if !a.Server.Headers.IsZero() {
 		lines = append(lines, "  with the headers "+text.Printable(a.Server.Headers.String()))
 	}

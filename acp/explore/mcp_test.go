@@ -96,7 +96,7 @@ func TestMCP(t *testing.T) {
 	require.Empty(t, f.log, "looking at servers starts none")
 }
 
-const oneServer = `{"mcpServers": {"db": {"command": "db", "args": ["a b"], "env": {"TOKEN": "s3cret"}}, "broken": {}}}`
+const oneServer = `{"mcpServers": {"db": {"command": "db", "args": ["a b"], "env": {"TOKEN": "s3cret"}, "envFile": ".env"}, "broken": {}}}`
 
 func TestA25_MCPStart(t *testing.T) {
 	first, second := plant(t, fileTree{".mcp.json": oneServer}), plant(t, fileTree{".mcp.json": oneServer})
@@ -105,7 +105,7 @@ func TestA25_MCPStart(t *testing.T) {
 	text := c.ask("/mcp").text()
 	require.Contains(t, text, "The session has no MCP servers.")
 	require.Contains(t, text, "not started: /mcp start db starts it")
-	require.Contains(t, text, "with the variables TOKEN")
+	require.Contains(t, text, "with the variables TOKEN\n  with the variables in the file .env\n")
 	require.Contains(t, text, "broken: invalid, it has neither a command nor a url")
 	require.Contains(t, text, "db: shadowed, an earlier root")
 	require.NotContains(t, text, "s3cret")
