@@ -323,13 +323,13 @@ func TestHTTPUnreadResponses(t *testing.T) {
 // A client may read as slowly as it likes, as long as it goes on.
 func TestHTTPSlowReader(t *testing.T) {
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
-	const timeout = 500 * time.Millisecond
-	long := strings.Repeat("x", 16<<20)
+	const timeout = time.Second
+	long := strings.Repeat("x", 8<<20)
 	_, s := overHTTPWith(t, Options{limits: limits{writeTimeout: timeout}}, "long", func(context.Context) string { return long })
 	_, session, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
 	conn := send(t, s, session, call(1, "long", "{}"), 0)
 	begun, n := time.Now(), 0
-	for buffer := make([]byte, 256<<10); n < len(long); {
+	for buffer := make([]byte, 128<<10); n < len(long); {
 		read, err := io.ReadFull(conn, buffer[:min(len(buffer), len(long)-n)])
 		n += read
 		require.NoError(t, err, "after %d bytes and %v", n, time.Since(begun))
@@ -420,13 +420,13 @@ func TestHTTPToken(t *testing.T) {
 
 // A call may take longer than the time that its body has to arrive.
 func TestHTTPBodyTimeoutDoesNotEndCalls(t *testing.T) {
-	const bodies = 50 * time.Millisecond
+	const bodies = 500 * time.Millisecond
 	a := tree(t, map[string]string{"f": "in a"})
 	s := overHTTP(t, Options{limits: limits{bodyTimeout: bodies}})
 	client := mcp.NewClient(&mcp.Implementation{Name: "client"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{}}})
 	client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
-			<-time.After(4 * bodies)
+			<-time.After(2 * bodies)
 			return next(ctx, method, r)
 		}
 	})
@@ -454,7 +454,7 @@ func (u *unasked) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestM8_HTTPClientIsOnlyAskedDuringCalls(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
-	s := overHTTP(t, Options{Timeout: time.Second})
+	s := overHTTP(t, Options{Timeout: patience})
 	client := mcp.NewClient(&mcp.Implementation{Name: "client"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{
 		RootsV2: &mcp.RootCapabilities{ListChanged: true},
 	}})

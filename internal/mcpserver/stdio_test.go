@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -176,16 +177,18 @@ func TestM9_LateAnswers(t *testing.T) {
 }
 
 func TestM9_TimeoutClosesTheScope(t *testing.T) {
-	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, Options{Timeout: 50 * time.Millisecond})
-	p.begin(withRoots)
-	p.answer(p.question(), a)
-	p.write(call(1, "read_file", `{"path":"f"}`))
-	require.Contains(t, p.answerTo(1).text(), "in a")
-	p.write(changed)
-	p.question()
-	p.write(call(2, "read_file", `{"path":"f"}`))
-	require.Contains(t, p.answerTo(2).text(), "error: No files are accessible: the client did not list its roots within 50ms")
+	synctest.Test(t, func(t *testing.T) {
+		a := tree(t, map[string]string{"f": "in a"})
+		p := start(t, Options{Timeout: 50 * time.Millisecond})
+		p.begin(withRoots)
+		p.answer(p.question(), a)
+		p.write(call(1, "read_file", `{"path":"f"}`))
+		require.Contains(t, p.answerTo(1).text(), "in a")
+		p.write(changed)
+		p.question()
+		p.write(call(2, "read_file", `{"path":"f"}`))
+		require.Contains(t, p.answerTo(2).text(), "error: No files are accessible: the client did not list its roots within 50ms")
+	})
 }
 
 func TestM10_InvalidRootsAreLeftOut(t *testing.T) {
@@ -406,19 +409,21 @@ func TestM8_M10_ListRootsWithAClosedScope(t *testing.T) {
 }
 
 func TestM10_ValidListAfterATimeout(t *testing.T) {
-	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, Options{Timeout: 500 * time.Millisecond})
-	p.begin(withRoots)
-	p.write(call(1, "read_file", `{"path":"f"}`))
-	require.Contains(t, p.answerTo(1).text(), "error: No files are accessible")
-	p.write(changed, call(2, "read_file", `{"path":"f"}`))
-	m := p.until(func(m message) bool {
-		if m.Method == "roots/list" { // also answers requests that have timed out
-			p.answer(m, a)
-		}
-		return m.ID == 2.0 && m.Method == ""
+	synctest.Test(t, func(t *testing.T) {
+		a := tree(t, map[string]string{"f": "in a"})
+		p := start(t, Options{Timeout: 500 * time.Millisecond})
+		p.begin(withRoots)
+		p.write(call(1, "read_file", `{"path":"f"}`))
+		require.Contains(t, p.answerTo(1).text(), "error: No files are accessible")
+		p.write(changed, call(2, "read_file", `{"path":"f"}`))
+		m := p.until(func(m message) bool {
+			if m.Method == "roots/list" { // also answers requests that have timed out
+				p.answer(m, a)
+			}
+			return m.ID == 2.0 && m.Method == ""
+		})
+		require.Contains(t, m.text(), "in a")
 	})
-	require.Contains(t, m.text(), "in a")
 }
 
 func TestM10_AllValidRootsAreInScope(t *testing.T) {
@@ -533,7 +538,7 @@ func TestDuplicateIDs(t *testing.T) {
 // Legacy clients may name their revision in each message, as modern ones must.
 func TestM7_LegacyClientNamesItsRevision(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, Options{Timeout: time.Second})
+	p := start(t, Options{Timeout: patience})
 	p.begin(withRoots)
 	p.answer(p.question(), a)
 	p.write(strings.Replace(call(1, "read_file", `{"path":"f"}`), `"params":{`,
