@@ -32,7 +32,7 @@ import (
 func TestMain(m *testing.M) { proctest.Main(m, play) }
 
 // patience bounds every wait of a test, so that a hang fails instead of hanging.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // message is any JSON-RPC message.
 type message struct {

@@ -296,7 +296,7 @@ func TestA12_RootsCommandAmongOtherRequests(t *testing.T) {
 		before := len(c.questions())
 		prompt, line := c.request("session/prompt", promptParams(id, "/roots add "+b))
 		c.send(line)
-		require.Eventually(t, func() bool { return len(c.questions()) > before }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(c.questions()) > before }, patience, time.Millisecond)
 		return prompt
 	}
 	c.permit("")

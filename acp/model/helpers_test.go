@@ -32,7 +32,7 @@ import (
 func TestMain(m *testing.M) { proctest.Main(m, playServer) }
 
 // patience is how long to wait for what must happen.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // playServer plays an MCP server.
 func playServer(role string) int {

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long to wait for what must happen.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // The beginnings of scripts.
 const (

@@ -91,7 +91,7 @@ func behind(p *mcprelay.Publisher, server process.Command) process.Command {
 // publish returns a publisher of directories that is closed at the end of the test.
 func publish(t testing.TB, dirs ...string) *mcprelay.Publisher {
 	t.Helper()
-	return publishWith(t, &logtest.Text{}, time.Second, time.Second, dirs...)
+	return publishWith(t, &logtest.Text{}, patience, time.Second, dirs...)
 }
 
 func publishWith(t testing.TB, log *logtest.Text, timeout, check time.Duration, dirs ...string) *mcprelay.Publisher {

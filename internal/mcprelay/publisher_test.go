@@ -72,7 +72,7 @@ func TestA22_Secret(t *testing.T) {
 	for _, wrong := range []string{"\n", "x\n", p.Secret()[1:] + "\n", p.Secret() + "x", p.Secret() + "\r\n", other.Secret() + "\n", strings.ToUpper(p.Secret()) + "\n"} {
 		dial(t, p.Address(), wrong).closed()
 	}
-	require.NotEmpty(t, dial(t, p.Address(), p.Secret()+"\n").next())
+	require.NotEmpty(t, dial(t, other.Address(), other.Secret()+"\n").next())
 	require.Contains(t, log.String(), "did not send the secret")
 	require.NotContains(t, log.String(), p.Secret())
 }
@@ -106,7 +106,7 @@ func TestM1_M3_Changes(t *testing.T) {
 
 func TestM6_VanishedRoot(t *testing.T) {
 	dirs := folders(t, "a", "b")
-	p := publishWith(t, &logtest.Text{}, time.Second, tick, dirs...)
+	p := publishWith(t, &logtest.Text{}, patience, tick, dirs...)
 	l := dial(t, p.Address(), p.Secret()+"\n")
 	both, one := listedAs(t, dirs...), listedAs(t, dirs[0])
 	require.Equal(t, both, l.next())
