@@ -55,6 +55,28 @@ func (c *Catalog) filter(keep func(*Artifact) bool) []Artifact {
 	return list
 }
 
+// Share returns the artifacts of a list that fit into a limit, in their order: those for which fits returns true, until it returns false.
+// It asks for the first ones of all roots before the second ones, so that each root has its share.
+func Share(list []Artifact, fits func(Artifact) bool) []Artifact {
+	turn, order := make([]int, len(list)), make([]int, len(list))
+	seen := make(map[int]int) // artifacts of each root
+	for i, a := range list {
+		turn[i], order[i] = seen[a.Root.Index], i
+		seen[a.Root.Index]++
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return turn[a] - turn[b] })
+	n := 0
+	for n < len(order) && fits(list[order[n]]) {
+		n++
+	}
+	slices.Sort(order[:n])
+	some := make([]Artifact, n)
+	for i, at := range order[:n] {
+		some[i] = list[at]
+	}
+	return some
+}
+
 // LimitsReached returns the limits that ended the scan of a root early, in the order of the roots.
 func (c *Catalog) LimitsReached() []Limit { return slices.Clone(c.reached) }
 

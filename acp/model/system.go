@@ -61,11 +61,12 @@ func describeSkills(skills []discovery.Artifact) string {
 	var b strings.Builder
 	b.WriteString("\n# Skills found in the folders\n\nA skill is a folder with a text on how to do one task. If a task fits a description, read the " +
 		"file first and follow it. Paths in it are relative to its folder.\n\n")
-	for _, a := range skills[:min(len(skills), maxSkills)] {
+	left := maxSkills
+	for _, a := range discovery.Share(skills, func(discovery.Artifact) bool { left--; return left >= 0 }) {
 		fmt.Fprintf(&b, "- %s\n", text.Attributed(text.Printable(a.Name)+" ("+text.Printable(a.Path)+")", a.Description, maxDescription))
 	}
 	if more := len(skills) - maxSkills; more > 0 {
-		fmt.Fprintf(&b, "- and %d more\n", more)
+		fmt.Fprintf(&b, "- and %d more: look for files named SKILL.md in the roots too\n", more)
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -37,6 +38,22 @@ func TestSystemPrompt(t *testing.T) {
 		require.True(t, strings.HasPrefix(e.last().Instructions, system))
 		require.Contains(t, e.last().Instructions, want)
 	}
+}
+
+// A folder with many skills leaves room for those of the folders after it.
+func TestManySkills(t *testing.T) {
+	var many []string
+	for i := range maxSkills + 10 {
+		many = append(many, fmt.Sprintf("skills/s%03d/SKILL.md", i), fmt.Sprintf("---\nname: s%03d\ndescription: One of many.\n---\nText.\n", i))
+	}
+	library, team := dirtest.New(t, many...), dirtest.New(t, "skills/ours/SKILL.md", "---\nname: ours\ndescription: Ours.\n---\nText.\n")
+	e := open(t, setup{roots: []string{dirtest.New(t), library, team}})
+	e.prompt("Hi")
+	system := e.last().Instructions
+	require.Contains(t, system, "- ours ("+team)
+	require.Contains(t, system, "- s198 ("+library)
+	require.NotContains(t, system, "- s199 (")
+	require.Contains(t, system, "- and 11 more: look for files named SKILL.md")
 }
 
 // The text names tools that exist.

@@ -327,7 +327,7 @@ func (s *session) listNested(finds func(discovery.Artifact) bool) string {
 	b.WriteString("# Instructions of directories\n\nBefore you read or change something in one of these directories, read the file with the " +
 		"instructions for it.\n\n")
 	left := maxNested
-	for _, a := range fitting(list, func(discovery.Artifact) bool { left--; return left >= 0 }) {
+	for _, a := range discovery.Share(list, func(discovery.Artifact) bool { left--; return left >= 0 }) {
 		fmt.Fprintf(&b, "- %q: %q\n", a.Dir(), a.Path)
 	}
 	switch more := len(list) - maxNested; {
@@ -369,7 +369,7 @@ func (s *session) skillsText(mode RootsMode) (list, digestNow string) {
 	}
 	size, shortest := len(skillsIntro), lengths[len(lengths)-1]
 	rootsSeen := make(map[int]bool)
-	some := fitting(skills, func(a discovery.Artifact) bool {
+	some := discovery.Share(skills, func(a discovery.Artifact) bool {
 		if size += len(skillLine(a, shortest)); !rootsSeen[a.Root.Index] {
 			size += len(skillHeading(a.Root))
 		}
@@ -378,28 +378,6 @@ func (s *session) skillsText(mode RootsMode) (list, digestNow string) {
 	})
 	more := fmt.Sprintf("\nand %d more: look for files named SKILL.md in the root directories too\n", len(skills)-len(some))
 	return listSkills(some, shortest) + more, digest(list)
-}
-
-// fitting returns the artifacts for which fits returns true until it returns false, in their order. It is called for the first ones of
-// all roots before the second ones, so that each root has its share.
-func fitting(list []discovery.Artifact, fits func(discovery.Artifact) bool) []discovery.Artifact {
-	turn, order := make([]int, len(list)), make([]int, len(list))
-	seen := make(map[int]int) // artifacts of each root
-	for i, a := range list {
-		turn[i], order[i] = seen[a.Root.Index], i
-		seen[a.Root.Index]++
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return turn[a] - turn[b] })
-	n := 0
-	for n < len(order) && fits(list[order[n]]) {
-		n++
-	}
-	slices.Sort(order[:n])
-	some := make([]discovery.Artifact, n)
-	for i, at := range order[:n] {
-		some[i] = list[at]
-	}
-	return some
 }
 
 // listSkills lists skills by root, with descriptions of limited length.
