@@ -170,7 +170,8 @@ func newFakeServer(t testing.TB) (*fakeServer, mcpclient.Config) {
 		s.CloseClientConnections()
 		s.Close()
 	})
-	return h, mcpclient.Config{Name: "h", Transport: mcpclient.HTTP, URL: s.URL}
+	return h, mcpclient.Config{Name: "h", Transport: mcpclient.HTTP, URL: s.URL,
+		Policy: mcpclient.Policy{SettleWithoutRoots: time.Millisecond}} // it never asks for roots
 }
 
 // respond sets the members of the response to a method.
