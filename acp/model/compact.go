@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -82,14 +85,23 @@ func (t *turn) makeRoom(ctx context.Context, client *llm.Client) error {
 	return err
 }
 
+// compact answers /compact.
+func (t *turn) compact(ctx context.Context, client *llm.Client, focus string) (backend.Raw, error) {
+	if t.conversation.transcript() == "" {
+		return backend.Stopped(sdk.StopReasonEndTurn), t.note(ctx, "There is nothing to summarise yet.")
+	}
+	done, err := t.summarise(ctx, client, focus, meta{})
+	if err == nil && !done {
+		return failedTurn(), nil
+	}
+	return backend.Stopped(sdk.StopReasonEndTurn), err
+}
+
 // summarise has the model summarise the conversation, and replaces it as m says. focus says what the user wants to keep in particular, "" for
 // nothing. If the model fails, the user is told, and the conversation stays as it is.
 func (t *turn) summarise(ctx context.Context, client *llm.Client, focus string, m meta) (done bool, err error) {
 	limit := room(client.Model())
 	transcript := text.Shorten(t.conversation.transcript(), 3*limit)
-	if transcript == "" {
-		return false, t.note(ctx, "There is nothing to summarise yet.")
-	}
 	if err := t.think(ctx, "Summarising the conversation, to make room for more.\n\n"); err != nil {
 		return false, err
 	}

@@ -48,7 +48,7 @@ type meta struct {
 	// Summary replaces the conversation so far. Keep says that the user's last message is kept nevertheless.
 	Summary string `json:"summary,omitempty"`
 	Keep    bool   `json:"keep,omitempty"`
-	// Failed says, in the response to a prompt, that the model could not be asked.
+	// Failed says, in the response to a prompt, that the model could not answer it: see [failedTurn].
 	Failed bool `json:"failed,omitempty"`
 }
 

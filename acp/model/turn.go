@@ -49,8 +49,7 @@ func (t *turn) run(ctx context.Context, params backend.Raw) (backend.Raw, error)
 		return nil, err
 	}
 	if call.Name == compactCommand {
-		_, err := t.summarise(ctx, client, call.Arguments, meta{})
-		return backend.Stopped(sdk.StopReasonEndTurn), err
+		return t.compact(ctx, client, call.Arguments)
 	}
 	for range maxSteps {
 		reason, err := t.step(ctx)
@@ -194,7 +193,12 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	if err := t.note(ctx, said); err != nil {
 		return nil, err
 	}
-	return backend.Encode(sdk.PromptResponse{StopReason: sdk.StopReasonEndTurn, Meta: meta{Failed: true}.encode()}), nil
+	return failedTurn(), nil
+}
+
+// failedTurn returns the result of a prompt that the model could not answer, after an answer that says why.
+func failedTurn() backend.Raw {
+	return backend.Encode(sdk.PromptResponse{StopReason: sdk.StopReasonEndTurn, Meta: meta{Failed: true}.encode()})
 }
 
 // sentence returns an error as a sentence without its full stop.

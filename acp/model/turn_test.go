@@ -68,6 +68,9 @@ func TestEmptyAnswers(t *testing.T) {
 	e.goOn()
 }
 
+// failedResult is the response to a prompt that the model could not answer.
+const failedResult = `{"stopReason":"end_turn","_meta":{"acp-agent":{"failed":true}}}`
+
 func TestB4_FailedRequests(t *testing.T) {
 	for _, c := range []struct {
 		fault modelserver.Fault
@@ -79,7 +82,7 @@ func TestB4_FailedRequests(t *testing.T) {
 	} {
 		e := open(t, setup{})
 		r := e.prompt("Say.", modelserver.Say("A longer answer.").In(5).Failing(c.fault))
-		require.JSONEq(t, `{"stopReason":"end_turn","_meta":{"acp-agent":{"failed":true}}}`, string(r.result))
+		require.JSONEq(t, failedResult, string(r.result))
 		require.Contains(t, r.text(), c.says)
 		e.goOn()
 	}
