@@ -36,12 +36,15 @@ const patience = time.Minute
 
 // playServer plays an MCP server.
 func playServer(role string) int {
-	if role == "late" { // it starts when the file LATE exists
+	if role == "late" || role == "broken" { // it starts, or fails, when the file LATE exists
 		for {
 			if _, err := os.Stat(os.Getenv("LATE")); err == nil {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)
+		}
+		if role == "broken" {
+			return 1
 		}
 	}
 	s := mcptest.New(mcptest.Options{})

@@ -92,6 +92,11 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 	waiting := map[string]bool{}
 	for _, s := range servers {
 		waiting[s.Prefix] = true
+		if state.late[s.Prefix] && s.Err != nil { // it has failed since, and is not waited for
+			if err := b.turn.noteFailure(ctx, backend.Listing{ServerStatus: s}); err != nil {
+				return err
+			}
+		}
 	}
 	found := map[string][]backend.Tool{}
 	late := time.NewTimer(b.turn.backend.serverPatience)

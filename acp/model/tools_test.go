@@ -274,6 +274,20 @@ func TestFailedServers(t *testing.T) {
 	require.NotContains(t, string(e.last().Body), "cannot start")
 }
 
+// A server can fail when it is no longer waited for.
+func TestLateServerThatFails(t *testing.T) {
+	fail := filepath.Join(t.TempDir(), "fail")
+	e := open(t, setup{serverPatience: time.Millisecond, servers: []sdk.McpServer{serverIn("broken", "late", "LATE="+fail)}})
+	require.Equal(t, modelserver.Done, e.prompt("Hello.").text())
+	require.NoError(t, os.WriteFile(fail, nil, 0o600))
+	told := ""
+	require.Eventually(t, func() bool {
+		told = e.prompt("Hello.").text()
+		return told != modelserver.Done
+	}, patience, time.Millisecond)
+	require.Regexp(t, `^MCP server late: .*\. The model does without its tools\.\n\n`+modelserver.Done+"$", told)
+}
+
 func TestNamesOfServerTools(t *testing.T) {
 	b := &toolbox{byName: map[string]tool{}}
 	long := strings.Repeat("x", 64)
