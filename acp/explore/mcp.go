@@ -316,7 +316,7 @@ func (t *turn) showListing(l backend.Listing, share int) error {
 	switch {
 	case len(lines) > 0:
 		intro, list := "MCP server **"+text.Code(l.Name)+"** offers:\n\n", strings.Join(lines, "\n")
-		if len(list) >= share {
+		if len(list) >= share && len(l.Tools) > 0 {
 			intro, list = intro+"The list is long: what the tools take is left out.\n\n", strings.Join(short, "\n")
 		}
 		if err := t.write(intro); err != nil {

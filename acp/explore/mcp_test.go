@@ -171,7 +171,16 @@ func TestMCPToolsOfOneServerLeaveRoomForOthers(t *testing.T) {
 	c.client.tools = f
 	text = c.ask("/mcp tools").text()
 	require.Equal(t, 2, strings.Count(text, "/call e.tool00: Does it\n"), text)
-	require.Equal(t, 2, strings.Count(text, "Truncated: "))
+	require.Equal(t, 2, strings.Count(text, "Truncated: an answer is limited to 600 bytes in all, and this text has "))
+
+	listings := make(chan backend.Listing, 1)
+	listings <- backend.Listing{ServerStatus: ready("e"), Resources: []backend.Resource{{URI: "a:" + strings.Repeat("b", 200)}}}
+	close(listings)
+	c = open(t, limits{bytes: 100}, plant(t, nil))
+	c.client.tools = &fakeTools{status: []backend.ServerStatus{ready("e")}, late: listings}
+	text = c.ask("/mcp tools").text()
+	require.Contains(t, text, "resource a:bbb")
+	require.NotContains(t, text, "what the tools take")
 }
 
 func TestM4_MCPToolsShowsWhatIsKnown(t *testing.T) {

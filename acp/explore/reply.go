@@ -102,7 +102,7 @@ func (r *reply) quote(s string) error {
 	if len(s) == size {
 		return nil
 	}
-	return r.write(fmt.Sprintf("Truncated: an answer is limited to %s, and this text has %s.\n\n", text.Size(r.bound), text.Size(size)))
+	return r.write(fmt.Sprintf("Truncated: an answer is limited to %s in all, and this text has %s.\n\n", text.Size(r.bound), text.Size(size)))
 }
 
 // quoteAtMost is quote for at most max bytes.

@@ -87,7 +87,7 @@ func TestA30_SkillIsQuoted(t *testing.T) {
 func TestLongSkill(t *testing.T) {
 	cwd := plant(t, fileTree{".agents/skills/long/SKILL.md": "---\nname: long\ndescription: x\n---\n" + strings.Repeat("é\n", 1000)})
 	a := open(t, limits{bytes: 100}, cwd).ask("/long")
-	require.Contains(t, a.text(), "Truncated: an answer is limited to 100 bytes, and this text has 3000 bytes.")
+	require.Contains(t, a.text(), "Truncated: an answer is limited to 100 bytes in all, and this text has 3000 bytes.")
 	require.LessOrEqual(t, len(strings.Join(a.lines(), "\n")), 100)
 }
 
