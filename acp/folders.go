@@ -29,7 +29,7 @@ type Folder struct {
 // The settings of folders that the user did not declare.
 const (
 	clientSetting = "your editor"
-	keptSetting   = "the session's stored folders"
+	keptSetting   = "the session's stored folder"
 )
 
 // addFolders gives a request that leaves additionalDirectories out the folders that the user declared for its cwd, or those of
