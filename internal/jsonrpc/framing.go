@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"sync"
 )
@@ -61,6 +62,9 @@ func (r *Reader) Append(dst []byte) ([]byte, error) {
 		if pieces != nil {
 			dst = slices.Concat(append(pieces, dst)...)
 			pieces = nil
+			if len(dst) > large {
+				runtime.GC() // otherwise the next copy of the line is made while the pieces are still in memory
+			}
 		}
 		switch {
 		case tooLong, len(trimNewline(dst[begin:])) > r.max:
