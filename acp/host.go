@@ -47,7 +47,7 @@ type host struct {
 	buffered      []backend.Update
 	bufferedBytes int
 	settled       chan struct{} // closed when the phase becomes hostLive or hostClosed
-	state         []byte        // to be stored with the activation, nil if there is none
+	state         []byte        // to be stored with the activation, or nil
 }
 
 type hostPhase int

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// broadRoots returns a message to the user about roots with far more in them than a project, "" if there are none. It leaves out
+// broadRoots returns a message to the user about roots with far more in them than a project, or "". It leaves out
 // those of known, about which the user was told before.
 func (act *activation) broadRoots(known workspace.Roots) string {
 	told := make(map[workspace.Dir]bool)

@@ -15,7 +15,7 @@ import (
 
 func TestLargeRootsAreToldOnce(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("the home directory has another variable")
+		t.Skip("HOME does not set the home directory on Windows")
 	}
 	home, project := folder(t), folder(t)
 	above := filepath.Dir(home)

@@ -19,7 +19,7 @@ type queue struct {
 
 	mu      sync.Mutex
 	line    []*ticket
-	session *session // the active session, nil if there is none
+	session *session // the active session, or nil
 	turns   []*turn  // whose prompts have held the queue and were not answered, in this order
 }
 
@@ -103,7 +103,7 @@ func (q *queue) cancel(params backend.Raw) {
 	endTurns(turns, backend.ErrCancelled, params)
 }
 
-// active returns the active session, nil if there is none.
+// active returns the active session, or nil.
 func (q *queue) active() *session {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -432,7 +432,7 @@ func (r *rootsTurn) remove(argument string) error {
 	return r.say("Removed " + shownPath(dir) + "." + again + "\n")
 }
 
-// find returns the index of the root that the argument names, -1 if there is none.
+// find returns the index of the root that the argument names, or -1.
 func (r *rootsTurn) find(argument string) int {
 	w := r.session.workspace
 	dir, err := workspace.ParseDir(w.Roots().Cwd().Locate(argument))

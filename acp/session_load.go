@@ -69,7 +69,7 @@ type load struct {
 	inTurn  bool // the adapter itself changes the roots in a turn, which goes on: the backend has no part in it
 
 	stored   openable
-	previous *session // the active session, nil if there is none
+	previous *session // the active session, or nil
 	notice   string   // for the user, from movedRoots
 }
 
@@ -353,7 +353,7 @@ func (a *agent) replay(ctx context.Context, s *session, opened backend.Opened, l
 	return nil
 }
 
-// responseMember returns the member of a lifecycle response that holds the same state as updates of kind, "" if there is none.
+// responseMember returns the member of a lifecycle response that holds the same state as updates of kind, or "".
 func responseMember(kind sessionstore.Kind) string {
 	switch kind {
 	case sessionstore.CurrentModeUpdate:

@@ -99,7 +99,7 @@ type opening struct {
 	id         sessionstore.ID
 	params     sessionParams
 	activation backend.Activation // without Params
-	previous   *session           // the active session that a load or resume replaces, nil if there is none
+	previous   *session           // the active session that a load or resume replaces, or nil
 	limiter    *limiter           // of a load
 }
 

@@ -33,7 +33,7 @@ func (e Expansion) size() int {
 // String returns the text.
 func (e Expansion) String() string { return strings.Join(e.parts, "") }
 
-// Note says that the inert parts are nothing but text, "" if there are none.
+// Note says that the inert parts are nothing but text. It is "" without such parts.
 func (e Expansion) Note() string {
 	if len(e.inert) == 0 {
 		return ""

@@ -21,7 +21,7 @@ type Source struct {
 	Root workspace.Root
 	// Path is the file, or "" for the list of a root's instructions that apply to some files or tasks only.
 	Path string
-	// ImportedBy is the file that imports it, "" if there is none.
+	// ImportedBy is the file that imports it, or "".
 	ImportedBy string
 	// Text is the part of the file that fits the limits, Size the size of the whole text in bytes.
 	Text string

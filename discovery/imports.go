@@ -133,7 +133,7 @@ func importsOf(markdown string) []string {
 	return all
 }
 
-// fenceOf returns the three or more backticks or tildes at the beginning of a line, "" if there are none.
+// fenceOf returns the three or more backticks or tildes at the beginning of a line, or "".
 func fenceOf(line string) string {
 	for _, c := range "`~" {
 		if n := len(line) - len(strings.TrimLeft(line, string(c))); n >= 3 {

@@ -145,7 +145,7 @@ func TestA25_AdditionalRootsEqualCwd(t *testing.T) {
 	})
 }
 
-// shadowing returns the artifact that shadows a, nil if there is none.
+// shadowing returns the artifact that shadows a, or nil.
 func shadowing(c *discovery.Catalog, a discovery.Artifact) *discovery.Artifact {
 	for _, other := range c.Artifacts() {
 		if a.State == discovery.Shadowed && other.State == discovery.Active && other.Path == a.ShadowedBy {

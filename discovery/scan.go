@@ -504,7 +504,7 @@ func (d *directory) entry(name string) (workspace.Entry, error) {
 	return d.entries[i], nil
 }
 
-// ancestor returns the directory above d that is the same directory, nil if there is none.
+// ancestor returns the directory above d that is the same directory, or nil.
 func (d *directory) ancestor() *directory {
 	for up := d.parent; up != nil; up = up.parent {
 		if up.dir.Ref() == d.dir.Ref() {

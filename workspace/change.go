@@ -168,7 +168,7 @@ type target struct {
 	asked parsedPath
 	dir   *dirfd.Dir
 	name  string      // "" for a root, which is not in a directory
-	info  os.FileInfo // of the entry, nil if there is none
+	info  os.FileInfo // of the entry, or nil
 	at    location
 	root  int
 }

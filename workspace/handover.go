@@ -87,7 +87,7 @@ func (w *Workspace) elsewhere(path string) error {
 	return dirfd.ErrChanged
 }
 
-// lookUp describes the file that the system finds at path, nil if there is none, and the directory that it is in. It follows links.
+// lookUp describes the file that the system finds at path (nil if there is no file), and the directory that it is in. It follows links.
 func lookUp(path string) (dir, file os.FileInfo, err error) {
 	for range maxLinks + 1 {
 		parent, _ := filepath.Split(path)

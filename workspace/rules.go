@@ -183,7 +183,7 @@ func (drives) volume(path string) string {
 	}
 }
 
-// share returns path up to the end of the "server\share" that starts at from, "" if there is none.
+// share returns path up to the end of the "server\share" that starts at from, or "".
 func share(path string, from int) string {
 	server := component(path[from:])
 	if server == 0 || from+server == len(path) {

@@ -198,7 +198,7 @@ func (s *scan) work() {
 	}
 }
 
-// take returns the first waiting node, nil if there is none or enough are finished ahead.
+// take returns the first waiting node, or nil if none waits or enough are finished ahead.
 func (s *scan) take() *scanNode {
 	for n := s.head; n != nil; n = n.next {
 		if n.state == waiting {

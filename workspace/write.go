@@ -135,7 +135,7 @@ type replacement struct {
 	asked   parsedPath
 	dir     *dirfd.Dir
 	name    string
-	old     os.FileInfo // of the file to replace, nil if there is none
+	old     os.FileInfo // of the file to replace, or nil
 	version Version     // that it must have, or zero
 }
 

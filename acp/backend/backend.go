@@ -86,7 +86,7 @@ type Session interface {
 // Closer is implemented by a [Session] that passes the client's session/close on to an agent.
 type Closer interface {
 	// CloseFor is called in place of Close for a session/close with these params, without sessionId. It returns members for the
-	// response, nil if there are none.
+	// response, or nil.
 	CloseFor(ctx context.Context, params Raw) (Raw, error)
 }
 
@@ -142,7 +142,7 @@ type Activation struct {
 	// MustExist says that only the backend knows the session, if anyone does: State is that of [Foreign].State. Open fails with
 	// [ErrUnknownSession] rather than starting over.
 	MustExist bool
-	// Previous is the active session that a load or resume replaces, nil if there is none. Its turn may be running until Stop.
+	// Previous is the active session that a load or resume replaces, or nil. Its turn may be running until Stop.
 	Previous Session
 	// Stop ends the turn of Previous and waits until its prompt has been answered. It is set for a load and a resume. The adapter calls it
 	// after Open. A backend whose Open needs the turn to end calls it when nothing else is likely to fail. If Open fails after
@@ -159,7 +159,7 @@ type Opened struct {
 	Result Raw
 	// Replay says where the history of a load comes from.
 	Replay Replay
-	// Superseded is the state of a session of a [Foreign] backend that this one replaces, nil if there is none. The adapter deletes that
+	// Superseded is the state of a session of a [Foreign] backend that this one replaces, or nil. The adapter deletes that
 	// session in the backend once the activation is stored.
 	Superseded []byte
 }
@@ -250,13 +250,13 @@ type ForeignSession struct {
 	// Cwd is the session's working directory, as far as the backend knows it. There are no other roots: only the client grants
 	// those, and a listed session would suggest them to it.
 	Cwd workspace.Dir
-	// Title is one line, "" if there is none.
+	// Title is one line, or "".
 	Title string
 	// Updated is the time of the last activity, zero if unknown.
 	Updated time.Time
 	// Archived says that the backend lists it as archived.
 	Archived bool
-	// Meta is its _meta in the backend's list, nil if there is none.
+	// Meta is its _meta in the backend's list, or nil.
 	Meta Raw
 }
 

@@ -59,7 +59,7 @@ func parseUpdate(params json.RawMessage) Update {
 
 type handler = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 
-// handler returns the function that answers a method, nil if there is none.
+// handler returns the function that answers a method, or nil.
 func (c *Client) handler(method string) handler {
 	if handle := c.options.Requests[method]; handle != nil {
 		return handle

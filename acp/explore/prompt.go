@@ -17,7 +17,7 @@ import (
 
 // prompt is a parsed prompt.
 type prompt struct {
-	command string         // the name after a leading slash, "" if there is none
+	command string         // the name after a leading slash, or ""
 	text    string         // what follows the command, or the whole text
 	line    string         // the rest of the command's own line
 	body    string         // the lines below it, unchanged

@@ -72,7 +72,7 @@ func (b *modelBackend) Initialize(_ context.Context, params backend.Raw, _ backe
 	}, nil
 }
 
-// client returns the client of the model with an ID, nil if there is none.
+// client returns the client of the model with an ID, or nil.
 func (b *modelBackend) client(id string) *llm.Client {
 	for _, c := range b.clients {
 		if c.Model().ID == id {

@@ -236,7 +236,7 @@ var escapes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
 })
 
-// output returns the end of the output, with a line break unless there is none.
+// output returns the end of the output, with a line break after it unless it is empty.
 func (t terminal) output(ctx context.Context) (string, error) {
 	var out struct {
 		Output    string

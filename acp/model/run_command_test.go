@@ -167,7 +167,7 @@ func (h *terminalHost) release(_ context.Context, params json.RawMessage) (json.
 // needShell skips the test where commands are not run by a shell that understands them.
 func needShell(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("commands are run by cmd.exe")
+		t.Skip("the commands of this test need a POSIX shell")
 	}
 }
 

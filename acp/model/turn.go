@@ -35,7 +35,7 @@ type turn struct {
 
 	judging  sync.Mutex                // calls can end at the same time
 	failures map[[sha256.Size]byte]int // how often a call has failed in the same way
-	stuck    string                    // the title of a call that has failed too often, "" if there is none
+	stuck    string                    // the title of a call that has failed too often, or ""
 }
 
 // run answers the prompt.

@@ -216,7 +216,7 @@ func (cs *childSession) abandonTurn(t *turn) {
 	t.abandoned = true
 }
 
-// runningTurnLocked returns the turn that the child's updates belong to, nil if there is none. The child does not say which it is: it
+// runningTurnLocked returns the turn that the child's updates belong to, or nil. The child does not say which it is: it
 // runs one at a time, in their order.
 func (cs *childSession) runningTurnLocked() *turn {
 	for _, t := range cs.turns {

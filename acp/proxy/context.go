@@ -202,7 +202,7 @@ func withSystemPrompt(params backend.Raw, parts []contextPart) (backend.Raw, err
 	return strictjson.Put(params, systemPromptMember, replaced(prompt, "content", content))
 }
 
-// contextBlock returns the parts that are not empty as a marked block, "" if there are none. End marks in them are escaped.
+// contextBlock returns the parts that are not empty as a marked block, or "". End marks in them are escaped.
 func contextBlock(parts ...string) string {
 	var kept []string
 	for _, part := range parts {
@@ -316,7 +316,7 @@ func (s *session) findNested() (list []discovery.Artifact, complete bool) {
 	return catalog.Nested(ctx)
 }
 
-// listNested lists the instructions of directories that the child does not find itself, "" if there are none.
+// listNested lists the instructions of directories that the child does not find itself, or "".
 func (s *session) listNested(finds func(discovery.Artifact) bool) string {
 	list, complete := s.nested()
 	list = slices.DeleteFunc(slices.Clone(list), finds)

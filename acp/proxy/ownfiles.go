@@ -127,7 +127,7 @@ func (p *proxy) tempEnv() []string {
 	return []string{tempVariable + "=" + dir}
 }
 
-// ownFile returns the work of a request for a file in one of the child's own directories. ok is false if it is another request.
+// ownFile returns the work of a request for a file in one of the child's own directories. ok is false for any other request.
 func (s *session) ownFile(ctx context.Context, own []ownDir, method string, params backend.Raw) (work backend.Work, ok bool) {
 	if len(own) == 0 || method != readMethod && method != writeMethod {
 		return nil, false

@@ -24,7 +24,7 @@ type turn struct {
 	abandoned bool // the child was not waited for; guarded by the child session
 }
 
-// lastUnsent returns the last of t and the prompts before it that was not sent yet, nil if there is none.
+// lastUnsent returns the last of t and the prompts before it that was not sent yet, or nil.
 func (t *turn) lastUnsent() *turn {
 	for t != nil {
 		select {

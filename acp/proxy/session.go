@@ -34,7 +34,7 @@ type session struct {
 	state   state // as saved
 	// pendingHistory is the conversation that the child must be told in its next prompt, "" if none.
 	pendingHistory string
-	// telling is where a prompt with context is unanswered, nil if there is none. Meanwhile prompts are sent without.
+	// telling is where a prompt with context is unanswered, or nil. Meanwhile prompts are sent without.
 	telling *childSession
 	updates updateFilter
 }

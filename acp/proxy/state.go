@@ -16,7 +16,7 @@ const stateVersion = 1
 // state is the proxy's part of a stored session.
 type state struct {
 	Version int `json:"v"`
-	// ID is the child's session id as it sent it, nil if there is none.
+	// ID is the child's session id as it sent it, or nil.
 	ID backend.Raw `json:"id,omitempty"`
 	// RootsMode is how the child was given the roots.
 	RootsMode RootsMode `json:"way,omitempty"`
@@ -66,7 +66,7 @@ func dirDigests(dirs workspace.Dirs) []string {
 	return digests
 }
 
-// key returns the child's session id as a string, "" if there is none.
+// key returns the child's session id as a string, or "".
 func (s state) key() string { return decodeID(s.ID) }
 
 // rootsDigest returns a digest of what describeRoots says about roots and tools.

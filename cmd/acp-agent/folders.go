@@ -47,7 +47,7 @@ func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
 	return folders
 }
 
-// workspaceOf returns the index of the entry for sessions with the working directory cwd, -1 if there is none: of the entries whose
+// workspaceOf returns the index of the entry for sessions with the working directory cwd, or -1: of the entries whose
 // cwd is that directory or above it, as spelled or without links, the deepest.
 func (c config) workspaceOf(cwd workspace.Dir) int {
 	found, depth := -1, -1

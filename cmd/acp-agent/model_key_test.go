@@ -29,7 +29,7 @@ func TestModelKey(t *testing.T) {
 	})
 	require.Nil(t, modelConfig{}.key(""))
 	if runtime.GOOS == "windows" {
-		t.Skip("the commands below need a POSIX shell")
+		t.Skip("the commands of this test need a POSIX shell")
 	}
 
 	// The command's output changes from run to run.

@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -173,17 +172,9 @@ func (e *editor) questions() []string {
 
 // editorTerminal is a command that runs in the editor.
 type editorTerminal struct {
-	cmd   *exec.Cmd
-	ended chan struct{}
-
-	mu     sync.Mutex
-	output bytes.Buffer
-}
-
-func (t *editorTerminal) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.output.Write(b)
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	output logtest.Text
 }
 
 // killTerminals ends all commands.
@@ -204,7 +195,7 @@ func (e *editor) createTerminal(_ context.Context, params json.RawMessage) (json
 		return nil, err
 	}
 	t := &editorTerminal{cmd: exec.Command(r.Command, r.Args...), ended: make(chan struct{})}
-	t.cmd.Stdout, t.cmd.Stderr, t.cmd.WaitDelay = t, t, time.Second // in case it leaves other processes behind
+	t.cmd.Stdout, t.cmd.Stderr, t.cmd.WaitDelay = &t.output, &t.output, time.Second // in case it leaves other processes behind
 	if r.Cwd != nil {
 		t.cmd.Dir = *r.Cwd
 	}
@@ -242,8 +233,6 @@ func (e *editor) outputOfTerminal(_ context.Context, params json.RawMessage) (js
 	if err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	return json.Marshal(map[string]any{"output": t.output.String(), "truncated": false})
 }
 

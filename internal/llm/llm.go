@@ -4,6 +4,16 @@
 //	for event, err := range client.Stream(ctx, llm.Request{Messages: []llm.Message{llm.UserText("Hello")}}) { … }
 //
 // Nothing is kept between requests, and nothing but the request is sent to the server.
+//
+// # Where to find things
+//
+//	llm.go         models, requests, messages and events
+//	client.go      sending a request: keys, retries, time limits, limits on answers
+//	openai.go      chat completions, with the members that a server has not rejected
+//	anthropic.go   messages
+//	format.go      what the two formats share, and the limits on answers
+//	sse.go         streams of server-sent events
+//	errors.go      explaining what a server answered instead
 package llm
 
 import (

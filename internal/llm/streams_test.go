@@ -15,71 +15,65 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 
-// TestStreams replays the streams that servers are known to send. The comments at the top of each say where it is from.
-func TestStreams(t *testing.T) {
+// eachStream runs a subtest for each recorded stream. name is that of its file without extension.
+func eachStream(t *testing.T, test func(t *testing.T, name string, stream []byte)) {
 	files, err := filepath.Glob("testdata/*.sse")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
+		stream, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
 		name := strings.TrimSuffix(filepath.Base(file), ".sse")
-		t.Run(name, func(t *testing.T) {
-			stream, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			golden := strings.TrimSuffix(file, ".sse") + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, []byte(replay(stream, bytes.NewReader(stream))), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			crlf := bytes.ReplaceAll(stream, []byte("\n"), []byte("\r\n"))
-			for how, from := range map[string]io.Reader{
-				"whole":        bytes.NewReader(stream),
-				"in bytes":     iotest.OneByteReader(bytes.NewReader(stream)),
-				"in halves":    iotest.HalfReader(bytes.NewReader(stream)),
-				"with CR LF":   iotest.OneByteReader(bytes.NewReader(crlf)),
-				"with its end": iotest.DataErrReader(bytes.NewReader(stream)),
-			} {
-				if got := replay(stream, from); got != string(want) {
-					t.Errorf("%s:\n%s\nwant:\n%s", how, got, want)
-				}
-			}
-		})
+		t.Run(name, func(t *testing.T) { test(t, name, stream) })
 	}
+}
+
+// TestStreams replays the streams that servers are known to send. The comments at the top of each say where it is from.
+func TestStreams(t *testing.T) {
+	eachStream(t, func(t *testing.T, name string, stream []byte) {
+		golden := filepath.Join("testdata", name+".golden")
+		if *update {
+			if err := os.WriteFile(golden, []byte(replay(stream, bytes.NewReader(stream))), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crlf := bytes.ReplaceAll(stream, []byte("\n"), []byte("\r\n"))
+		for how, from := range map[string]io.Reader{
+			"whole":        bytes.NewReader(stream),
+			"in bytes":     iotest.OneByteReader(bytes.NewReader(stream)),
+			"in halves":    iotest.HalfReader(bytes.NewReader(stream)),
+			"with CR LF":   iotest.OneByteReader(bytes.NewReader(crlf)),
+			"with its end": iotest.DataErrReader(bytes.NewReader(stream)),
+		} {
+			if got := replay(stream, from); got != string(want) {
+				t.Errorf("%s:\n%s\nwant:\n%s", how, got, want)
+			}
+		}
+	})
 }
 
 // A stream that is cut never says more than the whole one, ends in an error unless everything but the usage has arrived, and never has a tool
 // call that is not complete.
 func TestB4_CutStreams(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.sse")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".sse")
-		t.Run(name, func(t *testing.T) {
-			stream, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
+	eachStream(t, func(t *testing.T, _ string, stream []byte) {
+		whole, end := said(replay(stream, bytes.NewReader(stream)))
+		for at := 0; at < len(stream); at += 7 {
+			part, partEnd := said(replay(stream, bytes.NewReader(stream[:at])))
+			switch {
+			case !strings.HasPrefix(whole, part):
+				t.Errorf("cut at %d:\n%s\nwant a part of:\n%s", at, part, whole)
+			case !strings.HasPrefix(partEnd, "error") && (part != whole || strings.HasPrefix(end, "error")):
+				t.Errorf("cut at %d: ended with %q after %q", at, partEnd, part)
 			}
-			whole, end := said(replay(stream, bytes.NewReader(stream)))
-			for at := 0; at < len(stream); at += 7 {
-				part, partEnd := said(replay(stream, bytes.NewReader(stream[:at])))
-				switch {
-				case !strings.HasPrefix(whole, part):
-					t.Errorf("cut at %d:\n%s\nwant a part of:\n%s", at, part, whole)
-				case !strings.HasPrefix(partEnd, "error") && (part != whole || strings.HasPrefix(end, "error")):
-					t.Errorf("cut at %d: ended with %q after %q", at, partEnd, part)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // said separates what replay returned: the lines for all events but the last, and the last.

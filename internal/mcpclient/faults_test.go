@@ -121,7 +121,7 @@ func TestW9_Grandchildren(t *testing.T) {
 	wrapper := c
 	wrapper.Name, wrapper.Command, wrapper.Args = "wrapper", "sh", []string{"-c", "", c.Command}
 	if _, err := os.Stat("/bin/sh"); err != nil {
-		t.Skip("no shell")
+		t.Skip("there is no /bin/sh here")
 	}
 	// A job in the background has no input unless it is given ours.
 	wrapper.Args[1] = `exec 3<&0; "$0" <&3 & wait`

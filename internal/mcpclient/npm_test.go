@@ -120,7 +120,7 @@ func TestM1_Playwright(t *testing.T) {
 	server := npmServer("p", npmtest.Playwright(t), "--headless", "--executable-path", proctest.Executable())
 	server.Env = append(server.Env, mcpclient.Pair{Name: "XDG_CACHE_HOME", Value: t.TempDir()}, mcpclient.Pair{Name: proctest.Role, Value: "exit"})
 	if runtime.GOOS != "linux" {
-		t.Skip("profiles are elsewhere")
+		t.Skip("only on Linux does Playwright keep profiles in XDG_CACHE_HOME, where this test looks")
 	}
 	top := folder(t, "z/f", "", "a/f", "")
 	z, a := filepath.Join(top, "z"), filepath.Join(top, "a")

@@ -66,7 +66,7 @@ func (c *connection) describeTool(t *mcp.Tool, name string) tool {
 	return tool{described, kind, sha256.Sum256(backend.Encode(described))}
 }
 
-// encode returns a value of the MCP SDK as JSON, nil if there is none.
+// encode returns a value of the MCP SDK as JSON, or nil for nil.
 func encode(value any) backend.Raw {
 	if value == nil || reflect.ValueOf(value).Kind() == reflect.Pointer && reflect.ValueOf(value).IsNil() {
 		return nil

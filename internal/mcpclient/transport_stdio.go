@@ -144,7 +144,7 @@ func limitReadError(err error) error {
 	return err
 }
 
-// decode returns the message in a line, nil if there is none.
+// decode returns the message in a line, or nil.
 func (t *stdioTransport) decode(line []byte) mcpjsonrpc.Message {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {

@@ -49,7 +49,7 @@ func stringValue(raw json.RawMessage) (value string, ok bool) {
 	return value, json.Unmarshal(raw, &value) == nil
 }
 
-// at returns the value at a path of member names, nil if there is none.
+// at returns the value at a path of member names, or nil.
 func at(raw json.RawMessage, path ...string) json.RawMessage {
 	for _, name := range path {
 		o, err := strictjson.ParseObject(raw)

@@ -129,7 +129,7 @@ func TestA24_RelaysCannotChangeRoots(t *testing.T) {
 
 func TestSocketDirectory(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("no file modes")
+		t.Skip("Windows has no file modes")
 	}
 	dir := short(t)
 	require.NoError(t, os.Mkdir(dir, 0o755))

@@ -215,7 +215,7 @@ func (r *relay) editResponse(line []byte, m message) []byte {
 	return line
 }
 
-// rootsRequests returns the keys of the requests for the roots, and the other requests, nil if there are none.
+// rootsRequests returns the keys of the requests for the roots, and the other requests, or nil.
 func rootsRequests(all json.RawMessage) (keys []string, others json.RawMessage) {
 	requests, err := strictjson.ParseObject(all)
 	if err != nil || requests.Len() > maxQuestions {
@@ -279,7 +279,7 @@ func (r *relay) keep(c *call) {
 	}
 }
 
-// take removes and returns the call that a response with this id answers, nil if there is none.
+// take removes and returns the call that a response with this id answers, or nil.
 func (r *relay) take(id json.RawMessage) *call {
 	r.mu.Lock()
 	defer r.mu.Unlock()

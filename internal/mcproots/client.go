@@ -37,9 +37,9 @@ type Options struct {
 	// Roots returns the list whenever a server asks for it. If it is nil, roots are not declared and roots/list is unknown. It must be
 	// safe for concurrent use.
 	Roots func(context.Context) (Snapshot, error)
-	// Elicitation are the ways in which the server may ask the user through the SDK's ElicitationHandler, nil if there is none.
+	// Elicitation are the ways in which the server may ask the user through the SDK's ElicitationHandler, or nil.
 	Elicitation *mcp.ElicitationCapabilities
-	// Sampling says what the SDK's CreateMessageWithToolsHandler supports, nil if there is none.
+	// Sampling says what the SDK's CreateMessageWithToolsHandler supports, or nil.
 	Sampling *mcp.SamplingCapabilities
 	// OnList is called with each list that is sent to the server. It must not block.
 	OnList func(Snapshot)

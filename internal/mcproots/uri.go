@@ -102,7 +102,7 @@ func pathOf(uri string, on platform) (string, reason) {
 	return join(names, on)
 }
 
-// ambiguous returns a problem with characters that some readers would not take for a part of the path, "" if there is none.
+// ambiguous returns a problem with characters that some readers would not take for a part of the path, or "".
 func ambiguous(uri string) reason {
 	if !utf8.ValidString(uri) {
 		return notUTF8

@@ -58,7 +58,7 @@ func TestM11_RoundTripOfAnyName(t *testing.T) {
 		parts := names.Draw(t, "names")
 		for _, p := range parts {
 			if p == "." || p == ".." {
-				t.Skip("no name")
+				t.Skip("not the name of an entry")
 			}
 		}
 		d := dir(t, path("/"+strings.Join(parts, "/")))

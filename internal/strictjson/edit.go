@@ -17,7 +17,7 @@ func Encode(value any) json.RawMessage {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// Take removes a member from an object. It returns the member's value, nil if there is none, and the object without it, in
+// Take removes a member from an object. It returns the member's value, or nil, and the object without it, in
 // which all other members are the same bytes as before. If the name is given twice the last value counts and all are
 // removed. Empty input and null are an empty object, returned as {}. The errors are those of [ParseObject].
 func Take(raw json.RawMessage, name string) (value, rest json.RawMessage, err error) {
@@ -39,7 +39,7 @@ func Take(raw json.RawMessage, name string) (value, rest json.RawMessage, err er
 	return value, found.cut(raw), nil
 }
 
-// Find returns the value at a path of member names, nil if there is none. It reads no further than the value, so it is not an error
+// Find returns the value at a path of member names, or nil. It reads no further than the value, so it is not an error
 // if what follows is malformed, and if a name is given twice the first one counts.
 func Find(raw json.RawMessage, path ...string) json.RawMessage {
 	s := newScanner(raw)

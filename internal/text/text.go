@@ -188,16 +188,16 @@ func misleads(r rune) bool {
 // joins reports whether r is a joiner, which emoji and some scripts need.
 func joins(r rune) bool { return r == '\u200c' || r == '\u200d' }
 
-// Fence returns a Markdown code fence that s cannot close.
-func Fence(s string) string { return strings.Repeat("`", max(3, longestRun(s)+1)) }
+// fence returns a Markdown code fence that s cannot close.
+func fence(s string) string { return strings.Repeat("`", max(3, longestRun(s)+1)) }
 
 // Block returns s as a fenced Markdown code block, ending in a line feed. info follows the opening fence.
 func Block(info, s string) string {
-	fence := Fence(s)
+	f := fence(s)
 	if !strings.HasSuffix(s, "\n") {
 		s += "\n"
 	}
-	return fence + info + "\n" + s + fence + "\n"
+	return f + info + "\n" + s + f + "\n"
 }
 
 // Code returns s as a Markdown code span on one line.

@@ -22,7 +22,7 @@ type diffLine struct {
 	text string
 }
 
-// unified returns the difference between two texts as a unified diff, "" if there is none.
+// unified returns the difference between two texts as a unified diff, or "".
 func unified(from, to, old, new string) string {
 	if old == new && from == to {
 		return ""

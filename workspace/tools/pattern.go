@@ -141,7 +141,7 @@ func (p *Pattern) Find(ctx context.Context, text []byte, found func(Match) bool)
 	return nil
 }
 
-// match returns the offset of the first match in line, -1 if there is none.
+// match returns the offset of the first match in line, or -1.
 func (p *Pattern) match(ctx context.Context, line []byte) int {
 	var match []int
 	if len(line) <= longLine {
@@ -328,7 +328,7 @@ type candidates struct {
 
 func newCandidates(literals [][]byte) candidates { return candidates{literals: literals} }
 
-// line returns the start of the next line at or after from that may match, -1 if there is none. from is the start of a line and must
+// line returns the start of the next line at or after from that may match, or -1. from is the start of a line and must
 // not decrease.
 func (c *candidates) line(text []byte, from int) int {
 	if len(c.literals) == 0 {

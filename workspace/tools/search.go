@@ -137,7 +137,7 @@ func (s *Set) add(out *searchResult, f Found, room *int) (reached *truncation) {
 	return reached
 }
 
-// last returns the position of the last line shown, "" if there is none.
+// last returns the position of the last line shown, or "".
 func (r searchResult) last() string {
 	if len(r.Files) == 0 {
 		return ""

@@ -119,7 +119,7 @@ func Paths(arguments json.RawMessage) []string {
 	return append([]string{in.Path, in.To}, in.Paths...)
 }
 
-// pathIn returns the argument path, or the only path of several, "" if there is none.
+// pathIn returns the argument path, or the only path of several, or "".
 func pathIn(arguments json.RawMessage) string {
 	var in struct {
 		Path  string   `json:"path"`
