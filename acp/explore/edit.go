@@ -27,7 +27,7 @@ func (t *turn) editFile(ctx context.Context, p prompt) error {
 		if old == nil {
 			return "", fs.ErrNotExist
 		}
-		return replacement.Apply(p.line, *old)
+		return replacement.Apply(p.line, *old, t.limits.fileSize)
 	})
 }
 

@@ -62,6 +62,9 @@ func (s *schema) notEmptyList(name string) {
 	s.Properties[name].MinItems, s.Properties[name].Items.MinLength = &one, &one
 }
 
+// atMostItems sets the maximum length of a list.
+func (s *schema) atMostItems(name string, maximum int) { s.Properties[name].MaxItems = &maximum }
+
 // oneOf sets the values of a string.
 func (s *schema) oneOf(name string, values ...string) {
 	for _, value := range values {
@@ -187,6 +190,8 @@ func expected(s *jsonschema.Schema) string {
 		return "an integer"
 	case s.Type == "array" && s.MinItems != nil:
 		return "a list that is not empty, each item " + expected(s.Items)
+	case s.Type == "array" && s.MaxItems != nil:
+		return fmt.Sprintf("a list of at most %d items, each %s", *s.MaxItems, expected(s.Items))
 	case s.Type == "array":
 		return "a list, each item " + expected(s.Items)
 	case s.Type == "object":

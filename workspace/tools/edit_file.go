@@ -1,11 +1,14 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 type editFileInput struct {
@@ -24,6 +27,9 @@ type editText struct {
 	ReplaceAll bool   `json:"replace_all,omitempty"`
 }
 
+// maxReplacements bounds the replacements of one call: each of them reads the whole text.
+const maxReplacements = 1000
+
 func (s *Set) editFileTool() Tool {
 	return define(s, Tool{
 		Name: "edit_file",
@@ -34,6 +40,7 @@ func (s *Set) editFileTool() Tool {
 		in.notEmpty("path", "old_text", "if_version")
 		one := 1
 		in.Properties["edits"].Items.Properties["old_text"].MinLength = &one
+		in.atMostItems("edits", maxReplacements)
 	}, s.edit)
 }
 
@@ -68,7 +75,10 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
 		}
 		edited := *old
 		for i, r := range replacements {
-			after, adapted, err := r.applyReindented(in.Path, edited)
+			if err := ctx.Err(); err != nil {
+				return "", err
+			}
+			after, adapted, err := r.applyReindented(in.Path, edited, s.limits.fileSize)
 			if err != nil && len(replacements) > 1 {
 				err = fmt.Errorf("nothing was changed, because of replacement %d of %d: %w", i+1, len(replacements), err)
 			}
@@ -131,8 +141,9 @@ func (r Replacement) withLineEndings(text string) Replacement {
 	return r
 }
 
-// Apply makes the replacement in text, which is that of the file at path. The error is a *[MatchError].
-func (r Replacement) Apply(path, text string) (string, error) {
+// Apply makes the replacement in text, which is that of the file at path. The error is a *[MatchError], or a
+// *[workspace.TooLargeError] if the result would be larger than maxSize bytes; 0 means 8 MiB.
+func (r Replacement) Apply(path, text string, maxSize int64) (string, error) {
 	r = r.withLineEndings(text)
 	count := 0
 	if r.Old != "" {
@@ -140,6 +151,10 @@ func (r Replacement) Apply(path, text string) (string, error) {
 	}
 	if count == 0 || count > 1 && !r.All {
 		return "", &MatchError{Path: path, Count: count, Lines: linesOf(text, r.Old, min(count, 2))}
+	}
+	size := int64(len(text)) + int64(count)*int64(len(r.New)-len(r.Old))
+	if maxSize = cmp.Or(maxSize, defaultMaxFileSize); size > maxSize {
+		return "", &workspace.TooLargeError{Path: path, Size: size, Limit: maxSize}
 	}
 	return strings.ReplaceAll(text, r.Old, r.New), nil
 }

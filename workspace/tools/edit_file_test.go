@@ -1,9 +1,12 @@
 package tools
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,6 +70,64 @@ func TestEditFileMakesSeveralReplacements(t *testing.T) {
 	require.ErrorContains(t, h.refused("edit_file", args{"path": "a", "old_text": "zero"}), "give old_text and new_text, or edits")
 	require.Equal(t, fileTree{"a": "zero\n2\n2\n"}, planted(t, app))
 	require.Len(t, h.asked, 1)
+}
+
+// Small calls that describe a huge text are refused before the text is made.
+func TestEditFileComputesSizeFirst(t *testing.T) {
+	doubled := make([]args, 40)
+	for i := range doubled {
+		doubled[i] = args{"old_text": "a", "new_text": "aa", "replace_all": true}
+	}
+	wide := strings.Repeat(" ", 3<<20)
+	app := plant(t, fileTree{
+		"small": "aaa\n", "large": strings.Repeat("a", defaultMaxFileSize-1) + "\n", "wide": wide + "x\n",
+		"tabs": strings.Repeat("\t", 1<<20) + "x\n", "lines": strings.Repeat("\n", defaultMaxFileSize),
+	})
+	for name, edit := range map[string]args{
+		"doubled":            {"path": "small", "edits": doubled},
+		"doubled, dry run":   {"path": "small", "edits": doubled, "dry_run": true},
+		"each byte a KiB":    {"path": "large", "old_text": "a", "new_text": strings.Repeat("b", 1<<10), "replace_all": true},
+		"indented":           {"path": "wide", "old_text": "\tx\n", "new_text": strings.Repeat("\ty\n", 1000)},
+		"indented by a rate": {"path": "tabs", "old_text": "  x\n", "new_text": strings.Repeat("    y\n", 1000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := serve(t, openRoots(t, app), Options{})
+			var large *workspace.TooLargeError
+			allocated := allocates(func() { require.ErrorAs(t, h.refused("edit_file", edit), &large) })
+			require.Less(t, allocated, uint64(20*defaultMaxFileSize))
+			require.Empty(t, h.asked)
+		})
+	}
+	t.Run("lines without indentation", func(t *testing.T) {
+		h := serve(t, openRoots(t, app), Options{})
+		allocated := allocates(func() {
+			h.refused("edit_file", args{"path": "lines", "old_text": "x", "new_text": "y"})
+		})
+		require.Less(t, allocated, uint64(20*defaultMaxFileSize))
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		h := serve(t, openRoots(t, app), Options{})
+		edits := slices.Repeat([]args{{"old_text": "a", "new_text": "a", "replace_all": true}}, maxReplacements)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := h.set.Call(ctx, "edit_file", h.encode("edit_file", args{"path": "large", "edits": edits}))
+		require.ErrorIs(t, err, context.Canceled)
+	})
+	t.Run("too many", func(t *testing.T) {
+		h := serve(t, openRoots(t, app), Options{})
+		raw := encode(args{"path": "small", "edits": slices.Repeat([]args{{"old_text": "a", "new_text": "a"}}, maxReplacements+1)})
+		_, err := h.set.Call(t.Context(), "edit_file", raw)
+		require.ErrorContains(t, err, "1000")
+	})
+}
+
+// allocates returns the number of bytes that f allocates.
+func allocates(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }
 
 func TestEditFileDryRun(t *testing.T) {

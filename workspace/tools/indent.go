@@ -6,32 +6,48 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // applyReindented is [Replacement.Apply], but if the text to replace does not occur exactly, it also finds whole lines that differ
 // from it only in their indentation, and indents the new text as those lines are. reindented reports whether it did.
-func (r Replacement) applyReindented(path, content string) (edited string, reindented bool, err error) {
-	edited, err = r.Apply(path, content)
+func (r Replacement) applyReindented(path, content string, maxSize int64) (edited string, reindented bool, err error) {
+	edited, err = r.Apply(path, content, maxSize)
 	var failed *MatchError
 	if !errors.As(err, &failed) || failed.Count > 0 {
 		return edited, false, err
 	}
 	r = r.withLineEndings(content)
-	old, lines := splitLines(r.Old), splitLines(content)
-	if len(old) == 0 || len(old)*len(lines) > maxCompared {
+	old := splitLines(r.Old)
+	if count := strings.Count(content, "\n"); len(old) == 0 || count > maxLines || len(old)*count > maxCompared {
 		return "", false, err
 	}
+	lines, replacement := splitLines(content), splitLines(r.New)
 	var b strings.Builder
 	var found []int
 	rest := 0 // the first line that is not in b
 	for at := 0; at+len(old) <= len(lines); at++ {
 		window := lines[at : at+len(old)]
-		indented, ok := reindent(old, window, splitLines(r.New))
+		indents, ok := compareIndents(old, window)
+		if !ok {
+			continue
+		}
+		size, ok := indents.size(replacement)
 		if !ok {
 			continue
 		}
 		found = append(found, at+1)
-		b.WriteString(strings.Join(lines[rest:at], "") + indented)
+		if len(found) > 1 && !r.All {
+			break
+		}
+		for _, line := range lines[rest:at] {
+			b.WriteString(line)
+		}
+		if size += int64(b.Len()); size > maxSize {
+			return "", false, &workspace.TooLargeError{Path: path, Size: size, Limit: maxSize}
+		}
+		indents.write(&b, replacement)
 		if last := window[len(window)-1]; !strings.HasSuffix(r.Old, "\n") {
 			b.WriteString(last[len(strings.TrimRight(last, "\r\n")):])
 		}
@@ -39,18 +55,24 @@ func (r Replacement) applyReindented(path, content string) (edited string, reind
 		at = rest - 1
 	}
 	if len(found) == 0 || len(found) > 1 && !r.All {
-		return "", false, &MatchError{Path: path, Count: len(found), Lines: found[:min(len(found), 2)]}
+		return "", false, &MatchError{Path: path, Count: len(found), Lines: found}
 	}
-	return b.String() + strings.Join(lines[rest:], ""), true, nil
+	for _, line := range lines[rest:] {
+		b.WriteString(line)
+	}
+	return b.String(), true, nil
 }
 
-// maxCompared is the most lines that are compared, if every one must be.
-const maxCompared = 50_000_000
+const (
+	// maxLines is the most lines of a file in which indentation is adapted.
+	maxLines = 1_000_000
+	// maxCompared is the most lines that are compared, if every one must be.
+	maxCompared = 50_000_000
+)
 
-// reindent returns the new lines with the indentation that lines have compared to old. ok is false if old and lines differ in
-// anything else, or if that indentation cannot be determined.
-func reindent(old, lines, replacement []string) (text string, ok bool) {
-	var m indentMap
+// compareIndents returns the indentation that lines have compared to old. ok is false if they differ in anything else, or if
+// they do not tell.
+func compareIndents(old, lines []string) (m indentMap, ok bool) {
 	for i := range lines {
 		from, was := cutIndent(old[i])
 		to, is := cutIndent(lines[i])
@@ -59,23 +81,44 @@ func reindent(old, lines, replacement []string) (text string, ok bool) {
 		}
 		switch {
 		case was != is:
-			return "", false
-		case is == "" || is == "\n" || is == "\r\n": // the spaces in an empty line do not matter
+			return m, false
+		case isBlank(is): // the spaces in an empty line do not matter
 		case !m.add(from, to):
-			return "", false
+			return m, false
 		}
 	}
-	var b strings.Builder
-	for _, line := range replacement {
+	return m, len(m.points) > 0
+}
+
+func isBlank(rest string) bool { return rest == "" || rest == "\n" || rest == "\r\n" }
+
+// size returns the number of bytes that write writes. ok is false if the indentation of a line cannot be determined.
+func (m *indentMap) size(lines []string) (size int64, ok bool) {
+	for _, line := range lines {
 		indent, rest := cutIndent(line)
-		if rest != "" && rest != "\n" && rest != "\r\n" {
-			if indent, ok = m.apply(indent); !ok {
-				return "", false
+		width := len(indent)
+		if !isBlank(rest) {
+			if width, ok = m.width(indent); !ok {
+				return 0, false
 			}
 		}
-		b.WriteString(indent + rest)
+		size += int64(width) + int64(len(rest))
 	}
-	return b.String(), len(m.points) > 0
+	return size, true
+}
+
+// write writes the lines with their indentation translated, of which size has found out that it can be.
+func (m *indentMap) write(b *strings.Builder, lines []string) {
+	to := cmp.Or(m.to, m.from)
+	for _, line := range lines {
+		indent, rest := cutIndent(line)
+		if !isBlank(rest) {
+			width, _ := m.width(indent)
+			indent = strings.Repeat(string(to), width)
+		}
+		b.WriteString(indent)
+		b.WriteString(rest)
+	}
 }
 
 // cutIndent splits a line after the spaces and tabs at its beginning.
@@ -116,36 +159,32 @@ func madeOf(c *byte, indent string) bool {
 	return strings.Count(indent, string(*c)) == len(indent)
 }
 
-// apply translates indentation. ok is false if the examples do not say how.
-func (m *indentMap) apply(indent string) (translated string, ok bool) {
+// width returns the translated width of an indentation. ok is false if the examples do not say.
+func (m *indentMap) width(indent string) (width int, ok bool) {
 	if !madeOf(&m.from, indent) {
-		return "", false
+		return 0, false
 	}
-	to := cmp.Or(m.to, m.from)
 	if width, ok := m.points[len(indent)]; ok {
-		return strings.Repeat(string(to), width), true
+		return width, true
 	}
 	widths := slices.Sorted(maps.Keys(m.points))
 	first, last := widths[0], widths[len(widths)-1]
 	over, up := last-first, m.points[last]-m.points[first] // the slope is up/over
 	switch {
-	case m.from == to:
+	case m.from == cmp.Or(m.to, m.from):
 		over, up = 1, 1
 	case len(widths) == 1:
 		over, up = first, m.points[first] // nothing corresponds to nothing
 	}
 	if over <= 0 || up <= 0 {
-		return "", false
+		return 0, false
 	}
 	for _, width := range widths {
 		if (width-first)*up != (m.points[width]-m.points[first])*over {
-			return "", false
+			return 0, false
 		}
 	}
 	rise := (len(indent) - first) * up
-	width := m.points[first] + rise/over
-	if rise%over != 0 || width < 0 {
-		return "", false
-	}
-	return strings.Repeat(string(to), width), true
+	width = m.points[first] + rise/over
+	return width, rise%over == 0 && width >= 0
 }
